@@ -43,6 +43,7 @@ fn write(path: &Path, tree: &TreeGroup, last: &TreeGroup) {
             frames.insert(StoredChunk {
                 dataset,
                 frame: number,
+                tile: 0,
                 offset,
                 bytes: *size as u32,
                 unfiltered: false,
@@ -136,6 +137,7 @@ fn contents() -> LayoutContents {
         element: NumberType::Uint16,
         frame: vec![3, 4],
         scan: Vec::new(),
+        chunk: Vec::new(),
         filter: None,
         fill: None,
     };

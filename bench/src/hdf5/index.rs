@@ -86,8 +86,14 @@ fn bare(program: &Path) -> anyhow::Result<Vec<Cost>> {
 /// A file with the frames and nothing else.
 fn only_frames() -> TreeGroup {
     let frame = SHAPE.to_vec();
-    let shape =
-        FramesShape { element: NumberType::Uint16, frame, scan: Vec::new(), filter: None, fill: None };
+    let shape = FramesShape {
+        element: NumberType::Uint16,
+        frame,
+        scan: Vec::new(),
+        chunk: Vec::new(),
+        filter: None,
+        fill: None,
+    };
     let dataset = TreeDataset::of(DatasetContent::Frames(shape));
     TreeGroup::default().with("data", TreeNode::Dataset(dataset))
 }
@@ -111,7 +117,7 @@ fn ours(tree: &TreeGroup, options: Hdf5FileOptions) -> anyhow::Result<Vec<Cost>>
 /// A frame is where there is room for it, and what is known of it is set.
 pub(super) fn stored(file: &mut Hdf5File, frame: u64, bytes: u32) {
     let offset = file.allocate(bytes.into(), 4096);
-    file.insert(StoredChunk { dataset: 0, frame, offset, bytes, unfiltered: true });
+    file.insert(StoredChunk { dataset: 0, frame, tile: 0, offset, bytes, unfiltered: true });
     for column in 0..file.columns().count() {
         file.set(column, frame, frame.cast_signed());
     }

@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -159,36 +160,63 @@ impl FileRun {
             from: self.in_file,
             to: self.first,
             count: self.count,
-            second: None,
+            within: Vec::new(),
         }
     }
 
-    /// The run in a dataset of so many frames a line: the rest of a line that it begins in, whole lines, and the begin of one.
-    fn parts_in_lines(&self, path: &str, line: u64) -> Vec<VirtualPart> {
+    /// The run in a dataset whose frames stand in a scan with these dimensions behind the first. Files begin with lines, so
+    /// that what is in a line of a file is in a line of all.
+    fn parts_in_scan(&self, path: &str, scan: &[u64]) -> Vec<VirtualPart> {
         let file = self.part(path);
-        if line <= 1 {
+        let Some(line) = Some(scan.iter().product::<u64>()).filter(|_| !scan.is_empty()) else {
             return vec![file];
-        }
+        };
         let end = self.in_file + self.count;
-        let length = end.div_ceil(line);
-        let mut parts = Vec::new();
-        let mut at = self.in_file;
-        while at < end {
-            let begin = at % line;
-            let whole = if begin == 0 { (end - at) / line } else { 0 };
-            let upto = if whole > 0 { at + whole * line } else { end.min(at - begin + line) };
-            parts.push(VirtualPart {
-                length,
-                from: at / line,
-                to: (self.first + (at - self.in_file)) / line,
-                count: whole.max(1),
-                second: (whole == 0).then(|| begin..begin + (upto - at)),
+        let parts = blocks_of(self.in_file..end, scan).into_iter().map(|mut block| {
+            let first = block.remove(0);
+            VirtualPart {
+                length: end.div_ceil(line),
+                from: first.start,
+                to: (self.first - self.in_file) / line + first.start,
+                count: first.end - first.start,
+                within: block,
                 ..file.clone()
-            });
-            at = upto;
-        }
-        parts
+            }
+        });
+        parts.collect()
     }
+}
+
+/// Consecutive frames as blocks of a scan with these dimensions behind the first, a range in each dimension: the rest of a line
+/// that they begin in, whole lines, and the begin of one. Ranges of dimensions at the end that are whole are left out.
+///
+/// ```text
+/// 5..17 in lines of 6:   . . . . . x
+///                        x x x x x x     0..1 5..6,   1..2,   2..3 0..5
+///                        x x x x x .
+/// ```
+fn blocks_of(frames: Range<u64>, scan: &[u64]) -> Vec<Vec<Range<u64>>> {
+    let Some((_, deeper)) = scan.split_first() else { return vec![vec![frames]] };
+    let line: u64 = scan.iter().product();
+    let mut blocks = Vec::new();
+    let mut at = frames.start;
+    while at < frames.end {
+        let number = at / line;
+        let begin = at % line;
+        let whole = if begin == 0 { (frames.end - at) / line } else { 0 };
+        if whole > 0 {
+            blocks.push(std::iter::once(number..number + whole).collect());
+            at += whole * line;
+            continue;
+        }
+        let upto = frames.end.min((number + 1) * line);
+        let in_line = blocks_of(begin..begin + (upto - at), deeper);
+        blocks.extend(
+            in_line.into_iter().map(|block| std::iter::once(number..number + 1).chain(block).collect()),
+        );
+        at = upto;
+    }
+    blocks
 }
 
 /// All that a file is over.
@@ -213,7 +241,7 @@ impl Whole<'_> {
                 DatasetContent::Virtual(VirtualDataset {
                     element: shape.element,
                     shape: [self.frames.div_ceil(line)].into_iter().chain(sides).collect(),
-                    parts: self.runs.iter().flat_map(|run| run.parts_in_lines(path, line)).collect(),
+                    parts: self.runs.iter().flat_map(|run| run.parts_in_scan(path, &shape.scan)).collect(),
                     fill: shape.fill.clone(),
                 })
             }
@@ -260,4 +288,36 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
         made.members.push((FILES.into(), TreeNode::Group(whole.links())));
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The frames of a block.
+    fn frames_of(block: &[Range<u64>], scan: &[u64]) -> Vec<u64> {
+        let whole = scan.iter().map(|side| 0..*side).skip(block.len() - 1);
+        let ranges: Vec<_> = block.iter().cloned().chain(whole).collect();
+        let mut all = vec![0];
+        for (range, side) in ranges.into_iter().zip(std::iter::once(&0).chain(scan)) {
+            all = all.into_iter().flat_map(|at| range.clone().map(move |place| at * side + place)).collect();
+        }
+        all
+    }
+
+    #[test]
+    fn blocks_of_a_scan_are_its_frames_in_order_and_as_few_as_can_be() {
+        for scan in [&[][..], &[1], &[6], &[3, 4], &[2, 3, 2], &[1, 5]] {
+            for start in 0..30 {
+                for end in start + 1..40 {
+                    let blocks = blocks_of(start..end, scan);
+                    let there: Vec<_> = blocks.iter().flat_map(|block| frames_of(block, scan)).collect();
+                    assert_eq!(there, (start..end).collect::<Vec<_>>(), "{scan:?}");
+                    assert!(blocks.len() <= 1 + 2 * scan.len(), "{blocks:?}");
+                }
+            }
+        }
+        let whole = std::iter::once(1..2).collect();
+        assert_eq!(blocks_of(5..17, &[6]), [vec![0..1, 5..6], whole, vec![2..3, 0..5]]);
+    }
 }

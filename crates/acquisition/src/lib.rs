@@ -22,7 +22,9 @@ pub mod conformance;
 mod expected;
 pub mod export;
 mod follower;
+mod frame_chunks;
 mod hdf5_master;
+mod hdf5_reading;
 pub mod joined;
 mod receiver;
 mod recorder;
@@ -43,6 +45,7 @@ pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use hdf5_master::{MasterError, put_master};
+pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,

@@ -23,7 +23,7 @@ pub struct StoredFrames {
     pub storing: Storing,
     /// How many go into a file, where that is said.
     pub per_file: Option<u64>,
-    /// So many consecutive ones are in one file: the channels of an image.
+    /// So many consecutive ones are in one file: the channels of an image, or a line of a scan.
     pub together: u64,
     /// Of pictures, what the header of a file says.
     pub picture: Option<Picture>,
@@ -41,7 +41,7 @@ impl StoredFrames {
             format: instrument.recording.format,
             storing: instrument.recording.storing,
             per_file: instrument.recording.frames_per_file,
-            together: 1,
+            together: instrument.recording.scan.map_or(1, |scan| scan.line()),
             picture: instrument.picture(),
             packets: instrument.packets.is_some(),
             padded: true,
@@ -94,6 +94,8 @@ pub struct LayoutOptions {
     pub reserve: Bytes,
     /// A checksum of each frame is kept.
     pub checksums: bool,
+    /// Frames that are larger begin in HDF5 files at multiples of this; of the stripe size, where storage has one, if none.
+    pub align: Option<Bytes>,
 }
 
 impl LayoutOptions {
@@ -106,6 +108,7 @@ impl LayoutOptions {
             chunk_size: None,
             reserve: Bytes(0),
             checksums: false,
+            align: None,
         }
     }
 }
@@ -136,6 +139,7 @@ pub struct RecordingPlan {
     writers: u32,
     buffer: Bytes,
     checksums: bool,
+    align: u64,
 }
 
 impl RecordingPlan {
@@ -165,8 +169,9 @@ impl RecordingPlan {
             writers,
             buffer: options.buffer,
             checksums: options.checksums,
+            align: alignment(onto, options),
         };
-        let together = frames.together.max(1);
+        let together = if frames.storing.is_many_files() { frames.together.max(1) } else { 1 };
         plan.frames_per_file = (plan.suited_file(onto, options) / together).max(1) * together;
         plan.keep = plan.kept(options);
         plan
@@ -305,6 +310,7 @@ impl RecordingPlan {
             keep: self.keep,
             durability,
             checksums: self.checksums,
+            align: self.align,
             picture: self.frames.picture,
             ..suited
         }
@@ -318,6 +324,12 @@ fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
     let spacing = each.min_by_key(|spacing| spacing.direct);
     let spacing = spacing.unwrap_or(Spacing { direct: false, stride: size });
     if padded { spacing } else { spacing.unpadded(size) }
+}
+
+/// What was asked for, or the largest stripe of these.
+fn alignment(onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
+    let stripes = onto.iter().filter_map(|onto| onto.stripe_size).max();
+    options.align.or(stripes).map_or(0, |align| align.0)
 }
 
 /// One file, or files of which those are removed that need not stay. A file of N frames has those of its numbers, whichever

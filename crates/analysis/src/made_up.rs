@@ -52,6 +52,7 @@ pub(crate) fn described(path: &str) -> TargetDescription {
         writable: true,
         direct: DirectIo::Real { alignment: 512 },
         striping: None,
+        stripe_size: None,
         facts: Vec::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! `nilometer advise`: what a site should choose, from measurements on its own data.
 
+mod chunking;
+
 use clap::{Args, Subcommand};
 use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
 use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, Seed};
@@ -18,6 +20,7 @@ pub(crate) struct Advise {
 #[derive(Debug, Subcommand)]
 enum About {
     Compression(CompressionAdvice),
+    Chunking(chunking::ChunkingAdvice),
 }
 
 /// How much smaller each compression makes an instrument's frames, how fast one processor does it, and how many the instrument
@@ -38,6 +41,7 @@ impl Advise {
     pub(crate) fn execute(&self) -> Outcome {
         match &self.about {
             About::Compression(advice) => advice.execute(),
+            About::Chunking(advice) => advice.execute(),
         }
     }
 }

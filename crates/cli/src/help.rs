@@ -93,7 +93,7 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
         [
             "nilometer advise compression eiger2-16m",
             "nilometer advise compression pilatus-6m /data/*.cbf",
-            "nilometer advise compression ./camera.toml frame.raw --time 5s",
+            "nilometer advise chunking eiger2-16m --to /data --read frames --read line:20",
         ],
     ),
     (

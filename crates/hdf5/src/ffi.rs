@@ -268,12 +268,11 @@ unsafe extern "C" {
         size: usize,
         from: *const c_void,
     ) -> herr_t;
-    pub fn H5Dget_chunk_info_by_coord(
+    pub fn H5Dchunk_iter(
         dataset: hid_t,
-        offset: *const hsize_t,
-        filters: *mut c_uint,
-        address: *mut haddr_t,
-        size: *mut hsize_t,
+        transfer: hid_t,
+        each: unsafe extern "C" fn(*const hsize_t, c_uint, haddr_t, hsize_t, *mut c_void) -> c_int,
+        data: *mut c_void,
     ) -> herr_t;
     pub fn H5Sget_simple_extent_dims(space: hid_t, dimensions: *mut hsize_t, maxima: *mut hsize_t) -> c_int;
 

@@ -33,18 +33,20 @@ impl Default for Hdf5FileOptions {
     }
 }
 
-/// A frame whose bytes are in the file.
+/// A chunk of a frame whose bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
     /// Which of the file's datasets of frames it belongs to, in the order of the tree.
     pub dataset: usize,
     /// Which frame of it, from 0.
     pub frame: u64,
+    /// Which chunk of the frame, in the order of [`FramesShape::offset`]: 0 where a frame is one.
+    pub tile: u64,
     /// Where its bytes begin in the file.
     pub offset: u64,
     /// How many they are.
     pub bytes: u32,
-    /// They are those of the frame, though the dataset has a filter.
+    /// They are those of the pixels, though the dataset has a filter.
     pub unfiltered: bool,
 }
 
@@ -217,9 +219,9 @@ impl Hdf5File {
     }
 
     fn index(&mut self, chunk: StoredChunk) -> Result<(), Hdf5Error> {
-        let StoredChunk { dataset, frame, offset, bytes, unfiltered } = chunk;
+        let StoredChunk { dataset, frame, tile, offset, bytes, unfiltered } = chunk;
         let dataset = &self.planted.frames[dataset];
-        dataset.description.put_offset(frame, &mut self.position);
+        dataset.description.put_offset(frame, tile, &mut self.position);
         driver::lock(&self.image).place(offset, bytes.into());
         let from = CHUNK_IN_PLACE.as_ptr().cast();
         let mask = u32::from(unfiltered);
@@ -261,7 +263,7 @@ impl Hdf5File {
         let count = (run.len() / dataset.description.element.bytes()) as u64;
         let memory = space(&[count], None)?;
         let file = space(&[self.frames], None)?;
-        run_of(&file, &[self.frames], first..first + count, None)?;
+        run_of(&file, &[self.frames], first..first + count, &[])?;
         // SAFETY: as many numbers as both spaces have selected.
         let status = unsafe {
             let from = run.as_ptr().cast();

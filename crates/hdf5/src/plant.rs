@@ -315,7 +315,7 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     let what = || format!("describe the dataset {path}");
     let mut maxima = shape.dimensions(0);
     let mut chunk = vec![1; shape.scan.len() + 1];
-    chunk.extend(&shape.frame);
+    chunk.extend(shape.chunk());
     let space = {
         let dimensions = maxima.clone();
         maxima[0] = H5S_UNLIMITED;
@@ -396,8 +396,8 @@ fn virtual_dataset(
         let Some(first) = from.first_mut() else { continue };
         *first = part.length;
         let there = space(&from, None)?;
-        run_of(&there, &from, part.from..part.from + part.count, part.second.clone())?;
-        run_of(&whole, &dataset.shape, part.to..part.to + part.count, part.second.clone())?;
+        run_of(&there, &from, part.from..part.from + part.count, &part.within)?;
+        run_of(&whole, &dataset.shape, part.to..part.to + part.count, &part.within)?;
         // SAFETY: texts that end with zero, and spaces that are open.
         let status = unsafe {
             ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())
@@ -408,17 +408,16 @@ fn virtual_dataset(
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
 }
 
-/// Selects these along the first dimension of a space, and along the second if not all.
+/// Selects these along the first dimension of a space, and along those behind it that are not whole.
 pub(crate) fn run_of(
     space: &Handle,
     shape: &[u64],
     first: Range<u64>,
-    second: Option<Range<u64>>,
+    within: &[Range<u64>],
 ) -> Result<(), Hdf5Error> {
     let mut start = vec![0; shape.len()];
     let mut size = shape.to_vec();
-    for (dimension, run) in [Some(first.clone()), second].into_iter().flatten().enumerate().take(shape.len())
-    {
+    for (dimension, run) in std::iter::once(&first).chain(within).enumerate().take(shape.len()) {
         start[dimension] = run.start;
         size[dimension] = run.end - run.start;
     }

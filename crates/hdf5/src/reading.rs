@@ -2,14 +2,16 @@
 //! the places that the index says, without the library.
 
 use std::{
-    ffi::{c_uint, c_void},
+    cell::OnceCell,
+    collections::HashMap,
+    ffi::{c_int, c_uint, c_void},
     path::Path,
 };
 
 use crate::{
     Hdf5Error,
     driver::{self, SharedImage, while_opening},
-    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF},
+    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF, haddr_t, hsize_t},
     frame_file,
     handle::{self, Handle, checked, name, number_type},
     tree::NumberType,
@@ -29,6 +31,34 @@ pub struct ReadDataset {
     handle: Handle,
     dimensions: Vec<u64>,
     label: String,
+    /// Once a chunk was asked for.
+    chunks: OnceCell<ChunkPlaces>,
+}
+
+/// The index of a dataset.
+#[derive(Debug)]
+struct ChunkPlaces {
+    rank: usize,
+    /// By where each begins in the dataset.
+    places: HashMap<Box<[u64]>, ChunkPlace>,
+}
+
+/// Puts a chunk that the library names into the [`ChunkPlaces`] behind `into`.
+unsafe extern "C" fn put_chunk(
+    begin: *const hsize_t,
+    unfiltered: c_uint,
+    offset: haddr_t,
+    bytes: hsize_t,
+    into: *mut c_void,
+) -> c_int {
+    // SAFETY: it is what was given to the library, for this call alone.
+    let chunks = unsafe { &mut *into.cast::<ChunkPlaces>() };
+    // SAFETY: a number for each dimension.
+    let begin = unsafe { std::slice::from_raw_parts(begin, chunks.rank) };
+    if offset != HADDR_UNDEF {
+        chunks.places.insert(begin.into(), ChunkPlace { offset, bytes, unfiltered });
+    }
+    0
 }
 
 /// Where the bytes of a chunk are.
@@ -87,7 +117,7 @@ impl ReadFile {
             checked(rank, what)?;
             let rank = usize::try_from(rank).unwrap_or_default();
             let dimensions = dimensions[..rank].to_vec();
-            Ok(ReadDataset { handle, dimensions, label: path.into() })
+            Ok(ReadDataset { handle, dimensions, label: path.into(), chunks: OnceCell::new() })
         }
     }
 }
@@ -101,32 +131,31 @@ impl ReadDataset {
         &self.dimensions
     }
 
-    /// Where the chunk is that has the element at this place, if it is there.
+    /// Where the chunk is that begins with the element at this place, if it is there. The whole index is read when the first is
+    /// asked for: the library goes through it from its begin for each chunk that it is asked for.
     ///
     /// # Errors
-    /// If the index is damaged, or the place is not in the dataset.
+    /// If the index is damaged, or the place has other dimensions than the dataset.
     pub fn chunk(&self, place: &[u64]) -> Result<Option<ChunkPlace>, Hdf5Error> {
         if place.len() != self.dimensions.len() {
             let what =
                 format!("{} has {} dimensions, not {}", self.label, self.dimensions.len(), place.len());
             return Err(Hdf5Error::Description { what });
         }
-        let mut unfiltered: c_uint = 0;
-        let mut offset = HADDR_UNDEF;
-        let mut bytes = 0;
-        // SAFETY: a place in each dimension, and three numbers to be filled.
-        let status = unsafe {
-            let id = self.handle.id();
-            ffi::H5Dget_chunk_info_by_coord(
-                id,
-                place.as_ptr(),
-                &raw mut unfiltered,
-                &raw mut offset,
-                &raw mut bytes,
-            )
-        };
-        checked(status, || format!("find the chunk at {place:?} of {}", self.label))?;
-        Ok((offset != HADDR_UNDEF).then_some(ChunkPlace { offset, bytes, unfiltered }))
+        if let Some(chunks) = self.chunks.get() {
+            return Ok(chunks.places.get(place).copied());
+        }
+        let chunks = self.all_chunks()?;
+        Ok(self.chunks.get_or_init(|| chunks).places.get(place).copied())
+    }
+
+    fn all_chunks(&self) -> Result<ChunkPlaces, Hdf5Error> {
+        let mut chunks = ChunkPlaces { rank: self.dimensions.len(), places: HashMap::new() };
+        let into = (&raw mut chunks).cast();
+        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        let status = unsafe { ffi::H5Dchunk_iter(self.handle.id(), H5P_DEFAULT, put_chunk, into) };
+        checked(status, || format!("find the chunks of {}", self.label))?;
+        Ok(chunks)
     }
 
     /// All its numbers, as whole numbers.

@@ -216,7 +216,7 @@ pub enum DatasetContent {
     Virtual(VirtualDataset),
 }
 
-/// A dataset of frames, one chunk each.
+/// A dataset of frames, each one chunk, or several: parts of it that are compressed each by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramesShape {
     /// The type of pixels.
@@ -226,6 +226,9 @@ pub struct FramesShape {
     /// Dimensions of a scan that frames stand in, but for the first, which has as many as there are frames for: none for a
     /// row of frames, `[31]` for lines of 31.
     pub scan: Vec<u64>,
+    /// Dimensions of a chunk within a frame; none if a chunk is a frame.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunk: Vec<u64>,
     /// How chunks are compressed, if they are.
     pub filter: Option<FrameFilter>,
     /// The pixel of frames that are not there, little-endian; 0 if none.
@@ -238,15 +241,38 @@ impl FramesShape {
         self.frame.iter().product::<u64>() * self.element.bytes() as u64
     }
 
-    /// Where the chunk of a frame begins: in pixels of each dimension.
-    pub fn offset(&self, frame: u64) -> Vec<u64> {
+    /// Whether it can be counted with: a description that somebody else wrote may say anything. A line of the scan has at most
+    /// so many frames, and a frame at most so many chunks.
+    pub fn is_sound(&self, line_max: u64, tiles_max: u64) -> bool {
+        let product = |sides: &[u64]| sides.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
+        let line = product(&self.scan).is_some_and(|line| (1..=line_max).contains(&line));
+        let pixels = product(&self.frame).and_then(|pixels| pixels.checked_mul(self.element.bytes() as u64));
+        let cut = self.chunk.len() == self.frame.len()
+            && self.frame.iter().zip(&self.chunk).all(|(frame, chunk)| (1..=*frame).contains(chunk))
+            && self.tiles() <= tiles_max;
+        line && pixels.is_some() && (self.chunk.is_empty() || cut)
+    }
+
+    /// Dimensions of a chunk within a frame: those of the frame, if nothing else is said.
+    pub fn chunk(&self) -> &[u64] {
+        if self.chunk.is_empty() { &self.frame } else { &self.chunk }
+    }
+
+    /// Chunks of a frame.
+    pub fn tiles(&self) -> u64 {
+        let along = self.frame.iter().zip(self.chunk());
+        along.map(|(frame, chunk)| frame.div_ceil(*chunk)).product()
+    }
+
+    /// Where a chunk of a frame begins, in pixels of each dimension: tiles are counted along the rows of a frame, from 0.
+    pub fn offset(&self, frame: u64, tile: u64) -> Vec<u64> {
         let mut offset = Vec::new();
-        self.put_offset(frame, &mut offset);
+        self.put_offset(frame, tile, &mut offset);
         offset
     }
 
     /// The same in place of what is there, so that nothing is allocated for a frame.
-    pub(crate) fn put_offset(&self, frame: u64, offset: &mut Vec<u64>) {
+    pub(crate) fn put_offset(&self, frame: u64, tile: u64, offset: &mut Vec<u64>) {
         offset.clear();
         offset.resize(self.scan.len() + 1 + self.frame.len(), 0);
         let mut rest = frame;
@@ -255,6 +281,16 @@ impl FramesShape {
             rest /= dimension;
         }
         offset[0] = rest;
+        if self.chunk.is_empty() {
+            return;
+        }
+        let mut rest = tile;
+        let sides = self.frame.iter().zip(&self.chunk).rev();
+        for (place, (frame, chunk)) in offset.iter_mut().rev().zip(sides) {
+            let along = frame.div_ceil(*chunk);
+            *place = rest % along * chunk;
+            rest /= along;
+        }
     }
 
     /// The dataset's dimensions when it has room for so many frames.
@@ -316,8 +352,8 @@ pub struct VirtualPart {
     pub to: u64,
     /// How many.
     pub count: u64,
-    /// Of the second dimension only these, if not all.
-    pub second: Option<Range<u64>>,
+    /// Of the dimensions behind the first only these: all of those that it does not name.
+    pub within: Vec<Range<u64>>,
 }
 
 impl TreeGroup {

@@ -13,6 +13,7 @@ fn tree() -> TreeGroup {
         element: NumberType::Uint16,
         frame: vec![30, 100],
         scan: Vec::new(),
+        chunk: Vec::new(),
         filter: None,
         fill: Some(vec![255, 255]),
     };
@@ -50,7 +51,14 @@ fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
         let offset = frames.allocate(6000, 4096);
         assert!(offset.is_multiple_of(4096));
         file.write_all_at(&bytes, offset).expect("it is written");
-        frames.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 6000, unfiltered: false });
+        frames.insert(StoredChunk {
+            dataset: 0,
+            frame: number,
+            tile: 0,
+            offset,
+            bytes: 6000,
+            unfiltered: false,
+        });
         frames.set(0, number, 0);
         frames.flush().expect("it is flushed");
         carry_out(&file, || frames.next_write());
@@ -110,7 +118,14 @@ fn after_each_write_what_is_said_to_be_whole_can_be_read() {
         for number in first..first + 4 {
             let offset = frames.allocate(6000, 4096);
             file.write_all_at(&[7; 6000], offset).expect("it is written");
-            frames.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 6000, unfiltered: false });
+            frames.insert(StoredChunk {
+                dataset: 0,
+                frame: number,
+                tile: 0,
+                offset,
+                bytes: 6000,
+                unfiltered: false,
+            });
             frames.set(0, number, 0);
         }
         frames.flush().expect("it is flushed");
@@ -181,7 +196,14 @@ fn a_write_that_ends_at_a_page_leaves_a_file_that_can_be_read() {
         for number in 0..count {
             let offset = file.allocate(256, 8);
             torn.put(offset, &[7; 256]);
-            file.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 256, unfiltered: false });
+            file.insert(StoredChunk {
+                dataset: 0,
+                frame: number,
+                tile: 0,
+                offset,
+                bytes: 256,
+                unfiltered: false,
+            });
             (0..3).for_each(|column| file.set(column, number, 0));
             file.flush().expect("it is flushed");
             torn.carry_out(|| file.next_write());

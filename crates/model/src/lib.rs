@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+mod chunk_shape;
 mod data;
 mod facility;
 mod frame_compression;
@@ -18,6 +19,7 @@ mod picture;
 pub mod plan;
 mod ranks;
 mod readers;
+mod reading_way;
 mod recording_layout;
 mod results;
 mod sample;
@@ -35,6 +37,7 @@ mod timeline;
 mod units;
 mod written;
 
+pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
 pub use frame_compression::FrameCompression;
@@ -46,7 +49,8 @@ pub use packets::Packets;
 pub use picture::{COUNT_CUTOFF, CbfHeader, Picture};
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
-pub use recording_layout::{FrameShape, RecordingLayout};
+pub use reading_way::{FrameBlock, ReadingWay};
+pub use recording_layout::{FrameShape, RecordingLayout, TILES_FILLED, TILES_MAX};
 pub use results::{
     Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,
 };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Format, FrameCompression, PixelType, Storing};
+use crate::{Bytes, ChunkShape, Format, FrameCompression, PixelType, ScanShape, Storing};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +18,12 @@ pub struct RecordingLayout {
     /// How frames are compressed, where the format is HDF5. Not at all, if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<FrameCompression>,
+    /// Dimensions of a scan that frames stand in, where the format is HDF5: a row of frames, if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanShape>,
+    /// Pixels of a chunk of an HDF5 dataset: a frame, if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<ChunkShape>,
     /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
@@ -46,6 +52,12 @@ const FILE_MAX: u64 = 1 << 40;
 const CBF_MAX: u64 = 1 << 30;
 /// HDF5 has 32 dimensions at the most, `H5S_MAX_RANK`; some are left for a scan.
 const HDF5_DIMENSIONS_MAX: usize = 24;
+/// Chunks of a frame: the table of them in front of a frame stays small, and so does the index of the file.
+pub const TILES_MAX: u64 = 1 << 16;
+/// Chunks at the edges of a frame are filled up: all have at most so many times the pixels of the frame.
+pub const TILES_FILLED: u64 = 4;
+/// A chunk has less than 4 GiB: HDF5 keeps its size in 32 bits.
+const CHUNK_MAX: u64 = u32::MAX as u64;
 /// More threads would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
@@ -92,7 +104,9 @@ impl RecordingLayout {
     pub fn packs(&self) -> bool {
         match self.format {
             Format::Cbf => true,
-            Format::Hdf5 => !matches!(self.compression, None | Some(FrameCompression::None)),
+            Format::Hdf5 => {
+                self.chunk.is_some() || !matches!(self.compression, None | Some(FrameCompression::None))
+            }
             Format::Raw | Format::Vdif | Format::Mark5b => false,
         }
     }
@@ -108,6 +122,10 @@ impl RecordingLayout {
                 "layout: only files of HDF5 have one; write format = \"hdf5\", or leave it out".into()
             );
         }
+        let of_hdf5 = [("scan", self.scan.is_some()), ("chunk", self.chunk.is_some())];
+        if let Some((key, _)) = of_hdf5.iter().find(|(_, said)| *said && self.format != Format::Hdf5) {
+            return Err(format!("{key}: only HDF5 has one; write format = \"hdf5\", or leave it out"));
+        }
         match self.format {
             Format::Cbf => self.check_cbf(frame),
             Format::Hdf5 => self.check_hdf5(frame),
@@ -120,7 +138,8 @@ impl RecordingLayout {
         matches!(self.storing, Storing::Files | Storing::Growing)
     }
 
-    fn check_hdf5(&self, FrameShape { shape, pixel, .. }: FrameShape<'_>) -> Result<(), String> {
+    fn check_hdf5(&self, frame: FrameShape<'_>) -> Result<(), String> {
+        let FrameShape { shape, pixel, .. } = frame;
         if pixel.whole_bytes().is_none() {
             let name = pixel.name();
             return Err(format!(
@@ -139,7 +158,20 @@ impl RecordingLayout {
                 "format = \"hdf5\": storing = \"{name}\" can't be; write \"growing\" for one file, or \"files\" with frames_per_file"
             ));
         }
-        Ok(())
+        self.check_lines()?;
+        self.chunk.map_or(Ok(()), |chunk| check_chunk(chunk, frame))
+    }
+
+    /// Files end with lines of a scan.
+    fn check_lines(&self) -> Result<(), String> {
+        let (Some(scan), Some(frames)) = (self.scan, self.frames_per_file) else { return Ok(()) };
+        let line = scan.line();
+        if frames.is_multiple_of(line) {
+            return Ok(());
+        }
+        Err(format!(
+            "frames_per_file = {frames}: a file has whole lines of the scan {scan}, write a multiple of {line}"
+        ))
     }
 
     fn check_cbf(&self, FrameShape { shape, pixel, size }: FrameShape<'_>) -> Result<(), String> {
@@ -175,6 +207,56 @@ impl RecordingLayout {
         }
         self.compression = self.compression.filter(|_| format == Format::Hdf5);
         self.layout = self.layout.take().filter(|_| format == Format::Hdf5);
+        self.scan = self.scan.filter(|_| format == Format::Hdf5);
+        self.chunk = self.chunk.filter(|_| format == Format::Hdf5);
         self.encoders = self.encoders.filter(|_| self.packs());
     }
+}
+
+/// What can't be a chunk of such frames.
+fn check_chunk(chunk: ChunkShape, frame: FrameShape<'_>) -> Result<(), String> {
+    let FrameShape { shape, pixel, .. } = frame;
+    let whole: Vec<_> = shape.iter().map(u64::to_string).collect();
+    let whole = whole.join("x");
+    let sides = chunk.sides();
+    let dimensions = shape.len();
+    let Some((frames, sides)) = sides.len().checked_sub(dimensions).and_then(|more| match more {
+        0 => Some((1, sides)),
+        1 => Some((sides[0], &sides[1..])),
+        _ => None,
+    }) else {
+        return Err(format!(
+            "chunk = \"{chunk}\": frames have {dimensions} dimensions, and so has a chunk, or one more in front of them: \
+             write at most {whole}"
+        ));
+    };
+    if sides.iter().zip(shape).any(|(side, of_frame)| side > of_frame) {
+        return Err(format!("chunk = \"{chunk}\": it is larger than a frame: write at most {whole}"));
+    }
+    let pixels = sides.iter().fold(frames, |pixels, side| pixels.saturating_mul(*side));
+    let bytes = pixels.saturating_mul(pixel.bits() / 8);
+    if bytes > CHUNK_MAX {
+        return Err(format!("chunk = \"{chunk}\": it has {}: write less than 4 GiB", Bytes(bytes)));
+    }
+    if frames > 1 {
+        return Err(format!(
+            "chunk = \"{chunk}\": a chunk is a frame or a part of one, several frames in one can't be written yet: write at \
+             most {whole}"
+        ));
+    }
+    let tiles = sides.iter().zip(shape).map(|(side, of_frame)| of_frame.div_ceil(*side));
+    let tiles = tiles.fold(1_u64, u64::saturating_mul);
+    if tiles > TILES_MAX {
+        return Err(format!(
+            "chunk = \"{chunk}\": a frame has {tiles} of them: write larger ones, so that there are at most {TILES_MAX}"
+        ));
+    }
+    let filled = bytes.saturating_mul(tiles);
+    if filled > CHUNK_MAX || filled > frame.size.0.saturating_mul(TILES_FILLED) {
+        let filled = Bytes(filled);
+        return Err(format!(
+            "chunk = \"{chunk}\": those of a frame are filled up to {filled} at its edges: write sides that fit better"
+        ));
+    }
+    Ok(())
 }

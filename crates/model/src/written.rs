@@ -36,7 +36,7 @@ impl Instrument {
             data: DataKind::Incompressible.into(),
             compressed: false,
             // As it comes, it is a chunk.
-            recording: RecordingLayout { compression: None, ..self.recording.clone() },
+            recording: RecordingLayout { compression: None, chunk: None, ..self.recording.clone() },
             ..self.clone()
         })
     }

@@ -22,7 +22,7 @@
 //! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
 //! that is there. Format is 0 for the bytes of frames, 1 for CBF, 2 and 3 for VDIF and Mark5B, 4 for HDF5; encoding is 0 for the bytes of the frame,
 //! 1 for a CBF file of it, from 2 on for a chunk of an HDF5 dataset: 2 + 4 x compression (1 bslz4, 2 bszstd, 3 lz4, 4 zstd) + the
-//! logarithm of bytes an element. The stride is
+//! logarithm of bytes an element; from 256 on for several chunks of a frame, counted in the same way (0 none). The stride is
 //! the distance of frames that were written one behind the other: readers need no more than extents.
 //!
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or

@@ -19,6 +19,7 @@ pub mod reader;
 pub mod recording_file;
 pub mod recording_storage;
 mod stream;
+pub mod tiles;
 mod verify;
 pub mod view;
 

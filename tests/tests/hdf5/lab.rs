@@ -163,6 +163,14 @@ pub(crate) fn found(truth: &Path, files: &[(PathBuf, u64)]) -> Option<Vec<Found>
     Some(found.collect())
 }
 
+/// What h5py finds in a file whose frames stand in a scan of so many dimensions.
+pub(crate) fn found_in_scan(truth: &Path, dimensions: usize, file: &Path) -> Option<Found> {
+    let mut python = h5py("scan")?;
+    let output = python.arg(truth).arg(dimensions.to_string()).arg(file).output().expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(Found(serde_json::from_slice(&output.stdout).expect("JSON")))
+}
+
 /// What h5py finds in the only file.
 pub(crate) fn found_in(truth: &Path, file: &Path) -> Option<Found> {
     found(truth, &[(file.to_owned(), 0)])?.pop()

@@ -1,6 +1,8 @@
 //! Recordings in HDF5 from outside: h5py reads every frame bit for bit, while they are made, after a kill, from a disk that
 //! filled up or errs; what is lost is blank and says so.
 
+mod advised;
+mod chunked;
 mod damaged;
 mod disks;
 mod followed;
@@ -8,6 +10,7 @@ mod killed;
 mod lab;
 mod placed;
 mod repaired;
+mod scanned;
 
 use nilometer_tests::run;
 

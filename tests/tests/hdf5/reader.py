@@ -5,6 +5,7 @@ reader.py read TRUTH FILE:FIRST...   opens each FILE as anybody does, and prints
                                      of the recording from 0 on, one behind the other), which are blank, and which are
                                      neither; the recorder's columns; where chunks are; its totals, once it has some. FIRST
                                      is the number of the FILE's first frame
+reader.py scan TRUTH DIMENSIONS FILE  the same of a FILE whose frames stand in a scan of so many dimensions
 reader.py follow TRUTH FILE ENDED    reads FILE with swmr=True while it grows: each frame that is said to be whole must be that
                                      of TRUTH when it comes. Prints how many were, at each look that found more; when ENDED
                                      exists, looks a last time and prints "end" and all columns as JSON
@@ -24,8 +25,8 @@ COLUMNS = ["flag", "missing", "due", "arrived", "encoded", "durable"]
 TOTALS = ["frames_whole", "frames_incomplete", "frames_blank", "missing_total"]
 
 
-def truth_of(path, frames):
-    size = frames.dtype.itemsize * int(numpy.prod(frames.shape[1:]))
+def truth_of(path, frames, dimensions=1):
+    size = frames.dtype.itemsize * int(numpy.prod(frames.shape[dimensions:]))
     with open(path, "rb") as file:
         every = file.read()
     return [every[at:at + size] for at in range(0, len(every), size)]
@@ -37,19 +38,25 @@ def read(truth, *files):
         print(json.dumps(said_of(path, int(first), truth)))
 
 
-def said_of(path, first, truth):
+def scan(truth, dimensions, *files):
+    for file in files:
+        print(json.dumps(said_of(file, 0, truth, int(dimensions))))
+
+
+def said_of(path, first, truth, dimensions=1):
     with h5py.File(path) as file:
         frames, recorder = file[FRAMES], file[RECORDER]
-        expected = truth_of(truth, frames)
+        expected = truth_of(truth, frames, dimensions)
         found = {"right": [], "blank": [], "wrong": []}
-        for at in range(len(frames)):
-            found[kind(frames[at], expected, first + at)].append(first + at)
+        for at, index in enumerate(numpy.ndindex(frames.shape[:dimensions])):
+            found[kind(frames[index], expected, first + at)].append(first + at)
         pipeline = frames.id.get_create_plist()
         # What is over other files has none of its own.
         count = 0 if frames.is_virtual else frames.id.get_num_chunks()
         chunks = [frames.id.get_chunk_info(index) for index in range(count)]
         return found | {
             "shape": frames.shape,
+            "chunk": frames.chunks,
             "type": frames.dtype.str,
             "filters": [pipeline.get_filter(index)[0] for index in range(pipeline.get_nfilters())],
             "columns": {name: recorder[name][:].tolist() for name in COLUMNS},
@@ -100,4 +107,4 @@ def follow(truth, path, ended):
     print("end", json.dumps(said.tolist()), flush=True)
 
 
-{"read": read, "follow": follow}[sys.argv[1]](*sys.argv[2:])
+{"read": read, "scan": scan, "follow": follow}[sys.argv[1]](*sys.argv[2:])

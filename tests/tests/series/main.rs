@@ -17,6 +17,11 @@ use crate::{
 
 /// A program of Python sends arrays of this type, compressed or not, and they are recorded with these options.
 fn are_in_the_file(kind: &str, shape: &str, compressed: bool, options: &[&str]) {
+    are_in_the_file_as(kind, shape, shape, compressed, options);
+}
+
+/// The same, where the file has them in other dimensions.
+fn are_in_the_file_as(kind: &str, shape: &str, stored: &str, compressed: bool, options: &[&str]) {
     let lab = SeriesLab::new();
     let Some(sender) = Sender::start(&lab, kind, shape, compressed) else { return };
     let mut arguments =
@@ -28,7 +33,7 @@ fn are_in_the_file(kind: &str, shape: &str, compressed: bool, options: &[&str]) 
     let verified = run(&["verify".as_ref(), lab.recording().as_os_str()]);
     assert_eq!(verified.code, Some(0), "{what}: {verified:?}");
     let Some(found) = lab.found() else { return };
-    assert_eq!(found.shape(), shape, "{what}");
+    assert_eq!(found.shape(), stored, "{what}");
     assert!(found.numbers("wrong").is_empty() && found.numbers("blank").is_empty(), "{what}: {found:?}");
     assert!(found.numbers("flags").iter().all(|flag| *flag == 0), "{what}");
     assert_eq!(found.metadata("user_data/sample"), "[\"lysozyme\"]");
@@ -50,6 +55,29 @@ fn channels_are_a_dimension_and_files_have_whole_images() {
     are_in_the_file("u2", "[10,2,131,117]", true, &[]);
     are_in_the_file("u2", "[10,3,64,64]", false, &["--frames-per-file", "4"]);
     are_in_the_file("f8", "[7,2,64,64]", false, &["--frames-per-file", "7"]);
+}
+
+#[test]
+fn images_stand_in_a_scan_and_are_cut_into_chunks() {
+    are_in_the_file_as("u2", "[10,64,64]", "[2,5,64,64]", true, &["--scan", "2x5", "--chunk", "30x40"]);
+    are_in_the_file_as(
+        "u4",
+        "[12,2,64,64]",
+        "[4,3,2,64,64]",
+        false,
+        &["--scan", "?x3", "--frames-per-file", "6"],
+    );
+    are_in_the_file("f4", "[6,64,50]", true, &["--chunk", "64x25", "--compression", "none"]);
+}
+
+#[test]
+fn a_series_of_another_length_than_its_scan_is_not_recorded() {
+    let lab = SeriesLab::new();
+    let Some(sender) = Sender::start(&lab, "u2", "[10,64,64]", false) else { return };
+    let arguments = ["record", "--from", &sender.at, "--to", "to", "--scan", "3x4"];
+    let ended = start(lab.home.path(), &arguments).end(LIMIT);
+    assert!(ended.code == Some(1) && ended.stderr.contains("it has 12 frames, and 10 come"), "{ended:?}");
+    assert_eq!(std::fs::read_dir(lab.home.path().join("to")).expect("it is there").count(), 0);
 }
 
 #[test]
@@ -289,6 +317,10 @@ fn what_can_not_be_is_refused_with_one_message() {
         (&[from[0], from[1], "--listen", "udp://127.0.0.1:9"], "--listen udp://: only for packets"),
         (&[from[0], from[1], "--frames-per-file", "0"], "write at least 1"),
         (&["fila10g-4g", "--frames-per-file", "5"], "--frames-per-file 5: only of HDF5"),
+        (&["fila10g-4g", "--scan", "2x5"], "scan: only HDF5 has one"),
+        (&[from[0], from[1], "--scan", "2x5", "--keep", "1 GiB"], "leave --keep out"),
+        (&[from[0], from[1], "--scan", "2x5", "--frames-per-file", "7"], "write a multiple of 5"),
+        (&[from[0], from[1], "--align", "5 KiB"], "a power of 2"),
         (&["eiger2-16m"], "--from tcp://HOST:PORT"),
         (&["--listen", "tcp://192.0.2.1:9"], "name an address of this machine"),
     ] {

@@ -1,9 +1,9 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
-use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
+use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot, buffer::ALIGNMENT};
 
 use super::names::Names;
-use crate::sink::RawLayout;
+use crate::sink::{Hdf5Contents, RawLayout};
 use nilometer_recording::journal::{Encoding, FrameExtent, RECORD};
 
 /// A lane that is followed.
@@ -80,8 +80,12 @@ impl Tail {
 
     /// Reads a frame of the file that is open.
     pub(super) fn read(&self, extent: &FrameExtent, buffer: Buffer) -> Operation {
-        // Past the cache: up to the next frame.
-        let length = if self.layout.direct { self.layout.head.stride as u32 } else { extent.length };
+        // Past the cache: up to the next frame, or to the page that one ends in that is as long as it came out.
+        let length = match (self.layout.direct, &self.layout.hdf5) {
+            (false, _) => extent.length,
+            (true, Some(_)) => (extent.length as usize).next_multiple_of(ALIGNMENT) as u32,
+            (true, None) => self.layout.head.stride as u32,
+        };
         Operation::read(self.frames, extent.offset, length, buffer)
     }
 }
@@ -92,7 +96,7 @@ pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool
     match encoding {
         // It is there already.
         Encoding::Raw => read >= length,
-        Encoding::Cbf | Encoding::Chunk(..) => {
+        Encoding::Cbf | Encoding::Chunk(..) | Encoding::Tiles(..) => {
             let mut frame = vec![0; size as usize];
             let stored = &buffer[..read.min(length) as usize];
             let whole = encoding.decode(stored, &mut frame).is_ok();
@@ -105,5 +109,6 @@ pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool
 /// The room that a frame needs to be read.
 pub(super) fn room(layout: &RawLayout) -> u64 {
     let stored = Encoding::of(layout.head.format).length_max(layout.head.frame_size);
-    stored.max(layout.head.stride)
+    let in_hdf5 = layout.hdf5.as_ref().map_or(0, Hdf5Contents::stored_max);
+    stored.max(layout.head.stride).max(in_hdf5)
 }

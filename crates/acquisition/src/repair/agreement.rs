@@ -3,15 +3,16 @@
 use std::{fs::File, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
-    Hdf5Error, ReadFile, SUPERBLOCK,
+    ChunkPlace, Hdf5Error, ReadDataset, ReadFile, SUPERBLOCK,
     nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
     tree::{DatasetContent, FramesShape, TreeGroup, TreeNode, WriteTime},
 };
-use nilometer_recording::{journal::Encoding, reader::Recording};
+use nilometer_model::TILES_MAX;
+use nilometer_recording::reader::Recording;
 
 use super::{
     held::path_of,
-    known::{FileFrames, FrameBytes, KnownFrame},
+    known::{FileFrames, FrameBytes, KnownFrame, chunks_of},
 };
 
 /// Flags of frames: see [`RecorderColumn::Flag`].
@@ -64,7 +65,7 @@ impl Expected<'_> {
             is_there(&read, "", tree).map_err(unreadable)?;
         }
         self.check_columns(&read)?;
-        self.check_frames(&read)
+        self.check_frames(&read, file)
     }
 
     /// Its objects lie behind its frames: it was repaired. Those of a file that was recorded lie in front of them. (HDF5 File
@@ -92,45 +93,36 @@ impl Expected<'_> {
         self.file.frames.keys().copied().filter(is_absent).collect()
     }
 
-    fn check_frames(&self, read: &ReadFile) -> Result<(), String> {
-        let unreadable = |error: Hdf5Error| format!("its index can't be read: {error}");
+    fn check_frames(&self, read: &ReadFile, file: &File) -> Result<(), String> {
         let frames = frames_of(self.tree);
-        let data = read.dataset(&frames.path).map_err(unreadable)?;
-        let shape = frames.shape;
-        let line = shape.map_or(1, |shape| shape.scan.iter().product());
-        let length = data.dimensions().first().copied().unwrap_or(0).saturating_mul(line);
-        let rank = data.dimensions().len();
-        let chunk = |in_file: u64| {
-            let first = || std::iter::once(in_file).chain(std::iter::repeat_n(0, rank - 1)).collect();
-            let place: Vec<u64> = shape.map_or_else(first, |shape| shape.offset(in_file));
-            data.chunk(&place).map_err(unreadable)
-        };
-        if rank == 0 || shape.is_some_and(|shape| line == 0 || shape.offset(0).len() != rank) {
-            return Err("its frames have other dimensions".into());
-        }
+        let data = read.dataset(&frames.path).map_err(unreadable_index)?;
+        let places = FramePlaces::of(&data, frames.shape).ok_or("its frames have other dimensions")?;
         for frame in self.file.frames.values() {
             let number = frame.number;
             let Some(in_file) = self.file.in_file(number) else { continue };
-            let found = if in_file < length { chunk(in_file)? } else { None };
             if matches!(frame.bytes, FrameBytes::Lost(_)) {
-                if found.is_some() {
+                if places.has_any(in_file)? {
                     return Err(format!("it has frame {number}, which is lost"));
                 }
                 continue;
             }
-            let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;
             let extent = frame.place.extent;
-            // Of datasets without a filter nothing says that it was left out.
-            let decoded = extent.encoding != Encoding::Raw && found.unfiltered != 0;
-            if (found.offset, found.bytes) != (extent.offset, extent.length.into()) || decoded {
-                return Err(format!("its index has frame {number} in another place"));
+            let unreadable = |error| format!("where frame {number} is in it can't be read: {error}");
+            for chunk in chunks_of(file, &extent, in_file).map_err(unreadable)? {
+                let found = places.chunk(in_file, chunk.tile)?;
+                let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;
+                // Of datasets without a filter nothing says that it was left out.
+                let decoded = !chunk.unfiltered && found.unfiltered != 0;
+                if (found.offset, found.bytes) != (chunk.offset, chunk.bytes.into()) || decoded {
+                    return Err(format!("its index has frame {number} in another place"));
+                }
             }
         }
         if !self.nothing_else {
             return Ok(());
         }
-        for in_file in (0..length).filter(|in_file| !self.knows(*in_file)) {
-            if chunk(in_file)?.is_some() {
+        for in_file in (0..places.length).filter(|in_file| !self.knows(*in_file)) {
+            if places.has_any(in_file)? {
                 let number = self.file.first + in_file;
                 return Err(format!(
                     "it has frame {number}, which was not acknowledged when the machine went down"
@@ -207,6 +199,58 @@ pub(super) fn frames_of(tree: Option<&TreeGroup>) -> FramesPlace<'_> {
         || FramesPlace { path: FRAMES_PATH.into(), shape: None },
         |(path, shape)| FramesPlace { path, shape: Some(shape) },
     )
+}
+
+/// Frames in all dimensions of a scan but the first: more than a recording may be asked for.
+pub(super) const LINE_MAX: u64 = 1 << 24;
+
+#[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]
+fn unreadable_index(error: Hdf5Error) -> String {
+    format!("its index can't be read: {error}")
+}
+
+/// Where the index of a file has its frames.
+struct FramePlaces<'a> {
+    data: &'a ReadDataset,
+    shape: Option<&'a FramesShape>,
+    /// Frames that it has places for.
+    length: u64,
+}
+
+impl<'a> FramePlaces<'a> {
+    /// None if it is not the dataset that was described.
+    fn of(data: &'a ReadDataset, shape: Option<&'a FramesShape>) -> Option<Self> {
+        let rank = data.dimensions().len();
+        let described = |shape: &FramesShape| {
+            shape.is_sound(LINE_MAX, TILES_MAX) && 1 + shape.scan.len() + shape.frame.len() == rank
+        };
+        if rank == 0 || !shape.is_none_or(described) {
+            return None;
+        }
+        let line: u64 = shape.map_or(1, |shape| shape.scan.iter().product());
+        let length = data.dimensions().first().copied().unwrap_or(0).saturating_mul(line);
+        Some(FramePlaces { data, shape, length })
+    }
+
+    fn chunk(&self, in_file: u64, tile: u64) -> Result<Option<ChunkPlace>, String> {
+        if in_file >= self.length {
+            return Ok(None);
+        }
+        let rest = self.data.dimensions().len() - 1;
+        let first = || std::iter::once(in_file).chain(std::iter::repeat_n(0, rest)).collect();
+        let place: Vec<u64> = self.shape.map_or_else(first, |shape| shape.offset(in_file, tile));
+        self.data.chunk(&place).map_err(unreadable_index)
+    }
+
+    /// Whether any of a frame is there.
+    fn has_any(&self, in_file: u64) -> Result<bool, String> {
+        for tile in 0..self.shape.map_or(1, FramesShape::tiles) {
+            if self.chunk(in_file, tile)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Whether all datasets are there that are there before the first frame.

@@ -1,16 +1,19 @@
 //! Frames of the files of a recording, as its journals have them, and what is known of their bytes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt};
 
+use nilometer_hdf5::StoredChunk;
 use nilometer_model::Storing;
 use nilometer_recording::{
     FrameProof,
     instrument::Content,
-    journal::{Entry, Head},
+    journal::{Encoding, Entry, FrameExtent, Head},
     reader::{FrameLocation, FrameReader, Recording},
+    tiles::TileTable,
 };
 
 use super::RepairError;
+use crate::frame_chunks::each_chunk;
 
 /// What is known of the bytes of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +131,19 @@ impl FileFrames {
             }
         }
     }
+}
+
+/// The chunks of a frame that is the one of this number in its file.
+pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::Result<Vec<StoredChunk>> {
+    let mut begin = Vec::new();
+    if matches!(extent.encoding, Encoding::Tiles(..)) {
+        begin.resize((extent.length as usize).min(TileTable::LONGEST), 0);
+        file.read_exact_at(&mut begin, extent.offset)?;
+    }
+    let mut chunks = Vec::new();
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    each_chunk(extent, in_file, &begin, |chunk| chunks.push(chunk)).map_err(wrong)?;
+    Ok(chunks)
 }
 
 /// Files by lane and file.

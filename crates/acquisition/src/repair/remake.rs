@@ -15,16 +15,16 @@
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
-    FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, SUPERBLOCK, StoredChunk,
+    FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, SUPERBLOCK,
     nexus::{RecorderColumn, RecordingTotals, ending},
     tree::{FramesShape, TreeGroup},
 };
-use nilometer_recording::journal::Encoding;
+use nilometer_model::TILES_MAX;
 
 use super::{
-    agreement::{Expected, NOT_WHOLE},
+    agreement::{Expected, LINE_MAX, NOT_WHOLE},
     kept::KeptNumbers,
-    known::{FrameBytes, KnownFrame},
+    known::{FrameBytes, KnownFrame, chunks_of},
 };
 
 /// Why the metadata of a file can't be made anew.
@@ -93,7 +93,7 @@ impl Writing<'_> {
         let mut totals = RecordingTotals::default();
         for some in there.chunks(AT_ONCE) {
             for frame in some {
-                insert(&mut made, &columns, expected, frame);
+                insert(self.file, &mut made, &columns, expected, frame)?;
                 if let Some(in_file) = expected.file.in_file(frame.number) {
                     self.kept.is_number(in_file, frame.number);
                 }
@@ -133,21 +133,16 @@ fn is_there(frame: &KnownFrame) -> bool {
 /// Puts a frame into the index, and what the journal knows of it into the columns: when it arrived, was compressed and became
 /// durable is not known any more.
 fn insert(
+    file: &File,
     made: &mut Hdf5File,
     columns: &[(usize, RecorderColumn)],
     expected: Expected<'_>,
     frame: &KnownFrame,
-) {
-    let Some(in_file) = expected.file.in_file(frame.number) else { return };
-    let extent = frame.place.extent;
-    let unfiltered = extent.encoding == Encoding::Raw;
-    made.insert(StoredChunk {
-        dataset: 0,
-        frame: in_file,
-        offset: extent.offset,
-        bytes: extent.length,
-        unfiltered,
-    });
+) -> io::Result<()> {
+    let Some(in_file) = expected.file.in_file(frame.number) else { return Ok(()) };
+    for chunk in chunks_of(file, &frame.place.extent, in_file)? {
+        made.insert(chunk);
+    }
     for (column, kind) in columns {
         let value = match kind {
             RecorderColumn::Flag => expected.flag(frame),
@@ -157,17 +152,14 @@ fn insert(
         };
         made.set(*column, in_file, value);
     }
+    Ok(())
 }
-
-/// Frames in all dimensions of a scan but the first: more than a detector has thresholds.
-const SCAN_MAX: u64 = 1 << 16;
 
 /// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
 fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
-    let line = shape.scan.iter().try_fold(1_u64, |line, dimension| line.checked_mul(*dimension));
-    if size == Some(frame_size) && line.is_some_and(|line| (1..=SCAN_MAX).contains(&line)) {
+    if size == Some(frame_size) && shape.is_sound(LINE_MAX, TILES_MAX) {
         return Ok(());
     }
     let what = format!("frames of {:?}, where they have {frame_size} B", shape.frame);

@@ -7,8 +7,11 @@ use nilometer_hdf5::{
     nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain},
     tree::{FrameFilter, NumberType, TreeGroup, TreeValue},
 };
-use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType};
-use nilometer_recording::{chunk::compression_of, journal::Encoding};
+use nilometer_model::{
+    ChunkShape, DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
+    RecordingLayout, ScanShape,
+};
+use nilometer_recording::{chunk::compression_of, journal::Encoding, tiles::TileGrid};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::{
@@ -28,6 +31,8 @@ pub struct Hdf5Contents {
     pub element: ElementSize,
     /// Bytes of a frame.
     pub frame_size: u64,
+    /// How a frame is cut into chunks, if it is not one.
+    pub grid: Option<Arc<TileGrid>>,
     /// When the clock of the recording began.
     pub start: Moment,
     /// Values that are joined to frames.
@@ -56,22 +61,36 @@ impl Hdf5Contents {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        let description = described(instrument, compression, start)?;
+        let recording = &instrument.recording;
+        let description = DetectorDescription {
+            scan: recording.scan.map(|scan| scan.rest().to_vec()).unwrap_or_default(),
+            chunk: recording.chunk.map(|chunk| in_frame(chunk, &instrument.shape)).unwrap_or_default(),
+            ..described(instrument, compression, start)?
+        };
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
         Self::arranged(known, compression, start, wishes)
     }
 
-    /// The files of a series, in a recording whose clock began at `start`; none if its pixels can't be in one.
+    /// The files of a series that is stored as `recording` says, in a recording whose clock began at `start`; none if its pixels
+    /// can't be in one. Channels are the last dimension in front of those of a frame.
     pub fn of_series(
         series: &DescribedSeries,
-        compression: FrameCompression,
+        recording: &RecordingLayout,
         start: Moment,
         wishes: &FileWishes,
     ) -> Option<Self> {
         let said = &series.description;
+        let compression = recording.compression.unwrap_or_default();
         let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
-        let description = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
+        let scan = recording.scan.iter().flat_map(ScanShape::rest).chain(&said.scan);
+        let description = DetectorDescription {
+            filter,
+            start_time: start.to_string(),
+            scan: scan.copied().collect(),
+            chunk: recording.chunk.map(|chunk| in_frame(chunk, &said.shape)).unwrap_or_default(),
+            ..said.clone()
+        };
         let images = series.start.images;
         let extent = SeriesExtent { images, channels: series.start.channels.len() as u64 };
         let stated = series.stated.clone();
@@ -93,7 +112,7 @@ impl Hdf5Contents {
 
     /// What is stored of each frame.
     pub fn encoding(&self) -> Encoding {
-        Encoding::of_chunk(self.compression, self.element)
+        encoding(self.grid.as_deref(), self.compression, self.element)
     }
 
     fn with_tree(
@@ -104,12 +123,16 @@ impl Hdf5Contents {
     ) -> Option<Self> {
         let element = ElementSize::of(described.element.bytes() as u64)?;
         let frame_size = described.frames_shape().frame_size();
-        let tree = Arc::new(tree);
+        let grid = match &described.chunk[..] {
+            [] => None,
+            tile => Some(Arc::new(TileGrid::new(&described.shape, tile, element)?)),
+        };
         Some(Hdf5Contents {
-            tree,
+            tree: Arc::new(tree),
             compression,
             element,
             frame_size,
+            grid,
             start,
             joined: None,
             left_out: Vec::new(),
@@ -118,11 +141,21 @@ impl Hdf5Contents {
 
     /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.
     pub fn of_frames(pixel: PixelType, shape: &[u64], compression: FrameCompression) -> Option<Self> {
+        Self::of_tiles(pixel, shape, &[], compression)
+    }
+
+    /// The same with frames in tiles of these sides, if there are any.
+    pub fn of_tiles(
+        pixel: PixelType,
+        shape: &[u64],
+        tile: &[u64],
+        compression: FrameCompression,
+    ) -> Option<Self> {
         let start = Moment::default();
         let number = number_type(pixel)?;
         let described = DetectorDescription::new("frames", &start.to_string(), number, shape);
         let filter = filter(compression, ElementSize::of(number.bytes() as u64)?);
-        let described = DetectorDescription { filter, ..described };
+        let described = DetectorDescription { filter, chunk: tile.into(), ..described };
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
 
@@ -131,13 +164,20 @@ impl Hdf5Contents {
         serde_json::to_string(&*self.tree).unwrap_or_default()
     }
 
+    /// The most bytes that are stored of a frame, in whole pages.
+    pub(crate) fn stored_max(&self) -> u64 {
+        let plain = self.frame_size.next_multiple_of(ALIGNMENT as u64);
+        self.encoder().map_or(plain, |encoder| encoder.length_max() as u64)
+    }
+
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
-        let Hdf5Contents { compression, element, frame_size, .. } = *self;
-        (compression != FrameCompression::None).then(|| ChunkEncoder {
+        let Hdf5Contents { compression, element, frame_size, ref grid, .. } = *self;
+        (compression != FrameCompression::None || grid.is_some()).then(|| ChunkEncoder {
             compression,
             element,
             frame_size,
+            grid: grid.clone(),
             codecs: Mutex::default(),
         })
     }
@@ -161,6 +201,21 @@ fn described(
         distance: cbf.detector_distance.map(Length::metres),
         ..described
     })
+}
+
+/// The dimensions of a chunk that are those of a frame; none if it is a frame.
+fn in_frame(chunk: ChunkShape, frame: &[u64]) -> Vec<u64> {
+    let sides = chunk.sides();
+    let sides = &sides[sides.len().saturating_sub(frame.len())..];
+    if sides == frame { Vec::new() } else { sides.to_vec() }
+}
+
+/// What is stored of a frame.
+fn encoding(grid: Option<&TileGrid>, compression: FrameCompression, element: ElementSize) -> Encoding {
+    match grid {
+        Some(_) => Encoding::Tiles(compression, element),
+        None => Encoding::of_chunk(compression, element),
+    }
 }
 
 fn number_type(pixel: PixelType) -> Option<NumberType> {
@@ -191,29 +246,34 @@ pub(super) struct ChunkEncoder {
     compression: FrameCompression,
     element: ElementSize,
     frame_size: u64,
+    grid: Option<Arc<TileGrid>>,
     /// Working memory, one for each thread that asks.
     codecs: Mutex<Vec<ChunkCodec>>,
 }
 
 impl FrameEncoder for ChunkEncoder {
     fn encoding(&self) -> Encoding {
-        Encoding::of_chunk(self.compression, self.element)
+        encoding(self.grid.as_deref(), self.compression, self.element)
     }
 
     /// Whole pages, so that it is written past the cache.
     fn length_max(&self) -> usize {
-        let most = compression_of(self.compression).most_bytes(self.frame_size as usize);
+        let of_frame = || compression_of(self.compression).most_bytes(self.frame_size as usize);
+        let most = self.grid.as_ref().map_or_else(of_frame, |grid| grid.length_max(self.compression));
         most.next_multiple_of(ALIGNMENT)
     }
 
-    fn encode(&self, _number: u64, slot: &[u8], _scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
+    fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
         let codecs = || self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
         let codec = codecs().pop();
         let mut codec =
             codec.unwrap_or_else(|| ChunkCodec::new(compression_of(self.compression), self.element));
         let frame = &slot[..self.frame_size as usize];
-        let length =
-            codec.encode(frame, into).expect("frames are whole pixels, and there is room for the longest");
+        let length = match &self.grid {
+            Some(grid) => grid.encode(&mut codec, frame, scratch, into),
+            None => codec.encode(frame, into),
+        };
+        let length = length.expect("frames are whole pixels, and there is room for the longest");
         codecs().push(codec);
         length as u32
     }

@@ -2,9 +2,13 @@
 //! acknowledged in its index, and nothing in it that is not written.
 
 use nilometer_acquisition::sink::{FRAMES_IN_FILE, RECORDER_IN_FILE};
-use nilometer_hdf5::{ChunkPlace, ReadFile};
+use nilometer_hdf5::{ReadDataset, ReadFile};
 use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
-use nilometer_recording::reader::{Index, Trust};
+use nilometer_recording::{
+    journal::{Encoding, FrameExtent},
+    reader::{Index, Trust},
+    tiles::TileTable,
+};
 use nilometer_storage::{
     Engine, Errno, OpKind,
     testing::{
@@ -19,7 +23,7 @@ fn seeds() -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
 }
 
-pub(crate) fn labs() -> [Lab; 5] {
+pub(crate) fn labs() -> [Lab; 7] {
     let lab = Lab {
         format: Format::Hdf5,
         storing: Storing::Growing,
@@ -38,12 +42,35 @@ pub(crate) fn labs() -> [Lab; 5] {
         // All come at once: what encodes them has no room when a part of the file is full, and nothing is in flight.
         Lab { compression: FrameCompression::Bslz4, period: Nanos(10), slots: 200, ..lab.clone() },
         Lab { storing: Storing::Positions, ..lab.clone() },
+        Lab { tile: Some(300), ..lab.clone() },
+        Lab {
+            tile: Some(300),
+            compression: FrameCompression::Bslz4,
+            storing: Storing::Positions,
+            ..lab.clone()
+        },
         Lab { storing: Storing::Positions, devices: vec![disk(Nanos(500)), disk(Nanos(900))], ..lab },
     ]
 }
 
-/// Where the index of a frame's file has it; nothing if it does not have it, or can't be read.
-fn indexed(run: &Run, lab: &Lab, index: &Index, number: u64) -> Option<ChunkPlace> {
+/// Where the chunks of a frame are in these bytes of its file, and how many bytes each has.
+pub(crate) fn chunks_of(file: &[u8], extent: &FrameExtent) -> Vec<(u64, u64)> {
+    let FrameExtent { offset, length, encoding, size, .. } = *extent;
+    let Encoding::Tiles(_, element) = encoding else { return vec![(offset, length.into())] };
+    let table = TileTable::read(&file[offset as usize..], element, size as usize).expect("it was written");
+    table.places.iter().map(|place| (offset + place.offset, place.length.into())).collect()
+}
+
+/// Where the index of a file has the chunks of its frame of this number.
+pub(crate) fn indexed_chunks(data: &ReadDataset, lab: &Lab, in_file: u64) -> Option<Vec<(u64, u64)>> {
+    let pixels = data.dimensions()[1];
+    let tile = lab.tile.unwrap_or(pixels);
+    let chunk = |pixel: u64| data.chunk(&[in_file, pixel]).ok()?.map(|chunk| (chunk.offset, chunk.bytes));
+    (0..pixels).step_by(tile as usize).map(chunk).collect()
+}
+
+/// Whether the index of a frame's file has it where it is, and says that it is whole.
+fn is_indexed(run: &Run, lab: &Lab, index: &Index, number: u64) -> Option<bool> {
     let place = index.frames.get(number)?;
     let target = index.heads[place.lane].lane as usize;
     let names = index.file_names("n_r", place);
@@ -51,21 +78,15 @@ fn indexed(run: &Run, lab: &Lab, index: &Index, number: u64) -> Option<ChunkPlac
     let file = ReadFile::of_bytes(&bytes).ok()?;
     let data = file.dataset(FRAMES_IN_FILE).ok()?;
     let in_file = if lab.storing == Storing::Growing { number } else { number % lab.frames_per_file };
-    let found = data.chunk(&[in_file, 0]).ok()??;
+    let found = indexed_chunks(&data, lab, in_file)?;
     let flag = file.dataset(&format!("{RECORDER_IN_FILE}/flag")).ok()?.numbers().ok()?;
-    (flag.get(in_file as usize) == Some(&0)).then_some(found)
+    Some(flag.get(in_file as usize) == Some(&0) && found == chunks_of(&bytes, &place.extent))
 }
 
 /// Frames that are acknowledged and can't be found by readers of HDF5, or not where they are.
 fn not_found(run: &Run, lab: &Lab) -> Vec<u64> {
     let index = run.index(Trust::Acknowledged);
-    let is_wrong = |number: &u64| {
-        let place = index.frames.get(*number).expect("it is there");
-        let found = indexed(run, lab, &index, *number);
-        found.is_none_or(|found| {
-            (found.offset, found.bytes) != (place.extent.offset, u64::from(place.extent.length))
-        })
-    };
+    let is_wrong = |number: &u64| is_indexed(run, lab, &index, *number) != Some(true);
     index.frames.iter().map(|(number, _)| number).filter(is_wrong).collect()
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Lab {
     pub(crate) format: Format,
     /// Of frames in HDF5.
     pub(crate) compression: FrameCompression,
+    /// Pixels of a tile, where frames are cut into some.
+    pub(crate) tile: Option<u64>,
     pub(crate) devices: Vec<Device>,
     /// Lanes on each device.
     pub(crate) writers: usize,
@@ -78,6 +80,7 @@ impl Default for Lab {
             storing: Storing::Files,
             format: Format::Raw,
             compression: FrameCompression::None,
+            tile: None,
             devices: vec![Device::default()],
             writers: 1,
             when_full: WhenFull::DropNewest,
@@ -147,6 +150,7 @@ impl Lab {
             together: self.together,
             durability,
             checksums,
+            align: 0,
             origin,
             stream: None,
             picture: Some(Picture::new(1, self.frame_size as usize / 4)),
@@ -161,7 +165,8 @@ impl Lab {
     fn hdf5(&self) -> Option<Hdf5Contents> {
         let pixel = if self.frame_size.is_multiple_of(4) { PixelType::Uint32 } else { PixelType::Uint8 };
         let shape = [self.frame_size / pixel.whole_bytes().expect("chosen so")];
-        let layout = Hdf5Contents::of_frames(pixel, &shape, self.compression);
+        let tile: Vec<u64> = self.tile.into_iter().collect();
+        let layout = Hdf5Contents::of_tiles(pixel, &shape, &tile, self.compression);
         layout.filter(|_| self.format == Format::Hdf5)
     }
 

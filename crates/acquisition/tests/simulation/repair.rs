@@ -94,10 +94,11 @@ fn found(left: &Left, lab: &Lab) -> Vec<u64> {
                 continue;
             }
             let number = first + in_file;
-            let chunk = data.chunk(&[in_file, 0]).expect("its index can be read").expect("it is there");
+            let chunks = hdf5::indexed_chunks(&data, lab, in_file).expect("its index has all of it");
             let place = recording.index.frames.get(number).expect("no other is said to be whole");
+            assert_eq!(chunks, hdf5::chunks_of(&bytes, &place.extent), "frame {number}");
             let mut frame = vec![0; lab.frame_size as usize];
-            let stored = &bytes[chunk.offset as usize..(chunk.offset + chunk.bytes) as usize];
+            let stored = &bytes[place.extent.offset as usize..place.extent.end() as usize];
             place.extent.encoding.decode(stored, &mut frame).expect("it is a chunk");
             assert_eq!(lab.pattern().verify(number, &frame), Ok(()), "frame {number} of {}", path.display());
             found.push(number);

@@ -5,6 +5,7 @@ mod follow;
 mod judge;
 mod loopback;
 mod packets;
+mod read;
 mod sample;
 mod setup;
 
@@ -30,9 +31,15 @@ use crate::{
 };
 use follow::{Followed, LiveReaders, Report};
 use loopback::{Sends, Went};
+pub(crate) use read::RecordedFiles;
 use sample::Made;
 pub(crate) use setup::Shape;
 use setup::{Ready, setup};
+
+/// What the names of a recording's files begin with: by its cell among those of a job, and its number.
+fn name_of(cell: usize, number: u64) -> String {
+    format!("n_{cell}.{number}")
+}
 
 /// What is recorded at once, and where.
 #[derive(Debug)]
@@ -108,7 +115,7 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
             let seed = if number == 0 { *seed } else { seed.part(number) };
-            let ready = setup(run, &onto, cell, seed, &format!("n_{index}.{number}"))?;
+            let ready = setup(run, &onto, cell, seed, &name_of(index, number))?;
             members.push(member(job, index, ready)?);
         }
     }

@@ -130,6 +130,7 @@ impl Shape {
         let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
         let options = LayoutOptions {
             retention: retention(cell, target, &recorded),
+            writers: cell.swept.writers,
             ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))
         };
         let plan = RecordingPlan::of(frames, std::slice::from_ref(target), &options);

@@ -10,7 +10,7 @@ use nilometer_storage::within;
 use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
     condition,
-    ingest::{Job, Pass, run_ingest},
+    ingest::{Job, Pass, RecordedFiles, run_ingest},
     turns::{self, ScheduledRepeat},
 };
 
@@ -36,8 +36,18 @@ impl Campaign {
             };
             let Some(samples) = recorded else { return Ok(()) };
             let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
-            for (turn, sample) in turns.iter().zip(samples) {
+            for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(&cells) {
+                let written = cell.read.map(|_| Sample { ingest: None, ..sample.clone() });
                 self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+                if let Some(written) = written {
+                    self.keep(state, turn.key(number, Phase::Write), written)?;
+                }
+            }
+            for (index, (turn, (cell, seed))) in turns.iter().zip(&cells).enumerate() {
+                let recorded = RecordedFiles { target: &target, index, cell, hung };
+                if let Some(sample) = recorded.read(&state.run, *seed) {
+                    self.keep(state, turn.key(number, Phase::Read), sample)?;
+                }
             }
             if hung {
                 let cell = &cells[0].0;

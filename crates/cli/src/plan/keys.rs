@@ -32,7 +32,7 @@ const STAGE: [Row; 8] = [
 ];
 
 /// In the ingest of a stage.
-const INGEST: [Row; 15] = [
+const INGEST: [Row; 20] = [
     ("instrument", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
     (
         "rate",
@@ -50,6 +50,27 @@ const INGEST: [Row; 15] = [
         "encoders",
         "a whole number",
         "Threads that encode frames, where the format asks for it, instead of what the instrument says.",
+    ),
+    (
+        "compression",
+        "\"none\", \"bslz4\", \"bszstd\", \"lz4\", \"zstd\"",
+        "How frames in HDF5 are compressed, instead of what the instrument says.",
+    ),
+    (
+        "chunk",
+        "pixels, slowest dimension first, such as \"512x512\"",
+        "Of a chunk of an HDF5 dataset, instead of what the instrument says.",
+    ),
+    ("writers", "a whole number", "Lanes, instead of as many as suit the storage."),
+    (
+        "read",
+        "\"frames\", \"frame\", \"region\", \"line\", \"pixel\"",
+        "How what was recorded in HDF5 is read behind it, from a cold cache: a phase of its own.",
+    ),
+    (
+        "goal",
+        "\"pace\", \"limit\" [\"pace\"]",
+        "Frames come when they are due, or as fast as they are taken; no list.",
     ),
     (
         "storing",
@@ -160,7 +181,7 @@ mod tests {
                 checked += 1;
             }
         }
-        assert_eq!(checked, 6, "engine, volumes, format, storing, route, onto");
+        assert_eq!(checked, 9, "engine, volumes, format, compression, read, goal, storing, route, onto");
     }
 
     #[test]

@@ -14,12 +14,13 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    ByteRate, Bytes, Format, FrameCompression, Instrument, Nanos, Storing, TargetDescription,
+    ByteRate, Bytes, ChunkShape, Format, FrameCompression, Instrument, Nanos, ScanShape, Storing,
+    TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::{
     ended::early_ends,
-    place::{check_buffer, check_name, check_place, make},
+    place::{check_align, check_buffer, check_name, check_place, make},
 };
 use nilometer_storage::{
     Calendar, Clock, Target,
@@ -57,6 +58,18 @@ pub(super) struct Files {
     /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
     #[arg(long, value_name = "FILE")]
     layout: Option<PathBuf>,
+    /// Dimensions of a scan that frames stand in, slowest first, in HDF5: 20x30 for 20 lines of 30 frames, ?x30 for as many
+    /// lines as come [default: a row of frames]
+    #[arg(long, value_name = "LINESxFRAMES")]
+    scan: Option<ScanShape>,
+    /// Pixels of a chunk of an HDF5 dataset, slowest dimension first: frames are cut into such tiles, and each is compressed
+    /// by itself [default: a frame]
+    #[arg(long, value_name = "ROWSxCOLUMNS")]
+    chunk: Option<ChunkShape>,
+    /// Frames that are larger begin in HDF5 files at multiples of SIZE, a power of 2 from 4 KiB on [default: the stripe size,
+    /// where the storage states one]
+    #[arg(long, value_name = "SIZE")]
+    align: Option<Bytes>,
     /// Writers in each directory, each with a lane of its own [default: 1; 2 into a shared file, and where all frames go
     /// through the cache of one directory]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -102,6 +115,9 @@ impl Files {
             ("--format", self.format.is_some()),
             ("--compression", self.compression.is_some()),
             ("--layout", self.layout.is_some()),
+            ("--scan", self.scan.is_some()),
+            ("--chunk", self.chunk.is_some()),
+            ("--align", self.align.is_some()),
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
             ("--full", self.full.is_some()),
@@ -132,6 +148,8 @@ impl Files {
             instrument.recording.layout.clone_from(&self.layout);
         }
         let recording = &mut instrument.recording;
+        recording.scan = self.scan.or(recording.scan);
+        recording.chunk = self.chunk.or(recording.chunk);
         if instrument.compressed && recording.format == Format::Hdf5 {
             // Made as it would send them.
             recording.compression.get_or_insert(FrameCompression::Bslz4);
@@ -202,6 +220,7 @@ impl Files {
             writers: self.writers,
             reserve: self.reserve(),
             checksums: self.checksums,
+            align: self.align,
             ..LayoutOptions::with_buffer(self.buffer())
         };
         // They are made here, frame by frame, however they would come over a network.
@@ -218,6 +237,13 @@ impl Files {
         name: &str,
     ) -> anyhow::Result<()> {
         check_name(name)?;
+        if let Some(align) = self.align {
+            ensure!(
+                instrument.recording.format == Format::Hdf5,
+                "--align {align}: only in HDF5; write --format hdf5, or leave it out"
+            );
+            check_align(align)?;
+        }
         ensure!(
             self.storing.is_none() || instrument.recording.format != Format::Hdf5,
             "--storing: HDF5 is one file, or files of the instrument's frames_per_file; leave it out"

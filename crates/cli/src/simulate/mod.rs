@@ -30,9 +30,9 @@ pub(crate) struct Simulate {
     /// to it by the DECTRIS stream
     #[arg(long = "to", required = true, value_name = "DIRECTORY|ADDRESS")]
     to: Vec<PathBuf>,
-    /// How long frames come
-    #[arg(long, default_value = "10 s")]
-    duration: Nanos,
+    /// How long frames come [default: 10 s; a --scan as long as its frames take]
+    #[arg(long)]
+    duration: Option<Nanos>,
     /// End after so many frames at the latest, counted over all streams; those of a network's format, such as VDIF, if
     /// packets are sent
     #[arg(long)]
@@ -66,6 +66,9 @@ struct Asked {
     frames: Option<u64>,
     seed: Seed,
 }
+
+/// How long frames come, unless it is said.
+const DURATION: Nanos = Nanos::from_millis(10_000);
 
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
@@ -114,6 +117,25 @@ impl Simulate {
         Ok(Some(first.parse().map_err(|error| anyhow!("--to {error}"))?))
     }
 
+    /// A scan whose lines are known has as many frames, and takes as long as they do.
+    fn scan(&self, asked: &mut Asked) -> anyhow::Result<()> {
+        let Some(scan) = asked.instrument.recording.scan else { return Ok(()) };
+        if let Some(frames) = asked.frames {
+            scan.check_frames(frames).map_err(|why| anyhow!("--frames {frames}: {why}"))?;
+        }
+        let Some(all) = scan.frames() else { return Ok(()) };
+        let takes = asked.instrument.schedule().due(all);
+        asked.frames = Some(all);
+        match self.duration {
+            Some(duration) => ensure!(
+                duration >= takes,
+                "--duration {duration}: the {all} frames of the scan {scan} take {takes}; write as much, or leave it out"
+            ),
+            None => asked.duration = takes.max(Nanos(1)),
+        }
+        Ok(())
+    }
+
     /// The instrument as it was asked for.
     fn asked(&self, over_network: bool) -> anyhow::Result<Asked> {
         let mut instrument = user_file::instrument(&self.instrument)?;
@@ -131,8 +153,13 @@ impl Simulate {
         }
         instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
         ensure!(self.frames != Some(0), "--frames 0: write at least 1");
-        ensure!(self.duration.0 > 0, "--duration 0 s: write more than 0 s");
+        ensure!(self.duration != Some(Nanos(0)), "--duration 0 s: write more than 0 s");
         let seed = self.seed.map_or_else(run_id, Seed);
-        Ok(Asked { instrument, duration: self.duration, frames: self.frames, seed })
+        let mut asked =
+            Asked { instrument, duration: self.duration.unwrap_or(DURATION), frames: self.frames, seed };
+        if !over_network {
+            self.scan(&mut asked)?;
+        }
+        Ok(asked)
     }
 }

@@ -16,6 +16,8 @@ pub struct DetectorDescription {
     pub shape: Vec<u64>,
     /// Dimensions of a scan that frames stand in, but for the first: see [`FramesShape::scan`].
     pub scan: Vec<u64>,
+    /// Dimensions of a chunk within a frame, if not a frame: see [`FramesShape::chunk`].
+    pub chunk: Vec<u64>,
     /// How frames are compressed, if they are.
     pub filter: Option<FrameFilter>,
     /// The pixel of frames that are not there, little-endian; 0 if none.
@@ -88,6 +90,7 @@ impl DetectorDescription {
             element,
             shape: shape.into(),
             scan: Vec::new(),
+            chunk: Vec::new(),
             filter: None,
             fill: None,
             end_estimated: None,
@@ -118,6 +121,7 @@ impl DetectorDescription {
             element: self.element,
             frame: self.shape.clone(),
             scan: self.scan.clone(),
+            chunk: self.chunk.clone(),
             filter: self.filter.clone(),
             fill: self.fill.clone(),
         }

@@ -85,7 +85,11 @@ impl Cell {
             Measurement::Workload(run) => {
                 run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
             }
-            Measurement::Recording(_) => vec![Phase::Ingest],
+            Measurement::Recording(run) => {
+                // How fast it was written stands beside how fast it is read.
+                let read = run.read.map(|_| [Phase::Write, Phase::Read]);
+                std::iter::once(Phase::Ingest).chain(read.into_iter().flatten()).collect()
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Phase;
 use crate::{
-    ByteRate, Bytes, Capabilities, Capability, Format, Frequency, Instrument, Nanos, Readers, Storing,
+    ByteRate, Bytes, Capabilities, Capability, ChunkShape, Format, FrameCompression, Frequency, Instrument,
+    Nanos, Readers, ReadingWay, Storing,
 };
 
 /// An instrument to be recorded onto a target.
@@ -45,6 +46,9 @@ pub struct RecordingRun {
     /// Where they are stored.
     #[serde(default)]
     pub onto: Onto,
+    /// How what was recorded in HDF5 is read, once it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ReadingWay>,
 }
 
 /// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
@@ -64,6 +68,15 @@ pub struct Swept {
     /// Threads that encode frames, over all writers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
+    /// How frames in HDF5 are compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<FrameCompression>,
+    /// Pixels of a chunk of an HDF5 dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<ChunkShape>,
+    /// Writers, each with a lane of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers: Option<u32>,
 }
 
 /// Of what recordings are: those of one are compared with each other, whatever each was to show.
@@ -96,13 +109,20 @@ impl fmt::Display for RecordedInstrument {
 
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept { payload, rate, streams, format, storing, encoders } = self;
+        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers } = self;
         payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
         rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
         streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
         format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
         storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
-        encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))
+        encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
+        chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
+        compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;
+        match writers {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 lane"),
+            Some(writers) => write!(f, ", {writers} lanes"),
+        }
     }
 }
 
@@ -253,13 +273,14 @@ impl RecordingRun {
             condition: None,
             route: Route::InPlace,
             onto: Onto::Target,
+            read: None,
         }
     }
 
     /// What a target must be able to do for it: who reads must find what was written.
     pub fn needs(&self) -> Capabilities {
         let mut needs = Phase::Ingest.needs().to_vec();
-        if !self.readers.none() {
+        if !self.readers.none() || self.read.is_some() {
             needs.push(Capability::Keep);
         }
         Capabilities::of(&needs)
@@ -348,6 +369,7 @@ impl RecordingRun {
         if !self.readers.none() {
             phrases.push(self.readers.to_string());
         }
+        phrases.extend(self.read.map(|way| format!("read by {way}")));
         phrases.extend(self.company.map(|number| format!("in company {}", number + 1)));
         phrases.extend(self.fill.map(|fill| format!("filled to {:.0} %", 100.0 * fill.level)));
         phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));

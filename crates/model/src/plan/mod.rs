@@ -23,7 +23,7 @@ pub use ingest::{
 };
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
-pub use recording::{Catalogue, IngestSweep};
+pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use reference::PlanKey;
 pub use sweep::Sweep;
 pub use workload::*;

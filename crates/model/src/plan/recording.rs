@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
-use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
+use super::{Goal, Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
+use crate::{
+    Bytes, ChunkShape, Format, FrameCompression, Frequency, Instrument, Nanos, Readers, ReadingWay, Storing,
+};
 
 /// As written: most parameters may be a list.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,6 +25,17 @@ pub struct IngestSweep {
     pub storing: Option<Sweep<Storing>>,
     /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for it.
     pub encoders: Option<Sweep<u32>>,
+    /// How frames in HDF5 are compressed, instead of what the instrument says.
+    pub compression: Option<Sweep<FrameCompression>>,
+    /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says, each as a text: "512x512".
+    pub chunk: Option<Sweep<ChunkShape>>,
+    /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
+    pub writers: Option<Sweep<u32>>,
+    /// How what was recorded in HDF5 is read, once it is recorded, from a cold cache: a phase of its own.
+    pub read: Option<Sweep<ReadingWay>>,
+    /// Whether frames come at the instrument's pace, or as fast as they are taken (limit).
+    #[serde(default)]
+    pub goal: IngestGoal,
     /// How many frames come, over all streams.
     pub frames: Option<u64>,
     /// How long frames come, if it is not said how many.
@@ -45,9 +58,23 @@ pub struct IngestSweep {
     pub readers: Readers,
 }
 
+/// What the recordings of a stage are to show; searches belong to one instrument and many recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestGoal {
+    /// Whether the instrument is carried.
+    #[default]
+    Pace,
+    /// How fast the storage takes frames.
+    Limit,
+}
+
 fn one_gib() -> Sweep<Bytes> {
     Sweep::from(Bytes(1 << 30))
 }
+
+/// More lanes are not made for one recording.
+const WRITERS_MAX: u32 = 64;
 
 const fn two_gib() -> Bytes {
     Bytes(2 << 30)
@@ -72,13 +99,24 @@ impl IngestSweep {
         if self.onto == Onto::Nothing && !self.readers.none() {
             return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
         }
+        self.check_read()?;
         let swept = self.swept(catalogue(&self.instrument)?)?;
         let mut runs = Vec::new();
         for (instrument, swept) in swept {
             instrument.check()?;
+            if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
+                return Err(format!("writers: write 1 to {WRITERS_MAX}"));
+            }
+            if self.read.is_some() && instrument.recording.format != Format::Hdf5 {
+                return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
+            }
             let route = self.route(&instrument)?;
             let mut run = RecordingRun {
                 swept,
+                goal: match self.goal {
+                    IngestGoal::Pace => Goal::Pace,
+                    IngestGoal::Limit => Goal::Limit,
+                },
                 duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
@@ -91,7 +129,10 @@ impl IngestSweep {
             run.duration = self.duration(&run, scale)?;
             runs.push(run);
         }
-        let runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        let mut runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        if let Some(read) = &self.read {
+            runs = read.over(runs, |run, way| run.read = Some(way));
+        }
         let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
         if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
             let frame = slot(run);
@@ -99,6 +140,16 @@ impl IngestSweep {
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
         Ok(runs)
+    }
+
+    /// What was recorded must be there to be read.
+    fn check_read(&self) -> Result<(), String> {
+        if self.read.is_some() && self.onto == Onto::Nothing {
+            return Err(
+                "read: nothing is stored that could be read; leave it out, or write onto = \"target\"".into(),
+            );
+        }
+        Ok(())
     }
 
     /// Over a network only where it is known how frames come over one.
@@ -167,7 +218,27 @@ impl IngestSweep {
                 swept.encoders = Some(encoders);
             });
         }
-        Ok(all)
+        Ok(self.swept_chunks(all))
+    }
+
+    /// The same with each combination of chunks, writers and ways of reading.
+    fn swept_chunks(&self, mut all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
+        if let Some(chunk) = &self.chunk {
+            all = chunk.over(all, |(instrument, swept), chunk| {
+                instrument.recording.chunk = Some(chunk);
+                swept.chunk = Some(chunk);
+            });
+        }
+        if let Some(compression) = &self.compression {
+            all = compression.over(all, |(instrument, swept), compression| {
+                instrument.recording.compression = Some(compression);
+                swept.compression = Some(compression);
+            });
+        }
+        if let Some(writers) = &self.writers {
+            all = writers.over(all, |(_, swept), writers| swept.writers = Some(writers));
+        }
+        all
     }
 
     /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
@@ -255,6 +326,24 @@ rate = ["1 Hz", "50 Hz"]
     }
 
     #[test]
+    fn chunks_lanes_and_ways_of_reading_make_a_matrix() {
+        let more = "format = \"hdf5\"\nchunk = [\"10x20\", \"5x5\"]\ncompression = [\"none\", \"bslz4\"]\nwriters = [1, 2]\n\
+                    read = [\"frames\", \"line\"]\ngoal = \"limit\"";
+        let plan = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", more);
+        let plan = read(&plan, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = plan.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((plan.cells.len(), names.len()), (16, 16), "{names:?}");
+        let last = plan.cells.last().expect("there are some");
+        assert!(
+            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes as fast as it is taken"),
+            "{last}"
+        );
+        assert!(last.to_string().ends_with("read by line"), "{last}");
+        let phases: Vec<_> = last.measured_phases().iter().map(|phase| phase.name()).collect();
+        assert_eq!(phases, ["ingest", "write", "read"]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         for (from, to, parts) in [
             (
@@ -271,6 +360,19 @@ rate = ["1 Hz", "50 Hz"]
             ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
             ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
             ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw`, `cbf`, `hdf5`"]),
+            (
+                "frames = 100",
+                "frames = 100\nread = \"line\"",
+                &["my.toml:5", "only what is recorded in HDF5"],
+            ),
+            ("frames = 100", "frames = 100\nread = \"lines\"", &["line 9", "`line`"]),
+            ("frames = 100", "frames = 100\nwriters = 0", &["my.toml:5", "writers: write 1 to 64"]),
+            ("frames = 100", "frames = 100\ngoal = \"search\"", &["line 9", "`limit`"]),
+            (
+                "frames = 100",
+                "frames = 100\nformat = \"hdf5\"\nchunk = \"11x20\"",
+                &["my.toml:5", "larger than a frame"],
+            ),
             ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
             (
                 "frames = 100",

@@ -39,6 +39,9 @@ pub struct TargetDescription {
     pub direct: DirectIo,
     /// How the layout of files is chosen, where it can be.
     pub striping: Option<StripeControl>,
+    /// In turns of so many bytes files lie on storage devices, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_size: Option<Bytes>,
     /// What else is known of it: name and value.
     #[serde(default)]
     pub facts: Vec<(String, String)>,
@@ -213,6 +216,9 @@ impl std::fmt::Display for TargetDescription {
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;
         write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))?;
+        if let Some(size) = self.stripe_size {
+            write!(f, "\nstripe size   {size}")?;
+        }
         let lacking = self.capabilities.lacking(&Capabilities::all());
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();

@@ -7,6 +7,7 @@ use super::Head;
 use crate::{
     cbf::{self, CbfError},
     chunk,
+    tiles::{self, TilesError},
 };
 
 /// How the bytes in a file are made of those of the frame.
@@ -18,10 +19,14 @@ pub enum Encoding {
     Cbf,
     /// A chunk of an HDF5 dataset, compressed so, of elements of so many bytes.
     Chunk(FrameCompression, ElementSize),
+    /// Several such chunks, with a table of them in front: see [`crate::tiles`].
+    Tiles(FrameCompression, ElementSize),
 }
 
 /// Numbers that journals have for encodings, before those of chunks.
 const CHUNKS: u64 = 2;
+/// And before those of frames in tiles, which are counted in the same way.
+const TILES: u64 = 256;
 
 impl Encoding {
     /// Of frames that journals before version 6 have in this format.
@@ -45,11 +50,8 @@ impl Encoding {
         match self {
             Encoding::Raw => 0,
             Encoding::Cbf => 1,
-            Encoding::Chunk(compression, element) => {
-                let sizes = ElementSize::ALL.len() as u64;
-                let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
-                CHUNKS + compression as u64 * sizes + size as u64
-            }
+            Encoding::Chunk(compression, element) => CHUNKS + counted(compression, element),
+            Encoding::Tiles(compression, element) => TILES + counted(compression, element),
         }
     }
 
@@ -59,8 +61,13 @@ impl Encoding {
             return Some(if number == 0 { Encoding::Raw } else { Encoding::Cbf });
         };
         let sizes = ElementSize::ALL.len() as u64;
+        let of_tiles = number.checked_sub(TILES);
+        let of_chunks = of_tiles.unwrap_or(of_chunks);
         let compression = FrameCompression::ALL.get((of_chunks / sizes) as usize)?;
         let element = ElementSize::ALL[(of_chunks % sizes) as usize];
+        if of_tiles.is_some() {
+            return Some(Encoding::Tiles(*compression, element));
+        }
         (*compression != FrameCompression::None).then_some(Encoding::Chunk(*compression, element))
     }
 
@@ -70,6 +77,7 @@ impl Encoding {
             Encoding::Raw => size,
             Encoding::Cbf => cbf::size_max(size / 4),
             Encoding::Chunk(compression, _) => chunk::length_max(compression, size),
+            Encoding::Tiles(compression, _) => tiles::length_max(compression, size),
         }
     }
 
@@ -87,8 +95,16 @@ impl Encoding {
             }
             Encoding::Cbf => Ok(cbf::read_frame(stored, frame)?),
             Encoding::Chunk(compression, element) => Ok(chunk::decode(compression, element, stored, frame)?),
+            Encoding::Tiles(compression, element) => Ok(tiles::decode(compression, element, stored, frame)?),
         }
     }
+}
+
+/// Compressions and sizes of elements in one number.
+fn counted(compression: FrameCompression, element: ElementSize) -> u64 {
+    let sizes = ElementSize::ALL.len() as u64;
+    let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
+    compression as u64 * sizes + size as u64
 }
 
 /// Bytes of which no frame can be made.
@@ -103,13 +119,18 @@ pub enum DecodeError {
     /// Not a chunk of such a frame.
     #[error("the chunk {0}")]
     Chunk(#[from] CodecError),
+    /// Not the tiles of such a frame.
+    #[error("the bytes {0}")]
+    Tiles(#[from] TilesError),
 }
 
 impl From<DecodeError> for std::io::Error {
     fn from(error: DecodeError) -> Self {
         let kind = match error {
             DecodeError::Short => std::io::ErrorKind::UnexpectedEof,
-            DecodeError::Cbf(_) | DecodeError::Chunk(_) => std::io::ErrorKind::InvalidData,
+            DecodeError::Cbf(_) | DecodeError::Chunk(_) | DecodeError::Tiles(_) => {
+                std::io::ErrorKind::InvalidData
+            }
         };
         std::io::Error::new(kind, error)
     }

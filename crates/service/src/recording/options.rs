@@ -9,7 +9,9 @@ use std::{
 };
 
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
-use nilometer_model::{Bytes, Format, FrameCompression, Moment, Nanos, packets::VlbiMode};
+use nilometer_model::{
+    Bytes, ChunkShape, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
+};
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
 use serde::{Deserialize, Deserializer, de};
@@ -61,6 +63,18 @@ pub struct RecordOptions {
     #[arg(long, value_name = "ADDRESS|FILE", help_heading = "What is recorded")]
     #[serde(deserialize_with = "one_or_many_texts")]
     pub metadata: Vec<String>,
+    /// Dimensions of a scan that frames stand in, slowest first, in HDF5: 20x30 for 20 lines of 30 frames, ?x30 for as many
+    /// lines as come. Of a series so many images must come [default: a row of frames]
+    #[arg(long, value_name = "LINESxFRAMES", help_heading = "Where it goes")]
+    pub scan: Option<ScanShape>,
+    /// Pixels of a chunk of an HDF5 dataset, slowest dimension first: frames are cut into such tiles, and each is compressed
+    /// by itself [default: a frame]
+    #[arg(long, value_name = "ROWSxCOLUMNS", help_heading = "Where it goes")]
+    pub chunk: Option<ChunkShape>,
+    /// Frames that are larger begin in HDF5 files at multiples of SIZE, a power of 2 from 4 KiB on [default: the stripe size,
+    /// where the storage states one]
+    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
+    pub align: Option<Bytes>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
@@ -250,6 +264,9 @@ impl RecordOptions {
             frames_per_file: self.frames_per_file.or(below.frames_per_file),
             layout: self.layout.or(below.layout),
             metadata: if self.metadata.is_empty() { below.metadata } else { self.metadata },
+            scan: self.scan.or(below.scan),
+            chunk: self.chunk.or(below.chunk),
+            align: self.align.or(below.align),
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
@@ -301,6 +318,9 @@ mod tests {
         compression = "bslz4"
         layout = "a.xml"
         metadata = ["tcp://h:9", "a.jsonl"]
+        scan = [20, 30]
+        chunk = "256x512"
+        align = "1 MiB"
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
@@ -323,7 +343,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 58] = [
+    const OPTIONS: [&str; 64] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -341,6 +361,12 @@ mod tests {
         "b.toml",
         "--metadata",
         "b.jsonl",
+        "--scan",
+        "21x7",
+        "--chunk",
+        "128x128",
+        "--align",
+        "2 MiB",
         "--chunk-size",
         "128 MB",
         "--keep",

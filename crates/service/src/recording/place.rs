@@ -36,6 +36,20 @@ pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     })
 }
 
+/// Whether frames can begin at multiples of it: whole pages, and not so large that a file would be mostly gaps.
+///
+/// # Errors
+/// What can be written instead.
+pub fn check_align(align: Bytes) -> Result<(), ServiceError> {
+    let fits = align.0.is_power_of_two() && (ALIGN_LEAST..=ALIGN_MOST).contains(&align.0);
+    require(fits, || {
+        format!("--align {align}: write a power of 2 from {} to {}", Bytes(ALIGN_LEAST), Bytes(ALIGN_MOST))
+    })
+}
+
+const ALIGN_LEAST: u64 = 4 << 10;
+const ALIGN_MOST: u64 = 1 << 30;
+
 /// The file of a recording of which only the latest is kept.
 pub(crate) const KEPT: &str = "file to be kept";
 

@@ -69,9 +69,13 @@ impl RecordingSettings {
         log(&began(&series));
         let instrument = source.instrument_of(&series);
         instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
+        if let Some(scan) = source.scan {
+            scan.check_frames(series.start.images)
+                .map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
+        }
         let wishes = self.file_wishes(joining.as_ref(), log);
         let start = Calendar::start_of(clock);
-        let contents = Hdf5Contents::of_series(&series, source.compression, start, &wishes);
+        let contents = Hdf5Contents::of_series(&series, &instrument.recording, start, &wishes);
         let contents = contents.ok_or_else(|| {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
         })?;
@@ -79,7 +83,8 @@ impl RecordingSettings {
         let storage = SeriesStorage { frame_size: contents.frame_size, encoding: contents.encoding() };
         check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
         let described = self.described().map_err(ServiceError::asked_wrongly)?;
-        let together = series.start.channels.len() as u64;
+        let line = source.scan.map_or(1, |scan| scan.line());
+        let together = line.saturating_mul(series.start.channels.len() as u64);
         let frames = StoredFrames { together, ..StoredFrames::of(&instrument) };
         let plan = self.checked_plan(frames, &described, &name)?;
         let targets = make(described, &name)?;
@@ -120,6 +125,8 @@ impl SeriesSource {
             format: Format::Hdf5,
             storing: if self.frames_per_file.is_some() { Storing::Files } else { Storing::Growing },
             compression: Some(self.compression),
+            scan: self.scan,
+            chunk: self.chunk,
             // Whole images.
             frames_per_file: self
                 .frames_per_file

@@ -16,7 +16,7 @@ use nilometer_wire::WireFormat;
 use super::{
     addresses::ListenAddress,
     options::RecordOptions,
-    place::{KEPT, check_buffer, check_name, check_place},
+    place::{KEPT, check_align, check_buffer, check_name, check_place},
     source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
@@ -55,6 +55,9 @@ impl RecordingSettings {
     fn check_limits(&self) -> Result<(), ServiceError> {
         if let Some(name) = &self.wishes.name {
             check_name(name)?;
+        }
+        if let Some(align) = self.wishes.align {
+            check_align(align)?;
         }
         let RecordOptions { packets, duration, start, stop, hang_after, .. } = &self.wishes;
         let time = |time: &Option<Nanos>| time.map(|time| time.0);
@@ -173,6 +176,7 @@ impl RecordingSettings {
             chunk_size: self.wishes.chunk_size,
             reserve: self.reserve(),
             checksums: self.wishes.checksums,
+            align: self.wishes.align,
             ..LayoutOptions::with_buffer(self.buffer())
         }
     }

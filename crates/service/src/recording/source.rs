@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
-use nilometer_model::{Format, FrameCompression, Instrument, Storing, packets::Packets};
+use nilometer_model::{
+    ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing, packets::Packets,
+};
 use nilometer_storage::user_file;
 
 use super::{
@@ -37,6 +39,8 @@ pub(super) struct SeriesSource {
     pub(super) frames_per_file: Option<u64>,
     /// The layout of its files, if it is asked for.
     pub(super) layout: Option<PathBuf>,
+    pub(super) scan: Option<ScanShape>,
+    pub(super) chunk: Option<ChunkShape>,
     /// All its connections: one at least.
     ends: Vec<SeriesEnd>,
 }
@@ -70,6 +74,9 @@ impl RecordedSource {
         if wishes.layout.is_some() {
             instrument.recording.layout.clone_from(&wishes.layout);
         }
+        check_scan(wishes)?;
+        instrument.recording.scan = wishes.scan.or(instrument.recording.scan);
+        instrument.recording.chunk = wishes.chunk.or(instrument.recording.chunk);
         instrument
             .check()
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
@@ -130,6 +137,7 @@ impl SeriesSource {
                 .into()
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
+        check_scan(wishes)?;
         let instrument = named(wishes)?;
         let of_instrument =
             instrument.as_ref().map(|instrument| instrument.recording.clone()).unwrap_or_default();
@@ -138,7 +146,17 @@ impl SeriesSource {
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
         let layout = wishes.layout.clone();
-        Ok(SeriesSource { instrument, compression, frames_per_file, layout, ends })
+        let scan = wishes.scan.or(of_instrument.scan);
+        let chunk = wishes.chunk.or(of_instrument.chunk);
+        if let (Some(scan), Some(frames)) = (scan, frames_per_file) {
+            require(frames.is_multiple_of(scan.line()), || {
+                let line = scan.line();
+                format!(
+                    "--frames-per-file {frames}: a file has whole lines of the scan {scan}, write a multiple of {line}"
+                )
+            })?;
+        }
+        Ok(SeriesSource { instrument, compression, frames_per_file, layout, scan, chunk, ends })
     }
 
     /// The ends of its connections, looked up.
@@ -157,6 +175,13 @@ impl SeriesSource {
     pub(super) fn name(&self) -> &str {
         self.instrument.as_ref().map_or("detector", |instrument| &instrument.name)
     }
+}
+
+/// Of what only the latest stays, and is thrown away line by line, nobody could say where it was in a scan.
+fn check_scan(wishes: &RecordOptions) -> Result<(), ServiceError> {
+    require(wishes.scan.is_none() || wishes.keep.is_none(), || {
+        "--scan: of a scan all frames stay, leave --keep out".into()
+    })
 }
 
 /// When a series is over.

@@ -8,7 +8,10 @@ pub use null::NullTarget;
 pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle, run_id};
 pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use nilometer_model::{Coldness, FileSystemSpace, StripeLayout, TargetDescription};
 
@@ -24,6 +27,11 @@ pub trait Target: Send + Sync + std::fmt::Debug {
 
     /// Where copies to this target come from: its engines know the run's directory there as [`crate::SOURCE`].
     fn source(&self) -> Option<&Arc<dyn Target>> {
+        None
+    }
+
+    /// The run's own directory, for who reads its files by their paths; none where they have none.
+    fn directory(&self) -> Option<&Path> {
         None
     }
 

@@ -32,6 +32,7 @@ impl NullTarget {
             writable: true,
             direct: DirectIo::Real { alignment: 1 },
             striping: None,
+            stripe_size: None,
             facts: vec![("purpose".into(), "what the tool itself can do".into())],
         })
     }

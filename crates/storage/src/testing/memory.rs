@@ -37,6 +37,7 @@ impl Memory {
             space,
             writable: true,
             striping: None,
+            stripe_size: None,
             direct: DirectIo::Buffered,
             facts: Vec::new(),
         };

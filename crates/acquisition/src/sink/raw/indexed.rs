@@ -15,20 +15,21 @@
 
 use std::mem;
 
-use nilometer_hdf5::{
-    ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk, nexus::RecordingTotals,
-};
+use nilometer_hdf5::{ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, nexus::RecordingTotals};
 use nilometer_model::{Moment, Nanos, Storing};
-use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
+use nilometer_storage::{Buffer, Errno, Open, Operation, Slot};
 
 use super::{
     FileOffset, RawFiles, RawLayout,
     file_steps::FileStep,
     frame_columns::{ClosedFrames, FrameColumns, InsertedFrame},
-    layout::OPEN,
+    layout::{FrameBoundaries, OPEN},
 };
-use crate::{Frame, sink::Hdf5Contents};
-use nilometer_recording::journal::Encoding;
+use crate::{
+    Frame,
+    frame_chunks::{WrittenPlace, each_written_chunk},
+    sink::Hdf5Contents,
+};
 
 /// Of these files, those that are open.
 #[derive(Debug)]
@@ -40,8 +41,8 @@ pub(super) struct IndexedFiles {
     frames_per_file: u64,
     /// Bytes of the frames of a full file, as they come.
     file_size: u64,
-    /// Frames begin at pages.
-    paged: bool,
+    /// What frames begin at.
+    boundaries: FrameBoundaries,
     open: Vec<IndexedFile>,
     /// Written, and in no index yet.
     unindexed: Vec<WrittenFrame>,
@@ -111,7 +112,7 @@ impl IndexedFiles {
             storing: layout.head.storing,
             frames_per_file: layout.head.frames_per_file,
             file_size: layout.file_size(),
-            paged: layout.direct,
+            boundaries: layout.boundaries(),
             open: Vec::new(),
             unindexed: Vec::new(),
             indexing: Vec::new(),
@@ -157,7 +158,7 @@ impl IndexedFiles {
 
     /// Room for the frame of this number, of so many bytes.
     pub(super) fn allocate(&mut self, part: u64, number: u64, bytes: u32) -> Option<u64> {
-        let alignment = if self.paged { ALIGNMENT as u64 } else { 8 };
+        let alignment = self.boundaries.before(bytes);
         let first = match self.storing {
             Storing::Files => number,
             Storing::Positions => number - number % self.frames_per_file,
@@ -199,9 +200,10 @@ impl IndexedFiles {
         let (mine, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.unindexed = others;
+        let frame_size = self.layout.frame_size as u32;
         if let Some(file) = self.get(part) {
             for written in &mine {
-                file.insert(written);
+                file.insert(written, frame_size);
             }
             file.insert_late();
         }
@@ -344,15 +346,13 @@ impl IndexedFile {
     }
 
     /// Puts a frame into the index, and what is known of it into the columns.
-    fn insert(&mut self, written: &WrittenFrame) {
+    fn insert(&mut self, written: &WrittenFrame, frame_size: u32) {
         let WrittenFrame { begin, frame, length } = written;
         let Some(number) = self.place(frame.number) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
         self.length = self.length.max(number + 1);
-        let stored_as = frame.stored_as();
-        let bytes = stored_as.map_or(*length, |stored_as| stored_as.length);
-        let unfiltered = stored_as.is_none_or(|stored_as| stored_as.encoding == Encoding::Raw);
-        file.insert(StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered });
+        let place = WrittenPlace { offset: begin.offset, length: *length, size: frame_size };
+        each_written_chunk(frame, place, number, |chunk| file.insert(chunk));
         let missing = missing(frame);
         self.columns.insert(file, InsertedFrame { frame, place: number, missing });
         self.last = self.last.max(frame.arrived);

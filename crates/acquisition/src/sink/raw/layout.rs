@@ -118,6 +118,9 @@ pub struct RawLayout {
     pub durability: Durability,
     /// A checksum of each frame into the journal.
     pub checksums: bool,
+    /// In files with an index, frames with more bytes begin at a multiple of it: the stripe size of the storage. 0 if it has
+    /// none.
+    pub align: u64,
     /// What simulated frames are made from, into the journal.
     pub origin: Option<Origin>,
     /// What packets the frames are blocks of, if they are, into the journal.
@@ -173,7 +176,28 @@ fn has_own_files(head: &Head) -> bool {
     kind.many_files || kind.overwrites || kind.one_for_all && head.lanes == 1
 }
 
+/// What frames begin at multiples of, in files that give them room one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FrameBoundaries {
+    /// Any frame.
+    each: u64,
+    /// One that is as large: 0 if there are none.
+    stripe: u64,
+}
+
+impl FrameBoundaries {
+    /// In front of a frame of so many bytes: at a stripe, if it fills one.
+    pub(super) fn before(self, bytes: u32) -> u64 {
+        if self.stripe > self.each && u64::from(bytes) >= self.stripe { self.stripe } else { self.each }
+    }
+}
+
 impl RawLayout {
+    /// What its frames begin at, where they are given room one by one.
+    pub(super) fn boundaries(&self) -> FrameBoundaries {
+        FrameBoundaries { each: if self.direct { ALIGNMENT as u64 } else { 8 }, stripe: self.align }
+    }
+
     /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;
     /// all files are kept, each is synced unless it is small; small frames are written together.
     pub fn suited(name: String, head: Head, direct: bool) -> Self {
@@ -188,6 +212,7 @@ impl RawLayout {
             together: together(&head),
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
+            align: 0,
             origin: None,
             stream: None,
             picture: None,

@@ -104,6 +104,10 @@ impl Target for Posix {
         engine::on_directory(Reach { root, source: source.map_err(setup)? }, options)
     }
 
+    fn directory(&self) -> Option<&Path> {
+        Some(self.run.path())
+    }
+
     fn source(&self) -> Option<&Arc<dyn Target>> {
         self.source.as_ref().map(|source| &source.target)
     }

@@ -15,7 +15,12 @@ use rustix::{
 };
 
 use super::{
-    super::TargetError, cache, mounts::mount_of, run_directory::RunDirectory, space, stripe::stripe_control,
+    super::TargetError,
+    cache,
+    mounts::mount_of,
+    run_directory::RunDirectory,
+    space,
+    stripe::{layout, stripe_control},
 };
 use crate::Buffer;
 
@@ -30,11 +35,15 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let mount = mount_of(&real, &table).ok_or_else(|| io("find the mount of")(not_mounted()))?;
     let device = device_of(&mount.source);
     let direct = try_direct(&real);
+    let striping = stripe_control(&mount.file_system);
+    let stripes = striping.and_then(|control| layout(control, &real).ok());
+    let stripe_size = stripes.and_then(|stripes| stripes.stripe_size);
     Ok(TargetDescription {
         space: space(&real)?,
         address: real.into(),
         capabilities: Capabilities::all(),
-        striping: stripe_control(&mount.file_system),
+        striping,
+        stripe_size,
         file_system: mount.file_system,
         mount_point: mount.mount_point,
         source: mount.source,

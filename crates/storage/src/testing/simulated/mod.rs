@@ -123,6 +123,7 @@ fn describe(device: &Device) -> TargetDescription {
         space: FileSystemSpace { size, free: size, used: None, inodes: None, free_inodes: None },
         writable: true,
         striping: None,
+        stripe_size: None,
         direct: DirectIo::Real { alignment: device.alignment },
         facts: Vec::new(),
     }

@@ -1,0 +1,121 @@
+//! Ways in which the frames of a dataset are read: what chunks are chosen for, beside writing.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A way of reading frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingWay {
+    /// All frames, one after the other.
+    Frames,
+    /// One frame, any.
+    Frame,
+    /// A region of interest of all frames: the middle, a quarter of each side.
+    Region,
+    /// A line of all frames, as sinograms are read: the row in the middle.
+    Line,
+    /// A pixel of all frames: the one in the middle.
+    Pixel,
+}
+
+/// A part of a frame: in each dimension where it begins and how long it is, slowest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameBlock {
+    /// Pixels before it.
+    pub first: Vec<u64>,
+    /// Pixels of it.
+    pub size: Vec<u64>,
+}
+
+/// A region has so much of a side.
+const REGION: u64 = 4;
+
+impl ReadingWay {
+    /// All there are.
+    pub const ALL: [ReadingWay; 5] =
+        [ReadingWay::Frames, ReadingWay::Frame, ReadingWay::Region, ReadingWay::Line, ReadingWay::Pixel];
+
+    /// The word on the command line and in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadingWay::Frames => "frames",
+            ReadingWay::Frame => "frame",
+            ReadingWay::Region => "region",
+            ReadingWay::Line => "line",
+            ReadingWay::Pixel => "pixel",
+        }
+    }
+
+    /// What is read, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            ReadingWay::Frames => "all frames in order",
+            ReadingWay::Frame => "one frame, any",
+            ReadingWay::Region => "the middle of all frames, a quarter of each side",
+            ReadingWay::Line => "one row of all frames",
+            ReadingWay::Pixel => "one pixel of all frames",
+        }
+    }
+
+    /// The part that is read of a frame with these sides.
+    pub fn block(self, frame: &[u64]) -> FrameBlock {
+        let last = frame.len().saturating_sub(1);
+        let sizes = frame.iter().enumerate().map(|(at, side)| match self {
+            ReadingWay::Frames | ReadingWay::Frame => *side,
+            ReadingWay::Region => side.div_ceil(REGION),
+            ReadingWay::Line if at == last => *side,
+            ReadingWay::Line | ReadingWay::Pixel => 1,
+        });
+        let size: Vec<u64> = sizes.collect();
+        let first = frame.iter().zip(&size).map(|(side, size)| (side - size) / 2).collect();
+        FrameBlock { first, size }
+    }
+}
+
+impl fmt::Display for ReadingWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ReadingWay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        ReadingWay::ALL.into_iter().find(|way| way.name() == text).ok_or_else(|| {
+            let names = ReadingWay::ALL.map(ReadingWay::name);
+            format!("no way of reading `{text}`: write {}", names.join(", "))
+        })
+    }
+}
+
+impl FrameBlock {
+    /// Pixels of it.
+    pub fn pixels(&self) -> u64 {
+        self.size.iter().product()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_has_a_word_of_its_own_and_reads_within_a_frame() {
+        for way in ReadingWay::ALL {
+            assert_eq!(way.name().parse(), Ok(way));
+            for frame in [&[7_u64][..], &[2167, 2070], &[1, 1], &[3, 5, 2]] {
+                let FrameBlock { first, size } = way.block(frame);
+                for ((first, size), side) in first.iter().zip(&size).zip(frame) {
+                    assert!(*size >= 1 && first + size <= *side, "{way} of {frame:?}");
+                }
+            }
+        }
+        let block = ReadingWay::Line.block(&[10, 6]);
+        assert_eq!((block.first, block.size), (vec![4, 0], vec![1, 6]));
+        assert_eq!(ReadingWay::Region.block(&[10, 6]).size, [3, 2]);
+        assert!("lines".parse::<ReadingWay>().expect_err("none").contains("region, line, pixel"));
+    }
+}

@@ -1,0 +1,420 @@
+//! Frames in parts: a frame is cut into tiles, each of which is a chunk of an HDF5 dataset, compressed by itself. So whoever
+//! reads a region, or a line of each frame, reads and decodes the tiles that have some of it.
+//!
+//! In the file all tiles of a frame are one extent, one behind the other, with a table of them in front:
+//!
+//! ```text
+//! extent  | "nm-tiles", dimensions, tiles | sides of a frame | sides of a tile | length of each tile | tile | tile | ...
+//! HDF5                                                                                                 chunk  chunk
+//! ```
+//!
+//! The index of the file knows the tiles, and the journal the extent, as it knows that of a frame which is one chunk: a frame
+//! has one record, is written by one operation, and is there or is not. The table costs 4 bytes a tile, and makes an extent
+//! readable by itself: who has the journal needs neither the index nor the tree of the file, so that `verify`, `mount`,
+//! `export`, followers and `repair` work with tiles as with any other encoding. Had the journal a record for each tile, a
+//! frame would be there in part after a crash, which nobody else has a word for.
+//!
+//! A tile at an edge of a frame has as many bytes as any other, as HDF5 wants chunks; what is beyond the edge is 0.
+//!
+//! All numbers are little-endian: 8 letters, two of 32 bits, the sides of 64 bits each, slowest first, the lengths of 32 bits.
+//! Each tile begins at a multiple of 8 bytes of the extent.
+
+use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
+use nilometer_model::{FrameBlock, FrameCompression, TILES_FILLED, TILES_MAX};
+
+use crate::chunk;
+
+/// What an extent with tiles begins with.
+const MAGIC: &[u8; 8] = b"nm-tiles";
+/// Of a frame: more than a description of an instrument may have.
+const DIMENSIONS_MAX: usize = 32;
+/// In front of the sides.
+const FIXED: usize = 16;
+/// Tiles begin at a multiple of it.
+const ALIGNED: usize = 8;
+
+/// How frames are cut into tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TileGrid {
+    frame: Vec<u64>,
+    tile: Vec<u64>,
+    element: ElementSize,
+}
+
+/// Why bytes are not the tiles of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TilesError {
+    /// The bytes end early.
+    #[error("end within the table of its tiles, or within a tile")]
+    Short,
+    /// What stands in front of the tiles is no table of them.
+    #[error("have no table of tiles of such a frame in front")]
+    Table,
+    /// A tile can't be decoded.
+    #[error("tile {tile} {source}")]
+    Tile {
+        /// From 0, along the rows of the frame.
+        tile: u64,
+        /// Why.
+        source: CodecError,
+    },
+}
+
+/// Where a tile is in the extent of its frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TilePlace {
+    /// Bytes from the start of the extent.
+    pub offset: u64,
+    /// Bytes of it.
+    pub length: u32,
+}
+
+/// What stands in front of the tiles of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TileTable {
+    /// How the frame is cut.
+    pub grid: TileGrid,
+    /// Each tile, along the rows of the frame.
+    pub places: Vec<TilePlace>,
+}
+
+/// A run of pixels that are consecutive in a tile and in a block of its frame, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PixelRun {
+    in_tile: usize,
+    in_frame: usize,
+    length: usize,
+}
+
+impl TileGrid {
+    /// Frames with these sides in tiles with those, slowest first; none if that can't be, or are too many.
+    pub fn new(frame: &[u64], tile: &[u64], element: ElementSize) -> Option<Self> {
+        let known = !frame.is_empty() && frame.len() == tile.len() && frame.len() <= DIMENSIONS_MAX;
+        let within = frame.iter().zip(tile).all(|(frame, tile)| (1..=*frame).contains(tile));
+        let pixels = frame.iter().try_fold(element.bytes() as u64, |bytes, side| bytes.checked_mul(*side));
+        let grid = TileGrid { frame: frame.into(), tile: tile.into(), element };
+        (known && within && pixels.is_some() && grid.tiles() <= TILES_MAX).then_some(grid)
+    }
+
+    /// Tiles of a frame.
+    pub fn tiles(&self) -> u64 {
+        self.along().fold(1, u64::saturating_mul)
+    }
+
+    /// Tiles in each dimension.
+    fn along(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+        self.frame.iter().zip(&self.tile).map(|(frame, tile)| frame.div_ceil(*tile))
+    }
+
+    /// Bytes of a tile that is not compressed.
+    pub fn tile_size(&self) -> usize {
+        self.tile.iter().product::<u64>() as usize * self.element.bytes()
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> usize {
+        self.frame.iter().product::<u64>() as usize * self.element.bytes()
+    }
+
+    /// Bytes in front of the first tile.
+    fn table_size(&self) -> usize {
+        FIXED + 16 * self.frame.len() + (4 * self.tiles() as usize).next_multiple_of(ALIGNED)
+    }
+
+    /// The most bytes of an extent.
+    pub fn length_max(&self, compression: FrameCompression) -> usize {
+        let tile = chunk::compression_of(compression).most_bytes(self.tile_size());
+        self.table_size() + self.tiles() as usize * tile.next_multiple_of(ALIGNED)
+    }
+
+    /// The tiles that have some of a block, in order.
+    pub fn tiles_of(&self, block: &FrameBlock) -> Vec<u64> {
+        let mut all = vec![0];
+        for (at, along) in self.along().enumerate() {
+            let first = block.first[at] / self.tile[at];
+            let end = (block.first[at] + block.size[at]).div_ceil(self.tile[at]);
+            all = all
+                .into_iter()
+                .flat_map(|before| (first..end).map(move |place| before * along + place))
+                .collect();
+        }
+        all
+    }
+
+    /// Hands out the rows that a tile and a block of the frame have in common.
+    fn each_run(&self, tile: u64, block: &FrameBlock, mut take: impl FnMut(PixelRun)) {
+        let mut begin = vec![0; self.frame.len()];
+        let mut rest = tile;
+        for ((place, along), side) in begin.iter_mut().zip(self.along()).zip(&self.tile).rev() {
+            *place = rest % along * side;
+            rest /= along;
+        }
+        let dimensions = 0..begin.len();
+        let first: Vec<u64> = dimensions.clone().map(|at| begin[at].max(block.first[at])).collect();
+        let end = |at: usize| (begin[at] + self.tile[at]).min(block.first[at] + block.size[at]);
+        let sides: Vec<u64> = dimensions.map(|at| end(at).saturating_sub(first[at])).collect();
+        if sides.contains(&0) {
+            return;
+        }
+        let last = sides.len() - 1;
+        let element = self.element.bytes() as u64;
+        let mut row = vec![0; sides.len()];
+        loop {
+            let mut in_tile = 0;
+            let mut in_frame = 0;
+            for (at, row) in row.iter().enumerate() {
+                in_tile = in_tile * self.tile[at] + first[at] - begin[at] + row;
+                in_frame = in_frame * block.size[at] + first[at] - block.first[at] + row;
+            }
+            take(PixelRun {
+                in_tile: (in_tile * element) as usize,
+                in_frame: (in_frame * element) as usize,
+                length: (sides[last] * element) as usize,
+            });
+            let Some(next) = (0..last).rev().find(|at| row[*at] + 1 < sides[*at]) else { return };
+            row[next] += 1;
+            row[next + 1..].fill(0);
+        }
+    }
+
+    /// All of a frame.
+    fn whole(&self) -> FrameBlock {
+        FrameBlock { first: vec![0; self.frame.len()], size: self.frame.clone() }
+    }
+
+    /// Cuts a tile out of a frame.
+    fn cut(&self, tile: u64, frame: &[u8], into: &mut [u8]) {
+        into.fill(0);
+        self.each_run(tile, &self.whole(), |PixelRun { in_tile, in_frame, length }| {
+            into[in_tile..in_tile + length].copy_from_slice(&frame[in_frame..in_frame + length]);
+        });
+    }
+
+    /// Puts what a tile has of a block of the frame into that block.
+    pub fn put(&self, tile: u64, from: &[u8], block: &FrameBlock, frame: &mut [u8]) {
+        self.each_run(tile, block, |PixelRun { in_tile, in_frame, length }| {
+            frame[in_frame..in_frame + length].copy_from_slice(&from[in_tile..in_tile + length]);
+        });
+    }
+
+    /// Writes the extent of a frame to the front of `into`, in which there is room for the longest; how many bytes it has.
+    ///
+    /// # Errors
+    /// If the room is too small.
+    pub fn encode(
+        &self,
+        codec: &mut ChunkCodec,
+        frame: &[u8],
+        scratch: &mut Vec<u8>,
+        into: &mut [u8],
+    ) -> Result<usize, CodecError> {
+        let lengths = self.put_head(into);
+        scratch.resize(self.tile_size(), 0);
+        let mut end = self.table_size();
+        for tile in 0..self.tiles() {
+            let at = end.next_multiple_of(ALIGNED);
+            into[end..at].fill(0);
+            self.cut(tile, frame, scratch);
+            let length = codec.encode(scratch, &mut into[at..])?;
+            let said = lengths + 4 * tile as usize;
+            into[said..said + 4].copy_from_slice(&(length as u32).to_le_bytes());
+            end = at + length;
+        }
+        // Nothing stands behind the last tile: files are cut there.
+        Ok(end)
+    }
+
+    /// All of the table but the lengths, which stand from there on.
+    fn put_head(&self, into: &mut [u8]) -> usize {
+        let table = &mut into[..self.table_size()];
+        table.fill(0);
+        table[..8].copy_from_slice(MAGIC);
+        table[8..12].copy_from_slice(&(self.frame.len() as u32).to_le_bytes());
+        table[12..16].copy_from_slice(&(self.tiles() as u32).to_le_bytes());
+        let mut at = FIXED;
+        for side in self.frame.iter().chain(&self.tile) {
+            table[at..at + 8].copy_from_slice(&side.to_le_bytes());
+            at += 8;
+        }
+        at
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, TilesError> {
+    let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(TilesError::Short)?;
+    Ok(u32::from_le_bytes(*bytes))
+}
+
+fn long(bytes: &[u8], at: usize) -> Result<u64, TilesError> {
+    let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(TilesError::Short)?;
+    Ok(u64::from_le_bytes(*bytes))
+}
+
+impl TileTable {
+    /// Bytes of the longest table, for who reads it without the tiles.
+    pub const LONGEST: usize = FIXED + 16 * DIMENSIONS_MAX + 4 * TILES_MAX as usize;
+
+    /// Reads the table of an extent of which these are the first bytes: the tiles themselves need not be among them.
+    ///
+    /// # Errors
+    /// If it is none, of a frame of so many bytes.
+    pub fn read(extent: &[u8], element: ElementSize, frame_size: usize) -> Result<Self, TilesError> {
+        if extent.len() >= MAGIC.len() && !extent.starts_with(MAGIC) {
+            return Err(TilesError::Table);
+        }
+        let dimensions = word(extent, 8)? as usize;
+        let tiles = u64::from(word(extent, 12)?);
+        if dimensions > DIMENSIONS_MAX {
+            return Err(TilesError::Table);
+        }
+        let sides = (0..2 * dimensions).map(|at| long(extent, FIXED + 8 * at));
+        let sides = sides.collect::<Result<Vec<_>, _>>()?;
+        let grid =
+            TileGrid::new(&sides[..dimensions], &sides[dimensions..], element).ok_or(TilesError::Table)?;
+        if grid.tiles() != tiles || grid.frame_size() != frame_size {
+            return Err(TilesError::Table);
+        }
+        let lengths = FIXED + 16 * dimensions;
+        let mut offset = grid.table_size() as u64;
+        let mut places = Vec::with_capacity(tiles as usize);
+        for tile in 0..tiles as usize {
+            let length = word(extent, lengths + 4 * tile)?;
+            places.push(TilePlace { offset, length });
+            offset += u64::from(length).next_multiple_of(ALIGNED as u64);
+        }
+        Ok(TileTable { grid, places })
+    }
+}
+
+/// What a tile costs at the most, beside what grows with its pixels.
+const TILE_COSTS: u64 = 256;
+
+/// The most bytes of an extent of a frame of so many, however it is cut, as long as its tiles have at most
+/// [`TILES_FILLED`] times as many pixels as it has.
+pub(crate) fn length_max(compression: FrameCompression, size: u64) -> u64 {
+    let pixels = chunk::length_max(compression, size.saturating_mul(TILES_FILLED));
+    pixels.saturating_add(TileTable::LONGEST as u64 + TILES_MAX * TILE_COSTS)
+}
+
+/// Makes the frame of an extent.
+///
+/// # Errors
+/// If it is none of such a frame.
+pub(crate) fn decode(
+    compression: FrameCompression,
+    element: ElementSize,
+    stored: &[u8],
+    frame: &mut [u8],
+) -> Result<(), TilesError> {
+    let TileTable { grid, places } = TileTable::read(stored, element, frame.len())?;
+    let mut pixels = vec![0; grid.tile_size()];
+    let whole = grid.whole();
+    for (tile, TilePlace { offset, length }) in (0..).zip(places) {
+        let begin = offset as usize;
+        let bytes = stored.get(begin..begin + length as usize).ok_or(TilesError::Short)?;
+        chunk::decode(compression, element, bytes, &mut pixels)
+            .map_err(|source| TilesError::Tile { tile, source })?;
+        grid.put(tile, &pixels, &whole, frame);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sides() -> impl Strategy<Value = (Vec<u64>, Vec<u64>)> {
+        prop::collection::vec((1_u64..12, any::<prop::sample::Index>()), 1..4).prop_map(|sides| {
+            sides.into_iter().map(|(side, tile)| (side, 1 + tile.index(side as usize) as u64)).unzip()
+        })
+    }
+
+    fn encoded(grid: &TileGrid, compression: FrameCompression, frame: &[u8]) -> Vec<u8> {
+        let mut codec = ChunkCodec::new(chunk::compression_of(compression), grid.element);
+        let mut into = vec![0xee; grid.length_max(compression)];
+        let length = grid.encode(&mut codec, frame, &mut Vec::new(), &mut into).expect("there is room");
+        into.truncate(length);
+        into
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_in_any_tiles_is_what_it_was(
+            (frame, tile) in sides(), element in 0_usize..4, how in 0_usize..5, seed in any::<u64>(),
+        ) {
+            let element = ElementSize::ALL[element];
+            let compression = FrameCompression::ALL[how];
+            let grid = TileGrid::new(&frame, &tile, element).expect("tiles within the frame");
+            let mut random = nilometer_model::Seed(seed).stream();
+            let pixels: Vec<u8> = (0..grid.frame_size()).map(|_| random.next() as u8 & 3).collect();
+            let extent = encoded(&grid, compression, &pixels);
+            let mut back = vec![0x55; pixels.len()];
+            prop_assert_eq!(decode(compression, element, &extent, &mut back), Ok(()));
+            prop_assert_eq!(&back, &pixels);
+            if grid.tile_size() as u64 * grid.tiles() <= TILES_FILLED * pixels.len() as u64 {
+                let most = length_max(compression, pixels.len() as u64);
+                prop_assert!(grid.length_max(compression) as u64 <= most);
+            }
+            let table = TileTable::read(&extent, element, pixels.len()).expect("it is one");
+            let last = table.places.last().expect("a frame has a tile");
+            prop_assert!(last.offset + u64::from(last.length) <= extent.len() as u64);
+            // Cut anywhere it is none: behind the last tile nothing is missing.
+            let end = last.offset as usize + last.length as usize;
+            let cut = (seed % end as u64) as usize;
+            prop_assert!(decode(compression, element, &extent[..cut], &mut back).is_err());
+        }
+
+        #[test]
+        fn any_block_of_a_frame_is_in_the_tiles_that_have_some_of_it((frame, tile) in sides(), way in 0_usize..5) {
+            let grid = TileGrid::new(&frame, &tile, ElementSize::One).expect("tiles within the frame");
+            let pixels: Vec<u8> = (0..grid.frame_size()).map(|at| at as u8).collect();
+            let block = nilometer_model::ReadingWay::ALL[way].block(&frame);
+            let mut read = vec![0xaa; block.pixels() as usize];
+            let mut cut = vec![0; grid.tile_size()];
+            for tile in grid.tiles_of(&block) {
+                grid.cut(tile, &pixels, &mut cut);
+                grid.put(tile, &cut, &block, &mut read);
+            }
+            let one = TileGrid::new(&frame, &frame, ElementSize::One).expect("one tile");
+            let mut expected = vec![0x55; read.len()];
+            one.put(0, &pixels, &block, &mut expected);
+            prop_assert_eq!(read, expected);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), element in 0_usize..4) {
+            let mut frame = vec![0; 96];
+            for magic in [false, true] {
+                if magic && bytes.len() >= 16 {
+                    bytes[..8].copy_from_slice(MAGIC);
+                    bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+                }
+                prop_assert!(decode(FrameCompression::Bslz4, ElementSize::ALL[element], &bytes, &mut frame).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_tile_at_the_edge_is_filled_up_with_zeroes() {
+        let grid = TileGrid::new(&[3, 5], &[2, 3], ElementSize::One).expect("it can be");
+        let frame: Vec<u8> = (1..16).collect();
+        let tile = |number| {
+            let mut tile = vec![9; grid.tile_size()];
+            grid.cut(number, &frame, &mut tile);
+            tile
+        };
+        assert_eq!(
+            (0..grid.tiles()).map(tile).collect::<Vec<_>>(),
+            [[1, 2, 3, 6, 7, 8], [4, 5, 0, 9, 10, 0], [11, 12, 13, 0, 0, 0], [14, 15, 0, 0, 0, 0],]
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_tiles_is_none() {
+        let none = |frame: &[u64], tile: &[u64]| TileGrid::new(frame, tile, ElementSize::Four).is_none();
+        assert!(none(&[], &[]) && none(&[4], &[0]) && none(&[4], &[5]) && none(&[4, 4], &[4]));
+        assert!(none(&[1 << 17, 2], &[1, 2]) && none(&[1 << 40, 1 << 40], &[1 << 40, 1 << 40]));
+    }
+}
