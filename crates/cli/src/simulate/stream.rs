@@ -145,6 +145,7 @@ impl Stream {
             threads,
             queue: self.queue_limits(&schedule),
             overflow: if self.wait { SendOverflow::Wait } else { SendOverflow::Drop },
+            first_dropped,
             faults: faults.faults(),
             seed: seed.named("faults"),
         })
@@ -177,6 +178,13 @@ fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Re
         }
         false => bail!("--compression {name}: detectors send none, bslz4 or lz4"),
     }
+}
+
+/// Who watches is told at once: at the end it is too late to start the receiver again.
+fn first_dropped(image: u64) {
+    tell::note(format_args!(
+        "image {image} finds the queue full: it is dropped, and so are those behind it that do"
+    ));
 }
 
 /// How long an image is exposed: no longer than to the next, of a burst too.

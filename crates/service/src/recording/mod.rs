@@ -7,6 +7,6 @@ mod inlets;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;
-mod series;
+pub(crate) mod series;
 pub(crate) mod settings;
 mod source;

@@ -26,26 +26,44 @@ use super::{
     place::{check_buffer, check_place, make},
     prepare::{Arranged, PreparedRecording},
     settings::RecordingSettings,
-    source::{SeriesSource, until},
+    source::{RecordedSource, SeriesSource, until},
 };
 use crate::error::{OperatorLog, ServiceError};
 
+/// Connections on which a series may begin. All that can be refused before was.
+#[derive(Debug)]
+pub(crate) struct OpenedSeries {
+    receiver: SeriesReceiver,
+    clock: Clock,
+    id: u64,
+    /// Of the recording that is to be.
+    pub(crate) name: String,
+}
+
 impl RecordingSettings {
-    /// Waits for a series, and makes everything ready for it.
-    pub(super) fn prepare_series(
-        &self,
-        source: &SeriesSource,
-        stop: Arc<AtomicBool>,
-        log: OperatorLog,
-    ) -> Result<PreparedRecording, ServiceError> {
+    /// Opens the connections of a series; none if packets are recorded.
+    pub(crate) fn open_series(&self) -> Result<Option<OpenedSeries>, ServiceError> {
+        let RecordedSource::Series(source) = &self.source else { return Ok(None) };
         let id = run_id().0;
         let name = self.name_of(id, source.name());
-        // What can be refused is, before anybody waits.
         for description in self.described().map_err(ServiceError::asked_wrongly)? {
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
         let clock = Clock::start();
-        let mut receiver = self.receiver(source)?;
+        Ok(Some(OpenedSeries { receiver: self.receiver(source)?, clock, id, name }))
+    }
+
+    /// Waits for a series, and makes everything ready for it.
+    pub(crate) fn prepare_series(
+        &self,
+        opened: OpenedSeries,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let RecordedSource::Series(source) = &self.source else {
+            return Err(ServiceError::Failed("packets are no series".into()));
+        };
+        let OpenedSeries { mut receiver, clock, id, name } = opened;
         log(&format!("waiting for a series from {}", source.text()));
         let end = self.wishes.stop;
         let is_over =

@@ -142,7 +142,7 @@ impl<'a> SeriesCourse<'a> {
         self.begun = self.clock.now();
         let Moment(origin) = Calendar::start_of(self.clock);
         // The first image leaves now, at the end of its exposure.
-        self.begun_at = Moment(Nanos((origin + self.begun).since(self.series.exposure).0));
+        self.begun_at = Moment((origin + self.begun).since(self.series.exposure));
         Ok(())
     }
 
@@ -221,6 +221,9 @@ impl<'a> SeriesCourse<'a> {
                 return;
             }
             if !image.is_copy {
+                if self.sent.dropped == 0 {
+                    (self.series.first_dropped)(image.number);
+                }
                 self.sent.dropped += 1;
                 self.sent.dropped_alone += u64::from(self.push.connected() == 0);
             }
@@ -256,13 +259,13 @@ impl<'a> SeriesCourse<'a> {
     fn count(&mut self, message: &OutgoingMessage) {
         let Some(image) = image_of(message.tag) else { return };
         let now = self.clock.now();
-        self.sent.bytes += message.pixels();
         self.sent.wall = now.since(self.begun);
         if image.is_copy {
             self.sent.duplicated += 1;
             return;
         }
         self.sent.images += 1;
+        self.sent.bytes += message.pixels();
         let due = self.begun + self.series.schedule.due(image.number);
         self.sent.lateness.add(now.since(due).0);
     }

@@ -11,7 +11,7 @@ use nilometer_wire::{
 
 use super::{
     SimulatedSeries, StreamVersion,
-    pool::{PackedImage, SharedChannel},
+    pool::{PackedChannel, PackedImage, SharedChannel},
     queue::QueuedImage,
 };
 use crate::transport::zeromq::{OutgoingMessage, OutgoingPiece};
@@ -53,19 +53,9 @@ impl SimulatedSeries {
     /// An image of a series that began then.
     pub(super) fn image_message(&self, queued: &QueuedImage, begun: Moment) -> io::Result<OutgoingMessage> {
         let QueuedImage { number, is_copy, image } = queued;
-        let SeriesStart { shape, element, series, .. } = &self.start;
-        let packing = self.packing();
-        let names = self.start.channels.iter().map(String::as_str);
-        let channels: Vec<_> = names
-            .zip(&image.channels)
-            .map(|(name, packed)| ImageChannel {
-                name,
-                shape,
-                element: *element,
-                packing,
-                bytes: packed.bytes(),
-            })
-            .collect();
+        let series = &self.start.series;
+        let packed = image.channels.iter().enumerate();
+        let channels: Vec<_> = packed.map(|(number, packed)| self.channel(number, packed)).collect();
         let times = self.times(*number, begun);
         let parts = match (self.version, &channels[..], &image.channels[..]) {
             (StreamVersion::One, [only], [packed]) => {
@@ -76,6 +66,17 @@ impl SimulatedSeries {
         };
         let tag = 2 * number + u64::from(*is_copy);
         Ok(OutgoingMessage::new(tag, parts.into_iter().map(|part| shared(part, image)).collect()))
+    }
+
+    fn channel<'a>(&'a self, number: usize, packed: &'a PackedChannel) -> ImageChannel<'a> {
+        let SeriesStart { shape, element, channels, .. } = &self.start;
+        ImageChannel {
+            name: &channels[number],
+            shape,
+            element: *element,
+            packing: self.packing(),
+            bytes: packed.bytes(),
+        }
     }
 
     fn packing(&self) -> Packing {
@@ -101,15 +102,18 @@ impl SimulatedSeries {
 
 /// The pieces of a part, whose pixels stay where they are. They come in the order of the channels.
 fn shared(part: Vec<MessagePiece<'_>>, image: &Arc<PackedImage>) -> Vec<OutgoingPiece> {
-    let mut channels = 0..image.channels.len();
-    let piece = |piece| match (piece, &mut channels) {
-        (MessagePiece::Made(bytes), _) => OutgoingPiece::Made(bytes),
-        (MessagePiece::Pixels(_), channels) => {
-            let channel = channels.next().unwrap_or_default();
-            OutgoingPiece::Shared(Arc::new(SharedChannel { image: image.clone(), channel }))
-        }
-    };
-    part.into_iter().map(piece).collect()
+    let mut pieces = Vec::with_capacity(part.len());
+    let mut channel = 0;
+    for piece in part {
+        pieces.push(match piece {
+            MessagePiece::Made(bytes) => OutgoingPiece::Made(bytes),
+            MessagePiece::Pixels(_) => {
+                channel += 1;
+                OutgoingPiece::Shared(Arc::new(SharedChannel { image: image.clone(), channel: channel - 1 }))
+            }
+        });
+    }
+    pieces
 }
 
 fn unsaid(error: SeriesError) -> io::Error {

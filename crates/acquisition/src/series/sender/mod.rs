@@ -76,6 +76,8 @@ pub struct SimulatedSeries {
     pub queue: SendQueueLimits,
     /// What becomes of those that are more.
     pub overflow: SendOverflow,
+    /// Told the number of the first image that is dropped, when it is.
+    pub first_dropped: fn(u64),
     /// What goes wrong with images before they are sent; those in another size, and others beside them, are none of this.
     pub faults: Faults,
     /// Where the faults come from.
@@ -89,7 +91,7 @@ pub struct SentSeries {
     pub due: u64,
     /// Images that were sent: the kernel has all of them. Second copies apart.
     pub images: u64,
-    /// Bytes of their pixels, as they were sent, with those of second copies.
+    /// Bytes of their pixels, as they were sent.
     pub bytes: u64,
     /// Second copies that were sent.
     pub duplicated: u64,

@@ -57,6 +57,7 @@ fn series(images: u64) -> SimulatedSeries {
         threads: 1,
         queue: SendQueueLimits { images: 4, bytes: u64::MAX },
         overflow: SendOverflow::Drop,
+        first_dropped: |_| {},
         faults: Faults::default(),
         seed: Seed(9),
     }
