@@ -288,7 +288,7 @@ fn version_1_is_several_parts_for_libzmq() {
     for image in 0..IMAGES {
         let bytes = pixels(ElementType::Uint16, image);
         let channel = channel(stream1::CHANNEL, Packing::Plain, &bytes);
-        let parts = stream1::encode_image(&start.series, image, &ImageTimes::default(), &channel);
+        let parts = stream1::encode_image(&start.series, image, &ImageTimes::default(), &channel, "");
         messages.push(parts.expect("it can be said").iter().map(|part| part.bytes().to_vec()).collect());
     }
     messages.push(vec![stream1::encode_end(&start.series)]);

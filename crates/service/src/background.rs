@@ -11,13 +11,14 @@ use nilometer_storage::{DetachedTask, NoOutcome, target::TargetError};
 
 use crate::{
     console::OrderAnswer,
-    error::with_causes,
+    error::{OperatorLog, with_causes},
     permission::{CommandPermission, refused},
     recording::{
         account::{BeforeRecording, RecordingMetadata},
         options::RecordOptions,
         place::is_taken,
         prepare::PreparedRecording,
+        series::OpenedSeries,
         settings::RecordingSettings,
     },
     state::{RefusedOrder, ServiceConfiguration},
@@ -33,11 +34,23 @@ pub(crate) struct CurrentRecording {
     pub(crate) before: Option<BeforeRecording>,
 }
 
+/// A series that is to be recorded when it begins.
+#[derive(Debug)]
+pub(crate) struct AwaitedSeries {
+    pub(crate) opened: OpenedSeries,
+    pub(crate) settings: RecordingSettings,
+    pub(crate) metadata: RecordingMetadata,
+    /// Nobody waits for it any more.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
 /// What a background task came to.
 #[derive(Debug)]
 pub(crate) enum TaskOutcome {
     /// What is wished from here on, and how that is told.
     Configured(Box<(RecordOptions, ServiceConfiguration)>),
+    /// A series may begin now.
+    Awaited(Box<AwaitedSeries>),
     /// A recording that can begin, and whether it is to begin at once.
     Armed(Box<CurrentRecording>, bool),
     /// What was armed is gone.
@@ -123,7 +136,7 @@ pub(crate) fn change(
     }
 }
 
-/// Makes a recording ready.
+/// Makes a recording ready; of a series, its connections.
 pub(crate) fn arm(
     permission: &CommandPermission,
     asked: RecordOptions,
@@ -133,7 +146,21 @@ pub(crate) fn arm(
 ) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below)?;
     let stop = Arc::new(AtomicBool::new(false));
+    if let Some(opened) = settings.open_series().map_err(refused)? {
+        return Ok(TaskOutcome::Awaited(Box::new(AwaitedSeries { opened, settings, metadata, stop })));
+    }
     let prepared = settings.prepare(stop.clone(), permission.log).map_err(refused)?;
+    Ok(TaskOutcome::Armed(
+        Box::new(CurrentRecording { prepared, settings, metadata, stop, before: None }),
+        begins,
+    ))
+}
+
+/// Waits for a series, however long that takes, and makes its recording ready. It begins at once, if it has no time to.
+pub(crate) fn await_series(awaited: AwaitedSeries, log: OperatorLog) -> Result<TaskOutcome, RefusedOrder> {
+    let AwaitedSeries { opened, settings, metadata, stop } = awaited;
+    let prepared = settings.prepare_series(opened, stop.clone(), log).map_err(refused)?;
+    let begins = settings.wishes().start.is_none();
     Ok(TaskOutcome::Armed(
         Box::new(CurrentRecording { prepared, settings, metadata, stop, before: None }),
         begins,

@@ -1,5 +1,7 @@
 //! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
 
+mod awaited;
+
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
@@ -27,6 +29,8 @@ use crate::{
     },
 };
 
+use awaited::SeriesWait;
+
 /// A recorder, the recording that it makes or is to make, and the orders that it carries out one after the other.
 #[derive(Debug)]
 pub(crate) struct CommandedRecorder {
@@ -37,6 +41,8 @@ pub(crate) struct CommandedRecorder {
     /// What is done for an order.
     background: Option<BackgroundTask>,
     published: Arc<Mutex<Published>>,
+    /// The series that is awaited.
+    awaited: Option<SeriesWait>,
     current: Option<CurrentRecording>,
     /// Who waits for the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
@@ -72,6 +78,7 @@ impl CommandedRecorder {
             configuration,
             background: None,
             published,
+            awaited: None,
             current: None,
             waiting: Vec::new(),
             clock: Clock::start(),
@@ -102,6 +109,7 @@ impl CommandedRecorder {
         {
             self.current = Some(*current);
         }
+        self.leave_awaited();
         if self.state() != ServiceState::Recording
             && let Some(current) = self.current.take()
         {
@@ -194,6 +202,7 @@ impl CommandedRecorder {
                 (self.wishes, self.configuration) = *configured;
                 self.configured(self.state());
             }
+            TaskOutcome::Awaited(awaited) => return self.await_series(*awaited),
             TaskOutcome::Armed(current, begins) => {
                 self.armed(*current);
                 if begins {
@@ -203,6 +212,7 @@ impl CommandedRecorder {
             TaskOutcome::Disarmed => {
                 self.left();
                 self.configured(ServiceState::Configured);
+                self.tell_waiting();
             }
             TaskOutcome::Refused(why) => return Err(why),
         }
@@ -303,8 +313,9 @@ impl CommandedRecorder {
     }
 
     fn stop_recording(&mut self) {
-        if let Some(current) = &self.current {
-            current.stop.store(true, Ordering::Relaxed);
+        let awaited = self.awaited.as_ref().map(|awaited| &awaited.stop);
+        if let Some(stop) = self.current.as_ref().map(|current| &current.stop).or(awaited) {
+            stop.store(true, Ordering::Relaxed);
             self.report(|report| report.stopping = true);
         }
     }
@@ -318,6 +329,7 @@ impl CommandedRecorder {
                 self.answer(&answer, done);
             }
         }
+        self.look_at_awaited();
         let Some(current) = &mut self.current else { return };
         let asked = current.settings.wishes();
         let is_over =
@@ -369,15 +381,14 @@ impl CommandedRecorder {
             Some(why) => self.failed(why),
             None => self.configured(ServiceState::Configured),
         }
+        self.tell_waiting();
+    }
+
+    /// It has ended: who waited for that is told.
+    fn tell_waiting(&mut self) {
+        let report = self.report(|report| report.clone());
         for answer in self.waiting.drain(..) {
-            drop(
-                answer.try_send(Ok(self
-                    .published
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .report
-                    .clone())),
-            );
+            drop(answer.try_send(Ok(report.clone())));
         }
     }
 
@@ -391,6 +402,7 @@ impl CommandedRecorder {
 fn is_broken(outcome: &Recorded) -> bool {
     let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
     let network = outcome.traffic.as_ref().is_some_and(|traffic| traffic.fault.is_some());
+    let network = network || outcome.series.as_ref().is_some_and(|series| series.fault.is_some());
     outcome.hung || lost || network || !outcome.faults.is_empty()
 }
 
@@ -419,9 +431,13 @@ impl CurrentRecording {
             paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
             begun: self.before.as_ref().map(BeforeRecording::begun).unwrap_or_default(),
             seconds: outcome.wall.seconds(),
+            counted_in: status.counted_in,
             packets: status.acknowledged_packets,
             bytes: status.acknowledged_bytes,
-            missing_packets: status.lost.all(),
+            missing_packets: outcome
+                .series
+                .as_ref()
+                .map_or(status.lost.all(), |series| series.lost(outcome.due)),
             fault: fault_of(outcome),
             mode: VlbiMode::of(&self.prepared.instrument),
         }

@@ -9,7 +9,8 @@ use crate::{
 
 /// The page.
 pub(crate) fn metrics(report: &ServiceReport) -> String {
-    let mut page = MetricsPage::default();
+    let counted_in = report.recording.as_ref().map_or("packets", |status| status.counted_in);
+    let mut page = MetricsPage { text: Vec::new(), counted_in };
     page.head("state", "gauge", "1 for the state that the recorder is in.");
     for state in ServiceState::ALL {
         page.value("state", &[("state", state.name())], u8::from(report.state == state).into());
@@ -32,27 +33,44 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
         lanes(&mut page, &status.lanes);
         storage(&mut page, report);
     }
-    page.0.concat()
+    page.text.concat()
 }
 
 fn flag(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
 
-#[derive(Default)]
-struct MetricsPage(Vec<String>);
+/// What is counted of packets, or of frames of a series instead: names and words say which.
+struct MetricsPage {
+    text: Vec<String>,
+    counted_in: &'static str,
+}
+
+const PACKETS: &str = "packets";
+const FRAMES: &str = "frames";
 
 impl MetricsPage {
+    /// A name, or a text, with what is counted in it.
+    fn counting(&self, text: &str) -> String {
+        if self.counted_in == FRAMES {
+            text.replace(PACKETS, FRAMES).replace("Packets", "Frames").replace("packet", "frame")
+        } else {
+            text.to_owned()
+        }
+    }
+
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let name = format!("nilometer_{name}");
-        self.0.extend([format!("# HELP {name} {help}\n"), format!("# TYPE {name} {kind}\n")]);
+        let name = format!("nilometer_{}", self.counting(name));
+        let help = self.counting(help);
+        self.text.extend([format!("# HELP {name} {help}\n"), format!("# TYPE {name} {kind}\n")]);
     }
 
     fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<_> =
             labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        self.0.push(format!("nilometer_{name}{labels} {value}\n"));
+        let name = self.counting(name);
+        self.text.push(format!("nilometer_{name}{labels} {value}\n"));
     }
 
     fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
@@ -97,7 +115,7 @@ fn traffic(page: &mut MetricsPage, status: &Status) {
     );
     page.counter(
         "came_bytes",
-        "Bytes of the packets that arrived from the network, without IP and UDP headers.",
+        "Bytes that arrived from the network, without headers of IP, UDP and TCP.",
         came.bytes,
     );
     page.gauge(
@@ -285,9 +303,25 @@ mod tests {
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
         assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");
         assert!(page.contains("directory_failed{directory=\"/a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
+        has_heads(&page);
+    }
+
+    fn has_heads(page: &str) {
         for line in page.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().expect("a name");
             assert_eq!(page.matches(&format!("# TYPE {name} ")).count(), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn frames_of_a_series_are_called_so() {
+        let status = Status { received_packets: 7, counted_in: "frames", ..Status::default() };
+        let report = ServiceReport { recording: Some(status), ..ServiceReport::default() };
+        let page = metrics(&report);
+        assert!(page.contains("nilometer_received_frames_total 7\n"), "{page}");
+        assert!(page.contains("nilometer_lost_frames_total{cause=\"ring_full\"} 0\n"), "{page}");
+        assert!(page.contains("Seconds since the first frame of the recording."), "{page}");
+        assert!(!page.to_lowercase().contains("packet"), "{page}");
+        has_heads(&page);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 /// What those who command the service may have it do.
 #[derive(Debug, Clone)]
 pub struct CommandPermission {
-    /// Packets may be taken from beyond this machine by command.
+    /// Packets, and frames over TCP, may be taken from beyond this machine by command.
     pub beyond: bool,
     /// Where files of instruments may be.
     pub instruments: Vec<PathBuf>,
@@ -48,9 +48,8 @@ impl CommandPermission {
                     .into(),
             )
         })?;
-        if settings.is_series() {
-            let why = "from: a series over TCP is recorded by `nilometer record --from`, not by the service";
-            return Err(RefusedOrder::AskedWrongly(why.into()));
+        if !self.beyond {
+            settings.check_within(&self.file).map_err(refused)?;
         }
         if !settings.wishes().metadata.is_empty() {
             let why =
@@ -239,5 +238,34 @@ mod tests {
             "its configuration says so"
         );
         assert!(configured.settings(file, RecordOptions::default()).is_ok(), "and so may be asked for");
+    }
+
+    #[test]
+    fn frames_from_beyond_need_the_flag_too() {
+        let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
+        let of = |from: &str, listen: Option<&str>| RecordOptions {
+            from: vec![from.parse().expect("an address")],
+            listen: listen.and_then(|at| at.parse().ok()),
+            to: vec!["/data".into()],
+            ..RecordOptions::default()
+        };
+        let near = of("tcp://127.0.0.1:31001", Some("tcp://[::1]:9999"));
+        assert!(closed.settings(near, RecordOptions::default()).is_ok());
+        for (from, listen, option) in [
+            ("tcp://192.0.2.1:31001", None, "from: tcp://192.0.2.1:31001 is beyond"),
+            ("tcp://127.0.0.1:1", Some("tcp://*:31001"), "listen: tcp://*:31001 is beyond"),
+        ] {
+            let told = why(&closed, of(from, listen));
+            assert!(told.starts_with(option) && told.contains("--listen-beyond-loopback"), "{told}");
+            assert!(open.settings(of(from, listen), RecordOptions::default()).is_ok());
+            // What was configured before is no permission; what the file says is one.
+            let below = of(from, listen);
+            assert!(closed.settings(RecordOptions::default(), below.clone()).is_err(), "{option}");
+            let configured = CommandPermission { file: below.clone(), ..closed.clone() };
+            assert!(
+                configured.settings(RecordOptions::default(), below).is_ok(),
+                "its configuration says so"
+            );
+        }
     }
 }

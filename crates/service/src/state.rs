@@ -23,6 +23,8 @@ pub enum ServiceState {
     Idle,
     /// It can be armed.
     Configured,
+    /// A series over TCP is awaited: the recording begins with it.
+    Waiting,
     /// Directory, memory and socket are there: it can begin at once.
     Armed,
     /// Packets are recorded.
@@ -63,9 +65,10 @@ pub(crate) enum RefusedOrder {
 
 impl ServiceState {
     /// All of them.
-    pub(crate) const ALL: [ServiceState; 5] = [
+    pub(crate) const ALL: [ServiceState; 6] = [
         ServiceState::Idle,
         ServiceState::Configured,
+        ServiceState::Waiting,
         ServiceState::Armed,
         ServiceState::Recording,
         ServiceState::Failed,
@@ -76,6 +79,7 @@ impl ServiceState {
         match self {
             ServiceState::Idle => "idle",
             ServiceState::Configured => "configured",
+            ServiceState::Waiting => "waiting",
             ServiceState::Armed => "armed",
             ServiceState::Recording => "recording",
             ServiceState::Failed => "failed",
@@ -84,14 +88,15 @@ impl ServiceState {
 
     /// Whether this may be told now; otherwise what to do instead.
     pub(crate) fn allows(self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
-        use ServiceState::{Armed, Configured, Failed, Idle, Recording};
+        use ServiceState::{Armed, Configured, Failed, Idle, Recording, Waiting};
         let instead = match (order, self) {
             (RecorderOrder::Configure(_) | RecorderOrder::Change(_), Idle | Configured | Failed)
             | (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Configured | Failed)
             | (RecorderOrder::Start, Armed)
-            | (RecorderOrder::Stop, Armed | Recording) => return Ok(()),
+            | (RecorderOrder::Stop, Armed | Recording | Waiting) => return Ok(()),
             (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Idle) => "configure it first",
             (RecorderOrder::Start, Recording) => "it records already",
+            (RecorderOrder::Start, Waiting) => "the recording begins by itself, with the series",
             (RecorderOrder::Start, _) => "arm it first",
             (RecorderOrder::Stop, _) => "there is nothing to stop",
             (_, _) => "stop it first",
@@ -108,7 +113,9 @@ pub(crate) struct ServiceReport {
     pub(crate) since: Moment,
     /// Its end was ordered, and what is there is still being stored.
     pub(crate) stopping: bool,
-    /// Of the recording that is armed or runs.
+    /// From where a series is awaited, in the state `waiting`.
+    pub(crate) awaits: Option<String>,
+    /// Of the recording that is awaited, armed or runs.
     pub(crate) name: Option<String>,
     /// When it is to begin by itself.
     pub(crate) start: Option<Moment>,
@@ -158,7 +165,7 @@ pub(crate) struct ServiceConfiguration {
     pub(crate) mode: Option<VlbiMode>,
     /// Where recordings go.
     pub(crate) to: Vec<PathBuf>,
-    /// Where packets are awaited.
+    /// Where packets are awaited, or frames come from.
     pub(crate) listen: Option<String>,
     /// What is still missing or wrong.
     pub(crate) missing: Option<String>,
@@ -224,6 +231,8 @@ pub(crate) struct EndedScan {
     pub(crate) begun: Moment,
     /// From the first packet to the end.
     pub(crate) seconds: f64,
+    /// What these are: `packets`, or `frames` of a series.
+    pub(crate) counted_in: &'static str,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) missing_packets: u64,
@@ -256,6 +265,7 @@ mod tests {
             [
                 [1, 1, 0, 0, 0, 0],
                 [1, 1, 1, 0, 1, 0],
+                [0, 0, 0, 0, 0, 1],
                 [0, 0, 0, 1, 0, 1],
                 [0, 0, 0, 0, 0, 1],
                 [1, 1, 1, 0, 1, 0]

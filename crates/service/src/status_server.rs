@@ -44,6 +44,23 @@ impl StatusServer {
         Ok(StatusServer { published, is_open, told: None })
     }
 
+    /// A series is awaited, if these are of one: nothing can be prepared before it begins.
+    pub fn awaits(&self, settings: &RecordingSettings) {
+        if !settings.is_series() {
+            return;
+        }
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = &mut published.report;
+        report.state = ServiceState::Waiting;
+        report.since = Moment(Calendar::now().time);
+        report.awaits = Some(settings.listens_at());
+        report.start = settings.wishes().start;
+        report.stop = settings.wishes().stop;
+        report.name.clone_from(&settings.wishes().name);
+        report.configuration = ServiceConfiguration::of(settings);
+        report.version = env!("CARGO_PKG_VERSION");
+    }
+
     /// A recording is prepared, or runs.
     pub fn enter(&self, state: ServiceState, prepared: &PreparedRecording, settings: &RecordingSettings) {
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,6 +68,7 @@ impl StatusServer {
         let report = &mut published.report;
         report.state = state;
         report.since = Moment(Calendar::now().time);
+        report.awaits = None;
         report.start = settings.wishes().start;
         report.stop = settings.wishes().stop;
         report.name = Some(prepared.name.clone());

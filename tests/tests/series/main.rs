@@ -3,6 +3,7 @@
 
 mod detector;
 mod lab;
+mod sending;
 
 use std::{os::unix::fs::FileExt, process::Command, time::Duration};
 
@@ -141,7 +142,8 @@ fn is_recorded(options: &[&str], channels: u64) {
     let lab = SeriesLab::new();
     let truth = lab.simulated_detector(IMAGES * channels);
     let at = format!("tcp://127.0.0.1:{}", lab::free_port());
-    let mut arguments = vec!["simulate", "detector.toml", "--seed", "4711", "--frames", "20", "--to", &at];
+    let mut arguments =
+        vec!["simulate", "detector.toml", "--seed", "4711", "--frames", "20", "--wait", "--to", &at];
     arguments.extend(options);
     let detector = start(lab.home.path(), &arguments);
     let recorder = start(
@@ -328,7 +330,10 @@ fn what_can_not_be_is_refused_with_one_message() {
     }
     let to = ["--to", "tcp://127.0.0.1:9"];
     for (options, said) in [
-        (&[to[0], to[1], "--loss", "1 %"][..], "--loss: only for packets"),
+        (&[to[0], to[1], "--odd", "1 %"][..], "--odd: only for packets"),
+        (&[to[0], to[1], "--reorder", "1 %", "--reorder-distance", "1001"], "of images write at most 1000"),
+        (&["--to", "to", "--loss", "1 %"], "--loss: only over a network"),
+        (&["--to", "to", "--wait"], "--wait: only for frames over TCP"),
         (&[to[0], to[1], "--checksums"], "--checksums: only for recordings"),
         (&[to[0], to[1], "--compression", "zstd"], "--compression zstd: detectors send none, bslz4 or lz4"),
         (&[to[0], to[1], "--stream-version", "1", "--channels", "2"], "only version 2 has them"),

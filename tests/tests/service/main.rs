@@ -6,6 +6,7 @@ mod doctor;
 mod page;
 mod scheduled;
 mod sender;
+mod series;
 mod stations;
 mod unit;
 mod watched;

@@ -115,7 +115,7 @@ fn comes_to_the_truth(browser: &mut Browser, page: &BrowserPage, at: SocketAddr)
 }
 
 /// It fits: nothing has to be pushed aside to be read.
-fn fits(browser: &mut Browser, page: &BrowserPage, width: u32) {
+pub(crate) fn fits(browser: &mut Browser, page: &BrowserPage, width: u32) {
     let expression = "[document.documentElement.scrollWidth, innerWidth]";
     let found = browser.evaluate(page, expression);
     let [needed, there] = [0, 1].map(|at| found[at].as_u64().expect("pixels"));

@@ -115,7 +115,9 @@ impl Said<'_> {
         description.pixel_size = fast.zip(slow).map(|(fast, slow)| PixelSize { fast, slow });
         let x = self.number(&["beam_center_x"]);
         let y = self.number(&["beam_center_y"]);
-        description.beam_center = x.zip(y).map(|(x, y)| BeamCenter { x, y });
+        // A detector that was not told has it at 0, 0.
+        let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
+        description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
         description.distance = self.positive(&["detector_distance"]).or_else(|| self.translation());
     }
 

@@ -17,7 +17,7 @@ mod check;
 mod description;
 mod receiver;
 mod ring_intake;
-mod simulated;
+mod sender;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub use check::SeriesCheck;
 pub use description::DescribedSeries;
 pub use receiver::{SeriesEnding, SeriesReceiver, SeriesTraffic, SeriesUntil};
 pub use ring_intake::{RingIntake, SeriesStorage};
-pub use simulated::{SentSeries, SimulatedSeries, StreamVersion};
+pub use sender::{SendOverflow, SendQueueLimits, SentSeries, SimulatedSeries, StreamVersion};
 pub use tally::{SeriesRefusal, SeriesTally};
 
 use std::{fmt::Debug, ops::Range};

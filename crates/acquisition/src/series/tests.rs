@@ -342,7 +342,7 @@ fn version_1_comes_the_same_way() {
         let plain = pixels(number);
         let bytes = if packing == Packing::Plain { &plain } else { &chunk };
         let channel = ImageChannel { packing, ..channel(stream1::CHANNEL, bytes) };
-        let parts = stream1::encode_image(&series, number, &ImageTimes::default(), &channel);
+        let parts = stream1::encode_image(&series, number, &ImageTimes::default(), &channel, "");
         let parts: Vec<_> = parts.expect("it has a word").iter().map(|part| part.bytes().to_vec()).collect();
         lab.deliver(&parts);
         assert!(lab.intake.frames[&number] == (bytes.clone(), packing));

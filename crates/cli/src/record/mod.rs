@@ -66,6 +66,7 @@ impl Record {
         let Shown { http, listen_beyond_loopback } = &self.shown;
         let mut server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, tell::log)?;
         let stop = stop_on_signal().run()?;
+        server.awaits(&settings);
         let mut prepared = settings.prepare(stop.clone(), tell::log)?;
         server.enter(ServiceState::Armed, &prepared, &settings);
         // Without a buffer in the kernel it is a series, which began after that time.

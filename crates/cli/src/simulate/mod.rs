@@ -1,6 +1,7 @@
 //! `nilometer simulate`: what an instrument would deliver, recorded into directories that stay, or sent over a network.
 
 mod asked;
+mod faulty;
 mod files;
 mod network;
 mod stream;
@@ -15,6 +16,7 @@ use nilometer_storage::{target::run_id, user_file};
 
 use crate::{Blame, Outcome};
 use asked::{Rate, Shape, shape};
+use faulty::FaultOptions;
 use files::Files;
 use network::Network;
 use stream::Stream;
@@ -56,6 +58,8 @@ pub(crate) struct Simulate {
     network: Network,
     #[command(flatten)]
     stream: Stream,
+    #[command(flatten)]
+    faults: FaultOptions,
 }
 
 /// What is to be delivered.
@@ -73,10 +77,11 @@ const DURATION: Nanos = Nanos::from_millis(10_000);
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
         if let Some(to) = self.stream_address().input()? {
-            return self.stream.send(&self.asked(false).input()?, &to, self.files.encoders());
+            let asked = self.asked(false).input()?;
+            return self.stream.send(&asked, &to, self.files.encoders(), &self.faults);
         }
         match self.address().input()? {
-            Some(address) => self.network.send(&self.asked(true).input()?, &address),
+            Some(address) => self.network.send(&self.asked(true).input()?, &address, &self.faults),
             None => self.files.record(&self.asked(false).input()?, &self.to),
         }
     }
@@ -105,10 +110,14 @@ impl Simulate {
             if let Some(address) = written.iter().find(|to| to.parse::<SocketAddr>().is_ok()) {
                 bail!("--to {address}: to send packets there write udp://{address}");
             }
-            let network = self.network.given();
-            return network.map_or(Ok(None), |option| {
-                Err(anyhow!("{option}: only for packets: write --to udp://HOST:PORT, or leave it out"))
-            });
+            if let Some(option) = self.network.given() {
+                bail!("{option}: only for packets: write --to udp://HOST:PORT, or leave it out");
+            }
+            if let Some(option) = self.faults.given() {
+                let to = "udp://HOST:PORT or tcp://ADDRESS:PORT";
+                bail!("{option}: only over a network: write --to {to}, or leave it out");
+            }
+            return Ok(None);
         };
         ensure!(written.len() == 1, "--to {first}: write one address and no directory beside it");
         if let Some(option) = self.files.given_beside(&[]) {

@@ -18,6 +18,7 @@ use nilometer_storage::{Calendar, Clock};
 use super::{
     Asked,
     asked::{Jump, Share, part},
+    faulty::{FaultOptions, fault_lines},
 };
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
@@ -34,21 +35,6 @@ pub(super) struct Network {
     /// The threads of VDIF frames, as in 0,1,2,3: they take turns
     #[arg(long, value_name = "THREAD,...", value_delimiter = ',')]
     threads: Vec<u16>,
-    /// Packets that are lost on the way, as in "0.1 %"
-    #[arg(long, value_name = "SHARE", value_parser = part)]
-    loss: Option<Share>,
-    /// How many are lost at a time [default: 1]
-    #[arg(long, value_name = "PACKETS", requires = "loss", value_parser = value_parser!(u64).range(1..))]
-    loss_burst: Option<u64>,
-    /// Packets that others overtake
-    #[arg(long, value_name = "SHARE", value_parser = part)]
-    reorder: Option<Share>,
-    /// How many others overtake such a packet [default: 10]
-    #[arg(long, value_name = "PACKETS", requires = "reorder", value_parser = value_parser!(u64).range(1..=1_000_000))]
-    reorder_distance: Option<u64>,
-    /// Packets that come twice
-    #[arg(long, value_name = "SHARE", value_parser = part)]
-    duplicate: Option<Share>,
     /// Packets that come in another size
     #[arg(long, value_name = "SHARE", value_parser = part)]
     odd: Option<Share>,
@@ -73,7 +59,6 @@ pub(super) struct Network {
     interface: Option<String>,
 }
 
-const DISTANCE: u64 = 10;
 /// More packets beside a stream are a flood of which the stream is no part any more.
 const FOREIGN_MAX: f64 = 100.0;
 /// 2000-01-01 00:00 UTC, in seconds since 1970.
@@ -89,9 +74,6 @@ impl Network {
             ("--packets", self.packets.is_some()),
             ("--stations", !self.stations.is_empty()),
             ("--threads", !self.threads.is_empty()),
-            ("--loss", self.loss.is_some()),
-            ("--reorder", self.reorder.is_some()),
-            ("--duplicate", self.duplicate.is_some()),
             ("--odd", self.odd.is_some()),
             ("--foreign", self.foreign.is_some()),
             ("--restart-after", self.restart_after.is_some()),
@@ -124,8 +106,8 @@ impl Network {
     }
 
     /// Sends what was asked for.
-    pub(super) fn send(&self, asked: &Asked, address: &Address) -> Outcome {
-        let mut simulation = self.simulation(asked, address).input()?;
+    pub(super) fn send(&self, asked: &Asked, address: &Address, faults: &FaultOptions) -> Outcome {
+        let mut simulation = self.simulation(asked, address, faults).input()?;
         let shape = simulation.shape().input()?;
         if let Some(frames) = asked.frames {
             let parts = shape.geometry.parts.len() as u64;
@@ -147,7 +129,12 @@ impl Network {
         went_well(&left, stop.load(Ordering::Relaxed)).run()
     }
 
-    fn simulation(&self, asked: &Asked, address: &Address) -> anyhow::Result<Simulation> {
+    fn simulation(
+        &self,
+        asked: &Asked,
+        address: &Address,
+        faults: &FaultOptions,
+    ) -> anyhow::Result<Simulation> {
         let foreign = self.foreign.map_or(0.0, |share| share.0);
         ensure!(
             foreign <= FOREIGN_MAX,
@@ -161,7 +148,7 @@ impl Network {
             sending: Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() },
             duration: asked.duration,
             packets: self.packets.unwrap_or(u64::MAX),
-            faults: self.faults(),
+            faults: self.faults(faults),
             restart_after: self.restart_after,
             jump: self.jump_after.zip(self.jump).map(|(after, Jump(seconds))| (after, seconds)),
             begins: 0,
@@ -169,17 +156,10 @@ impl Network {
         })
     }
 
-    fn faults(&self) -> Faults {
+    /// With those that packets alone have.
+    fn faults(&self, asked: &FaultOptions) -> Faults {
         let share = |share: Option<Share>| share.map_or(0.0, |share| share.0);
-        Faults {
-            loss: share(self.loss),
-            loss_burst: self.loss_burst.unwrap_or(1),
-            reorder: share(self.reorder),
-            distance: self.reorder_distance.unwrap_or(DISTANCE),
-            duplicate: share(self.duplicate),
-            odd: share(self.odd),
-            foreign: share(self.foreign),
-        }
+        Faults { odd: share(self.odd), foreign: share(self.foreign), ..asked.faults() }
     }
 }
 
@@ -241,17 +221,7 @@ fn lateness(left: &Left) -> String {
 /// A line for each kind of fault that there was, or that was asked for.
 fn faults(counts: &FaultCounts, restarts: u64, simulation: &Simulation) -> Vec<String> {
     let faults = &simulation.faults;
-    let times = match counts.losses {
-        1 => "once".into(),
-        many => format!("{many} times"),
-    };
     let kinds = [
-        (faults.loss, format!("lost        {} packets, {times}", counts.lost)),
-        (
-            faults.reorder,
-            format!("reordered   {} packets, overtaken by {}", counts.reordered, faults.distance),
-        ),
-        (faults.duplicate, format!("duplicated  {} packets", counts.duplicated)),
         (faults.odd, format!("odd-sized   {} packets", counts.odd)),
         (faults.foreign, format!("foreign     {} packets beside the stream", counts.foreign)),
         (
@@ -265,7 +235,8 @@ fn faults(counts: &FaultCounts, restarts: u64, simulation: &Simulation) -> Vec<S
             }),
         ),
     ];
-    kinds.into_iter().filter(|(asked, _)| *asked > 0.0).map(|(_, line)| line).collect()
+    let others = kinds.into_iter().filter(|(asked, _)| *asked > 0.0).map(|(_, line)| line);
+    fault_lines(faults, counts, "packets").into_iter().chain(others).collect()
 }
 
 /// How much later than due the last packet may leave: more, and the pace was another.

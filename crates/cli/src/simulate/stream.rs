@@ -5,17 +5,24 @@ use std::sync::atomic::Ordering;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use nilometer_acquisition::{
-    series::{SentSeries, SimulatedSeries, StreamVersion},
-    transport::zeromq::{PushSocket, ZmqEndpoint},
+    series::{SendOverflow, SendQueueLimits, SentSeries, SimulatedSeries, StreamVersion},
+    transport::{
+        faults::FaultCounts,
+        zeromq::{PushSocket, ZmqEndpoint},
+    },
 };
 use nilometer_model::{
-    ByteRate, Bytes, FrameCompression, Frequency, Instrument, Length, Nanos, PixelType, Seed,
+    ByteRate, Bytes, FrameCompression, Frequency, Instrument, Length, Moment, Nanos, PixelType, Schedule,
+    Seed,
 };
 use nilometer_recording::instrument::Content;
-use nilometer_storage::{Clock, process::processors};
+use nilometer_storage::{Calendar, Clock, process::processors};
 use nilometer_wire::series::{ElementType, MetadataField, MetadataValue, SeriesName, SeriesStart};
 
-use super::Asked;
+use super::{
+    Asked,
+    faulty::{FaultOptions, fault_lines},
+};
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
 /// How frames are sent.
@@ -31,7 +38,20 @@ pub(super) struct Stream {
     /// Thresholds of a detector, each with a frame of its own in every image; version 2 only
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=64))]
     channels: Option<u64>,
+    /// Images that may wait for a receiver: one that is due while as many wait is dropped, as a detector does [default: those
+    /// of 5 s, at most 1 GiB]
+    #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    queue: Option<u64>,
+    /// Wait for a receiver that is slower, instead of dropping images: nothing is lost, and they come in its pace
+    #[arg(long)]
+    wait: bool,
 }
+
+/// What may wait where nobody says how much.
+const QUEUE_TIME: Nanos = Nanos::from_millis(5_000);
+const QUEUE_BYTES: u64 = 1 << 30;
+/// How many images may overtake one: they are all in memory.
+const DISTANCE_MAX: u64 = 1000;
 
 impl Stream {
     /// The first of these options that is given.
@@ -40,13 +60,21 @@ impl Stream {
             ("--connect", self.connect),
             ("--stream-version", self.version.is_some()),
             ("--channels", self.channels.is_some()),
+            ("--queue", self.queue.is_some()),
+            ("--wait", self.wait),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
     /// Sends what was asked for.
-    pub(super) fn send(&self, asked: &Asked, to: &str, encoders: Option<u32>) -> Outcome {
-        let series = self.series(asked, encoders).input()?;
+    pub(super) fn send(
+        &self,
+        asked: &Asked,
+        to: &str,
+        encoders: Option<u32>,
+        faults: &FaultOptions,
+    ) -> Outcome {
+        let series = self.series(asked, encoders, faults).input()?;
         let endpoint = if self.connect { ZmqEndpoint::connect(to) } else { ZmqEndpoint::bind(to) };
         let endpoint = endpoint.map_err(|error| anyhow!("--to {error}")).input()?;
         let opened = PushSocket::open(endpoint);
@@ -61,8 +89,18 @@ impl Stream {
         went_well(&sent, &series, stop.load(Ordering::Relaxed)).run()
     }
 
-    fn series(&self, asked: &Asked, encoders: Option<u32>) -> anyhow::Result<SimulatedSeries> {
+    fn series(
+        &self,
+        asked: &Asked,
+        encoders: Option<u32>,
+        faults: &FaultOptions,
+    ) -> anyhow::Result<SimulatedSeries> {
         let Asked { instrument, duration, frames, seed } = asked;
+        let distance = faults.distance();
+        ensure!(
+            distance <= DISTANCE_MAX,
+            "--reorder-distance {distance}: of images write at most {DISTANCE_MAX}"
+        );
         let version = if self.version == Some(1) { StreamVersion::One } else { StreamVersion::Two };
         let compression = compression_of(instrument, version)?;
         let schedule = instrument.schedule();
@@ -92,12 +130,35 @@ impl Stream {
             shape: instrument.shape.clone(),
             element,
             channels: (1..=channels).map(|number| format!("threshold_{number}")).collect(),
-            fields: fields(instrument),
+            fields: fields(instrument, version, compression),
         };
         let content =
             Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed.named("content"))?;
         let threads = encoders.map_or_else(|| processors().len(), |count| count as usize);
-        Ok(SimulatedSeries { start, version, compression, schedule, content, threads })
+        Ok(SimulatedSeries {
+            start,
+            version,
+            compression,
+            schedule,
+            exposure: exposure(instrument),
+            content,
+            threads,
+            queue: self.queue_limits(&schedule),
+            overflow: if self.wait { SendOverflow::Wait } else { SendOverflow::Drop },
+            first_dropped,
+            faults: faults.faults(),
+            seed: seed.named("faults"),
+        })
+    }
+
+    fn queue_limits(&self, schedule: &Schedule) -> SendQueueLimits {
+        match self.queue {
+            Some(images) => SendQueueLimits { images: images as usize, bytes: u64::MAX },
+            None => {
+                let images = schedule.frames_in(QUEUE_TIME).max(1) as usize;
+                SendQueueLimits { images, bytes: QUEUE_BYTES }
+            }
+        }
     }
 }
 
@@ -119,15 +180,38 @@ fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Re
     }
 }
 
-/// What the catalogue knows of a detector, in the words and units of the stream.
-fn fields(instrument: &Instrument) -> Vec<MetadataField> {
+/// Who watches is told at once: at the end it is too late to start the receiver again.
+fn first_dropped(image: u64) {
+    tell::note(format_args!(
+        "image {image} finds the queue full: it is dropped, and so are those behind it that do"
+    ));
+}
+
+/// How long an image is exposed: no longer than to the next, of a burst too.
+fn exposure(instrument: &Instrument) -> Nanos {
+    let period = instrument.frame_rate.period();
+    instrument.cbf.exposure_time.unwrap_or(period).min(period)
+}
+
+/// What the catalogue knows of a detector, in the words and units of the stream: those of version 2.
+fn fields(
+    instrument: &Instrument,
+    version: StreamVersion,
+    compression: FrameCompression,
+) -> Vec<MetadataField> {
     let number = |name: &str, number| MetadataField::new(name, MetadataValue::Float(number));
+    let text = |name: &str, text: &str| MetadataField::new(name, MetadataValue::Text(text.to_owned()));
     let cbf = instrument.cbf;
     let mut fields = vec![
-        MetadataField::new("detector_description", MetadataValue::Text(instrument.title.clone())),
+        text("arm_date", &Moment(Calendar::now().time).to_string()),
+        text("detector_description", &instrument.title),
         number("frame_time", instrument.frame_rate.period().seconds()),
+        number("count_time", exposure(instrument).seconds()),
     ];
-    fields.extend(cbf.exposure_time.map(|time| number("count_time", time.seconds())));
+    if version == StreamVersion::One {
+        // Version 2 says it of each image.
+        fields.push(text("compression", compression.name()));
+    }
     fields.extend(cbf.wavelength.map(|length| number("incident_wavelength", length.angstrom())));
     fields.extend(cbf.detector_distance.map(Length::metres).map(|distance| {
         let axes = [0.0, 0.0, distance].map(MetadataValue::Float);
@@ -147,7 +231,7 @@ fn summary(sent: &SentSeries, series: &SimulatedSeries, asked: &Asked) -> String
     let plain = Bytes(frames * asked.instrument.frame_size().0);
     let quantile = |share| Nanos(sent.lateness.quantile(share));
     let Seed(seed) = asked.seed;
-    let lines = [
+    let mut lines = vec![
         format!("due         {} images, {}", series.start.images, asked.instrument.frame_rate),
         format!(
             "sent        {} images, {} of {plain}, {}, {}",
@@ -156,10 +240,35 @@ fn summary(sent: &SentSeries, series: &SimulatedSeries, asked: &Asked) -> String
             ByteRate(sent.bytes as f64 / seconds),
             Frequency(sent.images as f64 / seconds)
         ),
+        format!("dropped     {}", dropped(sent)),
+        format!("queue       at most {} images waited", sent.queued_most),
         format!("late        half by {}, at most {}", quantile(0.5), Nanos(sent.lateness.max())),
-        format!("seed        {seed}"),
     ];
+    let counts = FaultCounts {
+        lost: sent.lost,
+        losses: sent.losses,
+        reordered: sent.reordered,
+        duplicated: sent.duplicated,
+        ..FaultCounts::default()
+    };
+    lines.extend(fault_lines(&series.faults, &counts, "images"));
+    if sent.unsent > 0 {
+        lines.push(format!("not taken   {} images, which were given up at the end", sent.unsent));
+    }
+    if sent.made_late > 0 {
+        lines.push(format!("made late   {} images, by this machine", sent.made_late));
+    }
+    lines.push(format!("seed        {seed}"));
     lines.join("\n") + "\n"
+}
+
+/// Images that found the queue full, and why.
+fn dropped(sent: &SentSeries) -> String {
+    match (sent.dropped, sent.dropped_alone) {
+        (0, _) => "none".into(),
+        (all, 0) => format!("{all} images, as the queue was full"),
+        (all, alone) => format!("{all} images, as the queue was full: {alone} while nobody was connected"),
+    }
 }
 
 /// How much later than due the last image may leave: more, and the pace was another.
@@ -168,19 +277,22 @@ const BEHIND_MAX: Nanos = Nanos::from_millis(100);
 /// What was not sent, or not in time, becomes the exit code.
 fn went_well(sent: &SentSeries, series: &SimulatedSeries, interrupted: bool) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
-    if sent.stopped {
-        wrong.push(format!(
-            "{} of {} images were not sent",
-            series.start.images - sent.images,
-            series.start.images
-        ));
+    let images = series.start.images;
+    let unsent = images - sent.due + sent.unsent;
+    if unsent > 0 {
+        wrong.push(format!("{unsent} of {images} images were not sent"));
     }
-    let due = series.schedule.due(series.start.images.saturating_sub(1));
-    if !sent.stopped && sent.wall.since(due) > BEHIND_MAX.max(Nanos(due.0 / 100)) {
-        wrong.push(format!(
-            "the pace was not kept: it took {} instead of {due}; the receiver or this machine is slower",
-            sent.wall
-        ));
+    if sent.dropped > 0 {
+        let why = "the receiver is slower; to have it waited for write --wait";
+        wrong.push(format!("{} of {images} images were dropped: {why}", sent.dropped));
+    }
+    let due = series.schedule.due(images.saturating_sub(1));
+    if sent.due == images && sent.paced.since(due) > BEHIND_MAX.max(Nanos(due.0 / 100)) {
+        let who = match series.overflow {
+            SendOverflow::Drop => "this machine is slower",
+            SendOverflow::Wait => "the receiver or this machine is slower",
+        };
+        wrong.push(format!("the pace was not kept: it took {} instead of {due}; {who}", sent.paced));
     }
     if interrupted {
         wrong.push("interrupted".into());

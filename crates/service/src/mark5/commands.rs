@@ -357,7 +357,8 @@ fn word(report: &ServiceReport) -> u32 {
         let lost = status.lost.ring_full > 0 || status.lost.blocks_not_stored > 0;
         (lost, status.lanes.iter().any(|lane| lane.state == "full"))
     });
-    let active = matches!(report.state, ServiceState::Armed | ServiceState::Recording);
+    let active =
+        matches!(report.state, ServiceState::Waiting | ServiceState::Armed | ServiceState::Recording);
     let bits = [
         (0, report.state != ServiceState::Idle),
         (1, report.fault.is_some()),

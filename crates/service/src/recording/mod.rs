@@ -8,6 +8,6 @@ mod joining;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;
-mod series;
+pub(crate) mod series;
 pub(crate) mod settings;
 mod source;

@@ -84,9 +84,10 @@ impl RecordingSettings {
         stop: Arc<AtomicBool>,
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
-        match &self.source {
-            RecordedSource::Packets(source) => self.prepare_packets(source, stop, log),
-            RecordedSource::Series(source) => self.prepare_series(source, stop, log),
+        match (&self.source, self.open_series()?) {
+            (RecordedSource::Packets(source), _) => self.prepare_packets(source, stop, log),
+            (RecordedSource::Series(_), Some(opened)) => self.prepare_series(opened, stop, log),
+            (RecordedSource::Series(_), None) => Err(ServiceError::Failed("it has no connection".into())),
         }
     }
 

@@ -23,34 +23,53 @@ use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::ElementType;
 
 use super::{
-    joining::tell_left_out,
+    joining::{JoiningValues, tell_left_out},
     place::{check_buffer, check_place, make},
     prepare::{Arranged, PreparedRecording},
     settings::RecordingSettings,
-    source::{SeriesSource, until},
+    source::{RecordedSource, SeriesSource, until},
 };
 use crate::error::{OperatorLog, ServiceError};
 
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
+/// Connections on which a series may begin. All that can be refused before was.
+#[derive(Debug)]
+pub(crate) struct OpenedSeries {
+    receiver: SeriesReceiver,
+    joining: Option<JoiningValues>,
+    clock: Clock,
+    id: u64,
+    /// Of the recording that is to be.
+    pub(crate) name: String,
+}
+
 impl RecordingSettings {
-    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it.
-    pub(super) fn prepare_series(
-        &self,
-        source: &SeriesSource,
-        stop: Arc<AtomicBool>,
-        log: OperatorLog,
-    ) -> Result<PreparedRecording, ServiceError> {
+    /// Opens the connections of a series; none if packets are recorded.
+    pub(crate) fn open_series(&self) -> Result<Option<OpenedSeries>, ServiceError> {
+        let RecordedSource::Series(source) = &self.source else { return Ok(None) };
         let id = run_id().0;
         let name = self.name_of(id, source.name());
-        // What can be refused is, before anybody waits.
         for description in self.described().map_err(ServiceError::asked_wrongly)? {
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
         let clock = Clock::start();
-        let mut receiver = self.receiver(source)?;
-        let joining = self.joining()?;
+        let receiver = self.receiver(source)?;
+        Ok(Some(OpenedSeries { receiver, joining: self.joining()?, clock, id, name }))
+    }
+
+    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it.
+    pub(crate) fn prepare_series(
+        &self,
+        opened: OpenedSeries,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let RecordedSource::Series(source) = &self.source else {
+            return Err(ServiceError::Failed("packets are no series".into()));
+        };
+        let OpenedSeries { mut receiver, joining, clock, id, name } = opened;
         if let Some(start) = self.wishes.start {
             log(&format!("{name} is prepared, and listens from {start} on"));
             while Calendar::left_until(start) > Nanos(0) && !stop.load(Ordering::Relaxed) {

@@ -239,6 +239,22 @@ impl RecordingSettings {
         }
     }
 
+    /// Refuses connections beyond this machine, other than those that these options name.
+    pub(crate) fn check_within(&self, allowed: &RecordOptions) -> Result<(), ServiceError> {
+        let RecordedSource::Series(source) = &self.source else { return Ok(()) };
+        for end in source.ends.iter().filter(|end| !end.is_of(allowed)) {
+            let within = end.resolved()?.socket().ip().is_loopback();
+            require(within, || {
+                let option = end.option();
+                let text = end.address.text();
+                format!(
+                    "{option}: {text} is beyond this machine, and the service was not told --listen-beyond-loopback"
+                )
+            })?;
+        }
+        Ok(())
+    }
+
     /// Whether frames come over TCP.
     pub(crate) fn is_series(&self) -> bool {
         matches!(self.source, RecordedSource::Series(_))

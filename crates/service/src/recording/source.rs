@@ -1,6 +1,6 @@
 //! What is recorded: an instrument whose packets come over a network, or a series of frames over TCP.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::OnceLock};
 
 use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
 use nilometer_model::{
@@ -42,14 +42,18 @@ pub(super) struct SeriesSource {
     pub(super) scan: Option<ScanShape>,
     pub(super) chunk: Option<ChunkShape>,
     /// All its connections: one at least.
-    ends: Vec<SeriesEnd>,
+    pub(super) ends: Vec<SeriesEnd>,
 }
 
 /// One end of its connections.
 #[derive(Debug)]
-enum SeriesEnd {
-    Connect(StreamAddress),
-    Bind(StreamAddress),
+pub(super) struct SeriesEnd {
+    /// As it was written.
+    pub(super) address: StreamAddress,
+    /// This machine waits there, and does not connect.
+    binds: bool,
+    /// Looked up once: what was checked is what is used.
+    resolved: OnceLock<ZmqEndpoint>,
 }
 
 impl RecordedSource {
@@ -101,24 +105,41 @@ impl RecordedSource {
 
 impl SeriesEnd {
     fn all(wishes: &RecordOptions) -> Vec<Self> {
-        let connected = wishes.from.iter().cloned().map(SeriesEnd::Connect);
+        let end = |address: &StreamAddress, binds| SeriesEnd {
+            address: address.clone(),
+            binds,
+            resolved: OnceLock::new(),
+        };
+        let connected = wishes.from.iter().map(|address| end(address, false));
         let bound = wishes.listen.iter().filter_map(|listen| match listen {
-            ListenAddress::Frames(address) => Some(SeriesEnd::Bind(address.clone())),
+            ListenAddress::Frames(address) => Some(end(address, true)),
             ListenAddress::Packets(_) => None,
         });
         connected.chain(bound).collect()
     }
 
-    fn resolved(&self) -> std::io::Result<ZmqEndpoint> {
-        match self {
-            SeriesEnd::Connect(address) => ZmqEndpoint::connect(address.text()),
-            SeriesEnd::Bind(address) => ZmqEndpoint::bind(address.text()),
+    /// The address itself, looked up when this is asked first.
+    pub(super) fn resolved(&self) -> Result<ZmqEndpoint, ServiceError> {
+        if let Some(endpoint) = self.resolved.get() {
+            return Ok(*endpoint);
         }
+        let text = self.address.text();
+        let found = if self.binds { ZmqEndpoint::bind(text) } else { ZmqEndpoint::connect(text) };
+        let found = found.map_err(ServiceError::asked_wrongly)?;
+        Ok(*self.resolved.get_or_init(|| found))
     }
 
-    fn text(&self) -> &str {
-        let (SeriesEnd::Connect(address) | SeriesEnd::Bind(address)) = self;
-        address.text()
+    /// Whether these options name it.
+    pub(super) fn is_of(&self, wishes: &RecordOptions) -> bool {
+        if self.binds {
+            return wishes.listen == Some(ListenAddress::Frames(self.address.clone()));
+        }
+        wishes.from.contains(&self.address)
+    }
+
+    /// The option that names it.
+    pub(super) fn option(&self) -> &'static str {
+        if self.binds { "listen" } else { "from" }
     }
 }
 
@@ -161,13 +182,12 @@ impl SeriesSource {
 
     /// The ends of its connections, looked up.
     pub(super) fn endpoints(&self) -> Result<Vec<ZmqEndpoint>, ServiceError> {
-        let ends = self.ends.iter().map(SeriesEnd::resolved);
-        ends.collect::<Result<_, _>>().map_err(ServiceError::asked_wrongly)
+        self.ends.iter().map(SeriesEnd::resolved).collect()
     }
 
     /// As they were written.
     pub(super) fn text(&self) -> String {
-        let texts: Vec<_> = self.ends.iter().map(SeriesEnd::text).collect();
+        let texts: Vec<_> = self.ends.iter().map(|end| end.address.text()).collect();
         texts.join(", ")
     }
 

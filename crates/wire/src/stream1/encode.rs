@@ -1,14 +1,18 @@
 //! From what is to be said to the parts of a message, for simulators and tests.
 
+use md5::{Digest, Md5};
 use serde_json::{Value, json};
 
-use super::{BITSHUFFLE, CONFIG, END, HEADER, IMAGE, LZ4, PIXELS, PLAIN, TICKS};
+use super::{
+    BITSHUFFLE, CONFIG, END, HEADER, IMAGE, LZ4, PIXELS, PLAIN, TICKS, configuration::configuration,
+};
 use crate::{
     series::{ImageTimes, Packing, SeriesError, SeriesName, SeriesStart, TimeRatio},
     stream2::{ImageChannel, MessagePiece},
 };
 
-/// A header with `header_detail` basic, as the parts of a message.
+/// A header with `header_detail` basic, as the parts of a message: all keys of a detector's configuration, with the fields of the
+/// start in their places, by the names of version 1 where it has another.
 ///
 /// # Errors
 /// If images have other than two dimensions.
@@ -17,17 +21,15 @@ pub fn encode_header(start: &SeriesStart) -> Result<Vec<Vec<u8>>, SeriesError> {
         return Err(SeriesError::field("shape", "images of version 1 have rows and columns"));
     };
     let first = json!({ "htype": HEADER, "series": start.series.number, "header_detail": "basic" });
-    let config = json!({
-        "nimages": start.images,
-        "ntrigger": 1,
-        "x_pixels_in_detector": columns,
-        "y_pixels_in_detector": rows,
-        "bit_depth_image": 8 * start.element.bytes(),
-    });
-    Ok(vec![written(&first), written(&config)])
+    Ok(vec![written(&first), written(&configuration(start, rows, columns))])
 }
 
-/// An image of one channel, as the parts of a message.
+/// What a receiver may compare the pixels of an image with, as they are sent: their MD5 in hexadecimal digits.
+pub fn hash_of(pixels: &[u8]) -> String {
+    Md5::digest(pixels).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An image of one channel, as the parts of a message; `hash` is that of its pixels.
 ///
 /// # Errors
 /// If pixels are packed in a way that version 1 has no word for, or have other than two dimensions.
@@ -36,11 +38,12 @@ pub fn encode_image<'a>(
     image: u64,
     times: &ImageTimes,
     channel: &ImageChannel<'a>,
+    hash: &str,
 ) -> Result<Vec<MessagePiece<'a>>, SeriesError> {
     let [rows, columns] = channel.shape[..] else {
         return Err(SeriesError::field("shape", "images of version 1 have rows and columns"));
     };
-    let first = json!({ "htype": IMAGE, "series": series.number, "frame": image, "hash": "" });
+    let first = json!({ "htype": IMAGE, "series": series.number, "frame": image, "hash": hash });
     let pixels = json!({
         "htype": PIXELS,
         "shape": [columns, rows],

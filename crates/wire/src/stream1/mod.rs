@@ -9,11 +9,12 @@
 //! dseries_end-1.0
 //! ```
 
+mod configuration;
 mod encode;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{encode_end, encode_header, encode_image};
+pub use encode::{encode_end, encode_header, encode_image, hash_of};
 
 use serde_json::Value;
 

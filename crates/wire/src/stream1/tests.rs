@@ -29,7 +29,7 @@ fn image(packing: Packing, bytes: &[u8]) -> Vec<Vec<u8>> {
     let channel = ImageChannel { name: CHANNEL, shape: &[2, 3], element, packing, bytes };
     let start = Some(TimeRatio { numerator: 3, denominator: 2 });
     let times = ImageTimes { start, ..ImageTimes::default() };
-    let pieces = encode_image(&name(), 41, &times, &channel).expect("it has a word");
+    let pieces = encode_image(&name(), 41, &times, &channel, &hash_of(bytes)).expect("it has a word");
     pieces.iter().map(MessagePiece::bytes).map(<[u8]>::to_vec).collect()
 }
 

@@ -159,6 +159,9 @@ fn compressed(writer: &mut CborWriter, algorithm: &str, element: u8) {
 fn fields(writer: &mut CborWriter, fields: &[MetadataField]) -> Result<(), SeriesError> {
     for MetadataField { name, value } in fields {
         writer.text(name);
+        if name == "arm_date" {
+            writer.tag(DATE);
+        }
         said(writer, name, value)?;
     }
     Ok(())

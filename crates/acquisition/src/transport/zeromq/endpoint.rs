@@ -15,6 +15,12 @@ pub enum ZmqEndpoint {
 }
 
 impl ZmqEndpoint {
+    /// The address that it is: of the other end, or where this one waits.
+    pub fn socket(&self) -> SocketAddr {
+        let (ZmqEndpoint::Connect(address) | ZmqEndpoint::Bind(address)) = self;
+        *address
+    }
+
     /// `tcp://HOST:PORT` to connect to. A name is looked up now.
     pub fn connect(text: &str) -> io::Result<Self> {
         let address = address(text, "tcp://detector:31001")?;
@@ -32,8 +38,7 @@ impl ZmqEndpoint {
 
 impl fmt::Display for ZmqEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ZmqEndpoint::Connect(address) | ZmqEndpoint::Bind(address)) = self;
-        write!(formatter, "tcp://{address}")
+        write!(formatter, "tcp://{}", self.socket())
     }
 }
 

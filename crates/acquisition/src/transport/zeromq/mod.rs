@@ -3,7 +3,7 @@
 //! ```text
 //! coming    PullLink (one a connection: ZMTP, long byte strings found) -> PullSocket -> ZmqMessage
 //!                          | asks for memory: MessageRoom
-//! leaving   pieces of a message -> PushSocket -> the connections in turn
+//! leaving   OutgoingMessage, in pieces -> PushSocket -> the connections in turn, one message under way on each
 //! ```
 //!
 //! Sockets of the kernel and no library: what is long in a message (the pixels of one channel of an image) is read from the
@@ -13,6 +13,7 @@
 mod endpoint;
 mod link;
 mod message;
+mod outgoing;
 mod pull;
 mod push;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 
 pub use endpoint::ZmqEndpoint;
 pub use message::{MessageRoom, RoomAnswer, ZmqMessage};
+pub use outgoing::{OutgoingMessage, OutgoingPiece, SharedBytes};
 pub use pull::{PullSocket, ZmqCounts};
 pub use push::PushSocket;
 

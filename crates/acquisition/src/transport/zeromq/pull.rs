@@ -249,7 +249,7 @@ impl PullSocket {
 }
 
 /// A connection that comes about by itself, or fails when it is looked at.
-fn begin_connecting(to: SocketAddr) -> io::Result<TcpStream> {
+pub(super) fn begin_connecting(to: SocketAddr) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;

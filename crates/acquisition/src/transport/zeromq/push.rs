@@ -1,25 +1,39 @@
-//! The end that sends messages: each to the next of those that are connected, as long as it takes any.
+//! The end that sends messages: each to the next of those that are connected and have none under way.
+//!
+//! ```text
+//! OutgoingMessage -> offer -> PushPeer (one message under way) -> kernel -> the other end, when it reads
+//!                      ^ a connection that ends gives its message back: another one takes it, from its beginning
+//! ```
+//!
+//! Nothing here waits for the other end but [`PushSocket::wait`]: one that takes nothing holds up its own message and no other,
+//! and stays connected as long as its machine answers, for hours if it must. TCP asks it again and again whether it takes more;
+//! a process that died is seen at once, a machine that vanished after 25 s where nothing is under way to it, and otherwise when
+//! the kernel has sent again often enough (`net.ipv4.tcp_retries2`, about 15 minutes).
 
 use std::{
-    io::{self, ErrorKind, IoSlice, Write},
+    collections::VecDeque,
+    io::{self, ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
-    time::Duration,
 };
 
 use nilometer_model::Nanos;
-use nilometer_wire::zmtp::{ZmtpDecoder, ZmtpNext, ZmtpSocket, greeting, part_header, pong, ready};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    net::RecvFlags,
+use nilometer_storage::Clock;
+use nilometer_wire::zmtp::{ZmtpDecoder, ZmtpNext, ZmtpSocket, greeting, pong, ready};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{
+    ZmqEndpoint,
+    outgoing::OutgoingMessage,
+    pull::{begin_connecting, keep_alive},
 };
 
-use super::{ZmqEndpoint, pull::keep_alive};
-
-/// Who takes nothing for so long is not there.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// From one attempt to connect to the next.
-const AGAIN: Duration = Duration::from_millis(50);
+/// From one attempt to connect to the next, and the longest look at connections of `send`.
+const AGAIN: Nanos = Nanos::from_millis(50);
+/// Connections that others made, at the most.
+const ACCEPTED_MAX: usize = 64;
+/// Bytes that may wait to be said beside messages: who asks without listening to the answers gets none.
+const ANSWERS_MAX: usize = 8 << 10;
 
 /// A connection to one that takes messages.
 #[derive(Debug)]
@@ -27,6 +41,13 @@ struct PushPeer {
     stream: TcpStream,
     decoder: ZmtpDecoder,
     ready: bool,
+    /// It ended.
+    gone: bool,
+    /// The handshake, and answers to heartbeats: they go before the next message.
+    out: Vec<u8>,
+    message: Option<OutgoingMessage>,
+    /// Bytes of the message that are with the kernel.
+    written: usize,
 }
 
 /// See the module.
@@ -34,8 +55,16 @@ struct PushPeer {
 pub struct PushSocket {
     listener: Option<TcpListener>,
     to: Option<SocketAddr>,
+    clock: Clock,
+    /// When the next attempt to connect is due.
+    again: Nanos,
     peers: Vec<PushPeer>,
     turn: usize,
+    /// Messages whose connection ended before they were sent: they go before others.
+    returned: VecDeque<OutgoingMessage>,
+    /// Messages that are with the kernel as a whole, in the order in which they became so.
+    sent: Vec<OutgoingMessage>,
+    bytes: u64,
 }
 
 impl PushSocket {
@@ -48,7 +77,17 @@ impl PushSocket {
         if let Some(listener) = &listener {
             listener.set_nonblocking(true)?;
         }
-        Ok(PushSocket { listener, to, peers: Vec::new(), turn: 0 })
+        Ok(PushSocket {
+            listener,
+            to,
+            clock: Clock::start(),
+            again: Nanos(0),
+            peers: Vec::new(),
+            turn: 0,
+            returned: VecDeque::new(),
+            sent: Vec::new(),
+            bytes: 0,
+        })
     }
 
     /// Where it waits for others.
@@ -61,46 +100,147 @@ impl PushSocket {
         self.peers.iter().filter(|peer| peer.ready).count()
     }
 
-    /// Looks who came and who went.
+    /// Bytes of messages that the kernel took, also of those that were not sent as a whole.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Messages that are under way: some of them may be with the kernel already.
+    pub fn under_way(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.message.is_some()).count() + self.returned.len()
+    }
+
+    /// The messages that the kernel took as a whole since this was asked last.
+    pub fn take_sent(&mut self) -> Vec<OutgoingMessage> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// Gives up what is under way: connections end within it. What was to be sent comes back.
+    pub fn give_up(&mut self) -> Vec<OutgoingMessage> {
+        let mut unsent: Vec<_> = self.returned.drain(..).collect();
+        for peer in &mut self.peers {
+            unsent.extend(peer.message.take());
+        }
+        self.peers.retain(|peer| peer.written == 0);
+        unsent
+    }
+
+    /// Looks who came and who went, and sends of what is under way as much as the network takes now.
     pub fn tend(&mut self) -> io::Result<()> {
+        self.accept()?;
+        let now = self.clock.now();
+        if let (Some(to), []) = (self.to, &self.peers[..])
+            && now >= self.again
+        {
+            self.again = now + AGAIN;
+            self.peers.extend(begin_connecting(to).map(PushPeer::new).ok());
+        }
+        self.advance();
+        while let Some(message) = self.returned.pop_front() {
+            if let Some(message) = self.hand_over(message)? {
+                self.returned.push_front(message);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a message to the next in turn that has none under way and takes something now. The message if there is no such.
+    pub fn offer(&mut self, message: OutgoingMessage) -> io::Result<Option<OutgoingMessage>> {
+        if self.returned.is_empty() { self.hand_over(message) } else { Ok(Some(message)) }
+    }
+
+    /// Until something changes, or for so long. `more` says that a message waits to be handed over.
+    pub fn wait(&self, more: bool, at_most: Nanos) -> io::Result<()> {
+        let more = more || !self.returned.is_empty();
+        let flags = |peer: &PushPeer| {
+            let sends = peer.wants_to_send() || more && peer.is_free();
+            if sends { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
+        };
+        let peers = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
+        let listener = self.listener.as_ref();
+        let listener = listener.map(|listener| PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        let mut waited: Vec<_> = peers.chain(listener).collect();
+        let connects = self.to.is_some() && self.peers.is_empty();
+        let at_most = if connects { at_most.min(AGAIN) } else { at_most };
+        let time = at_most.duration();
+        let timeout = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
+        match poll(&mut waited, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends a message of these parts, each of pieces that need not touch, and waits until the kernel has it. Whether somebody
+    /// took it, within `waits` looks of 50 ms each in which nobody did.
+    pub fn send(&mut self, parts: &[&[&[u8]]], waits: u32) -> io::Result<bool> {
+        let mut message = Some(OutgoingMessage::copied(parts));
+        let mut looks = 0;
+        loop {
+            self.tend()?;
+            if let Some(waiting) = message.take() {
+                message = self.offer(waiting)?;
+            }
+            if message.is_none() && self.under_way() == 0 {
+                self.sent.clear();
+                return Ok(true);
+            }
+            if self.peers.iter().all(|peer| peer.message.is_none()) {
+                looks += 1;
+            }
+            if looks > waits {
+                self.returned.clear();
+                return Ok(false);
+            }
+            self.wait(message.is_some(), AGAIN)?;
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
         while let Some(listener) = &self.listener {
             match listener.accept() {
-                Ok((stream, _)) => self.peers.extend(PushPeer::greet(stream).ok()),
+                Ok(_) if self.peers.len() >= ACCEPTED_MAX => {}
+                Ok((stream, _)) => self.peers.extend(PushPeer::accepted(stream).ok()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        if let (Some(to), []) = (self.to, &self.peers[..])
-            && let Ok(stream) = TcpStream::connect_timeout(&to, PATIENCE)
-        {
-            self.peers.extend(PushPeer::greet(stream).ok());
-        }
-        self.peers.retain_mut(|peer| peer.hear().is_ok());
         Ok(())
     }
 
-    /// Sends a message of these parts, each of pieces that need not touch, to one of those that are connected. Whether there was
-    /// one that took it, within `waits` looks of 50 ms each. A connection that fails meanwhile is dropped, and the message sent
-    /// to another.
-    pub fn send(&mut self, parts: &[&[&[u8]]], waits: u32) -> io::Result<bool> {
-        for _ in 0..=waits {
-            self.tend()?;
-            while let Some(number) = self.next_that_takes()? {
-                if self.peers[number].write(parts).is_ok() {
-                    return Ok(true);
-                }
-                self.peers.remove(number);
+    /// Hears and sends on every connection; those that ended give their message back.
+    fn advance(&mut self) {
+        let mut ended = false;
+        for peer in &mut self.peers {
+            let before = peer.written;
+            let advanced = peer.hear().and_then(|()| peer.write());
+            self.bytes += (peer.written - before) as u64;
+            if advanced.is_err() {
+                self.returned.extend(peer.message.take());
+                ended = true;
+            } else if peer.message.as_ref().is_some_and(|message| message.length() == peer.written) {
+                self.sent.extend(peer.message.take());
+                peer.written = 0;
             }
-            self.wait()?;
+            peer.gone = advanced.is_err();
         }
-        Ok(false)
+        if ended {
+            self.peers.retain(|peer| !peer.gone);
+        }
     }
 
-    /// The next peer in turn that takes something at once.
+    fn hand_over(&mut self, message: OutgoingMessage) -> io::Result<Option<OutgoingMessage>> {
+        let Some(number) = self.next_that_takes()? else { return Ok(Some(message)) };
+        self.peers[number].message = Some(message);
+        self.advance();
+        Ok(None)
+    }
+
+    /// The next peer in turn that has no message under way and takes something at once.
     fn next_that_takes(&mut self) -> io::Result<Option<usize>> {
-        let flags = |peer: &PushPeer| if peer.ready { PollFlags::OUT } else { PollFlags::empty() };
+        let flags = |peer: &PushPeer| if peer.is_free() { PollFlags::OUT } else { PollFlags::empty() };
         let waited = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
         let mut waited: Vec<_> = waited.collect();
         poll(&mut waited, Some(&Timespec::default()))?;
@@ -110,43 +250,46 @@ impl PushSocket {
         self.turn = next.unwrap_or(self.turn);
         Ok(next)
     }
-
-    /// Until something changes, or for a while.
-    fn wait(&self) -> io::Result<()> {
-        let flags = |peer: &PushPeer| if peer.ready { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let peers = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
-        let listener = self.listener.as_ref();
-        let listener = listener.map(|listener| PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
-        let mut waited: Vec<_> = peers.chain(listener).collect();
-        let time = Nanos::from_millis(AGAIN.as_millis() as u64).duration();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-        match poll(&mut waited, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 impl PushPeer {
-    fn greet(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+    /// A connection that another end made.
+    fn accepted(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
         keep_alive(&stream)?;
-        let mut peer = PushPeer { stream, decoder: ZmtpDecoder::new(ZmtpSocket::Push), ready: false };
-        peer.stream.write_all(&greeting())?;
-        Ok(peer)
+        Ok(PushPeer::new(stream))
+    }
+
+    fn new(stream: TcpStream) -> Self {
+        PushPeer {
+            stream,
+            decoder: ZmtpDecoder::new(ZmtpSocket::Push),
+            ready: false,
+            gone: false,
+            out: greeting().to_vec(),
+            message: None,
+            written: 0,
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.ready && self.message.is_none() && self.out.is_empty()
+    }
+
+    fn wants_to_send(&self) -> bool {
+        self.message.is_some() || !self.out.is_empty()
     }
 
     /// Takes what the other end says, without waiting for it.
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = [0; 512];
         loop {
-            let came = match rustix::net::recv(&self.stream, &mut buffer[..], RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok((came, _)) => came,
-                Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
+            let came = match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(came) => came,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             let mut rest = &buffer[..came];
             while !rest.is_empty() {
@@ -159,38 +302,43 @@ impl PushPeer {
 
     fn obey(&mut self, next: ZmtpNext) -> io::Result<()> {
         match next {
-            ZmtpNext::More | ZmtpNext::Command => Ok(()),
-            ZmtpNext::Greeted => self.stream.write_all(&ready(ZmtpSocket::Push)),
-            ZmtpNext::Ready => {
-                self.ready = true;
-                Ok(())
-            }
-            ZmtpNext::Ping { context } => self.stream.write_all(&pong(&context)),
-            ZmtpNext::Part { .. } => Err(io::Error::other("one that takes messages sends one")),
+            ZmtpNext::Greeted => self.out.extend(ready(ZmtpSocket::Push)),
+            ZmtpNext::Ready => self.ready = true,
+            ZmtpNext::Ping { context } if self.out.len() < ANSWERS_MAX => self.out.extend(pong(&context)),
+            ZmtpNext::More | ZmtpNext::Command | ZmtpNext::Ping { .. } => {}
+            ZmtpNext::Part { .. } => return Err(io::Error::other("one that takes messages sends one")),
         }
+        Ok(())
     }
 
-    fn write(&mut self, parts: &[&[&[u8]]]) -> io::Result<()> {
-        let length = |part: &[&[u8]]| part.iter().map(|piece| piece.len() as u64).sum();
-        let last = parts.len().saturating_sub(1);
-        let headers: Vec<_> =
-            parts.iter().enumerate().map(|(number, part)| part_header(length(part), number < last)).collect();
-        let mut slices = Vec::new();
-        for (header, part) in headers.iter().zip(parts) {
-            slices.push(IoSlice::new(header));
-            slices.extend(part.iter().map(|piece| IoSlice::new(piece)));
+    /// Sends as much as the network takes. Answers go between messages.
+    fn write(&mut self) -> io::Result<()> {
+        while self.written == 0 && !self.out.is_empty() {
+            match taken(self.stream.write(&self.out))? {
+                Some(taken) => drop(self.out.drain(..taken)),
+                None => return Ok(()),
+            }
         }
-        let mut rest = slices.as_mut_slice();
-        IoSlice::advance_slices(&mut rest, 0);
-        while !rest.is_empty() {
-            match self.stream.write_vectored(rest) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(taken) => IoSlice::advance_slices(&mut rest, taken),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        let Some(message) = &self.message else { return Ok(()) };
+        while self.written < message.length() {
+            let rest = message.behind(self.written);
+            match taken(self.stream.write_vectored(&rest))? {
+                Some(taken) => self.written += taken,
+                None => return Ok(()),
             }
         }
         Ok(())
+    }
+}
+
+/// How many bytes the kernel took; none if it takes none now.
+fn taken(written: io::Result<usize>) -> io::Result<Option<usize>> {
+    match written {
+        Ok(0) => Err(ErrorKind::WriteZero.into()),
+        Ok(taken) => Ok(Some(taken)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some(0)),
+        Err(error) => Err(error),
     }
 }
 
@@ -198,6 +346,5 @@ impl Drop for PushPeer {
     /// What is on its way arrives: a connection that is closed with something unread is cut off.
     fn drop(&mut self) {
         drop(self.hear());
-        drop(self.stream.shutdown(std::net::Shutdown::Write));
     }
 }

@@ -2,6 +2,7 @@
 //! themselves.
 
 use std::{
+    collections::VecDeque,
     io::{self, ErrorKind, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     thread,
@@ -185,6 +186,60 @@ fn sending(mut end: PushSocket, images: u64) -> thread::JoinHandle<()> {
             assert!(end.send(&[&pieces], 400).expect("it is sent"));
         }
     })
+}
+
+#[test]
+fn one_that_takes_nothing_holds_up_no_other_and_gives_its_message_back() {
+    const LARGE: usize = 64 << 20;
+    let clock = Clock::start();
+    let mut end = bound_push();
+    let at = end.address().expect("it is bound");
+    // It takes part of a message that no kernel holds as a whole, and reads nothing of it.
+    let stalled = taking(at);
+    while end.connected() == 0 {
+        end.tend().expect("the network is there");
+    }
+    let message =
+        |tag, length| OutgoingMessage::new(tag, vec![vec![OutgoingPiece::Made(vec![tag as u8; length])]]);
+    assert!(end.offer(message(1, LARGE)).expect("the network is there").is_none());
+    assert!(end.offer(message(2, 5)).expect("the network is there").is_some(), "one at a time on each");
+    let mut pull =
+        PullSocket::open(&[ZmqEndpoint::Connect(at)], MessageLimits::default()).expect("nothing to fail");
+    let mut room = Slots::new(1, LARGE);
+    while end.connected() < 2 {
+        end.tend().expect("the network is there");
+        assert!(pull.receive(clock.now(), Nanos::from_millis(1), &mut room).expect("the network").is_none());
+    }
+    let mut waiting: VecDeque<_> = (2..9).map(|tag| message(tag, 5)).collect();
+    let mut came = Vec::new();
+    let mut sent = Vec::new();
+    let mut stalled = Some(stalled);
+    while came.len() < 8 {
+        end.tend().expect("the network is there");
+        if let Some(message) = waiting.pop_front() {
+            waiting.extend(end.offer(message).expect("the network is there"));
+        }
+        sent.extend(end.take_sent().iter().map(|message| message.tag));
+        let message = pull.receive(clock.now(), Nanos::from_millis(1), &mut room).expect("the network");
+        came.extend(message.map(|message| message.length()));
+        if came.len() == 7 {
+            assert!(end.under_way() == 1, "it waits for as long as the other end is there");
+            drop(stalled.take());
+        }
+    }
+    came.sort_unstable();
+    sent.extend(end.take_sent().iter().map(|message| message.tag));
+    sent.sort_unstable();
+    assert_eq!((came.last(), sent), (Some(&(LARGE as u64)), (1..9).collect()));
+    assert!(end.bytes() > LARGE as u64 && end.under_way() == 0);
+}
+
+/// A connection that says it takes messages, and was answered.
+fn taking(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("it is there");
+    stream.write_all(&zmtp::greeting()).expect("it is taken");
+    stream.write_all(&zmtp::ready(zmtp::ZmtpSocket::Pull)).expect("it is taken");
+    stream
 }
 
 /// A connection whose bytes are made by hand.

@@ -1,0 +1,121 @@
+//! What is said of a series and its images.
+
+use std::{io, sync::Arc};
+
+use nilometer_model::{FrameCompression, Moment, Nanos};
+use nilometer_wire::{
+    series::{ImageTimes, Packing, SeriesError, SeriesStart, TimeRatio},
+    stream1,
+    stream2::{self, ImageChannel, MessagePiece},
+};
+
+use super::{
+    SimulatedSeries, StreamVersion,
+    pool::{PackedChannel, PackedImage, SharedChannel},
+    queue::QueuedImage,
+};
+use crate::transport::zeromq::{OutgoingMessage, OutgoingPiece};
+
+/// Tags of messages that are no images. Those of images are twice their number, and one more for a second copy.
+const START: u64 = u64::MAX - 1;
+const END: u64 = u64::MAX;
+
+/// Which image a message brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SentImage {
+    pub(super) number: u64,
+    pub(super) is_copy: bool,
+}
+
+/// By the tag of a message; none if it is no image.
+pub(super) fn image_of(tag: u64) -> Option<SentImage> {
+    (tag < START).then_some(SentImage { number: tag / 2, is_copy: tag % 2 == 1 })
+}
+
+impl SimulatedSeries {
+    pub(super) fn start_message(&self) -> io::Result<OutgoingMessage> {
+        let parts = match self.version {
+            StreamVersion::One => stream1::encode_header(&self.start).map_err(unsaid)?,
+            StreamVersion::Two => vec![stream2::encode_start(&self.start).map_err(unsaid)?],
+        };
+        let parts = parts.into_iter().map(|part| vec![OutgoingPiece::Made(part)]).collect();
+        Ok(OutgoingMessage::new(START, parts))
+    }
+
+    pub(super) fn end_message(&self) -> OutgoingMessage {
+        let end = match self.version {
+            StreamVersion::One => stream1::encode_end(&self.start.series),
+            StreamVersion::Two => stream2::encode_end(&self.start.series),
+        };
+        OutgoingMessage::new(END, vec![vec![OutgoingPiece::Made(end)]])
+    }
+
+    /// An image of a series that began then.
+    pub(super) fn image_message(&self, queued: &QueuedImage, begun: Moment) -> io::Result<OutgoingMessage> {
+        let QueuedImage { number, is_copy, image } = queued;
+        let series = &self.start.series;
+        let packed = image.channels.iter().enumerate();
+        let channels: Vec<_> = packed.map(|(number, packed)| self.channel(number, packed)).collect();
+        let times = self.times(*number, begun);
+        let parts = match (self.version, &channels[..], &image.channels[..]) {
+            (StreamVersion::One, [only], [packed]) => {
+                let parts = stream1::encode_image(series, *number, &times, only, &packed.hash);
+                parts.map_err(unsaid)?.into_iter().map(|part| vec![part]).collect()
+            }
+            _ => vec![stream2::encode_image(series, *number, &times, &channels).map_err(unsaid)?],
+        };
+        let tag = 2 * number + u64::from(*is_copy);
+        Ok(OutgoingMessage::new(tag, parts.into_iter().map(|part| shared(part, image)).collect()))
+    }
+
+    fn channel<'a>(&'a self, number: usize, packed: &'a PackedChannel) -> ImageChannel<'a> {
+        let SeriesStart { shape, element, channels, .. } = &self.start;
+        ImageChannel {
+            name: &channels[number],
+            shape,
+            element: *element,
+            packing: self.packing(),
+            bytes: packed.bytes(),
+        }
+    }
+
+    fn packing(&self) -> Packing {
+        match self.compression {
+            FrameCompression::Bslz4 => Packing::BitshuffleLz4 { element: self.start.element.bytes() as u8 },
+            FrameCompression::Lz4 => Packing::Lz4,
+            _ => Packing::Plain,
+        }
+    }
+
+    /// When an image was taken, by the pace of the instrument and not by when it is sent.
+    fn times(&self, image: u64, begun: Moment) -> ImageTimes {
+        let ratio = |time: Nanos| Some(TimeRatio { numerator: time.0, denominator: 1_000_000_000 });
+        let start = self.schedule.due(image);
+        ImageTimes {
+            start: ratio(start),
+            stop: ratio(start + self.exposure),
+            real: ratio(self.exposure),
+            series_date: Some(begun.to_string()),
+        }
+    }
+}
+
+/// The pieces of a part, whose pixels stay where they are. They come in the order of the channels.
+fn shared(part: Vec<MessagePiece<'_>>, image: &Arc<PackedImage>) -> Vec<OutgoingPiece> {
+    let mut pieces = Vec::with_capacity(part.len());
+    let mut channel = 0;
+    for piece in part {
+        pieces.push(match piece {
+            MessagePiece::Made(bytes) => OutgoingPiece::Made(bytes),
+            MessagePiece::Pixels(_) => {
+                channel += 1;
+                OutgoingPiece::Shared(Arc::new(SharedChannel { image: image.clone(), channel: channel - 1 }))
+            }
+        });
+    }
+    pieces
+}
+
+fn unsaid(error: SeriesError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}
