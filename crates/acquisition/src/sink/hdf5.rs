@@ -27,6 +27,9 @@ pub struct Hdf5Contents {
     pub frame_size: u64,
     /// When the clock of the recording began.
     pub start: Moment,
+    /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
+    /// were recorded before.
+    pub live: bool,
 }
 
 /// Where the frames are in such a file.
@@ -44,19 +47,29 @@ impl Hdf5Contents {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        let described = described(instrument, compression, start)?;
+        let described = instrument_description(instrument, compression, &start.to_string())?;
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
-        let tree = if counts { nxmx(&described) } else { nexus_plain(&described) };
-        Self::with_tree(&described, tree, compression, start)
+        Self::described(&described, counts, compression, start)
+    }
+
+    /// The files of a detector of this description, in a recording whose clock began at `start`; none if its pixels have no
+    /// size of a number. One that counts photons is described as NXmx asks.
+    pub(crate) fn described(
+        described: &DetectorDescription,
+        counts: bool,
+        compression: FrameCompression,
+        start: Moment,
+    ) -> Option<Self> {
+        let tree = if counts { nxmx(described) } else { nexus_plain(described) };
+        Self::with_tree(described, tree, compression, start)
     }
 
     /// The files of a series, in a recording whose clock began at `start`; none if its pixels can't be in one.
     pub fn of_series(series: &DescribedSeries, compression: FrameCompression, start: Moment) -> Option<Self> {
         let said = &series.description;
-        let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(said.element.bytes() as u64)?);
         let described = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
-        let tree = if series.counts { nxmx(&described) } else { nexus_plain(&described) };
-        Self::with_tree(&described, tree, compression, start)
+        Self::described(&described, series.counts, compression, start)
     }
 
     /// What is stored of each frame.
@@ -72,7 +85,7 @@ impl Hdf5Contents {
     ) -> Option<Self> {
         let element = ElementSize::of(described.element.bytes() as u64)?;
         let frame_size = described.frames_shape().frame_size();
-        Some(Hdf5Contents { tree: Arc::new(tree), compression, element, frame_size, start })
+        Some(Hdf5Contents { tree: Arc::new(tree), compression, element, frame_size, start, live: true })
     }
 
     /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.
@@ -80,7 +93,7 @@ impl Hdf5Contents {
         let start = Moment::default();
         let number = number_type(pixel)?;
         let described = DetectorDescription::new("frames", &start.to_string(), number, shape);
-        let filter = filter(compression, ElementSize::of(number.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(number.bytes() as u64)?);
         let described = DetectorDescription { filter, ..described };
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
@@ -102,17 +115,17 @@ impl Hdf5Contents {
     }
 }
 
-/// What an instrument's file says of it.
-fn described(
+/// What an instrument's file says of it, for a recording that starts then; none if its pixels are no whole bytes.
+pub(crate) fn instrument_description(
     instrument: &Instrument,
     compression: FrameCompression,
-    start: Moment,
+    start_time: &str,
 ) -> Option<DetectorDescription> {
     let number = number_type(instrument.pixel)?;
-    let described = DetectorDescription::new(&instrument.name, &start.to_string(), number, &instrument.shape);
+    let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
     Some(DetectorDescription {
-        filter: filter(compression, ElementSize::of(number.bytes() as u64)?),
+        filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
         frame_time: Some(instrument.frame_rate.period().seconds()),
         count_time: cbf.exposure_time.map(Nanos::seconds),
@@ -122,7 +135,8 @@ fn described(
     })
 }
 
-fn number_type(pixel: PixelType) -> Option<NumberType> {
+/// The type of numbers in a file that pixels are; none if they are no whole bytes. The one table of these.
+pub(crate) fn number_type(pixel: PixelType) -> Option<NumberType> {
     match pixel {
         PixelType::Uint8 => Some(NumberType::Uint8),
         PixelType::Int8 => Some(NumberType::Int8),
@@ -138,7 +152,8 @@ fn number_type(pixel: PixelType) -> Option<NumberType> {
     }
 }
 
-fn filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
+/// The filter of a dataset whose frames are compressed so, if it has one.
+pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
     let compression = compression_of(compression);
     let number = compression.filter()?.into();
     Some(FrameFilter { number, values: compression.cd_values(element) })

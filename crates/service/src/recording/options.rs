@@ -47,7 +47,7 @@ pub struct RecordOptions {
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
     pub format: Option<Format>,
     /// How frames in HDF5 are compressed, instead of what the instrument says
-    #[arg(long, value_name = "HOW", value_parser = compression(), help_heading = "Where it goes")]
+    #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Where it goes")]
     pub compression: Option<FrameCompression>,
     /// Frames of an HDF5 file, or images of all channels, instead of what the instrument says [default: one file for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
@@ -172,7 +172,8 @@ fn format() -> impl TypedValueParser<Value = Format> {
         .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
 }
 
-fn compression() -> impl TypedValueParser<Value = FrameCompression> {
+/// The parser of how frames are compressed, for every command that takes it.
+pub fn compression_parser() -> impl TypedValueParser<Value = FrameCompression> {
     let all = FrameCompression::ALL;
     PossibleValuesParser::new(all.map(FrameCompression::name))
         .map(move |name| all.into_iter().find(|compression| compression.name() == name).unwrap_or_default())

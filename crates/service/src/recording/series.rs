@@ -20,7 +20,6 @@ use nilometer_model::{
     Storing,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
-use nilometer_wire::series::ElementType;
 
 use super::{
     place::{check_buffer, check_place, make},
@@ -114,7 +113,7 @@ impl SeriesSource {
         };
         Instrument {
             shape: start.shape.clone(),
-            pixel: pixel_type(start.element),
+            pixel: start.element.pixel(),
             frame_rate: rate.map_or(known.frame_rate, Frequency),
             streams: 1,
             burst: None,
@@ -162,20 +161,4 @@ fn began(series: &DescribedSeries) -> String {
     let shape = sides.join(" x ");
     let element = start.element.name();
     format!("series {name} begins: {images} images of {shape} pixels of {element}{channels}")
-}
-
-/// The same type in an instrument.
-fn pixel_type(element: ElementType) -> PixelType {
-    match element {
-        ElementType::Uint8 => PixelType::Uint8,
-        ElementType::Uint16 => PixelType::Uint16,
-        ElementType::Uint32 => PixelType::Uint32,
-        ElementType::Uint64 => PixelType::Uint64,
-        ElementType::Int8 => PixelType::Int8,
-        ElementType::Int16 => PixelType::Int16,
-        ElementType::Int32 => PixelType::Int32,
-        ElementType::Int64 => PixelType::Int64,
-        ElementType::Float32 => PixelType::Float32,
-        ElementType::Float64 => PixelType::Float64,
-    }
 }

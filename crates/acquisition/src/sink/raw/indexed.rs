@@ -85,6 +85,8 @@ struct IndexedFile {
     totals: RecordingTotals,
     /// When its last frame was there.
     last: Nanos,
+    /// See [`Hdf5Contents::live`].
+    live: bool,
 }
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl IndexedFiles {
             length: 0,
             totals: RecordingTotals::default(),
             last: Nanos(0),
+            live: self.layout.live,
         });
         Ok(())
     }
@@ -234,11 +237,11 @@ impl IndexedFiles {
 
     /// What was in a file when it was synced is durable now.
     pub(super) fn synced(&mut self, part: u64, now: Nanos) {
-        let Some(IndexedFile { state: IndexState::Open(file), columns, undurable, .. }) = self.get(part)
-        else {
+        let Some(found) = self.get(part) else { return };
+        let IndexedFile { state: IndexState::Open(file), columns, undurable, live, .. } = found else {
             return;
         };
-        let durable = columns.iter().find(|(_, column)| *column == RecorderColumn::Durable);
+        let durable = columns.iter().find(|(_, column)| *live && *column == RecorderColumn::Durable);
         for frame in mem::take(undurable) {
             if let Some((column, _)) = durable {
                 file.set(*column, frame, now.0.cast_signed());
@@ -359,6 +362,7 @@ impl IndexedFile {
                 RecorderColumn::Flag => i64::from(missing > 0) * INCOMPLETE,
                 RecorderColumn::Missing => missing.cast_signed(),
                 RecorderColumn::Due => frame.due.0.cast_signed(),
+                _ if !self.live => continue,
                 RecorderColumn::Arrived => frame.arrived.0.cast_signed(),
                 RecorderColumn::Encoded => match encoded {
                     Some(encoded) => encoded.finished.0.cast_signed(),
@@ -368,7 +372,9 @@ impl IndexedFile {
             };
             file.set(*column, number, value);
         }
-        self.last = self.last.max(frame.arrived);
+        if self.live {
+            self.last = self.last.max(frame.arrived);
+        }
         self.totals.missing += missing;
         let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
         *count += 1;

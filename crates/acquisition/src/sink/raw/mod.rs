@@ -130,6 +130,7 @@ enum Carried {
         packed: Option<Box<Packed>>,
         /// What is in its slot, if it came encoded.
         came_as: Option<StoredAs>,
+        checksum: Option<u32>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,
     },
