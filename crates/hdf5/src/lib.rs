@@ -15,6 +15,7 @@ mod image;
 pub mod layout;
 pub mod nexus;
 mod plant;
+mod plugin;
 mod reading;
 pub mod tree;
 
@@ -23,4 +24,5 @@ pub use declared::declared;
 pub use error::Hdf5Error;
 pub use frame_file::{ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
 pub use image::{FileWrite, SUPERBLOCK};
+pub use plugin::{FilterPlugin, PluginError, exports_library, filter_plugin};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};

@@ -11,7 +11,9 @@ use nilometer_model::{
 };
 use nilometer_recording::{instrument::Origin, journal::Encoding, reader::Recording, view::RecordingView};
 
-use crate::sink::{Hdf5Contents, frame_filter, instrument_description, number_type};
+use crate::sink::{
+    Hdf5Contents, frame_filter, instrument_description, number_type, settled_compression, settled_for,
+};
 
 /// What is wished of a file that is made of a recording.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,12 +36,13 @@ impl Hdf5Contents {
             if let Some(instrument) = wishes.instrument {
                 return of_instrument(instrument, wishes.compression, size);
             }
-            let stored = wishes.compression.unwrap_or_else(|| compression_in(recording));
             if let Some(tree) = crate::repair::tree_of(recording) {
-                return of_tree(tree, stored);
+                return of_tree(tree, wishes.compression, compression_in(recording));
             }
             match &recording.index.origin {
-                Some(origin) => of_origin(recording.name(), origin, stored),
+                Some(origin) => {
+                    of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
+                }
                 None => Err(format!(
                     "{}: its journals do not say what pixels its frames have: name what it is of, --instrument NAME",
                     recording.name()
@@ -102,6 +105,7 @@ fn of_instrument(
         ));
     }
     let compression = layout.compression.unwrap_or_default();
+    let compression = settled_compression(compression, instrument.pixel, &instrument.shape)?;
     let described = instrument_description(instrument, compression, NOT_STATED)
         .ok_or_else(|| packed(instrument.pixel))?;
     let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
@@ -111,6 +115,7 @@ fn of_instrument(
 
 fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Result<Hdf5Contents, String> {
     let element = number_type(origin.pixel()).ok_or_else(|| packed(origin.pixel()))?;
+    let compression = settled_compression(compression, origin.pixel(), origin.shape())?;
     let described = DetectorDescription::new(name, NOT_STATED, element, origin.shape());
     let filter = ElementSize::of(element.bytes() as u64).and_then(|size| frame_filter(compression, size));
     let title = Some(format!("{} frames of {name}, which are simulated", origin.kind()));
@@ -120,9 +125,20 @@ fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Resu
         .ok_or_else(|| packed(origin.pixel()))
 }
 
-/// The same as in the files of the recording, but for how frames are compressed.
-fn of_tree(mut tree: TreeGroup, compression: FrameCompression) -> Result<Hdf5Contents, String> {
+/// The same as in the files of the recording; how frames are compressed may be wished, else it is as it is there.
+fn of_tree(
+    mut tree: TreeGroup,
+    wished: Option<FrameCompression>,
+    there: FrameCompression,
+) -> Result<Hdf5Contents, String> {
     let shape = frames_in(&mut tree).ok_or("its journals describe files without frames")?;
+    let compression = match wished {
+        Some(wished) => {
+            let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
+            settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
+        }
+        None => there,
+    };
     let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     shape.filter = frame_filter(compression, element);
     let frame_size = shape.frame_size();

@@ -20,6 +20,7 @@ use nilometer_acquisition::{
 use nilometer_model::{Bytes, Format, FrameCompression, Nanos, Storing, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN, Verified,
+    journal::FrameExtent,
     reader::{Recording, Trust},
     verify,
     view::{Extent, RecordingView},
@@ -143,11 +144,11 @@ impl Hdf5Export<'_> {
         let compresses = self.contents.compression != FrameCompression::None;
         self.whole.recording(|recording| {
             let places = recording.index.frames.iter().map(|(_, place)| place.extent);
-            let bytes = places.map(|extent| match compresses {
-                false => u64::from(extent.size),
-                true if extent.encoding == encoding => extent.length.into(),
-                // How small it becomes is not known.
-                true => u64::from(extent.size).min(frame) / SMALLEST,
+            let bytes = places.map(|FrameExtent { encoding: stored, length, size, .. }| {
+                let plain = u64::from(size);
+                let alike = if stored == encoding { length.into() } else { plain.min(frame) / SMALLEST };
+                // How small others become is not known.
+                if compresses { alike } else { plain }
             });
             Bytes(bytes.sum())
         })

@@ -12,12 +12,12 @@ use std::sync::{
 use nilometer_acquisition::{
     Feed, SeriesFeed, StoredFrames,
     series::{DescribedSeries, SeriesReceiver, SeriesStorage},
-    sink::{Hdf5Contents, RawLayout},
+    sink::{Hdf5Contents, RawLayout, settled_compression},
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
-    Bytes, CbfHeader, DataKind, Format, Frequency, Instrument, Nanos, PixelType, Readers, RecordingLayout,
-    Storing,
+    Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Nanos, PixelType, Readers,
+    RecordingLayout, Storing,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
 
@@ -57,7 +57,8 @@ impl RecordingSettings {
         log(&began(&series));
         let instrument = source.instrument_of(&series);
         instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
-        let contents = Hdf5Contents::of_series(&series, source.compression, Calendar::start_of(clock));
+        let compression = source.settled(&series).map_err(ServiceError::Failed)?;
+        let contents = Hdf5Contents::of_series(&series, compression, Calendar::start_of(clock));
         let contents = contents.ok_or_else(|| {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
         })?;
@@ -94,6 +95,14 @@ impl SeriesSource {
         series.counts |=
             matches!(instrument.data.kind, DataKind::Diffraction) && series.start.shape.len() == 2;
         series.description.description.get_or_insert_with(|| instrument.title.clone());
+    }
+
+    /// How the frames of a series are compressed: a chunk is a frame of one of its channels.
+    fn settled(&self, series: &DescribedSeries) -> Result<FrameCompression, String> {
+        let start = &series.start;
+        let channel = (start.channels.len() > 1).then_some(1);
+        let chunk: Vec<u64> = channel.into_iter().chain(start.shape.iter().copied()).collect();
+        settled_compression(self.compression, start.element.pixel(), &chunk)
     }
 
     /// The instrument that sends a series: what is known of it, as the series says that its frames are.
