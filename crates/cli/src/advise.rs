@@ -1,6 +1,6 @@
 //! `nilometer advise`: what a site should choose, from measurements on its own data.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use nilometer_acquisition::sink::settled_compression;
 use nilometer_codec::ElementSize;
@@ -80,13 +80,17 @@ impl CompressionAdvice {
             self.time
         ));
         let rate = instrument.rate();
+        let all: Vec<_> = FrameCompression::ALL.into_iter().chain(filters).collect();
+        let width = all.iter().map(|compression| compression.name().len()).max().unwrap_or(0).max(8);
         tell::result_line(format_args!(
-            "\n{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            "\n{:width$} {:>8} {:>13} {:>10} {:>13} {:>13}",
             "", "smaller", "a core", "cores", "read, a core", "written"
         ));
-        for compression in FrameCompression::ALL.into_iter().chain(filters) {
-            let measured = self.measure(compression, element, &frames).run()?;
-            tell::result_line(line(&measured, rate));
+        for compression in all {
+            match self.measure(compression, element, &frames).run()? {
+                Some(measured) => tell::result_line(line(&measured, rate, width)),
+                None => tell::result_line(format_args!("{compression} makes such frames no smaller")),
+            }
         }
         tell::result_line(format_args!(
             "\ncores: those that {} takes at its {rate}, which is what one of this machine does, not what several do together",
@@ -129,13 +133,12 @@ impl CompressionAdvice {
         compression: FrameCompression,
         element: ElementSize,
         frames: &[Vec<u8>],
-    ) -> anyhow::Result<MeasuredCompression> {
+    ) -> Result<Option<MeasuredCompression>, ChunkError> {
         let room = Encoding::of_chunk(compression, element).length_max(frames[0].len() as u64) as usize;
         let mut chunks: Vec<Vec<u8>> = frames.iter().map(|_| vec![0; room]).collect();
         let mut packed = 0;
         for (frame, chunk) in frames.iter().zip(&mut chunks) {
-            let length = chunk::encode(compression, element, frame, chunk)?;
-            let length = length.with_context(|| format!("{compression} makes such frames no smaller"))?;
+            let Some(length) = chunk::encode(compression, element, frame, chunk)? else { return Ok(None) };
             chunk.truncate(length);
             packed += length;
         }
@@ -146,7 +149,8 @@ impl CompressionAdvice {
         let mut back = vec![0; frames[0].len()];
         let decode = self.rate(&chunks, |chunk| chunk::decode(compression, element, chunk, &mut back))?;
         let decode = ByteRate(decode.0 * all as f64 / packed.max(1) as f64);
-        Ok(MeasuredCompression { compression, smaller: all as f64 / packed.max(1) as f64, encode, decode })
+        let smaller = all as f64 / packed.max(1) as f64;
+        Ok(Some(MeasuredCompression { compression, smaller, encode, decode }))
     }
 
     /// How fast something is done to these, one after the other, for the time of a measurement and once at least.
@@ -189,12 +193,13 @@ fn glob_escaped(path: &str) -> String {
         .collect()
 }
 
-fn line(measured: &MeasuredCompression, rate: ByteRate) -> String {
+/// A line of the table, of which names take so many letters.
+fn line(measured: &MeasuredCompression, rate: ByteRate, width: usize) -> String {
     let MeasuredCompression { compression, smaller, encode, decode } = measured;
     let written = ByteRate(rate.0 / smaller);
     if *compression == FrameCompression::None {
         return format!(
-            "{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            "{:width$} {:>8} {:>13} {:>10} {:>13} {:>13}",
             compression.name(),
             "1.00",
             "",
@@ -205,7 +210,7 @@ fn line(measured: &MeasuredCompression, rate: ByteRate) -> String {
     }
     let cores = rate.0 / encode.0;
     format!(
-        "{:8} {smaller:>8.2} {:>13} {cores:>10.1} {:>13} {:>13}",
+        "{:width$} {smaller:>8.2} {:>13} {cores:>10.1} {:>13} {:>13}",
         compression.name(),
         encode.to_string(),
         decode.to_string(),
@@ -225,7 +230,7 @@ mod tests {
             encode: ByteRate(2e9),
             decode: ByteRate(4e9),
         };
-        let words = line(&measured, ByteRate(5e9));
+        let words = line(&measured, ByteRate(5e9), 8);
         let words: Vec<_> = words.split_whitespace().collect();
         assert_eq!(words, ["bslz4", "10.00", "2", "GB/s", "2.5", "4", "GB/s", "500", "MB/s"]);
     }

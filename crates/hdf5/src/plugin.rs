@@ -234,6 +234,8 @@ impl FilterPlugin {
             // SAFETY: a text that ends with zero, of a library that stays.
             unsafe { CStr::from_ptr(class.name) }.to_string_lossy().into_owned()
         };
+        // Behind a semicolon stands where to read more.
+        let name = name.split(';').next().unwrap_or_default();
         let name = name.chars().filter(|letter| !letter.is_control()).take(80).collect();
         Some(FilterPlugin { number, name, library: library.into(), class })
     }

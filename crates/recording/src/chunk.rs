@@ -71,7 +71,9 @@ pub fn encode(
 ) -> Result<Option<usize>, ChunkError> {
     match (compression, compression_of(compression)) {
         (FrameCompression::Filter(filter), _) => {
-            Ok(filter_plugin(filter.number())?.encode(filter.values(), frame, into)?)
+            // What it makes longer is stored as it is.
+            let room = into.len().min(frame.len());
+            Ok(filter_plugin(filter.number())?.encode(filter.values(), frame, &mut into[..room])?)
         }
         (_, codec) => {
             let codec = codec.unwrap_or(Compression::None);

@@ -63,7 +63,7 @@ const PIXELS: [(&str, &str); 10] = [
 #[test]
 fn every_type_of_pixels_is_read_by_h5py_and_comes_back() {
     for (pixel, said) in PIXELS {
-        let lab = Lab::new("33, 50", pixel, "500 Hz", "");
+        let lab = Lab::new("33, 50", pixel, "500 Hz", "data = \"diffraction\"\n");
         recorded(&lab, &["--format", "raw"], 30);
         let file = exported(&lab, "made.h5", &["--compression", "bszstd", "--journal", "--verify"]);
         let back = lab.home.path().join("back.raw");
@@ -103,7 +103,10 @@ fn recordings_of_every_way_of_storing_and_of_several_directories_become_one_file
         let lab = if several { lab.into(&[&one, &two]) } else { lab };
         recorded(&lab, format, 100);
         for compression in ["none", "bslz4"] {
-            let file = exported(&lab, &format!("{compression}.h5"), &["--compression", compression]);
+            let instrument = lab.home.path().join("detector.toml");
+            let instrument = instrument.to_str().expect("a plain path");
+            let more = ["--compression", compression, "--instrument", instrument];
+            let file = exported(&lab, &format!("{compression}.h5"), &more);
             let Some(found) = found_in(&lab.truth(100), &file) else { return };
             found.assert_whole(100);
         }
@@ -151,7 +154,7 @@ fn place_of(lab: &Lab, number: u64) -> (PathBuf, u64) {
 #[test]
 fn a_damaged_frame_is_blank_and_named() {
     for checksums in [&["--format", "raw"][..], &["--format", "raw", "--checksums"]] {
-        let lab = Lab::small("");
+        let lab = Lab::small("data = \"diffraction\"\n");
         recorded(&lab, checksums, 50);
         let (path, offset) = place_of(&lab, 7);
         let file = OpenOptions::new().write(true).open(path).expect("it is there");
@@ -171,7 +174,7 @@ fn a_damaged_frame_is_blank_and_named() {
 
 #[test]
 fn a_directory_that_is_lost_leaves_blank_frames() {
-    let lab = Lab::small("");
+    let lab = Lab::small("data = \"diffraction\"\n");
     let (one, two) = (lab.made("one"), lab.made("two"));
     let lab = lab.into(&[&one, &two]);
     recorded(&lab, &["--format", "raw", "--storing", "files"], 60);
@@ -196,7 +199,7 @@ fn a_directory_that_is_lost_leaves_blank_frames() {
 
 #[test]
 fn what_can_not_be_is_refused_before_anything_is_made() {
-    let lab = Lab::small("");
+    let lab = Lab::small("data = \"diffraction\"\n");
     recorded(&lab, &["--format", "raw"], 20);
     let there = lab.home.path().join("there.h5");
     fs::write(&there, "mine").expect("space");
@@ -217,7 +220,11 @@ fn what_can_not_be_is_refused_before_anything_is_made() {
         let ended = export(&lab.lanes(), to, more);
         assert!(ended.code == Some(2) && ended.stderr.contains(why), "{why}: {ended:?}");
     }
-    let packed = Lab::new("4000", "uint2", "500 Hz", "");
+    let noise = Lab::small("");
+    recorded(&noise, &["--format", "raw"], 20);
+    let ended = export(&noise.lanes(), &to, &["--format", "hdf5"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("--instrument NAME"), "{ended:?}");
+    let packed = Lab::new("4000", "uint2", "500 Hz", "data = \"vlbi\"\n");
     recorded(&packed, &["--format", "raw"], 20);
     let ended = export(&packed.lanes(), &to, &["--format", "hdf5"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("pixels of uint2 are packed"), "{ended:?}");

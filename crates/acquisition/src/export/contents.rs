@@ -39,7 +39,7 @@ impl Hdf5Contents {
             if let Some(tree) = crate::repair::tree_of(recording) {
                 return of_tree(tree, wishes.compression, compression_in(recording));
             }
-            match &recording.index.origin {
+            match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
                 Some(origin) => {
                     of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
                 }
@@ -111,6 +111,11 @@ fn of_instrument(
     let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
     Hdf5Contents::described(&described, counts, compression, Moment::default())
         .ok_or_else(|| packed(instrument.pixel))
+}
+
+/// Random bytes, of which it is not said what pixels they are.
+fn is_noise(origin: &Origin) -> bool {
+    matches!(origin.kind(), DataKind::Incompressible)
 }
 
 fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Result<Hdf5Contents, String> {

@@ -284,6 +284,12 @@ impl Hdf5Export<'_> {
                 .map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why))
                 .unwrap_or_default()
         );
+        let stored = made.outcome.stored();
+        let right = verified.right;
+        ensure!(
+            right == stored,
+            "of {stored} frames {right} are found when it is read back, and it is removed again"
+        );
         Ok(verified)
     }
 
