@@ -3,10 +3,13 @@
 
 mod damaged;
 mod disks;
+mod exported;
+mod exported_packets;
 mod followed;
 mod killed;
 mod lab;
 mod placed;
+mod plugins;
 mod repaired;
 
 use nilometer_tests::run;

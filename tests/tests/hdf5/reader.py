@@ -8,6 +8,7 @@ reader.py read TRUTH FILE:FIRST...   opens each FILE as anybody does, and prints
 reader.py follow TRUTH FILE ENDED    reads FILE with swmr=True while it grows: each frame that is said to be whole must be that
                                      of TRUTH when it comes. Prints how many were, at each look that found more; when ENDED
                                      exists, looks a last time and prints "end" and all columns as JSON
+reader.py plugins                    prints where hdf5plugin has its plug-ins
 """
 import json
 import pathlib
@@ -100,4 +101,4 @@ def follow(truth, path, ended):
     print("end", json.dumps(said.tolist()), flush=True)
 
 
-{"read": read, "follow": follow}[sys.argv[1]](*sys.argv[2:])
+{"read": read, "follow": follow, "plugins": lambda: print(hdf5plugin.PLUGIN_PATH)}[sys.argv[1]](*sys.argv[2:])

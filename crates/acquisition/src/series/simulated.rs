@@ -108,7 +108,7 @@ impl SimulatedSeries {
         let mut frame = vec![0; self.content.frame_size()];
         self.content.prepare_slot(&mut frame);
         let size = ElementSize::of(self.start.element.bytes() as u64).unwrap_or(ElementSize::One);
-        let compression = compression_of(self.compression);
+        let compression = compression_of(self.compression).expect("detectors compress as it is built in");
         let mut codec = ChunkCodec::new(compression, size);
         for image in (first..self.start.images).step_by(self.threads.max(1)) {
             let mut packed = PackedImage::new();

@@ -1,18 +1,24 @@
 //! Frames as chunks of HDF5 datasets: what the files of a recording have in them, and how chunks are made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use nilometer_codec::{ChunkCodec, ElementSize};
+use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain},
+    filter_plugin,
+    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, NumberType, TreeGroup, TreeValue},
 };
-use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType};
-use nilometer_recording::{chunk::compression_of, journal::Encoding};
+use nilometer_model::{
+    DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType, PluginFilter,
+};
+use nilometer_recording::{
+    chunk::{self, compression_of},
+    journal::Encoding,
+};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::{
-    FrameEncoder,
+    FrameEncoder, StoredAs,
     hdf5_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
 };
 use crate::{joined::JoinedValues, series::DescribedSeries};
@@ -34,6 +40,9 @@ pub struct Hdf5Contents {
     pub joined: Option<Arc<JoinedValues>>,
     /// What of the user's layout is not in the files, and why.
     pub left_out: Vec<String>,
+    /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
+    /// were recorded before.
+    pub live: bool,
 }
 
 /// Where the frames are in such a file.
@@ -56,10 +65,22 @@ impl Hdf5Contents {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        let description = described(instrument, compression, start)?;
+        let description = instrument_description(instrument, compression, &start.to_string())?;
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
         Self::arranged(known, compression, start, wishes)
+    }
+
+    /// The files of a detector of this description, of a recording that is there; none if its pixels have no size of a number.
+    /// One that counts photons is described as NXmx asks.
+    pub(crate) fn described(
+        described: &DetectorDescription,
+        counts: bool,
+        compression: FrameCompression,
+        start: Moment,
+    ) -> Option<Self> {
+        let tree = if counts { nxmx(described) } else { nexus_plain(described) };
+        Self::with_tree(described, tree, compression, start)
     }
 
     /// The files of a series, in a recording whose clock began at `start`; none if its pixels can't be in one.
@@ -70,7 +91,7 @@ impl Hdf5Contents {
         wishes: &FileWishes,
     ) -> Option<Self> {
         let said = &series.description;
-        let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(said.element.bytes() as u64)?);
         let description = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
         let images = series.start.images;
         let extent = SeriesExtent { images, channels: series.start.channels.len() as u64 };
@@ -113,6 +134,7 @@ impl Hdf5Contents {
             start,
             joined: None,
             left_out: Vec::new(),
+            live: true,
         })
     }
 
@@ -121,7 +143,7 @@ impl Hdf5Contents {
         let start = Moment::default();
         let number = number_type(pixel)?;
         let described = DetectorDescription::new("frames", &start.to_string(), number, shape);
-        let filter = filter(compression, ElementSize::of(number.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(number.bytes() as u64)?);
         let described = DetectorDescription { filter, ..described };
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
@@ -131,29 +153,32 @@ impl Hdf5Contents {
         serde_json::to_string(&*self.tree).unwrap_or_default()
     }
 
+    /// The plug-in that makes chunks, if one does.
+    pub(super) fn plugin(&self) -> Option<PluginFilter> {
+        match self.compression {
+            FrameCompression::Filter(filter) => Some(filter),
+            _ => None,
+        }
+    }
+
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
         let Hdf5Contents { compression, element, frame_size, .. } = *self;
-        (compression != FrameCompression::None).then(|| ChunkEncoder {
-            compression,
-            element,
-            frame_size,
-            codecs: Mutex::default(),
-        })
+        (compression != FrameCompression::None).then(|| ChunkEncoder { compression, element, frame_size })
     }
 }
 
-/// What an instrument's file says of it.
-fn described(
+/// What an instrument's file says of it, for a recording that starts then; none if its pixels are no whole bytes.
+pub(crate) fn instrument_description(
     instrument: &Instrument,
     compression: FrameCompression,
-    start: Moment,
+    start_time: &str,
 ) -> Option<DetectorDescription> {
     let number = number_type(instrument.pixel)?;
-    let described = DetectorDescription::new(&instrument.name, &start.to_string(), number, &instrument.shape);
+    let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
     Some(DetectorDescription {
-        filter: filter(compression, ElementSize::of(number.bytes() as u64)?),
+        filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
         frame_time: Some(instrument.frame_rate.period().seconds()),
         count_time: cbf.exposure_time.map(Nanos::seconds),
@@ -163,7 +188,8 @@ fn described(
     })
 }
 
-fn number_type(pixel: PixelType) -> Option<NumberType> {
+/// The type of numbers in a file that pixels are; none if they are no whole bytes. The one table of these.
+pub(crate) fn number_type(pixel: PixelType) -> Option<NumberType> {
     match pixel {
         PixelType::Uint8 => Some(NumberType::Uint8),
         PixelType::Int8 => Some(NumberType::Int8),
@@ -179,10 +205,65 @@ fn number_type(pixel: PixelType) -> Option<NumberType> {
     }
 }
 
-fn filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
-    let compression = compression_of(compression);
+/// The filter of a dataset whose frames are compressed so, if it has one.
+pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
+    if let FrameCompression::Filter(filter) = compression {
+        return Some(FrameFilter { number: filter.number(), values: filter.values().into() });
+    }
+    let compression = compression_of(compression)?;
     let number = compression.filter()?.into();
     Some(FrameFilter { number, values: compression.cd_values(element) })
+}
+
+/// How frames of this shape are to be compressed where a user says it so: the plug-in of a filter fits what it is given to pixels
+/// and chunks. All others are as they are.
+///
+/// # Errors
+/// If no plug-in has the filter, or it does not take such frames or what it is given, in words.
+pub fn settled_compression(
+    compression: FrameCompression,
+    pixel: PixelType,
+    shape: &[u64],
+) -> Result<FrameCompression, String> {
+    let Some(element) = number_type(pixel) else { return Ok(compression) };
+    let chunk: Vec<u64> = [1].into_iter().chain(shape.iter().copied()).collect();
+    settled_for(compression, element, &chunk)
+}
+
+/// The same for chunks of these dimensions.
+pub(crate) fn settled_for(
+    compression: FrameCompression,
+    element: NumberType,
+    chunk: &[u64],
+) -> Result<FrameCompression, String> {
+    let FrameCompression::Filter(filter) = compression else { return Ok(compression) };
+    let refused = |why: String| format!("compression {}: {why}", filter.text());
+    let plugin = filter_plugin(filter.number()).map_err(|error| refused(error.to_string()))?;
+    let values = plugin.settled(element, chunk, filter.values());
+    let values = values.map_err(|error| refused(error.to_string()))?;
+    PluginFilter::new(filter.number(), &values).map(FrameCompression::Filter).map_err(refused)
+}
+
+/// The same for the frames of an instrument, in its own file.
+///
+/// # Errors
+/// The same.
+pub fn settle_instrument(instrument: &mut Instrument) -> Result<(), String> {
+    if let Some(compression) = instrument.recording.compression {
+        let settled = settled_compression(compression, instrument.pixel, &instrument.shape)?;
+        instrument.recording.compression = Some(settled);
+    }
+    Ok(())
+}
+
+/// Whether it is known how to compress so.
+///
+/// # Errors
+/// If no plug-in has the filter: which there are, and where was looked.
+pub fn check_compression(compression: FrameCompression) -> Result<(), String> {
+    let FrameCompression::Filter(filter) = compression else { return Ok(()) };
+    let found = filter_plugin(filter.number()).map(drop);
+    found.map_err(|error| format!("compression {}: {error}", filter.text()))
 }
 
 /// Makes chunks of frames.
@@ -191,30 +272,25 @@ pub(super) struct ChunkEncoder {
     compression: FrameCompression,
     element: ElementSize,
     frame_size: u64,
-    /// Working memory, one for each thread that asks.
-    codecs: Mutex<Vec<ChunkCodec>>,
 }
 
 impl FrameEncoder for ChunkEncoder {
-    fn encoding(&self) -> Encoding {
-        Encoding::of_chunk(self.compression, self.element)
-    }
-
     /// Whole pages, so that it is written past the cache.
     fn length_max(&self) -> usize {
-        let most = compression_of(self.compression).most_bytes(self.frame_size as usize);
+        let encoding = Encoding::of_chunk(self.compression, self.element);
+        let most = encoding.length_max(self.frame_size) as usize;
         most.next_multiple_of(ALIGNMENT)
     }
 
-    fn encode(&self, _number: u64, slot: &[u8], _scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
-        let codecs = || self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
-        let codec = codecs().pop();
-        let mut codec =
-            codec.unwrap_or_else(|| ChunkCodec::new(compression_of(self.compression), self.element));
+    fn encode(&self, _number: u64, slot: &[u8], _scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         let frame = &slot[..self.frame_size as usize];
-        let length =
-            codec.encode(frame, into).expect("frames are whole pixels, and there is room for the longest");
-        codecs().push(codec);
-        length as u32
+        // A plug-in was there when the recording was prepared, frames are whole pixels, and there is room for the longest.
+        let length = chunk::encode(self.compression, self.element, frame, into);
+        if let Ok(Some(length)) = length {
+            let encoding = Encoding::of_chunk(self.compression, self.element);
+            return StoredAs { encoding, length: length as u32 };
+        }
+        into[..frame.len()].copy_from_slice(frame);
+        StoredAs { encoding: Encoding::Raw, length: frame.len() as u32 }
     }
 }

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
+use nilometer_acquisition::{
+    series::SeriesUntil,
+    sink::{check_compression, settle_instrument},
+    transport::zeromq::ZmqEndpoint,
+};
 use nilometer_model::{Format, FrameCompression, Instrument, Storing, packets::Packets};
 use nilometer_storage::user_file;
 
@@ -73,6 +77,8 @@ impl RecordedSource {
         instrument
             .check()
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+        settle_instrument(&mut instrument)
+            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
         let Some(packets) = instrument.packets.clone() else {
             return Err(ServiceError::AskedWrongly(format!(
                 "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say \
@@ -137,6 +143,7 @@ impl SeriesSource {
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
+        check_compression(compression).map_err(ServiceError::AskedWrongly)?;
         let layout = wishes.layout.clone();
         Ok(SeriesSource { instrument, compression, frames_per_file, layout, ends })
     }
