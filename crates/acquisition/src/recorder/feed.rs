@@ -252,7 +252,7 @@ enum Feeding {
 }
 
 /// Has all frames of a recording read into a ring, and closes the ring.
-fn supply(recorded: RecordedFrames, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
+fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
     let mut engine = Null::new(1, clock);
     ring.seat_source(engine.waker());
     let frames = recorded.due();
@@ -324,7 +324,7 @@ impl Job {
             }
             Feeding::Series(series) => series.run(&ring, &stop, clock, &awaited),
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
-            Feeding::Recorded(recorded) => supply(recorded, ring, stop, clock),
+            Feeding::Recorded(recorded) => supply(recorded, &ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
                 // Where it runs is a wish that was checked before.
                 cpu.map(pin_to);

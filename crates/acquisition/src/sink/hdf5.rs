@@ -164,7 +164,7 @@ impl Hdf5Contents {
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
         let Hdf5Contents { compression, element, frame_size, .. } = *self;
-        (compression != FrameCompression::None).then(|| ChunkEncoder { compression, element, frame_size })
+        (compression != FrameCompression::None).then_some(ChunkEncoder { compression, element, frame_size })
     }
 }
 

@@ -169,7 +169,7 @@ impl Hdf5Export<'_> {
     fn execute(&self) -> Outcome {
         let stop = stop_on_signal().run()?;
         let made = self.make(&stop).run()?;
-        let verified = if self.export.verify { Some(self.read_back(&made).run()?) } else { None };
+        let verified = if self.export.verify { Some(read_back(&made).run()?) } else { None };
         self.finish(&made).with_context(|| format!("can't name it {}", self.path().display())).run()?;
         let damaged = made.read.damaged();
         tell::result(tell::visible(&self.summary(&made, &damaged, verified.as_ref())));
@@ -266,44 +266,17 @@ impl Hdf5Export<'_> {
         Err(anyhow!("can't write to {path}, and nothing is left there: {why}"))
     }
 
-    /// Reads the file back from the storage, before it has its name.
-    fn read_back(&self, made: &MadeFile) -> anyhow::Result<Verified> {
-        let directory = made.partial.directory.path().to_owned();
-        let copy = Recording::open(&[directory], Trust::Acknowledged).context("can't read it back")?;
-        let torn = index_faults(&copy).context("can't read it back")?;
-        if let Some((_, why)) = torn.first() {
-            return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
-        }
-        let verified = verify(&RecordingView::new(copy, Extent::All));
-        let damaged = verified.damaged.first();
-        ensure!(
-            verified.damaged_frames == 0,
-            "{} frames differ when they are read back, and it is removed again; the first is {}",
-            verified.damaged_frames,
-            damaged
-                .map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why))
-                .unwrap_or_default()
-        );
-        let stored = made.outcome.stored();
-        let right = verified.right;
-        ensure!(
-            right == stored,
-            "of {stored} frames {right} are found when it is read back, and it is removed again"
-        );
-        Ok(verified)
-    }
-
     /// Gives the file its name, and the journal if it is to stay.
     fn finish(&self, made: &MadeFile) -> std::io::Result<()> {
         let directory = &made.partial.directory;
         let access = self.whole.access();
-        let mode = |metadata: &std::fs::Metadata| {
+        let bits = |metadata: &std::fs::Metadata| {
             access.mode_in_group(std::os::unix::fs::MetadataExt::gid(metadata))
         };
         if self.export.hdf5.journal {
-            directory.move_up(&self.journal(), &self.journal(), mode)?;
+            directory.move_up(&self.journal(), &self.journal(), bits)?;
         }
-        directory.move_up(&format!("{}{SUFFIX}", self.stem), &self.name, mode)
+        directory.move_up(&format!("{}{SUFFIX}", self.stem), &self.name, bits)
     }
 
     fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&Verified>) -> String {
@@ -367,3 +340,28 @@ impl Hdf5Export<'_> {
 
 /// No compression makes frames smaller than one part in so many, as a rule.
 const SMALLEST: u64 = 250;
+
+/// Reads the file back from the storage, before it has its name.
+fn read_back(made: &MadeFile) -> anyhow::Result<Verified> {
+    let directory = made.partial.directory.path().to_owned();
+    let copy = Recording::open(&[directory], Trust::Acknowledged).context("can't read it back")?;
+    let torn = index_faults(&copy).context("can't read it back")?;
+    if let Some((_, why)) = torn.first() {
+        return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
+    }
+    let verified = verify(&RecordingView::new(copy, Extent::All));
+    let damaged = verified.damaged.first();
+    ensure!(
+        verified.damaged_frames == 0,
+        "{} frames differ when they are read back, and it is removed again; the first is {}",
+        verified.damaged_frames,
+        damaged.map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why)).unwrap_or_default()
+    );
+    let stored = made.outcome.stored();
+    let right = verified.right;
+    ensure!(
+        right == stored,
+        "of {stored} frames {right} are found when it is read back, and it is removed again"
+    );
+    Ok(verified)
+}

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use nilometer_recording::{
-    Gap, Packed,
+    Gap, Packed, Stream,
     instrument::{Content, Origin},
     journal::Encoding,
     reader::{FrameLocation, FrameReader, FrameRecord, Recording},
@@ -162,7 +162,7 @@ impl BlockReader {
         let size = self.whole.frame_size() as usize;
         let first = block * self.whole.frames_of_block();
         let gaps = index.gaps.get(&block).map_or(&[][..], Vec::as_slice);
-        let packets = index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame()) as u64;
+        let packets = index.stream.as_ref().map_or(1, Stream::packets_of_frame) as u64;
         let mut frames = Vec::new();
         for (number, bytes) in (first..).zip(kept.bytes.chunks_exact(size)) {
             let gaps = gaps_of_frame(gaps, (number - first) * packets..(number - first + 1) * packets);
