@@ -10,10 +10,13 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
+use nilometer_codec::ElementSize;
 use nilometer_hdf5::{Hdf5Error, ReadDataset, ReadFile, tree::FramesShape};
-use nilometer_model::{FrameBlock, Nanos, ReadingWay, Seed};
-use nilometer_recording::{chunk::compression_of, tiles::TileGrid};
+use nilometer_model::{FrameBlock, FrameCompression, Nanos, ReadingWay, Seed};
+use nilometer_recording::{
+    chunk::{self, ChunkError},
+    tiles::TileGrid,
+};
 use nilometer_storage::Clock;
 
 use crate::sink::Hdf5Contents;
@@ -28,12 +31,12 @@ pub enum FrameReadError {
     #[error("can't read the file of frames: {0}")]
     Storage(#[from] io::Error),
     /// A chunk is damaged.
-    #[error("a chunk of frame {frame} {source}")]
+    #[error("frame {frame}: {source}")]
     Chunk {
         /// Which frame of the file.
         frame: u64,
         /// Why.
-        source: CodecError,
+        source: ChunkError,
     },
     /// No frames of such a recording are in it.
     #[error("the file has no frames that can be read")]
@@ -73,7 +76,8 @@ pub struct Hdf5FrameReader {
     file: File,
     shape: FramesShape,
     grid: TileGrid,
-    codec: ChunkCodec,
+    compression: FrameCompression,
+    element: ElementSize,
     stored: Vec<u8>,
     pixels: Vec<u8>,
     /// Closed behind the dataset.
@@ -96,10 +100,11 @@ impl Hdf5FrameReader {
         let shape = shape.clone();
         let element = ElementSize::of(shape.element.bytes() as u64).ok_or(FrameReadError::NoFrames)?;
         let grid = TileGrid::new(&shape.frame, shape.chunk(), element).ok_or(FrameReadError::NoFrames)?;
-        let codec = ChunkCodec::new(compression_of(contents.compression), element);
+        let compression = contents.compression;
         let pixels = vec![0; grid.tile_size()];
         let file = File::open(path)?;
-        Ok(Hdf5FrameReader { data, file, shape, grid, codec, stored: Vec::new(), pixels, _opened: opened })
+        let stored = Vec::new();
+        Ok(Hdf5FrameReader { data, file, shape, grid, compression, element, stored, pixels, _opened: opened })
     }
 
     /// Frames that the file has places for.
@@ -121,7 +126,7 @@ impl Hdf5FrameReader {
             self.file.read_exact_at(&mut self.stored, place.offset)?;
             read += place.bytes;
             if place.unfiltered == 0 {
-                let decoded = self.codec.decode(&self.stored, &mut self.pixels);
+                let decoded = chunk::decode(self.compression, self.element, &self.stored, &mut self.pixels);
                 decoded.map_err(|source| FrameReadError::Chunk { frame, source })?;
                 self.grid.put(tile, &self.pixels, block, into);
             } else {

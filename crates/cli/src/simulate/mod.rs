@@ -10,7 +10,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use nilometer_acquisition::transport::udp::Address;
+use nilometer_acquisition::{sink::settle_instrument, transport::udp::Address};
 use nilometer_model::{Instrument, Nanos, Seed};
 use nilometer_storage::{target::run_id, user_file};
 
@@ -161,6 +161,9 @@ impl Simulate {
             self.files.change(&mut instrument);
         }
         instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
+        if !over_network {
+            settle_instrument(&mut instrument).map_err(|why| anyhow!("{}: {why}", self.instrument))?;
+        }
         ensure!(self.frames != Some(0), "--frames 0: write at least 1");
         ensure!(self.duration != Some(Nanos(0)), "--duration 0 s: write more than 0 s");
         let seed = self.seed.map_or_else(run_id, Seed);

@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, sync::OnceLock};
 
-use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
+use nilometer_acquisition::{
+    series::SeriesUntil,
+    sink::{check_compression, settle_instrument},
+    transport::zeromq::ZmqEndpoint,
+};
 use nilometer_model::{
     ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing, packets::Packets,
 };
@@ -83,6 +87,8 @@ impl RecordedSource {
         instrument.recording.chunk = wishes.chunk.or(instrument.recording.chunk);
         instrument
             .check()
+            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+        settle_instrument(&mut instrument)
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
         let Some(packets) = instrument.packets.clone() else {
             return Err(ServiceError::AskedWrongly(format!(
@@ -166,6 +172,7 @@ impl SeriesSource {
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
+        check_compression(compression).map_err(ServiceError::AskedWrongly)?;
         let layout = wishes.layout.clone();
         let scan = wishes.scan.or(of_instrument.scan);
         let chunk = wishes.chunk.or(of_instrument.chunk);

@@ -83,8 +83,10 @@ impl FrameColumns {
         let columns: Vec<String> = file.columns().map(|column| column.key.clone()).collect();
         let wanted = contents.tree.wanted_at_end();
         let joined = contents.joined.iter().flat_map(|joined| joined.columns());
+        // What was recorded before is not seen now: when it came, and what became of it.
         let known = RecorderColumn::ALL
             .into_iter()
+            .filter(|column| contents.live || column.is_of_journals())
             .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
             .chain(
                 NdArrayColumn::ALL.into_iter().map(|array| (array.key().into(), ColumnSource::Array(array))),

@@ -90,6 +90,8 @@ struct IndexedFile {
     totals: RecordingTotals,
     /// When its last frame was there.
     last: Nanos,
+    /// See [`Hdf5Contents::live`].
+    live: bool,
 }
 
 #[derive(Debug)]
@@ -152,6 +154,7 @@ impl IndexedFiles {
             length: 0,
             totals: RecordingTotals::default(),
             last: Nanos(0),
+            live: self.layout.live,
         });
         Ok(())
     }
@@ -355,7 +358,9 @@ impl IndexedFile {
         each_written_chunk(frame, place, number, |chunk| file.insert(chunk));
         let missing = missing(frame);
         self.columns.insert(file, InsertedFrame { frame, place: number, missing });
-        self.last = self.last.max(frame.arrived);
+        if self.live {
+            self.last = self.last.max(frame.arrived);
+        }
         self.totals.missing += missing;
         let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
         *count += 1;
