@@ -54,7 +54,7 @@ impl Experiment {
 
     fn detector(&self) -> Running {
         let frames = FRAMES.to_string();
-        let pace = ["--frames", &frames, "--rate", "1 Hz", "--duration", "1 min", "--seed", "4711"];
+        let pace = ["--frames", &frames, "--rate", "1 Hz", "--duration", "1 min", "--wait", "--seed", "4711"];
         let what = ["simulate", "eiger2-16m", "--to", &self.detector_at];
         start(self.home.path(), &[&what[..], &pace].concat())
     }

@@ -152,13 +152,11 @@ impl Stream {
     }
 
     fn queue_limits(&self, schedule: &Schedule) -> SendQueueLimits {
-        match self.queue {
-            Some(images) => SendQueueLimits { images: images as usize, bytes: u64::MAX },
-            None => {
-                let images = schedule.frames_in(QUEUE_TIME).max(1) as usize;
-                SendQueueLimits { images, bytes: QUEUE_BYTES }
-            }
+        if let Some(images) = self.queue {
+            return SendQueueLimits { images: images as usize, bytes: u64::MAX };
         }
+        let images = schedule.frames_in(QUEUE_TIME).max(1) as usize;
+        SendQueueLimits { images, bytes: QUEUE_BYTES }
     }
 }
 

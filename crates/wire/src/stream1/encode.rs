@@ -26,7 +26,7 @@ pub fn encode_header(start: &SeriesStart) -> Result<Vec<Vec<u8>>, SeriesError> {
 
 /// What a receiver may compare the pixels of an image with, as they are sent: their MD5 in hexadecimal digits.
 pub fn hash_of(pixels: &[u8]) -> String {
-    Md5::digest(pixels).iter().map(|byte| format!("{byte:02x}")).collect()
+    Md5::digest(pixels).iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }
 
 /// An image of one channel, as the parts of a message; `hash` is that of its pixels.

@@ -295,7 +295,7 @@ impl<'a> SeriesCourse<'a> {
         }
         self.drop_waiting();
         let given_up = self.offered.take().into_iter().chain(self.push.give_up());
-        self.sent.unsent += given_up.filter(|message| is_first(message)).count() as u64;
+        self.sent.unsent += given_up.filter(is_first).count() as u64;
         Ok(())
     }
 
