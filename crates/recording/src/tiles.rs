@@ -366,7 +366,7 @@ mod tests {
             let pixels: Vec<u8> = (0..grid.frame_size()).map(|_| random.next() as u8 & 3).collect();
             let extent = encoded(&grid, compression, &pixels);
             let mut back = vec![0x55; pixels.len()];
-            prop_assert_eq!(decode(compression, element, &extent, &mut back), Ok(()));
+            prop_assert!(decode(compression, element, &extent, &mut back).is_ok());
             prop_assert_eq!(&back, &pixels);
             if grid.tile_size() as u64 * grid.tiles() <= TILES_FILLED * pixels.len() as u64 {
                 let most = length_max(compression, pixels.len() as u64);

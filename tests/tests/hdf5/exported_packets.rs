@@ -44,9 +44,9 @@ impl Loopback {
         recording.await_said("recording scan");
         let to = format!("udp://127.0.0.1:{port}");
         let count = frames.to_string();
-        let send =
+        let arguments =
             ["simulate", "detector.toml", "--to", &to, "--frames", &count, "--seed", "7", "--loss", loss];
-        let sent = start(home.path(), &send).end(LIMIT);
+        let sent = start(home.path(), &arguments).end(LIMIT);
         assert_eq!(sent.code, Some(0), "{sent:?}");
         let recorded = recording.end(LIMIT);
         Loopback { home, recorded }
