@@ -53,12 +53,7 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 }
 
 fn gaps(place: &TempDir) -> anyhow::Result<Vec<Cost>> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    let program = place::program()?;
     let home = tempfile::tempdir_in(place.path())?;
     let (plan, record) = (home.path().join("plan.toml"), home.path().join("r.sqlite"));
     std::fs::write(&plan, PLAN)?;

@@ -155,7 +155,7 @@ impl Lane {
 
 /// The most memory that the program had, in bytes. It must succeed.
 fn peak(command: &str, directories: &[PathBuf]) -> anyhow::Result<u64> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
+    let program = place::program()?;
     let mut child = Command::new(&program);
     child.arg(command).args(directories).stdin(Stdio::null()).stdout(Stdio::null());
     let child = child.spawn().with_context(|| format!("can't run `{}`", program.display()))?;

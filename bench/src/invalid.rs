@@ -81,12 +81,7 @@ fn measured(stop: &Stop) -> anyhow::Result<Found> {
 }
 
 fn count(place: &'static str, home: &TempDir) -> anyhow::Result<Count> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    let program = place::program()?;
     let (plan, record) = (home.path().join("plan.toml"), home.path().join("r.sqlite"));
     std::fs::write(&plan, PLAN)?;
     let mut command = Command::new(&program);

@@ -1,4 +1,4 @@
-//! Where contestants write: directories and file systems of their own, gone when they are dropped.
+//! Where the program is, and where contestants write: directories and file systems of their own, gone when they are dropped.
 
 use std::{
     ffi::OsStr,
@@ -10,6 +10,17 @@ use anyhow::Context;
 use tempfile::TempDir;
 
 use crate::measure;
+
+/// The program, which is built beside the bench.
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("nilometer");
+    anyhow::ensure!(
+        program.exists(),
+        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
+        program.display()
+    );
+    Ok(program)
+}
 
 /// A directory of its own in memory (tmpfs).
 pub(crate) fn in_memory() -> anyhow::Result<TempDir> {

@@ -25,12 +25,7 @@ const OURS: &str = "nilometer report --format html";
 
 /// See the module.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    let program = place::program()?;
     let home = place::in_memory()?;
     let (record, page) = (home.path().join("large.sqlite"), home.path().join("large.html"));
     write(&record).context("the record can't be made")?;

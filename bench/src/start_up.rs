@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use crate::{
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
-    measure,
+    measure, place,
 };
 
 const STARTS: u32 = 20;
@@ -14,12 +14,7 @@ const OURS: &str = "nilometer --version";
 
 /// See the module.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    let program = place::program()?;
     let contest = Contest {
         title: "start-up: from the call to the end of the process".into(),
         quantity: Quantity::WallPerStart,

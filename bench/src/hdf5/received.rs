@@ -22,12 +22,7 @@ const OURS: &str = "nilometer record";
 
 /// See the module.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
-    let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    let program = place::program()?;
     let files = Files::make()?;
     let file_system = probe(place::on_disk()?.path())?.file_system;
     let contest = Contest {

@@ -26,6 +26,11 @@ fn tree() -> TreeGroup {
     TreeGroup::default().attribute("default", "entry").group("entry", entry)
 }
 
+/// A frame of such a file.
+fn stored(frame: u64, offset: u64) -> StoredChunk {
+    StoredChunk { dataset: 0, frame, tile: 0, offset, bytes: 6000, unfiltered: false }
+}
+
 fn carry_out(file: &File, mut next: impl FnMut() -> Option<nilometer_hdf5::FileWrite>) {
     while let Some(write) = next() {
         file.write_all_at(&write.bytes, write.offset).expect("it is written");
@@ -51,14 +56,7 @@ fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
         let offset = frames.allocate(6000, 4096);
         assert!(offset.is_multiple_of(4096));
         file.write_all_at(&bytes, offset).expect("it is written");
-        frames.insert(StoredChunk {
-            dataset: 0,
-            frame: number,
-            tile: 0,
-            offset,
-            bytes: 6000,
-            unfiltered: false,
-        });
+        frames.insert(stored(number, offset));
         frames.set(0, number, 0);
         frames.flush().expect("it is flushed");
         carry_out(&file, || frames.next_write());
@@ -118,14 +116,7 @@ fn after_each_write_what_is_said_to_be_whole_can_be_read() {
         for number in first..first + 4 {
             let offset = frames.allocate(6000, 4096);
             file.write_all_at(&[7; 6000], offset).expect("it is written");
-            frames.insert(StoredChunk {
-                dataset: 0,
-                frame: number,
-                tile: 0,
-                offset,
-                bytes: 6000,
-                unfiltered: false,
-            });
+            frames.insert(stored(number, offset));
             frames.set(0, number, 0);
         }
         frames.flush().expect("it is flushed");

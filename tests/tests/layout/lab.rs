@@ -18,6 +18,9 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 /// Frames of most recordings here.
 pub(crate) const FRAMES: u64 = 20;
 
+/// Where a recording goes.
+const INTO: [&str; 8] = ["--to", "to", "--name", "scan", "--reserve", "0 B", "--buffer", "64 MiB"];
+
 /// A directory with a detector in it, layouts, and what is recorded.
 pub(crate) struct LayoutLab {
     pub(crate) home: TempDir,
@@ -42,28 +45,15 @@ impl LayoutLab {
 
     /// Begins to record what the detector would deliver, into `to` under the name `scan`.
     pub(crate) fn simulate(&self, more: &[&str]) -> Running {
-        let common = [
-            "simulate",
-            "detector.toml",
-            "--seed",
-            "7",
-            "--to",
-            "to",
-            "--name",
-            "scan",
-            "--reserve",
-            "0 B",
-            "--buffer",
-            "64 MiB",
-        ];
-        start(self.home.path(), &[&common, more].concat())
+        let what = ["simulate", "detector.toml", "--seed", "7"];
+        start(self.home.path(), &[&what, &INTO[..], more].concat())
     }
 
     /// The detector sends its frames over TCP, and they are recorded with these options.
     pub(crate) fn record(&self, frames: u64, more: &[&str]) -> Running {
         let at = format!("tcp://127.0.0.1:{}", free_port());
         let frames = frames.to_string();
-        let sent = ["simulate", "detector.toml", "--seed", "7", "--frames", &frames, "--to", &at];
+        let sent = ["simulate", "detector.toml", "--seed", "7", "--frames", &frames, "--wait", "--to", &at];
         // It ends with the recording of what it sends.
         let detector = start(self.home.path(), &sent);
         let recorder = self.record_from(&at, more);
@@ -73,20 +63,7 @@ impl LayoutLab {
 
     /// The same from whoever sends there.
     pub(crate) fn record_from(&self, at: &str, more: &[&str]) -> Running {
-        let common = [
-            "record",
-            "--from",
-            at,
-            "--to",
-            "to",
-            "--name",
-            "scan",
-            "--reserve",
-            "0 B",
-            "--buffer",
-            "64 MiB",
-        ];
-        start(self.home.path(), &[&common, more].concat())
+        start(self.home.path(), &[&["record", "--from", at], &INTO[..], more].concat())
     }
 
     pub(crate) fn recording(&self) -> PathBuf {
