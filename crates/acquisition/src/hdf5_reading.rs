@@ -145,7 +145,15 @@ impl Hdf5FrameReader {
         let frames = self.frames();
         let mut random = seed.stream();
         let numbers: Vec<u64> = match way {
-            ReadingWay::Frame => (0..ANY.min(frames)).map(|_| random.next() % frames).collect(),
+            ReadingWay::Frame => {
+                // Each once: what was read is in the cache.
+                let mut all: Vec<_> = (0..frames).collect();
+                for at in 0..ANY.min(frames) {
+                    all.swap(at as usize, (at + random.below(frames - at)) as usize);
+                }
+                all.truncate(ANY as usize);
+                all
+            }
             _ => (0..frames).collect(),
         };
         let block = way.block(&self.shape.frame);
@@ -157,7 +165,12 @@ impl Hdf5FrameReader {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            totals.read += self.block(number, &block, &mut into)?;
+            let read = self.block(number, &block, &mut into)?;
+            if read == 0 {
+                // Another lane has it, or it never came.
+                continue;
+            }
+            totals.read += read;
             totals.asked += asked;
             totals.frames += 1;
         }

@@ -125,6 +125,9 @@ impl ReadFile {
 /// `H5S_MAX_RANK`.
 const RANK_MAX: usize = 32;
 
+/// Numbers of a dataset that are read at once, at the most: of one for each frame nobody would wait for the end.
+const NUMBERS_MAX: u64 = 1 << 28;
+
 impl ReadDataset {
     /// Its dimensions, the slowest first.
     pub fn dimensions(&self) -> &[u64] {
@@ -158,13 +161,21 @@ impl ReadDataset {
         Ok(chunks)
     }
 
+    /// How many numbers it has, of which there is memory for all: a file may be anybody's.
+    fn count(&self) -> Result<usize, Hdf5Error> {
+        let count = self.dimensions.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
+        count.filter(|count| *count <= NUMBERS_MAX).map(|count| count as usize).ok_or_else(|| {
+            let what = format!("{} has more numbers than can be read: {:?}", self.label, self.dimensions);
+            Hdf5Error::Description { what }
+        })
+    }
+
     /// All its numbers, as whole numbers.
     ///
     /// # Errors
     /// If they can't be read so.
     pub fn numbers(&self) -> Result<Vec<i64>, Hdf5Error> {
-        let count = self.dimensions.iter().product::<u64>();
-        let mut numbers = vec![0_i64; count as usize];
+        let mut numbers = vec![0_i64; self.count()?];
         // SAFETY: room for as many numbers as there are.
         unsafe { self.read(NumberType::Int64, numbers.as_mut_ptr().cast())? };
         Ok(numbers)
@@ -175,8 +186,7 @@ impl ReadDataset {
     /// # Errors
     /// If they can't be read so.
     pub fn floats(&self) -> Result<Vec<f64>, Hdf5Error> {
-        let count = self.dimensions.iter().product::<u64>();
-        let mut numbers = vec![0.0_f64; count as usize];
+        let mut numbers = vec![0.0_f64; self.count()?];
         // SAFETY: room for as many numbers as there are.
         unsafe { self.read(NumberType::Float64, numbers.as_mut_ptr().cast())? };
         Ok(numbers)

@@ -247,10 +247,13 @@ impl FramesShape {
         let product = |sides: &[u64]| sides.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
         let line = product(&self.scan).is_some_and(|line| (1..=line_max).contains(&line));
         let pixels = product(&self.frame).and_then(|pixels| pixels.checked_mul(self.element.bytes() as u64));
+        if pixels.is_none_or(|bytes| bytes == 0) {
+            return false;
+        }
         let cut = self.chunk.len() == self.frame.len()
             && self.frame.iter().zip(&self.chunk).all(|(frame, chunk)| (1..=*frame).contains(chunk))
             && self.tiles() <= tiles_max;
-        line && pixels.is_some() && (self.chunk.is_empty() || cut)
+        line && (self.chunk.is_empty() || cut)
     }
 
     /// Dimensions of a chunk within a frame: those of the frame, if nothing else is said.
@@ -261,7 +264,7 @@ impl FramesShape {
     /// Chunks of a frame.
     pub fn tiles(&self) -> u64 {
         let along = self.frame.iter().zip(self.chunk());
-        along.map(|(frame, chunk)| frame.div_ceil(*chunk)).product()
+        along.map(|(frame, chunk)| frame.div_ceil(*chunk)).fold(1, u64::saturating_mul)
     }
 
     /// Where a chunk of a frame begins, in pixels of each dimension: tiles are counted along the rows of a frame, from 0.

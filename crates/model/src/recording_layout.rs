@@ -58,6 +58,11 @@ pub const TILES_MAX: u64 = 1 << 16;
 pub const TILES_FILLED: u64 = 4;
 /// A chunk has less than 4 GiB: HDF5 keeps its size in 32 bits.
 const CHUNK_MAX: u64 = u32::MAX as u64;
+/// What does not get smaller gets longer by one in so many bytes at the most when it is compressed; a chunk costs so many beside
+/// its pixels, and the table of them so many beside that.
+const LONGER: u64 = 64;
+const TILE_COSTS: u64 = 256;
+const TABLE_COSTS: u64 = 4096;
 /// More threads would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
@@ -252,6 +257,14 @@ fn check_chunk(chunk: ChunkShape, frame: FrameShape<'_>) -> Result<(), String> {
         ));
     }
     let filled = bytes.saturating_mul(tiles);
+    // A frame's chunks are one extent, whose length journals have in 32 bits.
+    let extent =
+        filled.saturating_add(filled / LONGER).saturating_add(tiles * TILE_COSTS).saturating_add(TABLE_COSTS);
+    if filled <= CHUNK_MAX && extent > CHUNK_MAX {
+        return Err(format!(
+            "chunk = \"{chunk}\": all of a frame may take more than 4 GiB when they are stored: write larger ones"
+        ));
+    }
     if filled > CHUNK_MAX || filled > frame.size.0.saturating_mul(TILES_FILLED) {
         let filled = Bytes(filled);
         return Err(format!(

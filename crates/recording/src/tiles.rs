@@ -271,7 +271,9 @@ impl TileTable {
         let sides = sides.collect::<Result<Vec<_>, _>>()?;
         let grid =
             TileGrid::new(&sides[..dimensions], &sides[dimensions..], element).ok_or(TilesError::Table)?;
-        if grid.tiles() != tiles || grid.frame_size() != frame_size {
+        let filled = (grid.tile_size() as u64).saturating_mul(tiles);
+        let is_filled = filled > (frame_size as u64).saturating_mul(TILES_FILLED);
+        if grid.tiles() != tiles || grid.frame_size() != frame_size || is_filled {
             return Err(TilesError::Table);
         }
         let lengths = FIXED + 16 * dimensions;
@@ -416,5 +418,15 @@ mod tests {
         let none = |frame: &[u64], tile: &[u64]| TileGrid::new(frame, tile, ElementSize::Four).is_none();
         assert!(none(&[], &[]) && none(&[4], &[0]) && none(&[4], &[5]) && none(&[4, 4], &[4]));
         assert!(none(&[1 << 17, 2], &[1, 2]) && none(&[1 << 40, 1 << 40], &[1 << 40, 1 << 40]));
+    }
+
+    #[test]
+    fn a_table_of_tiles_that_are_filled_with_more_than_they_hold_is_none() {
+        // Each side of 3 in tiles of 2: (4/3)^16 times the pixels of the frame.
+        let grid = TileGrid::new(&[3; 16], &[2; 16], ElementSize::One).expect("it can be counted");
+        let mut head = vec![0; grid.table_size()];
+        grid.put_head(&mut head);
+        let read = TileTable::read(&head, ElementSize::One, grid.frame_size());
+        assert_eq!(read.map(drop), Err(TilesError::Table));
     }
 }

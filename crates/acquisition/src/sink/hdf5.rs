@@ -275,6 +275,6 @@ impl FrameEncoder for ChunkEncoder {
         };
         let length = length.expect("frames are whole pixels, and there is room for the longest");
         codecs().push(codec);
-        length as u32
+        u32::try_from(length).expect("layouts of longer ones are refused")
     }
 }

@@ -62,8 +62,9 @@ impl RecordedFiles<'_> {
         let contents = Hdf5Contents::of(&self.cell.recorded(), Moment::default());
         let contents = contents.filter(|_| self.cell.recorded().recording.format == Format::Hdf5);
         let contents = contents.ok_or_else(|| Invalid::Refused("it is not in HDF5".into()))?;
-        let names: Vec<_> =
-            (0..u64::from(self.cell.count)).map(|number| name_of(self.index, number)).collect();
+        let names: Vec<_> = (0..u64::from(self.cell.count) * self.cell.rings())
+            .map(|number| name_of(self.index, number))
+            .collect();
         let files = self.asked(run, move |target| files_of(target, &names))?;
         let mut read = ReadFiles::default();
         for (number, file) in (0..).zip(files) {

@@ -128,3 +128,16 @@ fn nonsense_is_refused() {
         assert!(error.contains(part) && error.contains("p.toml"), "{error}");
     }
 }
+
+#[test]
+fn the_chunks_of_a_frame_have_a_length_that_journals_can_say() {
+    let large = |chunk: &str| {
+        let file = PILATUS.replace("[2527, 2463]", "[32768, 32768]").replace("int32", "uint16");
+        let recording = format!("recording = {{ format = \"hdf5\", chunk = \"{chunk}\" }}");
+        Instrument::parse(&format!("{file}{recording}\n"), "p.toml").map(drop).map_err(|why| why.to_string())
+    };
+    assert_eq!(large("32768x2"), Ok(()));
+    // Filled up, its pixels have 4 GiB less 132 kB, and the table of tiles has more.
+    let refused = large("32767x2").expect_err("too long");
+    assert!(refused.contains("more than 4 GiB when they are stored"), "{refused}");
+}

@@ -78,8 +78,11 @@ impl RecordedSource {
         if wishes.layout.is_some() {
             instrument.recording.layout.clone_from(&wishes.layout);
         }
-        check_scan(wishes)?;
         instrument.recording.scan = wishes.scan.or(instrument.recording.scan);
+        check_scan(wishes, instrument.recording.scan)?;
+        require(wishes.align.is_none() || instrument.recording.format == Format::Hdf5, || {
+            "--align: only of HDF5; write --format hdf5, or leave it out".into()
+        })?;
         instrument.recording.chunk = wishes.chunk.or(instrument.recording.chunk);
         instrument
             .check()
@@ -158,7 +161,6 @@ impl SeriesSource {
                 .into()
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
-        check_scan(wishes)?;
         let instrument = named(wishes)?;
         let of_instrument =
             instrument.as_ref().map(|instrument| instrument.recording.clone()).unwrap_or_default();
@@ -168,6 +170,7 @@ impl SeriesSource {
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
         let layout = wishes.layout.clone();
         let scan = wishes.scan.or(of_instrument.scan);
+        check_scan(wishes, scan)?;
         let chunk = wishes.chunk.or(of_instrument.chunk);
         if let (Some(scan), Some(frames)) = (scan, frames_per_file) {
             require(frames.is_multiple_of(scan.line()), || {
@@ -198,8 +201,8 @@ impl SeriesSource {
 }
 
 /// Of what only the latest stays, and is thrown away line by line, nobody could say where it was in a scan.
-fn check_scan(wishes: &RecordOptions) -> Result<(), ServiceError> {
-    require(wishes.scan.is_none() || wishes.keep.is_none(), || {
+fn check_scan(wishes: &RecordOptions, scan: Option<ScanShape>) -> Result<(), ServiceError> {
+    require(scan.is_none() || wishes.keep.is_none(), || {
         "--scan: of a scan all frames stay, leave --keep out".into()
     })
 }
