@@ -277,6 +277,12 @@ impl Assembly {
 
     /// The stream goes on with this course: over a gap, or anew.
     fn go_on(&mut self, now: Nanos, mut candidate: Candidate) {
+        // Second copies of what came before, and late ones, are near a course that is a little ahead. It does not begin with them.
+        let next = self.next().cast_signed();
+        let is_new = |held: &Held| held.counted.is_none();
+        if candidate.held.iter().any(|held| is_new(held) && self.order.place(held.part) >= next) {
+            candidate.held.retain(is_new);
+        }
         // From the beginning of its earliest frame, whichever of its packets came first.
         let first = Part { frame: candidate.first(&self.order), part: 0 };
         let before = self.progress.packets();

@@ -290,6 +290,19 @@ fn a_block_of_which_nothing_came_yet_is_waited_for() {
     assert_eq!(lab.out, came(0..24), "the second block was overtaken by the third");
 }
 
+#[test]
+fn a_second_copy_beside_a_gap_is_no_new_beginning() {
+    let mut lab = Lab::new(1, 60, SMALL, Missing::Filled);
+    lab.receive(&(0..21).collect::<Vec<_>>(), 0);
+    // 25 is not near any more, as 21 to 24 are lost.
+    lab.receive(&[25, 14, 26, 27, 28, 29, 30, 31, 32, 33], 0);
+    lab.end();
+    let filled = (21..25).map(|serial| (serial, FILLED));
+    assert_eq!(lab.out, [came(0..21), filled.collect(), came(25..34)].concat());
+    let tally = lab.assembly.tally();
+    assert_eq!((tally.restarts, tally.duplicates, tally.missing), (0, 1, 4));
+}
+
 /// What a network does to packets: each is lost, doubled, or overtaken by a few others.
 fn disturbed(stream: &mut RandomStream, count: u64, reach: u64) -> Vec<u64> {
     let mut keyed = Vec::new();
