@@ -189,7 +189,7 @@ fn what_the_sender_loses_is_blank_in_the_recording_and_second_copies_are_counted
     let (sender, at) = detector(&lab, &[&["--frames", "100", "--wait"][..], &FAULTS].concat());
     let recorder = start(lab.home.path(), &["record", "--from", &at, "--to", "to", "--name", "scan"]);
     let sent = sender.end(LIMIT);
-    assert_eq!(sent.code, Some(0), "what was asked for is no fault: {sent:?}");
+    assert!(sent.has_sent_all(), "{sent:?}");
     let ended = recorder.end(LIMIT);
     let [lost, twice] = ["lost", "duplicated"].map(|word| counted(&sent, word));
     assert!(lost > 0 && twice > 0, "{sent:?}");

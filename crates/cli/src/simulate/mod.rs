@@ -10,7 +10,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use nilometer_acquisition::transport::udp::Address;
+use nilometer_acquisition::{sink::settle_instrument, transport::udp::Address};
 use nilometer_model::{Instrument, Nanos, Seed};
 use nilometer_storage::{target::run_id, user_file};
 
@@ -32,7 +32,7 @@ pub(crate) struct Simulate {
     /// to it by the DECTRIS stream
     #[arg(long = "to", required = true, value_name = "DIRECTORY|ADDRESS")]
     to: Vec<PathBuf>,
-    /// How long frames come [default: 10 s; a --scan as long as its frames take]
+    /// How long frames come [default: 10 s; with --frames, or a --scan, as long as these take]
     #[arg(long)]
     duration: Option<Nanos>,
     /// End after so many frames at the latest, counted over all streams; those of a network's format, such as VDIF, if
@@ -161,11 +161,15 @@ impl Simulate {
             self.files.change(&mut instrument);
         }
         instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
+        if !over_network {
+            settle_instrument(&mut instrument).map_err(|why| anyhow!("{}: {why}", self.instrument))?;
+        }
         ensure!(self.frames != Some(0), "--frames 0: write at least 1");
         ensure!(self.duration != Some(Nanos(0)), "--duration 0 s: write more than 0 s");
         let seed = self.seed.map_or_else(run_id, Seed);
-        let mut asked =
-            Asked { instrument, duration: self.duration.unwrap_or(DURATION), frames: self.frames, seed };
+        let takes = self.frames.map(|frames| instrument.schedule().due(frames).max(Nanos(1)));
+        let duration = self.duration.or(takes).unwrap_or(DURATION);
+        let mut asked = Asked { instrument, duration, frames: self.frames, seed };
         if !over_network {
             self.scan(&mut asked)?;
         }
