@@ -52,6 +52,8 @@ pub(super) struct SeriesCourse<'a> {
     /// Images that left, and are to get into the queue.
     leaving: VecDeque<QueuedImage>,
     queue: SendQueue,
+    /// No image is due any more.
+    is_over: bool,
     /// The next message, which nobody takes yet.
     offered: Option<OutgoingMessage>,
     /// When the first image was due.
@@ -97,6 +99,7 @@ impl<'a> SeriesCourse<'a> {
             held: BTreeMap::new(),
             leaving: VecDeque::new(),
             queue: SendQueue::new(series.queue),
+            is_over: false,
             offered: None,
             begun: Nanos(0),
             begun_at: Moment::default(),
@@ -212,11 +215,12 @@ impl<'a> SeriesCourse<'a> {
         self.fill_queue();
     }
 
-    /// Puts what left into the queue, as far as there is room. What finds none waits, or is dropped.
+    /// Puts what left into the queue, as far as there is room. What finds none waits, or is dropped: it waits too where no image
+    /// is due behind it, and those that were held back leave all at once.
     fn fill_queue(&mut self) {
         while let Some(image) = self.leaving.pop_front() {
             let Err(image) = self.queue.push(image) else { continue };
-            if self.series.overflow == SendOverflow::Wait {
+            if self.series.overflow == SendOverflow::Wait || self.is_over {
                 self.leaving.push_front(image);
                 return;
             }
@@ -274,6 +278,7 @@ impl<'a> SeriesCourse<'a> {
     fn end(&mut self) -> io::Result<()> {
         let mut held = Vec::new();
         self.departures.finish(&mut held);
+        self.is_over = true;
         self.left(&held);
         let mut end = Some(self.series.end_message());
         let mut progress = SendProgress { bytes: self.push.bytes(), at: self.clock.now() };

@@ -32,6 +32,10 @@ use super::{
 const AGAIN: Nanos = Nanos::from_millis(50);
 /// Connections that others made, at the most.
 const ACCEPTED_MAX: usize = 64;
+/// Who has not said by then that it takes messages does not hold the place of another.
+const HANDSHAKE: Nanos = Nanos::from_millis(30_000);
+/// Of what the other end says, so many pieces are heard in one turn: one that never ends does not keep others waiting.
+const HEARD_IN_A_TURN: usize = 16;
 /// Bytes that may wait to be said beside messages: who asks without listening to the answers gets none.
 const ANSWERS_MAX: usize = 8 << 10;
 
@@ -41,6 +45,8 @@ struct PushPeer {
     stream: TcpStream,
     decoder: ZmtpDecoder,
     ready: bool,
+    /// By then it has to be.
+    ready_by: Nanos,
     /// It ended.
     gone: bool,
     /// The handshake, and answers to heartbeats: they go before the next message.
@@ -133,7 +139,8 @@ impl PushSocket {
             && now >= self.again
         {
             self.again = now + AGAIN;
-            self.peers.extend(begin_connecting(to).map(PushPeer::new).ok());
+            let begun = begin_connecting(to).map(|stream| PushPeer::new(stream, now + HANDSHAKE));
+            self.peers.extend(begun.ok());
         }
         self.advance();
         while let Some(message) = self.returned.pop_front() {
@@ -200,7 +207,9 @@ impl PushSocket {
         while let Some(listener) = &self.listener {
             match listener.accept() {
                 Ok(_) if self.peers.len() >= ACCEPTED_MAX => {}
-                Ok((stream, _)) => self.peers.extend(PushPeer::accepted(stream).ok()),
+                Ok((stream, _)) => {
+                    self.peers.extend(PushPeer::accepted(stream, self.clock.now() + HANDSHAKE).ok());
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -213,9 +222,10 @@ impl PushSocket {
     /// Hears and sends on every connection; those that ended give their message back.
     fn advance(&mut self) {
         let mut ended = false;
+        let now = self.clock.now();
         for peer in &mut self.peers {
             let before = peer.written;
-            let advanced = peer.hear().and_then(|()| peer.write());
+            let advanced = peer.hear().and_then(|()| peer.check_handshake(now)).and_then(|()| peer.write());
             self.bytes += (peer.written - before) as u64;
             if advanced.is_err() {
                 self.returned.extend(peer.message.take());
@@ -243,7 +253,10 @@ impl PushSocket {
         let flags = |peer: &PushPeer| if peer.is_free() { PollFlags::OUT } else { PollFlags::empty() };
         let waited = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
         let mut waited: Vec<_> = waited.collect();
-        poll(&mut waited, Some(&Timespec::default()))?;
+        match poll(&mut waited, Some(&Timespec::default())) {
+            Err(rustix::io::Errno::INTR) => return Ok(None),
+            polled => polled?,
+        };
         let takes: Vec<bool> = waited.iter().map(|fd| fd.revents().contains(PollFlags::OUT)).collect();
         let in_turn = (1..=takes.len()).map(|step| (self.turn + step) % takes.len());
         let next = in_turn.into_iter().find(|number| takes[*number]);
@@ -254,17 +267,18 @@ impl PushSocket {
 
 impl PushPeer {
     /// A connection that another end made.
-    fn accepted(stream: TcpStream) -> io::Result<Self> {
+    fn accepted(stream: TcpStream, ready_by: Nanos) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         keep_alive(&stream)?;
-        Ok(PushPeer::new(stream))
+        Ok(PushPeer::new(stream, ready_by))
     }
 
-    fn new(stream: TcpStream) -> Self {
+    fn new(stream: TcpStream, ready_by: Nanos) -> Self {
         PushPeer {
             stream,
             decoder: ZmtpDecoder::new(ZmtpSocket::Push),
             ready: false,
+            ready_by,
             gone: false,
             out: greeting().to_vec(),
             message: None,
@@ -283,7 +297,7 @@ impl PushPeer {
     /// Takes what the other end says, without waiting for it.
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = [0; 512];
-        loop {
+        for _ in 0..HEARD_IN_A_TURN {
             let came = match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(came) => came,
@@ -298,6 +312,11 @@ impl PushPeer {
                 self.obey(next)?;
             }
         }
+        Ok(())
+    }
+
+    fn check_handshake(&self, now: Nanos) -> io::Result<()> {
+        if self.ready || now < self.ready_by { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
     }
 
     fn obey(&mut self, next: ZmtpNext) -> io::Result<()> {
