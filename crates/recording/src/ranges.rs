@@ -41,6 +41,16 @@ impl Ranges {
         self.0.last_key_value().map(|(_, end)| end - 1)
     }
 
+    /// All of these are in it.
+    pub fn contains_all(&self, numbers: Range<u64>) -> bool {
+        numbers.is_empty() || self.at(numbers.start).is_some_and(|range| range.end >= numbers.end)
+    }
+
+    /// How many ranges these are.
+    pub fn pieces(&self) -> usize {
+        self.0.len()
+    }
+
     /// In order; none touches another.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().map(|(&first, &end)| first..end)
@@ -48,14 +58,15 @@ impl Ranges {
 
     /// Adds a number.
     pub fn add(&mut self, number: u64) {
-        self.add_all(number..number + 1);
+        self.add_all(number..number.saturating_add(1));
     }
 
     pub(crate) fn add_all(&mut self, numbers: Range<u64>) {
         if numbers.is_empty() {
             return;
         }
-        let touched: Vec<_> = self.touched_by(&(numbers.start.saturating_sub(1)..numbers.end + 1)).collect();
+        let touched: Vec<_> =
+            self.touched_by(&(numbers.start.saturating_sub(1)..numbers.end.saturating_add(1))).collect();
         let Range { mut start, mut end } = numbers;
         for range in touched {
             self.0.remove(&range.start);
@@ -99,7 +110,11 @@ mod tests {
             prop_assert_eq!((ranges.count(), ranges.last()), (set.len() as u64, set.last().copied()));
             prop_assert_eq!(ranges.is_empty(), set.is_empty());
             let begins = set.iter().filter(|number| number.checked_sub(1).is_none_or(|before| !set.contains(&before)));
-            prop_assert_eq!(ranges.0.len(), begins.count());
+            prop_assert_eq!(ranges.pieces(), begins.count());
+            let all = |numbers: Range<u64>| numbers.clone().all(|number| set.contains(&number));
+            for end in 0..70 {
+                prop_assert_eq!(ranges.contains_all(end / 3..end), all(end / 3..end));
+            }
         }
     }
 }

@@ -211,7 +211,10 @@ impl CommandedRecorder {
             }
             TaskOutcome::Disarmed => {
                 self.left();
-                self.configured(ServiceState::Configured);
+                // Why it failed is to be seen until the next order.
+                if self.state() != ServiceState::Failed {
+                    self.configured(ServiceState::Configured);
+                }
                 self.tell_waiting();
             }
             TaskOutcome::Refused(why) => return Err(why),
@@ -364,10 +367,10 @@ impl CommandedRecorder {
 
     fn ended(&mut self, outcome: &Recorded, status: Status) {
         let Some(current) = self.current.take() else { return };
-        let scan = current.scan(outcome, &status);
+        let mut scan = current.scan(outcome, &status);
         let fault = scan.fault.clone();
         let broken = is_broken(outcome);
-        current.keep(outcome, &status, self.permission.log);
+        scan.joined = current.keep(outcome, &status, self.permission.log);
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         published.report.recording = Some(status);
         published.report.recordings += 1;
@@ -407,14 +410,15 @@ fn is_broken(outcome: &Recorded) -> bool {
 }
 
 impl CurrentRecording {
-    /// Writes down what it came to, where the storage answers.
-    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) {
+    /// Writes down what it came to, where the storage answers; what came of values that were joined to its frames.
+    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) -> Option<String> {
         let CurrentRecording { prepared, settings, metadata, before, .. } = self;
         if outcome.hung {
             // A directory on storage that hangs must not be closed.
             std::mem::forget(prepared);
-            return;
+            return None;
         }
+        let joined = prepared.join_rest(settings.patience());
         let before = before.unwrap_or_else(BeforeRecording::now);
         let account = RecordingAccount::of(&prepared, &before, outcome, status.clone()).noting(metadata);
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
@@ -422,6 +426,16 @@ impl CurrentRecording {
         }
         if let Err(error) = prepared.put_master(settings.patience()) {
             log(&format!("{}: can't write the file over its files: {error}", prepared.name));
+        }
+        match joined {
+            Ok(tally) => tally?.line(),
+            Err(error) => {
+                log(&format!(
+                    "{}: can't write the rest of the values into its files: {error}",
+                    prepared.name
+                ));
+                None
+            }
         }
     }
 
@@ -438,6 +452,7 @@ impl CurrentRecording {
                 .series
                 .as_ref()
                 .map_or(status.lost.all(), |series| series.lost(outcome.due)),
+            joined: None,
             fault: fault_of(outcome),
             mode: VlbiMode::of(&self.prepared.instrument),
         }

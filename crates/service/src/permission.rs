@@ -33,11 +33,12 @@ impl CommandPermission {
         asked: RecordOptions,
         below: RecordOptions,
     ) -> Result<RecordingSettings, RefusedOrder> {
-        let (asked, names_layout) = self.layout(asked).map_err(refused)?;
-        let (asked, is_file) = self.instrument(asked).map_err(refused)?;
-        let is_file = is_file || names_layout;
         let listens = asked.listen.clone();
-        let settings = RecordingSettings::of(asked.over(below)).map_err(|error| {
+        // What was asked for before is looked at again: a file may be another one now.
+        let (merged, names_layout) = self.layout(asked.over(below)).map_err(refused)?;
+        let (merged, is_file) = self.instrument(merged).map_err(refused)?;
+        let is_file = is_file || names_layout;
+        let settings = RecordingSettings::of(merged).map_err(|error| {
             if !is_file {
                 return refused(error);
             }
@@ -51,15 +52,28 @@ impl CommandPermission {
         if !self.beyond {
             settings.check_within(&self.file).map_err(refused)?;
         }
-        if !settings.wishes().metadata.is_empty() {
-            let why =
-                "metadata: values are joined to frames by `nilometer record --metadata`, not by the service";
-            return Err(RefusedOrder::AskedWrongly(why.into()));
-        }
+        self.check_metadata(&settings.wishes().metadata)?;
         if listens.is_some() && listens != self.file.listen {
             self.listens(&settings).map_err(refused)?;
         }
         Ok(settings)
+    }
+
+    /// Values that are joined to frames come from where the service's configuration says, and by messages: in a file they stay,
+    /// and would be joined to the frames of the next recording too.
+    fn check_metadata(&self, asked: &[String]) -> Result<(), RefusedOrder> {
+        if !asked.is_empty() && asked != self.file.metadata {
+            let why = "metadata: the service takes values that are joined to frames from where its configuration says, \
+                       under [record]";
+            return Err(RefusedOrder::AskedWrongly(why.into()));
+        }
+        match asked.iter().find(|source| !source.starts_with("tcp://")) {
+            Some(file) => Err(RefusedOrder::AskedWrongly(format!(
+                "metadata: {file} has values of one recording, and a service makes several: write tcp://HOST:PORT, or use \
+                 `nilometer record --metadata`"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// With the real path of an instrument's file, and whether it is one.
@@ -218,6 +232,9 @@ mod tests {
         let own = path("own.toml");
         let own = own.to_str().expect("a plain name");
         assert_eq!(why(&permission, wished(own)), LAYOUT_OUTSIDE);
+        // Nor does one that was another file when it was asked for.
+        let later = permission.settings(RecordOptions::default(), wished(own));
+        assert!(matches!(later, Err(RefusedOrder::AskedWrongly(why)) if why == LAYOUT_OUTSIDE));
     }
 
     #[test]

@@ -236,6 +236,9 @@ pub(crate) struct EndedScan {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) missing_packets: u64,
+    /// What came of values that were joined to its frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) joined: Option<String>,
     /// What did not go well.
     pub(crate) fault: Option<String>,
     #[serde(skip)]

@@ -2,6 +2,8 @@
 
 use std::{fs, net::TcpListener, path::Path, time::Duration};
 
+use nilometer_acquisition::transport::zeromq::{PushSocket, ZmqEndpoint};
+use nilometer_hdf5::ReadFile;
 use nilometer_tests::{Browser, Running, address, ask, await_some, run, start, status};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -67,7 +69,7 @@ fn series_are_awaited_and_recorded_one_after_the_other() {
         assert!(refused["error"].as_str().is_some_and(|error| error.contains(why)), "{order}: {refused}");
     }
     let sent = detector(below, &from, &[]).end(LIMIT);
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.has_sent_all(), "{sent:?}");
     let status = ended(&service, 1);
     let last = &status["last"];
     assert_eq!(
@@ -84,7 +86,7 @@ fn series_are_awaited_and_recorded_one_after_the_other() {
     service.json(200, "POST", "/configure", &wished);
     service.json(200, "POST", "/arm", "{\"name\": \"two\"}");
     let sent = detector(below, &at, &["--connect", "--loss", "10 %"]).end(LIMIT);
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.has_sent_all(), "{sent:?}");
     let status = ended(&service, 2);
     let missing = status["last"]["missing_packets"].as_u64().expect("a number");
     assert_eq!(
@@ -162,7 +164,7 @@ fn the_page_says_that_a_series_is_awaited_and_counts_frames() {
     );
     fits(&mut browser, &page, 390);
     let sent = detector(below, &from, &[]).end(LIMIT);
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.has_sent_all(), "{sent:?}");
     browser.await_value(&page, "document.getElementById(\"last\").rows.length === 1");
     let text = browser.evaluate(&page, "document.body.innerText");
     let text = text.as_str().expect("a text").replace('\u{202f}', " ");
@@ -196,4 +198,38 @@ fn who_looks_at_a_recording_is_told_that_it_waits() {
     running.signal(Signal::INT);
     running.end(LIMIT);
     drop(sender);
+}
+
+#[test]
+fn values_of_the_users_are_joined_to_the_frames_of_each_series() {
+    let (directory, from) = lab();
+    let below = directory.path();
+    let at = ZmqEndpoint::bind("tcp://127.0.0.1:0").expect("an address");
+    let mut motors = PushSocket::open(at).expect("a free port");
+    let motors_at = motors.address().expect("it is bound");
+    let record = format!("from = \"{from}\"\nmetadata = [\"tcp://{motors_at}\"]\n");
+    let service = Service::start(below, &record);
+    for (number, name) in (1_u32..).zip(["one", "two"]) {
+        service.json(200, "POST", "/arm", &format!("{{\"name\": \"{name}\"}}"));
+        for frame in 0..40 {
+            let value = f64::from(frame) + f64::from(number) / 4.0;
+            let said = format!("{{\"frame\": {frame}, \"Angle\": {value}}}");
+            assert!(motors.send(&[&[said.as_bytes()]], 600).expect("the network is there"), "{frame}");
+        }
+        let sent = detector(below, &from, &[]).end(LIMIT);
+        assert!(sent.has_sent_all(), "{sent:?}");
+        let status = ended(&service, number.into());
+        assert_eq!(status["last"]["joined"], "40 values of Angle", "{status}");
+        let file = ReadFile::open(&below.join(format!("{name}/{name}.h5"))).expect("a file of HDF5");
+        let dataset = file.dataset("/entry/instrument/NDAttributes/Angle").expect("it is there");
+        let expected: Vec<_> = (0..40).map(|frame| f64::from(frame) + f64::from(number) / 4.0).collect();
+        assert_eq!(dataset.floats().expect("numbers"), expected);
+    }
+    for (metadata, why) in
+        [("tcp://127.0.0.1:9", "its configuration says"), ("a.jsonl", "its configuration says")]
+    {
+        let refused = service.json(400, "POST", "/configure", &format!("{{\"metadata\": [\"{metadata}\"]}}"));
+        assert!(refused["error"].as_str().is_some_and(|error| error.contains(why)), "{refused}");
+    }
+    assert_eq!(service.end(), Some(0));
 }

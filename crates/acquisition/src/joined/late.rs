@@ -2,7 +2,7 @@
 //! and nothing else of the file changes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs::File,
     io,
     os::unix::fs::{FileExt, OpenOptionsExt},
@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use nilometer_hdf5::{COLUMN_CHUNK, Hdf5Error, ReadFile, tree::FrameColumn};
+use nilometer_hdf5::{COLUMN_CHUNK, Hdf5Error, ReadDataset, ReadFile, tree::FrameColumn};
 use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::{OpenError, Recording, Trust};
 use nilometer_storage::{
@@ -114,16 +114,17 @@ fn put_into(
     let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
     let file = File::options().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
     let read = ReadFile::open(path)?;
-    let columns = contents.tree.columns();
+    let tree = contents.tree.columns();
+    let mut columns: BTreeMap<usize, Option<LateColumn<'_>>> = BTreeMap::new();
     for PlacedValue { in_file, frame, value } in values {
         let key = joined.name(value.name);
-        let column = columns.iter().find(|(_, column)| column.key == key);
-        let place = match column {
-            Some((dataset, column)) => place_of(&read, dataset, column, *in_file)?,
-            None => None,
+        let column = match columns.entry(value.name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(LateColumn::find(&read, &tree, &key)?),
         };
+        let place = column.as_ref().map(|column| column.place(*in_file)).transpose()?.flatten();
         match (place, column) {
-            (Some(offset), Some((_, column))) => {
+            (Some(offset), Some(LateColumn { column, .. })) => {
                 file.write_all_at(&value.number.bytes(column), offset).map_err(failed)?;
                 joined.count_joined(&[*value]);
             }
@@ -133,18 +134,31 @@ fn put_into(
     file.sync_data().map_err(failed)
 }
 
-/// Where the number of a frame is in a file, in bytes from its start.
-fn place_of(
-    read: &ReadFile,
-    dataset: &str,
-    column: &FrameColumn,
-    in_file: u64,
-) -> Result<Option<u64>, Hdf5Error> {
-    let found = read.dataset(dataset)?;
-    if found.dimensions().first().is_none_or(|length| in_file >= *length) {
-        return Ok(None);
+/// A column of a file that is closed.
+struct LateColumn<'a> {
+    column: &'a FrameColumn,
+    dataset: ReadDataset,
+}
+
+impl<'a> LateColumn<'a> {
+    /// If the tree has one with this key.
+    fn find(
+        read: &ReadFile,
+        tree: &[(String, &'a FrameColumn)],
+        key: &str,
+    ) -> Result<Option<Self>, Hdf5Error> {
+        let found = tree.iter().find(|(_, column)| column.key == key);
+        let found = found.map(|(path, column)| Ok(LateColumn { column, dataset: read.dataset(path)? }));
+        found.transpose()
     }
-    let within = in_file % COLUMN_CHUNK;
-    let chunk = found.chunk(&[in_file - within])?;
-    Ok(chunk.map(|chunk| chunk.offset + within * column.element.bytes() as u64))
+
+    /// Where the number of a frame is in the file, in bytes from its start.
+    fn place(&self, in_file: u64) -> Result<Option<u64>, Hdf5Error> {
+        if self.dataset.dimensions().first().is_none_or(|length| in_file >= *length) {
+            return Ok(None);
+        }
+        let within = in_file % COLUMN_CHUNK;
+        let chunk = self.dataset.chunk(&[in_file - within])?;
+        Ok(chunk.map(|chunk| chunk.offset + within * self.column.element.bytes() as u64))
+    }
 }

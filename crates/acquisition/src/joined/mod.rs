@@ -14,11 +14,13 @@
 mod late;
 mod message;
 mod reader;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use late::{LateValuesError, put_late_values};
 pub use reader::{MetadataReader, MetadataSource};
+pub use tally::{JoinRefusal, JoinedTally};
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,81 +28,18 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use nilometer_hdf5::{ColumnNumber, tree::NumberType};
+use nilometer_hdf5::{
+    ColumnNumber, ImageTimeColumn, NdArrayColumn, SERIES_DATE, nexus::RecorderColumn, tree::NumberType,
+};
 use nilometer_recording::Ranges;
 
 pub(crate) use message::numbers_of_user_data;
 use message::{JoinedMessage, SaidValue};
 
-/// Why a value, or all of a message, is joined to no frame. It is counted, and never ends a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum JoinRefusal {
-    /// No JSON object with the number of a frame.
-    Malformed,
-    /// The files have no place for a value of this name.
-    UnknownName,
-    /// A text, a list or an object.
-    NoNumber,
-    /// A fraction, where the layout wants whole numbers.
-    NoWholeNumber,
-    /// The recording has no such frame.
-    UnknownFrame,
-    /// Too many values wait for their frames.
-    NoRoom,
-    /// The file of its frame was closed, and has no column of this name.
-    TooLate,
-}
-
-impl JoinRefusal {
-    /// All of them.
-    pub const ALL: [JoinRefusal; 7] = [
-        JoinRefusal::Malformed,
-        JoinRefusal::UnknownName,
-        JoinRefusal::NoNumber,
-        JoinRefusal::NoWholeNumber,
-        JoinRefusal::UnknownFrame,
-        JoinRefusal::NoRoom,
-        JoinRefusal::TooLate,
-    ];
-
-    /// The words in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            JoinRefusal::Malformed => "no JSON object with a `frame`",
-            JoinRefusal::UnknownName => "of names that the file has no place for",
-            JoinRefusal::NoNumber => "no numbers",
-            JoinRefusal::NoWholeNumber => "fractions in a column of whole numbers",
-            JoinRefusal::UnknownFrame => "of frames that are not there",
-            JoinRefusal::NoRoom => "too many that waited for frames",
-            JoinRefusal::TooLate => "behind the end of their file",
-        }
-    }
-}
-
-/// What came of values.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JoinedTally {
-    /// Messages, or lines, that were understood.
-    pub messages: u64,
-    /// Values that were joined to frames.
-    pub joined: u64,
-    /// Names of which some were.
-    pub names: Vec<String>,
-    /// By [`JoinRefusal::ALL`].
-    refused: [u64; JoinRefusal::ALL.len()],
-    /// The last that was refused, in words.
-    pub fault: Option<String>,
-}
-
-impl JoinedTally {
-    /// How many were refused for this reason.
-    pub fn refused(&self, why: JoinRefusal) -> u64 {
-        self.refused[why as usize]
-    }
-}
-
-/// Values that wait for their frames, at the most: some 100 MB.
-const WAITING_MAX: usize = 4 << 20;
+/// Values that wait for their frames, at the most. One of a frame takes some 150 bytes, so that these are 150 MB.
+const WAITING_MAX: usize = 1 << 20;
+/// Ranges of frames that are remembered of all names, at the most: some 50 MB.
+const RANGES_MAX: usize = 1 << 20;
 /// Names, at the most.
 const NAMES_MAX: usize = 1000;
 /// Bytes of a name, at the most.
@@ -117,7 +56,7 @@ struct JoinedName {
     awaited: bool,
     /// It is none of the user's: the detector says it of each image.
     of_detector: bool,
-    /// Frames that it came of.
+    /// Frames that it came of, as long as these are few ranges.
     came: Ranges,
 }
 
@@ -163,6 +102,10 @@ struct JoinedState {
     kept: ByFrame,
     /// Of both.
     waiting_count: usize,
+    /// Values of frames that had none of their name before.
+    came_count: u64,
+    /// Of what came of all names.
+    ranges: usize,
     plan: Option<JoinPlan>,
     tally: JoinedTally,
     /// When the series began, as its detector says.
@@ -187,7 +130,9 @@ impl JoinedValues {
             Ok(message) => {
                 state.tally.messages += 1;
                 for (name, said) in &message.values {
-                    state.put_said(message.frame, name, said);
+                    if !state.refuse_reserved(message.frame, name) {
+                        state.put_said(message.frame, name, said);
+                    }
                 }
             }
             Err(fault) => state.refuse(JoinRefusal::Malformed, fault),
@@ -198,7 +143,9 @@ impl JoinedValues {
     pub fn put_user_data(&self, image: u64, values: &[(String, ColumnNumber)]) {
         let mut state = self.lock();
         for (name, number) in values {
-            state.put(image, name, *number);
+            if !state.refuse_reserved(image, name) {
+                state.put(image, name, *number);
+            }
         }
     }
 
@@ -291,6 +238,11 @@ impl JoinedValues {
         self.lock().names[place].has_column
     }
 
+    /// Values of the name may come after their frames.
+    pub(crate) fn is_awaited(&self, place: usize) -> bool {
+        self.lock().names[place].awaited
+    }
+
     /// The group for values of names without a place, if they get one.
     pub(crate) fn others(&self) -> Option<String> {
         self.lock().plan.as_ref().and_then(|plan| plan.others.clone())
@@ -301,23 +253,30 @@ impl JoinedValues {
         self.lock().joined(values);
     }
 
+    /// So many values of a name, that were taken, have no room in their file.
+    pub(crate) fn refuse_all(&self, place: usize, count: u64) {
+        let mut state = self.lock();
+        let fault =
+            format!("`{}` of {count} frames: no room in a file that is closed", state.names[place].name);
+        state.tally.refuse(JoinRefusal::NoRoom, count, fault);
+        state.tally.joined -= count;
+    }
+
     /// Counts values that are joined to no frame.
     pub(crate) fn refuse(&self, why: JoinRefusal, fault: String) {
         self.lock().refuse(why, fault);
     }
 
-    /// Values of awaited names that came of the first so many frames.
-    pub(crate) fn came_of(&self, frames: u64) -> u64 {
-        let state = self.lock();
-        let awaited = state.names.iter().filter(|name| name.awaited);
-        let ranges = awaited.flat_map(|name| name.came.iter());
-        ranges.map(|range| range.end.min(frames).saturating_sub(range.start)).sum()
+    /// How many values came so far of frames that had none of their name: senders may say all again and again.
+    pub(crate) fn came_count(&self) -> u64 {
+        self.lock().came_count
     }
 
-    /// A value of each name that is awaited came of each of the first so many frames.
+    /// It is known that a value of each name that is awaited came of each of the first so many frames.
     pub fn is_complete(&self, frames: u64) -> bool {
-        let awaited = self.lock().names.iter().filter(|name| name.awaited).count() as u64;
-        awaited > 0 && self.came_of(frames) == awaited * frames
+        let state = self.lock();
+        let mut awaited = state.names.iter().filter(|name| name.awaited).peekable();
+        awaited.peek().is_some() && awaited.all(|name| name.came.contains_all(0..frames))
     }
 
     /// What came of it so far.
@@ -328,8 +287,7 @@ impl JoinedValues {
 
 impl JoinedState {
     fn refuse(&mut self, why: JoinRefusal, fault: String) {
-        self.tally.refused[why as usize] += 1;
-        self.tally.fault = Some(fault);
+        self.tally.refuse(why, 1, fault);
     }
 
     fn put_said(&mut self, image: u64, name: &str, said: &SaidValue) {
@@ -366,9 +324,30 @@ impl JoinedState {
         }
         for frame in first..first + channels {
             self.keep(frame, NamedNumber { name: place, number });
-            self.names[place].came.add(frame);
+            self.remember(place, frame);
         }
         Some(place)
+    }
+
+    /// Values of a name came of the frame. Where more is to be remembered than there is room for, it is never known that all came.
+    fn remember(&mut self, place: usize, frame: u64) {
+        let came = &mut self.names[place].came;
+        if self.ranges < RANGES_MAX && !came.contains(frame) {
+            self.came_count += 1;
+            let before = came.pieces();
+            came.add(frame);
+            self.ranges = self.ranges + came.pieces() - before;
+        }
+    }
+
+    /// The column of this name is not the user's.
+    fn refuse_reserved(&mut self, image: u64, name: &str) -> bool {
+        let is_reserved = is_reserved(name);
+        if is_reserved {
+            let fault = format!("`{name}` of frame {image} is said by the recorder or the detector");
+            self.refuse(JoinRefusal::ReservedName, fault);
+        }
+        is_reserved
     }
 
     /// The later of two values stays.
@@ -444,6 +423,7 @@ impl JoinedState {
         // What came before is put once more, now that it is known how.
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_count = 0;
+        self.ranges = 0;
         for name in &mut self.names {
             name.came = Ranges::default();
         }
@@ -480,11 +460,19 @@ impl JoinedState {
 
 /// Takes the values of these frames out.
 fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
-    let mut behind = some.split_off(&frames.start);
-    let after = behind.split_off(&frames.end);
-    some.extend(after);
-    behind
-        .into_iter()
-        .flat_map(|(frame, values)| values.into_iter().map(move |value| (frame, value)))
-        .collect()
+    let those: Vec<u64> = some.range(frames).map(|(frame, _)| *frame).collect();
+    let mut taken = Vec::new();
+    for frame in those {
+        let values = some.remove(&frame).unwrap_or_default();
+        taken.extend(values.into_iter().map(|value| (frame, value)));
+    }
+    taken
+}
+
+/// What the recorder or the detector says of frames.
+fn is_reserved(name: &str) -> bool {
+    RecorderColumn::ALL.into_iter().any(|column| column.key() == name)
+        || NdArrayColumn::ALL.into_iter().any(|column| column.key() == name)
+        || ImageTimeColumn::ALL.into_iter().any(|column| column.key() == name)
+        || name == SERIES_DATE
 }

@@ -125,11 +125,11 @@ impl MetadataReader {
     /// All of so many frames came, or will not: waits for values of them that did not come, until none came for some time, or until
     /// it is to stop.
     pub fn await_rest(&self, frames: u64, stop: &AtomicBool) {
-        let mut came = self.values.came_of(frames);
+        let mut came = self.values.came_count();
         let mut since = self.clock.now();
         while !self.values.is_complete(frames) && !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
-            let before = std::mem::replace(&mut came, self.values.came_of(frames));
+            let before = std::mem::replace(&mut came, self.values.came_count());
             if came != before {
                 since = now;
             }

@@ -81,3 +81,43 @@ fn whole_numbers_are_asked_for_by_the_layout() {
     assert_eq!(numbers(values.take(0)), [2.into()]);
     assert_eq!(values.tally().refused(JoinRefusal::NoWholeNumber), 1);
 }
+
+#[test]
+fn nobody_says_what_the_recorder_or_the_detector_says() {
+    let values = JoinedValues::default();
+    put(&values, r#"{"frame": 0, "start_time": 7, "Angle": 1}"#);
+    values.begin(JoinPlan {
+        of_images: vec!["start_time".into()],
+        ..plan(&["start_time", "Angle"], Some("/g"))
+    });
+    values.put_of_image(0, &[("start_time", Some(0.5))]);
+    put(&values, r#"{"frame": 0, "flag": 0}"#);
+    values.put_user_data(0, &[("NDArrayUniqueId".into(), 3.into()), ("start_time".into(), 3.into())]);
+    let mut taken = numbers(values.take(0));
+    taken.sort_by_key(|number| format!("{number:?}"));
+    assert_eq!(taken, [0.5.into(), 1.into()]);
+    assert_eq!(values.tally().refused(JoinRefusal::ReservedName), 4);
+}
+
+#[test]
+fn the_greatest_number_of_a_frame_is_refused_and_the_one_before_waits() {
+    let values = JoinedValues::default();
+    values.begin(plan(&["Angle"], None));
+    put(&values, r#"{"frame": 18446744073709551615, "Angle": 1}"#);
+    put(&values, r#"{"frame": 18446744073709551614, "Angle": 1}"#);
+    assert_eq!(values.tally().refused(JoinRefusal::UnknownFrame), 1);
+    assert_eq!(numbers(values.take(u64::MAX - 1)), [1.into()]);
+}
+
+#[test]
+fn what_was_refused_is_said_with_its_reason() {
+    let values = JoinedValues::default();
+    assert_eq!(values.tally().line(), None);
+    values.begin(JoinPlan { channels: 1, images: Some(2), ..JoinPlan::default() });
+    put(&values, "no JSON");
+    put(&values, r#"{"frame": 7, "a": 1}"#);
+    assert_eq!(
+        values.tally().line().expect("something came"),
+        "0 values; refused: 1 no JSON object with a `frame`, 1 of frames that are not there; the last: there is no frame 7"
+    );
+}

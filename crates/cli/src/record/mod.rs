@@ -1,6 +1,5 @@
 //! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
-mod joined;
 mod live;
 mod series_summary;
 mod summary;
@@ -24,7 +23,6 @@ use nilometer_service::{
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{Blame, Failure, Outcome, recorded::durable_when, signals::stop_on_signal, tell};
-use joined::joined_line;
 use live::Live;
 use series_summary::series_summary;
 use summary::summary;
@@ -158,7 +156,7 @@ fn told(
         format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
-    let joined = tally.as_ref().and_then(joined_line);
+    let joined = tally.as_ref().and_then(JoinedTally::line).map(|line| format!("metadata    {line}"));
     let lines: Vec<_> = joined.into_iter().chain(kept).chain(kernel).chain(lines).collect();
     let what = match &outcome.series {
         Some(series) => series_summary(outcome, series, account.recording(), targets),
