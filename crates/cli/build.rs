@@ -1,8 +1,11 @@
 //! What `nilometer --version` says of the build: the commit and its day, the features and the target, as variables of the
 //! compiler. The commit is git's where this is a working copy; packagers of other sources set `NILOMETER_COMMIT` and
-//! `NILOMETER_DATE` (2026-11-24); else both are unknown.
+//! `NILOMETER_DATE` (2026-11-24); else both are unknown. And which functions of HDF5 the program lets plug-ins have.
 
 use std::{env, path::Path, process::Command};
+
+/// What plug-ins of HDF5 find in the program.
+const EXPORTED: &str = "hdf5-for-plugins.txt";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -21,6 +24,9 @@ fn main() {
         };
         println!("cargo::rustc-env={name}={}", said.or_else(of_git).unwrap_or_else(|| "unknown".to_owned()));
     }
+    let exported = Path::new(&variable("CARGO_MANIFEST_DIR")).join(EXPORTED);
+    println!("cargo::rerun-if-changed={EXPORTED}");
+    println!("cargo::rustc-link-arg-bins=-Wl,--dynamic-list={}", exported.display());
     println!("cargo::rustc-env=NILOMETER_FEATURES={}", features());
     println!("cargo::rustc-env=NILOMETER_TARGET={}", variable("TARGET"));
 }

@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("storage", &["model"]),
     ("record", &["model", "fuzz"]),
     ("wire", &["model", "fuzz"]),
-    ("recording", &["model", "codec", "storage", "wire"]),
+    ("recording", &["model", "codec", "storage", "wire", "hdf5"]),
     ("hdf5", &["fuzz"]),
     ("acquisition", &["model", "codec", "storage", "wire", "recording", "hdf5", "fuzz"]),
     ("mount", &["recording"]),

@@ -90,6 +90,7 @@ fn only_frames() -> TreeGroup {
         element: NumberType::Uint16,
         frame,
         scan: Vec::new(),
+        first_max: None,
         chunk: Vec::new(),
         filter: None,
         fill: None,

@@ -3,10 +3,17 @@
 //! ```text
 //! RecordingView -> a thread that reads -> Export (workload) -> file under a temporary name -> read back -> its own name
 //! ```
+//!
+//! Into HDF5 it goes through a recorder, which [`RecordedFrames`] are fed to: a file of HDF5 is written in one place.
 
+mod contents;
+mod frames;
 mod read_back;
 mod reading;
 
+pub use contents::ExportWishes;
+pub(crate) use frames::FrameSupply;
+pub use frames::{DamagedFrames, FramesRead, RecordedFrames};
 pub use read_back::{DamagedBlocks, ExportReadBack, read_back};
 
 use std::{

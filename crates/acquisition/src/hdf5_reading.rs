@@ -7,13 +7,19 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
-use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
+use nilometer_codec::ElementSize;
 use nilometer_hdf5::{Hdf5Error, ReadDataset, ReadFile, tree::FramesShape};
-use nilometer_model::{FrameBlock, Nanos, ReadingWay, Seed};
-use nilometer_recording::{chunk::compression_of, tiles::TileGrid};
+use nilometer_model::{FrameBlock, FrameCompression, Nanos, ReadingWay, Seed};
+use nilometer_recording::{
+    chunk::{self, ChunkError},
+    tiles::TileGrid,
+};
 use nilometer_storage::Clock;
 
 use crate::sink::Hdf5Contents;
@@ -28,16 +34,25 @@ pub enum FrameReadError {
     #[error("can't read the file of frames: {0}")]
     Storage(#[from] io::Error),
     /// A chunk is damaged.
-    #[error("a chunk of frame {frame} {source}")]
+    #[error("frame {frame}: {source}")]
     Chunk {
         /// Which frame of the file.
         frame: u64,
         /// Why.
-        source: CodecError,
+        source: ChunkError,
     },
     /// No frames of such a recording are in it.
     #[error("the file has no frames that can be read")]
     NoFrames,
+}
+
+/// Reading as others see it.
+#[derive(Debug, Default)]
+pub struct ReadingWatch {
+    /// No further frame is to be read.
+    pub stop: Arc<AtomicBool>,
+    /// Frames that were begun.
+    pub frames: AtomicU64,
 }
 
 /// What a way of reading came to.
@@ -73,7 +88,8 @@ pub struct Hdf5FrameReader {
     file: File,
     shape: FramesShape,
     grid: TileGrid,
-    codec: ChunkCodec,
+    compression: FrameCompression,
+    element: ElementSize,
     stored: Vec<u8>,
     pixels: Vec<u8>,
     /// Closed behind the dataset.
@@ -96,10 +112,11 @@ impl Hdf5FrameReader {
         let shape = shape.clone();
         let element = ElementSize::of(shape.element.bytes() as u64).ok_or(FrameReadError::NoFrames)?;
         let grid = TileGrid::new(&shape.frame, shape.chunk(), element).ok_or(FrameReadError::NoFrames)?;
-        let codec = ChunkCodec::new(compression_of(contents.compression), element);
+        let compression = contents.compression;
         let pixels = vec![0; grid.tile_size()];
         let file = File::open(path)?;
-        Ok(Hdf5FrameReader { data, file, shape, grid, codec, stored: Vec::new(), pixels, _opened: opened })
+        let stored = Vec::new();
+        Ok(Hdf5FrameReader { data, file, shape, grid, compression, element, stored, pixels, _opened: opened })
     }
 
     /// Frames that the file has places for.
@@ -121,7 +138,7 @@ impl Hdf5FrameReader {
             self.file.read_exact_at(&mut self.stored, place.offset)?;
             read += place.bytes;
             if place.unfiltered == 0 {
-                let decoded = self.codec.decode(&self.stored, &mut self.pixels);
+                let decoded = chunk::decode(self.compression, self.element, &self.stored, &mut self.pixels);
                 decoded.map_err(|source| FrameReadError::Chunk { frame, source })?;
                 self.grid.put(tile, &self.pixels, block, into);
             } else {
@@ -131,7 +148,7 @@ impl Hdf5FrameReader {
         Ok(read)
     }
 
-    /// Reads all frames in a way, or any so many where one is meant, until `stop` is set.
+    /// Reads all frames in a way, or any so many where one is meant, until it is stopped.
     ///
     /// # Errors
     /// If the file can't be read, or is damaged.
@@ -140,7 +157,7 @@ impl Hdf5FrameReader {
         way: ReadingWay,
         seed: Seed,
         clock: Clock,
-        stop: &AtomicBool,
+        watch: &ReadingWatch,
     ) -> Result<ReadingTotals, FrameReadError> {
         let frames = self.frames();
         let mut random = seed.stream();
@@ -162,9 +179,10 @@ impl Hdf5FrameReader {
         let mut totals = ReadingTotals::default();
         let begun = clock.now();
         for number in numbers {
-            if stop.load(Ordering::Relaxed) {
+            if watch.stop.load(Ordering::Relaxed) {
                 break;
             }
+            watch.frames.fetch_add(1, Ordering::Relaxed);
             let read = self.block(number, &block, &mut into)?;
             if read == 0 {
                 // Another lane has it, or it never came.

@@ -45,7 +45,7 @@ pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use hdf5_master::{MasterError, put_master};
-pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals};
+pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,

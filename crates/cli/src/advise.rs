@@ -2,10 +2,16 @@
 
 mod chunking;
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
-use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, Seed};
-use nilometer_recording::{chunk::compression_of, instrument::Content};
+use nilometer_acquisition::sink::settled_compression;
+use nilometer_codec::ElementSize;
+use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, PluginFilter, Seed};
+use nilometer_recording::{
+    chunk::{self, ChunkError},
+    instrument::Content,
+    journal::Encoding,
+};
 use nilometer_storage::{Clock, user_file};
 
 use crate::{Blame, Outcome, tell};
@@ -32,6 +38,9 @@ struct CompressionAdvice {
     /// Your own frames: CBF files, or files with the bytes of a frame each [default: simulated ones, as the instrument says]
     #[arg(value_name = "FRAMES")]
     frames: Vec<String>,
+    /// Measure this one too, a plug-in of HDF5 by its number; may be given several times
+    #[arg(long, value_name = "filter:NUMBER,VALUES")]
+    filter: Vec<PluginFilter>,
     /// How long each compression is measured, at least
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     time: Nanos,
@@ -61,12 +70,10 @@ impl CompressionAdvice {
         let bytes = instrument.pixel.whole_bytes().and_then(ElementSize::of);
         let element = bytes.ok_or_else(|| {
             let name = instrument.pixel.name();
-            anyhow::anyhow!(
-                "{}: pixels of {name} are no whole bytes, as compressions take them",
-                instrument.name
-            )
+            anyhow!("{}: pixels of {name} are no whole bytes, as compressions take them", instrument.name)
         });
         let element = element.input()?;
+        let filters = self.filters(&instrument).input()?;
         let frames = self.prepared(&instrument)?;
         let size = Bytes(frames[0].len() as u64);
         tell::result_line(format_args!(
@@ -77,19 +84,32 @@ impl CompressionAdvice {
             self.time
         ));
         let rate = instrument.rate();
+        let all: Vec<_> = FrameCompression::ALL.into_iter().chain(filters).collect();
+        let width = all.iter().map(|compression| compression.name().len()).max().unwrap_or(0).max(8);
         tell::result_line(format_args!(
-            "\n{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            "\n{:width$} {:>8} {:>13} {:>10} {:>13} {:>13}",
             "", "smaller", "a core", "cores", "read, a core", "written"
         ));
-        for compression in FrameCompression::ALL {
-            let measured = self.measure(compression, element, &frames).run()?;
-            tell::result_line(line(&measured, rate));
+        for compression in all {
+            match self.measure(compression, element, &frames).run()? {
+                Some(measured) => tell::result_line(line(&measured, rate, width)),
+                None => tell::result_line(format_args!("{compression} makes such frames no smaller")),
+            }
         }
         tell::result_line(format_args!(
             "\ncores: those that {} takes at its {rate}, which is what one of this machine does, not what several do together",
             instrument.name
         ));
         Ok(())
+    }
+
+    /// Filters of plug-ins that are asked for, as they are for the frames of the instrument.
+    fn filters(&self, instrument: &Instrument) -> anyhow::Result<Vec<FrameCompression>> {
+        let settled = self.filter.iter().map(|filter| {
+            let compression = FrameCompression::Filter(*filter);
+            settled_compression(compression, instrument.pixel, &instrument.shape).map_err(|why| anyhow!(why))
+        });
+        settled.collect()
     }
 
     /// The frames that are compressed.
@@ -117,33 +137,32 @@ impl CompressionAdvice {
         compression: FrameCompression,
         element: ElementSize,
         frames: &[Vec<u8>],
-    ) -> Result<MeasuredCompression, CodecError> {
-        let method = compression_of(compression);
-        let mut codec = ChunkCodec::new(method, element);
-        let room = method.most_bytes(frames[0].len());
+    ) -> Result<Option<MeasuredCompression>, ChunkError> {
+        let room = Encoding::of_chunk(compression, element).length_max(frames[0].len() as u64) as usize;
         let mut chunks: Vec<Vec<u8>> = frames.iter().map(|_| vec![0; room]).collect();
         let mut packed = 0;
         for (frame, chunk) in frames.iter().zip(&mut chunks) {
-            let length = codec.encode(frame, chunk)?;
+            let Some(length) = chunk::encode(compression, element, frame, chunk)? else { return Ok(None) };
             chunk.truncate(length);
             packed += length;
         }
         let all: usize = frames.iter().map(Vec::len).sum();
         let mut into = vec![0; room];
-        let encode = self.rate(frames, |frame| codec.encode(frame, &mut into).map(drop))?;
+        let encode =
+            self.rate(frames, |frame| chunk::encode(compression, element, frame, &mut into).map(drop))?;
         let mut back = vec![0; frames[0].len()];
-        let mut codec = ChunkCodec::new(method, element);
-        let decode = self.rate(&chunks, |chunk| codec.decode(chunk, &mut back))?;
+        let decode = self.rate(&chunks, |chunk| chunk::decode(compression, element, chunk, &mut back))?;
         let decode = ByteRate(decode.0 * all as f64 / packed.max(1) as f64);
-        Ok(MeasuredCompression { compression, smaller: all as f64 / packed.max(1) as f64, encode, decode })
+        let smaller = all as f64 / packed.max(1) as f64;
+        Ok(Some(MeasuredCompression { compression, smaller, encode, decode }))
     }
 
     /// How fast something is done to these, one after the other, for the time of a measurement and once at least.
     fn rate(
         &self,
         pieces: &[Vec<u8>],
-        mut work: impl FnMut(&[u8]) -> Result<(), CodecError>,
-    ) -> Result<ByteRate, CodecError> {
+        mut work: impl FnMut(&[u8]) -> Result<(), ChunkError>,
+    ) -> Result<ByteRate, ChunkError> {
         let clock = Clock::start();
         let begun = clock.now();
         let mut bytes = 0;
@@ -178,12 +197,13 @@ fn glob_escaped(path: &str) -> String {
         .collect()
 }
 
-fn line(measured: &MeasuredCompression, rate: ByteRate) -> String {
+/// A line of the table, of which names take so many letters.
+fn line(measured: &MeasuredCompression, rate: ByteRate, width: usize) -> String {
     let MeasuredCompression { compression, smaller, encode, decode } = measured;
     let written = ByteRate(rate.0 / smaller);
     if *compression == FrameCompression::None {
         return format!(
-            "{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            "{:width$} {:>8} {:>13} {:>10} {:>13} {:>13}",
             compression.name(),
             "1.00",
             "",
@@ -194,7 +214,7 @@ fn line(measured: &MeasuredCompression, rate: ByteRate) -> String {
     }
     let cores = rate.0 / encode.0;
     format!(
-        "{:8} {smaller:>8.2} {:>13} {cores:>10.1} {:>13} {:>13}",
+        "{:width$} {smaller:>8.2} {:>13} {cores:>10.1} {:>13} {:>13}",
         compression.name(),
         encode.to_string(),
         decode.to_string(),
@@ -214,7 +234,7 @@ mod tests {
             encode: ByteRate(2e9),
             decode: ByteRate(4e9),
         };
-        let words = line(&measured, ByteRate(5e9));
+        let words = line(&measured, ByteRate(5e9), 8);
         let words: Vec<_> = words.split_whitespace().collect();
         assert_eq!(words, ["bslz4", "10.00", "2", "GB/s", "2.5", "4", "GB/s", "500", "MB/s"]);
     }

@@ -134,7 +134,7 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
         [
             "nilometer export /data/NAME --to /store",
             "nilometer export /disk1/NAME /disk2/NAME --to /store/NAME.vdif --verify",
-            "nilometer export /data/NAME --to /store --rate \"200 MB/s\"",
+            "nilometer export /data/NAME --format hdf5 --to /store --compression bslz4",
         ],
     ),
     (

@@ -26,7 +26,7 @@ impl From<f64> for ColumnNumber {
 }
 
 impl ColumnNumber {
-    /// As it stands in a column, little-endian. What has no place in the column's type becomes the nearest that has.
+    /// As it stands in a column, little-endian. What has no place in the column's type has only its lowest bytes there.
     pub fn bytes(self, column: &FrameColumn) -> Vec<u8> {
         match self {
             ColumnNumber::Unknown => column.fill.clone(),

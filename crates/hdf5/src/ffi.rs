@@ -33,6 +33,8 @@ pub const H5T_VARIABLE: usize = usize::MAX;
 pub const H5T_CSET_UTF8: c_int = 1;
 pub const H5D_ALLOC_TIME_INCR: c_int = 3;
 pub const H5Z_FLAG_OPTIONAL: c_uint = 1;
+pub const H5Z_FLAG_REVERSE: c_uint = 0x0100;
+pub const H5Z_CLASS_T_VERS: c_int = 1;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
 
 pub const H5FD_CLASS_VERSION: c_uint = 1;
@@ -117,6 +119,25 @@ pub struct H5E_error2_t {
     pub desc: *const c_char,
 }
 
+/// `H5Z_can_apply_func_t` and `H5Z_set_local_func_t`.
+pub type H5Z_local_t = unsafe extern "C" fn(hid_t, hid_t, hid_t) -> c_int;
+pub type H5Z_func_t =
+    unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
+
+/// A filter, as plug-ins describe it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct H5Z_class2_t {
+    pub version: c_int,
+    pub id: c_int,
+    pub encoder_present: c_uint,
+    pub decoder_present: c_uint,
+    pub name: *const c_char,
+    pub can_apply: Option<H5Z_local_t>,
+    pub set_local: Option<H5Z_local_t>,
+    pub filter: Option<H5Z_func_t>,
+}
+
 pub type H5E_walk2_t = unsafe extern "C" fn(c_uint, *const H5E_error2_t, *mut c_void) -> herr_t;
 
 unsafe extern "C" {
@@ -164,6 +185,23 @@ unsafe extern "C" {
         flags: c_uint,
         count: usize,
         values: *const c_uint,
+    ) -> herr_t;
+    pub fn H5Pmodify_filter(
+        dcpl: hid_t,
+        filter: c_int,
+        flags: c_uint,
+        count: usize,
+        values: *const c_uint,
+    ) -> herr_t;
+    pub fn H5Pget_filter_by_id2(
+        dcpl: hid_t,
+        filter: c_int,
+        flags: *mut c_uint,
+        count: *mut usize,
+        values: *mut c_uint,
+        name_length: usize,
+        name: *mut c_char,
+        configuration: *mut c_uint,
     ) -> herr_t;
     pub fn H5Pset_alloc_time(dcpl: hid_t, time: c_int) -> herr_t;
     pub fn H5Pset_fill_value(dcpl: hid_t, kind: hid_t, value: *const c_void) -> herr_t;

@@ -318,7 +318,7 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     chunk.extend(shape.chunk());
     let space = {
         let dimensions = maxima.clone();
-        maxima[0] = H5S_UNLIMITED;
+        maxima[0] = shape.first_max.unwrap_or(H5S_UNLIMITED);
         space(&dimensions, Some(&maxima))?
     };
     let creation = dataset_properties()?;

@@ -226,6 +226,9 @@ pub struct FramesShape {
     /// Dimensions of a scan that frames stand in, but for the first, which has as many as there are frames for: none for a
     /// row of frames, `[31]` for lines of 31.
     pub scan: Vec<u64>,
+    /// How large the first dimension may become; without a limit, if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_max: Option<u64>,
     /// Dimensions of a chunk within a frame; none if a chunk is a frame.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunk: Vec<u64>,
@@ -234,6 +237,9 @@ pub struct FramesShape {
     /// The pixel of frames that are not there, little-endian; 0 if none.
     pub fill: Option<Vec<u8>>,
 }
+
+/// More places than a series can have frames.
+const FIRST_MAX: u64 = 1 << 32;
 
 impl FramesShape {
     /// Bytes of a frame.
@@ -246,6 +252,7 @@ impl FramesShape {
     pub fn is_sound(&self, line_max: u64, tiles_max: u64) -> bool {
         let product = |sides: &[u64]| sides.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
         let line = product(&self.scan).is_some_and(|line| (1..=line_max).contains(&line));
+        let line = line && self.first_max.is_none_or(|most| (1..=FIRST_MAX).contains(&most));
         let pixels = product(&self.frame).and_then(|pixels| pixels.checked_mul(self.element.bytes() as u64));
         if pixels.is_none_or(|bytes| bytes == 0) {
             return false;
@@ -421,6 +428,15 @@ impl TreeGroup {
             (rest, TreeNode::Group(group)) => group.find(rest),
             _ => None,
         }
+    }
+
+    /// The first dataset of frames.
+    pub fn frames_mut(&mut self) -> Option<&mut FramesShape> {
+        self.members.iter_mut().find_map(|(_, node)| match node {
+            TreeNode::Group(group) => group.frames_mut(),
+            TreeNode::Dataset(TreeDataset { content: DatasetContent::Frames(shape), .. }) => Some(shape),
+            _ => None,
+        })
     }
 
     /// With one more dataset that is there from the start.

@@ -13,6 +13,7 @@ fn tree() -> TreeGroup {
         element: NumberType::Uint16,
         frame: vec![30, 100],
         scan: Vec::new(),
+        first_max: None,
         chunk: Vec::new(),
         filter: None,
         fill: Some(vec![255, 255]),

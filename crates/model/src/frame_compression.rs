@@ -1,12 +1,15 @@
 //! How frames are compressed before they are written.
 
+use std::{fmt, str::FromStr};
+
 use serde::{Deserialize, Serialize};
 
-use crate::PixelType;
+use crate::{PixelType, PluginFilter};
 
-/// A filter that readers of HDF5 find in the package `hdf5plugin`, or none. Without loss, all of them.
+/// A filter that readers of HDF5 find in the package `hdf5plugin`, another by its number, or none. Those with a name are without
+/// loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "String", into = "String")]
 pub enum FrameCompression {
     /// As they are.
     #[default]
@@ -19,10 +22,12 @@ pub enum FrameCompression {
     Lz4,
     /// Zstandard.
     Zstd,
+    /// A filter of a plug-in of HDF5.
+    Filter(PluginFilter),
 }
 
 impl FrameCompression {
-    /// All, in the order of the numbers that journals have for them.
+    /// All that are built in, in the order of the numbers that journals have for them.
     pub const ALL: [FrameCompression; 5] = [
         FrameCompression::None,
         FrameCompression::Bslz4,
@@ -32,14 +37,53 @@ impl FrameCompression {
     ];
 
     /// The word in instruments and on the command line.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             FrameCompression::None => "none",
             FrameCompression::Bslz4 => "bslz4",
             FrameCompression::Bszstd => "bszstd",
             FrameCompression::Lz4 => "lz4",
             FrameCompression::Zstd => "zstd",
+            FrameCompression::Filter(filter) => filter.text(),
         }
+    }
+}
+
+impl FromStr for FrameCompression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let built_in = Self::ALL.into_iter().find(|compression| compression.name() == text);
+        if let Some(compression) = built_in {
+            return Ok(compression);
+        }
+        if text.starts_with(PluginFilter::PREFIX) {
+            return text.parse().map(FrameCompression::Filter);
+        }
+        let names = Self::ALL.map(|compression| format!("`{}`", compression.name())).join(", ");
+        Err(format!(
+            "no compression `{text}`: write one of {names}, or a plug-in of HDF5 by its number, `filter:32001,0,0,0,0,5`"
+        ))
+    }
+}
+
+impl TryFrom<String> for FrameCompression {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<FrameCompression> for String {
+    fn from(compression: FrameCompression) -> Self {
+        compression.name().into()
+    }
+}
+
+impl fmt::Display for FrameCompression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -59,10 +103,12 @@ mod tests {
 
     #[test]
     fn each_has_a_word_of_its_own_which_is_read_back() {
-        for (number, compression) in FrameCompression::ALL.into_iter().enumerate() {
-            assert_eq!(compression as usize, number, "journals have this number for it");
+        let filter = "filter:32001,0,0,0,0,5".parse().expect("a number and its values");
+        for compression in FrameCompression::ALL.into_iter().chain([FrameCompression::Filter(filter)]) {
             let read: Result<FrameCompression, _> = serde_json::from_value(compression.name().into());
             assert_eq!(read.ok(), Some(compression));
         }
+        let wrong = "gzip".parse::<FrameCompression>().expect_err("no word of any");
+        assert!(wrong.contains("`none`, `bslz4`, `bszstd`, `lz4`, `zstd`, or a plug-in"), "{wrong}");
     }
 }

@@ -164,7 +164,15 @@ impl RecordingLayout {
             ));
         }
         self.check_lines()?;
-        self.chunk.map_or(Ok(()), |chunk| check_chunk(chunk, frame))
+        let Some(chunk) = self.chunk else { return Ok(()) };
+        check_chunk(chunk, frame)?;
+        match self.compression {
+            Some(FrameCompression::Filter(filter)) if chunk.sides() != frame.shape => Err(format!(
+                "chunk = \"{chunk}\": {} is the filter of a plug-in, which makes chunks of whole frames: leave one of them out",
+                filter.text()
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Files end with lines of a scan.

@@ -17,12 +17,14 @@
 //! | 11 boot | of the machine that records, since it was started last: its boot id (`/proc/sys/kernel/random/boot_id`), 16 bytes |
 //! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
 //! | 13 contents | in place of the numbers, 48 bytes of text: what HDF5 files have in them beside their frames, as JSON ([`contents_entries`]) |
+//! | 14 plug-in | in place of the numbers, 48 bytes of text: the filter of HDF5 that made its chunks, `filter:NUMBER,VALUES` |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
 //! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
 //! that is there. Format is 0 for the bytes of frames, 1 for CBF, 2 and 3 for VDIF and Mark5B, 4 for HDF5; encoding is 0 for the bytes of the frame,
-//! 1 for a CBF file of it, from 2 on for a chunk of an HDF5 dataset: 2 + 4 x compression (1 bslz4, 2 bszstd, 3 lz4, 4 zstd) + the
-//! logarithm of bytes an element; from 256 on for several chunks of a frame, counted in the same way (0 none). The stride is
+//! 1 for a CBF file of it, from 2 on for a chunk of an HDF5 dataset: 2 + 4 x compression (1 bslz4, 2 bszstd, 3 lz4, 4 zstd,
+//! 5 the plug-in that is named) + the logarithm of bytes an element; from 256 on for several chunks of a frame, counted in the
+//! same way (0 none). The stride is
 //! the distance of frames that were written one behind the other: readers need no more than extents.
 //!
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
@@ -48,7 +50,7 @@ pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
 pub use record::{RECORD, prefix};
 
-use nilometer_model::{ChunkNumber, Format, Storing};
+use nilometer_model::{ChunkNumber, Format, PluginFilter, Storing};
 use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
@@ -97,6 +99,8 @@ pub enum Entry {
     Stream([u8; TEXT]),
     /// A part of the text that says what HDF5 files have in them beside their frames.
     Contents([u8; TEXT]),
+    /// A part of the text that says which plug-in made the chunks.
+    Plugin([u8; TEXT]),
     /// Frames in the first so many records survive the loss of power.
     Checkpoint {
         /// How many records, this one not among them.
@@ -183,6 +187,19 @@ pub const CONTENTS_MAX: usize = 1 << 20;
 /// The records that say what HDF5 files have in them; none if that is longer than [`CONTENTS_MAX`].
 pub fn contents_entries(contents: &str) -> Vec<Entry> {
     if contents.len() > CONTENTS_MAX { Vec::new() } else { parts_of(contents).map(Entry::Contents).collect() }
+}
+
+/// The records that name the plug-in that makes chunks.
+pub fn plugin_entries(plugin: PluginFilter) -> Vec<Entry> {
+    parts_of(plugin.text()).map(Entry::Plugin).collect()
+}
+
+/// The plug-in that a journal names, if it does.
+pub fn plugin_of(entries: &[Entry]) -> Option<PluginFilter> {
+    let parts =
+        entries.iter().filter_map(|entry| if let Entry::Plugin(text) = entry { Some(text) } else { None });
+    let text: Vec<u8> = parts.flatten().copied().take_while(|byte| *byte != 0).collect();
+    std::str::from_utf8(&text).ok()?.parse().ok()
 }
 
 /// What a journal says that its HDF5 files have in them, if it does.

@@ -11,7 +11,7 @@ mod placements;
 mod recent;
 
 pub use below::{journals_below, with_below};
-pub use checksums::Checksums;
+pub use checksums::{Checksums, FrameRecord};
 pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};

@@ -4,10 +4,10 @@
 //! takes the place of no other file. Whoever is killed leaves no more than the temporary one.
 
 use std::{
-    fs::File,
+    fs::{File, Permissions},
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::PermissionsExt,
     },
     path::Path,
@@ -74,35 +74,38 @@ impl NewFile {
     /// Gives it these bits of a mode, as far as this process gives them to anything that it makes, and its name. File and
     /// name survive the loss of power then. An error if the name is taken.
     pub fn finish(mut self, mode: u32) -> io::Result<()> {
-        let permissions = PermissionsExt::from_mode((mode & !umask()) | 0o600);
-        self.file.set_permissions(permissions)?;
+        self.file.set_permissions(permissions(mode))?;
         self.file.sync_all()?;
-        self.rename()?;
+        let directory = self.directory.as_fd();
+        rename_new(directory, &self.temporary, directory, &self.name)?;
         self.finished = true;
         Ok(rustix::fs::fsync(&self.directory)?)
     }
+}
 
-    /// Not every file system can rename without replacing; a second name takes no place either.
-    fn rename(&self) -> io::Result<()> {
-        let NewFile { directory, name, temporary, .. } = self;
-        let directory = directory.as_fd();
-        let none = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(directory, temporary, directory, name, none) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            renamed => return Ok(renamed?),
-        }
-        match rustix::fs::linkat(directory, temporary, directory, name, AtFlags::empty()) {
-            Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            linked => {
-                linked?;
-                return Ok(rustix::fs::unlinkat(directory, temporary, AtFlags::empty())?);
-            }
-        }
-        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(rustix::fs::renameat(directory, temporary, directory, name)?),
-            there => Err(there.err().unwrap_or(Errno::EXIST).into()),
+/// Moves a file to a name that must be free. Not every file system can rename without replacing; a second name takes no place
+/// either.
+pub(crate) fn rename_new(from: BorrowedFd<'_>, old: &str, to: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    match rustix::fs::renameat_with(from, old, to, name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return Ok(renamed?),
+    }
+    match rustix::fs::linkat(from, old, to, name, AtFlags::empty()) {
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        linked => {
+            linked?;
+            return Ok(rustix::fs::unlinkat(from, old, AtFlags::empty())?);
         }
     }
+    match rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(rustix::fs::renameat(from, old, to, name)?),
+        there => Err(there.err().unwrap_or(Errno::EXIST).into()),
+    }
+}
+
+/// The bits of a mode that a file gets, as far as this process gives them to anything that it makes.
+pub(crate) fn permissions(mode: u32) -> Permissions {
+    PermissionsExt::from_mode((mode & !umask()) | 0o600)
 }
 
 impl Drop for NewFile {
@@ -118,6 +121,13 @@ impl Drop for NewFile {
 fn stem(name: &str) -> String {
     let kept = name.char_indices().map_while(|(at, letter)| (at < NAME_KEPT).then_some(letter));
     format!(".{}.", kept.collect::<String>())
+}
+
+/// A name for a directory that such a file is made in, with others, until it is whole: one that is not there yet.
+pub fn partial_directory(directory: &Path, name: &str) -> String {
+    let named = |number: u32| format!("{}{}.{number}{SUFFIX}", stem(name), std::process::id());
+    let free = |name: &String| directory.join(name).symlink_metadata().is_err();
+    (0..TRIES).map(named).find(free).unwrap_or_else(|| named(TRIES))
 }
 
 /// Temporary files of this name in a directory: of a process that was killed, or of one that still writes.

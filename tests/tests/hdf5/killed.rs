@@ -32,11 +32,16 @@ fn files(lab: &Lab, many: bool, frames: &[u64]) -> Vec<(PathBuf, u64)> {
     numbers.into_iter().map(|file| (path(file), file * FRAMES_PER_FILE)).collect()
 }
 
+/// Frames for a minute, in a dataset without a limit.
+const ROW: [&str; 2] = ["--duration", "1 min"];
+/// As many, in a dataset that never gets larger.
+const FIXED: [&str; 2] = ["--scan", "240000"];
+
 /// Records, kills it so long after the first file was begun, and reads what is there; how many frames were acknowledged.
 /// Nothing without h5py.
-fn killed(compression: &str, many: bool, after: Duration) -> Option<usize> {
+fn killed(compression: &str, many: bool, options: &[&str], after: Duration) -> Option<usize> {
     let lab = lab(many);
-    let running = lab.start(compression, &["--duration", "1 min"]);
+    let running = lab.start(compression, options);
     lab.await_file(if many { "scan.00000000.h5" } else { "scan.h5" });
     std::thread::sleep(after);
     let before = lab.acknowledged();
@@ -67,12 +72,12 @@ fn killed(compression: &str, many: bool, after: Duration) -> Option<usize> {
     Some(acknowledged.len())
 }
 
-fn is_killed_at_any_moment(compression: &str, many: bool) {
+fn is_killed_at_any_moment(compression: &str, many: bool, options: &[&str]) {
     let seed = u64::from(std::process::id());
     let (mut moments, mut acknowledged) = (Seed(seed).stream(), 0);
     for _ in 0..kills() {
         let after = Duration::from_millis(moments.below(500));
-        let Some(frames) = killed(compression, many, after) else { return };
+        let Some(frames) = killed(compression, many, options, after) else { return };
         acknowledged += frames;
     }
     assert!(acknowledged > 0, "seed {seed}: nothing was ever acknowledged");
@@ -80,20 +85,25 @@ fn is_killed_at_any_moment(compression: &str, many: bool) {
 
 #[test]
 fn one_file_of_a_recorder_that_was_killed_has_every_acknowledged_frame() {
-    is_killed_at_any_moment("none", false);
+    is_killed_at_any_moment("none", false, &ROW);
 }
 
 #[test]
 fn one_file_of_compressed_frames_of_a_recorder_that_was_killed_has_every_acknowledged_frame() {
-    is_killed_at_any_moment("bslz4", false);
+    is_killed_at_any_moment("bslz4", false, &ROW);
 }
 
 #[test]
 fn many_files_of_a_recorder_that_was_killed_have_every_acknowledged_frame() {
-    is_killed_at_any_moment("none", true);
+    is_killed_at_any_moment("none", true, &ROW);
 }
 
 #[test]
 fn many_files_of_compressed_frames_of_a_recorder_that_was_killed_have_every_acknowledged_frame() {
-    is_killed_at_any_moment("bslz4", true);
+    is_killed_at_any_moment("bslz4", true, &ROW);
+}
+
+#[test]
+fn a_fixed_dataset_of_a_recorder_that_was_killed_has_every_acknowledged_frame() {
+    is_killed_at_any_moment("bslz4", false, &FIXED);
 }

@@ -5,10 +5,13 @@ mod advised;
 mod chunked;
 mod damaged;
 mod disks;
+mod exported;
+mod exported_packets;
 mod followed;
 mod killed;
 mod lab;
 mod placed;
+mod plugins;
 mod repaired;
 mod scanned;
 

@@ -9,6 +9,7 @@ reader.py scan TRUTH DIMENSIONS FILE  the same of a FILE whose frames stand in a
 reader.py follow TRUTH FILE ENDED    reads FILE with swmr=True while it grows: each frame that is said to be whole must be that
                                      of TRUTH when it comes. Prints how many were, at each look that found more; when ENDED
                                      exists, looks a last time and prints "end" and all columns as JSON
+reader.py plugins                    prints where hdf5plugin has its plug-ins
 """
 import json
 import pathlib
@@ -56,6 +57,7 @@ def said_of(path, first, truth, dimensions=1):
         chunks = [frames.id.get_chunk_info(index) for index in range(count)]
         return found | {
             "shape": frames.shape,
+            "maxshape": frames.maxshape,
             "chunk": frames.chunks,
             "type": frames.dtype.str,
             "filters": [pipeline.get_filter(index)[0] for index in range(pipeline.get_nfilters())],
@@ -107,4 +109,5 @@ def follow(truth, path, ended):
     print("end", json.dumps(said.tolist()), flush=True)
 
 
-{"read": read, "scan": scan, "follow": follow}[sys.argv[1]](*sys.argv[2:])
+COMMANDS = {"read": read, "scan": scan, "follow": follow, "plugins": lambda: print(hdf5plugin.PLUGIN_PATH)}
+COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -9,9 +9,13 @@ fn frames_stand_at_their_places_in_a_scan() {
         ("?x7", "28", "[4,7,16,24]"),
         ("2x3x4", "24", "[2,3,4,16,24]"),
         ("24", "24", "[24,16,24]"),
+        // More than one page of HDF5's fixed array has.
+        ("3000", "3000", "[3000,16,24]"),
+        ("1", "1", "[1,16,24]"),
     ] {
         for more in [&[][..], &["--chunk", "7x10"]] {
-            let lab = Lab::new("16, 24", "uint16", "500 Hz", "");
+            let rate = if frames.len() > 2 { "5 kHz" } else { "500 Hz" };
+            let lab = Lab::new("16, 24", "uint16", rate, "");
             let frames_asked = ["--frames", frames];
             let arguments: Vec<_> = ["--scan", scan].into_iter().chain(more.iter().copied()).collect();
             let arguments =
@@ -22,6 +26,9 @@ fn frames_stand_at_their_places_in_a_scan() {
             let dimensions = scan.split('x').count();
             let Some(found) = found_in_scan(&lab.truth(frames), dimensions, &lab.file()) else { return };
             assert_eq!(found.said("shape"), shape, "{scan}");
+            let open = shape.replacen(|c: char| c.is_ascii_digit(), "null", 1);
+            let most = if scan.starts_with('?') { &open } else { shape };
+            assert_eq!(found.said("maxshape"), most, "{scan}");
             found.assert_whole(frames);
         }
     }

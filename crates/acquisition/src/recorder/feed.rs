@@ -18,6 +18,7 @@ use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
+    export::{FrameSupply, RecordedFrames},
     joined::{JoinedValues, MetadataReader},
     receiver::{Receiver, Traffic, Until},
     series::{RingIntake, SeriesEnding, SeriesReceiver, SeriesStorage, SeriesTraffic},
@@ -43,6 +44,8 @@ pub enum Feed {
     Series(SeriesFeed),
     /// Frames of another recording, as they are acknowledged there.
     Recording(Copied),
+    /// Frames of a recording that is there, all of them, as fast as they can be read.
+    Recorded(RecordedFrames),
 }
 
 /// A recording that is copied while it is made. The copy ends with it, or when it is stopped.
@@ -158,6 +161,7 @@ impl Feed {
             }
             Feed::Series(series) => series.storage.frame_size as usize,
             Feed::Recording(copied) => copied.lanes[0].head.frame_size as usize,
+            Feed::Recorded(recorded) => recorded.frame_size(),
         }
     }
 
@@ -167,6 +171,7 @@ impl Feed {
             Feed::Instrument { .. } | Feed::Network(_) => 0,
             Feed::Series(series) => series.storage.slot_size().next_multiple_of(ALIGNMENT),
             Feed::Recording(copied) => Follower::room(&copied.lanes) as usize,
+            Feed::Recorded(recorded) => recorded.slot_size(),
         }
     }
 
@@ -176,7 +181,7 @@ impl Feed {
             Feed::Instrument { content, .. } => prepare_all(slots, |slot| content.prepare_slot(slot)),
             Feed::Network(_) | Feed::Series(_) => prepare_all(slots, |slot| slot.fill(0)),
             // A copy can wait: what it costs is told beside what it copies.
-            Feed::Recording(_) => {}
+            Feed::Recording(_) | Feed::Recorded(_) => {}
         }
     }
 
@@ -193,6 +198,7 @@ impl Feed {
             }
             Feed::Series(series) => Feeding::Series(series),
             Feed::Recording(copied) => Feeding::Recording(copied),
+            Feed::Recorded(recorded) => Feeding::Recorded(recorded),
         };
         Job { ring, stop, clock, feeding, awaited: AwaitedValues::default() }
     }
@@ -242,6 +248,23 @@ enum Feeding {
     Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize> },
     Series(SeriesFeed),
     Recording(Copied),
+    Recorded(RecordedFrames),
+}
+
+/// Has all frames of a recording read into a ring, and closes the ring.
+fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
+    let mut engine = Null::new(1, clock);
+    ring.seat_source(engine.waker());
+    let frames = recorded.due();
+    let begun = clock.now();
+    match FrameSupply::new(recorded, ring.clone(), stop, &engine.waker()) {
+        Ok(mut supply) => Drive::new(&mut supply, &mut engine).run(|_| {}),
+        Err(error) => {
+            ring.close(0);
+            return SourceTotals { fault: Some(error.to_string()), ..SourceTotals::default() };
+        }
+    }
+    SourceTotals { frames, begun, ..SourceTotals::default() }
 }
 
 /// Longer than any recording: a copy ends with what it follows, or when it is told to.
@@ -252,7 +275,10 @@ impl Job {
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {
             // What comes of a series that has begun is of it.
-            Feeding::Instrument { .. } | Feeding::Series(_) | Feeding::Recording(_) => Ok(()),
+            Feeding::Instrument { .. }
+            | Feeding::Series(_)
+            | Feeding::Recording(_)
+            | Feeding::Recorded(_) => Ok(()),
             Feeding::Network { receiver, .. } => receiver.discard(),
         }
     }
@@ -263,14 +289,14 @@ impl Job {
             Feeding::Instrument { delivery, .. } => delivery.duration,
             // The time is counted from the first packet.
             Feeding::Network { until, .. } => until.duration + until.duration,
-            Feeding::Series(_) | Feeding::Recording(_) => FOR_EVER,
+            Feeding::Series(_) | Feeding::Recording(_) | Feeding::Recorded(_) => FOR_EVER,
         }
     }
 
     /// What comes from elsewhere, while it comes.
     pub(super) fn live(&self) -> Option<LiveTraffic> {
         match &self.feeding {
-            Feeding::Instrument { .. } | Feeding::Recording(_) => None,
+            Feeding::Instrument { .. } | Feeding::Recording(_) | Feeding::Recorded(_) => None,
             Feeding::Network { receiver, .. } => Some(LiveTraffic::Packets(receiver.live())),
             Feeding::Series(series) => Some(LiveTraffic::Series(series.receiver.live())),
         }
@@ -298,6 +324,7 @@ impl Job {
             }
             Feeding::Series(series) => series.run(&ring, &stop, clock, &awaited),
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
+            Feeding::Recorded(recorded) => supply(recorded, &ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
                 // Where it runs is a wish that was checked before.
                 cpu.map(pin_to);

@@ -11,9 +11,6 @@ use nilometer_hdf5::{
 
 use super::held::path_of;
 
-/// Of a column with more numbers nobody would wait for the end.
-const COLUMN_MAX: u64 = 1 << 28;
-
 /// Numbers of a column, by the frame of the file.
 type KeptColumn = BTreeMap<u64, ColumnNumber>;
 
@@ -72,9 +69,6 @@ impl KeptNumbers {
 /// Those of a column of which something is known.
 fn numbers(read: &ReadFile, path: &str, column: &FrameColumn) -> Option<KeptColumn> {
     let dataset = read.dataset(path).ok()?;
-    if dataset.dimensions().iter().product::<u64>() > COLUMN_MAX {
-        return None;
-    }
     let all: Vec<ColumnNumber> = match column.element {
         NumberType::Float32 | NumberType::Float64 => {
             dataset.floats().ok()?.into_iter().map(ColumnNumber::from).collect()

@@ -208,7 +208,7 @@ pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, Rep
 }
 
 /// What is in the files of a recording beside frames, if its journal says it.
-fn tree_of(recording: &Recording) -> Option<TreeGroup> {
+pub(crate) fn tree_of(recording: &Recording) -> Option<TreeGroup> {
     recording.index.contents().and_then(|text| serde_json::from_str(&text).ok())
 }
 

@@ -23,12 +23,14 @@ pub struct Frame {
     pub encoded: Option<Box<Encoded>>,
     /// What is in the slot, if it came encoded.
     pub came_as: Option<StoredAs>,
+    /// CRC-32 (ISO-HDLC) of its bytes, where whoever delivered it knows that.
+    pub checksum: Option<u32>,
 }
 
 impl Frame {
     /// One that is whole, with its own bytes in its slot.
     pub fn new(number: u64, due: Nanos, arrived: Nanos, data: Buffer) -> Self {
-        Frame { number, due, arrived, data, packed: None, encoded: None, came_as: None }
+        Frame { number, due, arrived, data, packed: None, encoded: None, came_as: None, checksum: None }
     }
 
     /// What is stored of it, if not its own bytes.

@@ -15,7 +15,7 @@ use nilometer_wire::series::{
     ArrayData, ElementType, MetadataField, MetadataValue, Packing, SeriesStart, bytes_of,
 };
 
-use crate::transport::zeromq::ZmqMessage;
+use crate::{sink::number_type, transport::zeromq::ZmqMessage};
 
 /// A series as its start describes it.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ const DEPTH: usize = 8;
 impl DescribedSeries {
     /// By the message with the start. A detector without a description is called by this name.
     pub fn of(start: &SeriesStart, message: &ZmqMessage, name: &str) -> Self {
-        let element = number_type(start.element);
+        let element = number_of(start.element);
         let mut said = Said { fields: start.fields.clone(), message };
         let begun = Moment::default().to_string();
         let mut description = DetectorDescription::new(name, &begun, element, &start.shape);
@@ -219,7 +219,7 @@ impl Said<'_> {
             return None;
         }
         let bytes = self.unpacked(array)?;
-        Some(NumberArray { element: number_type(array.element), shape: array.shape.clone(), bytes }.into())
+        Some(NumberArray { element: number_of(array.element), shape: array.shape.clone(), bytes }.into())
     }
 }
 
@@ -256,17 +256,6 @@ fn plain(name: &str) -> String {
 }
 
 /// The same type in a file.
-pub(super) fn number_type(element: ElementType) -> NumberType {
-    match element {
-        ElementType::Uint8 => NumberType::Uint8,
-        ElementType::Uint16 => NumberType::Uint16,
-        ElementType::Uint32 => NumberType::Uint32,
-        ElementType::Uint64 => NumberType::Uint64,
-        ElementType::Int8 => NumberType::Int8,
-        ElementType::Int16 => NumberType::Int16,
-        ElementType::Int32 => NumberType::Int32,
-        ElementType::Int64 => NumberType::Int64,
-        ElementType::Float32 => NumberType::Float32,
-        ElementType::Float64 => NumberType::Float64,
-    }
+fn number_of(element: ElementType) -> NumberType {
+    number_type(element.pixel()).expect("elements are whole bytes, as numbers in files are")
 }

@@ -3,7 +3,7 @@
 use nilometer_codec::byte_offset;
 use nilometer_model::Picture;
 
-use super::FrameEncoder;
+use super::{FrameEncoder, StoredAs};
 use nilometer_recording::{cbf, journal::Encoding};
 
 /// Makes files from frames of one size.
@@ -21,21 +21,17 @@ impl CbfEncoder {
 }
 
 impl FrameEncoder for CbfEncoder {
-    fn encoding(&self) -> Encoding {
-        Encoding::Cbf
-    }
-
     fn length_max(&self) -> usize {
         cbf::size_max(self.picture.pixels() as u64) as usize
     }
 
-    fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
+    fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         scratch.clear();
         byte_offset::encode_bytes(&slot[..4 * self.picture.pixels()], scratch);
         let name = format!("{}_{number:05}", self.name);
         let mut rest = into;
         let room = rest.len();
         cbf::put(&name, &self.picture, scratch, &mut rest);
-        (room - rest.len()) as u32
+        StoredAs { encoding: Encoding::Cbf, length: (room - rest.len()) as u32 }
     }
 }

@@ -44,13 +44,11 @@ pub struct Encoded {
 
 /// Makes other bytes of a frame. Pure: any number of threads may ask one.
 pub trait FrameEncoder: Debug + Send + Sync {
-    /// What comes out.
-    fn encoding(&self) -> Encoding;
     /// The most bytes that come out of a frame.
     fn length_max(&self) -> usize;
-    /// Encodes the frame of this number, which is in the first bytes of a slot; how many bytes came out. `scratch` is
-    /// for what it has to keep meanwhile.
-    fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32;
+    /// Encodes the frame of this number, which is in the first bytes of a slot; what came out: not encoded, its own bytes, if
+    /// that can't be done. `scratch` is for what it has to keep meanwhile.
+    fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs;
 }
 
 /// Encoded frames that wait for the storage, beside those that are being encoded.
@@ -126,8 +124,7 @@ impl Shared {
 }
 
 fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
-    let length = encoder.encode(frame.number, &frame.data, scratch, &mut into);
-    let stored_as = StoredAs { encoding: encoder.encoding(), length };
+    let stored_as = encoder.encode(frame.number, &frame.data, scratch, &mut into);
     let stored = Encoded { bytes: into, stored_as, finished: Nanos(0) };
     Frame { encoded: Some(Box::new(stored)), ..frame }
 }
@@ -260,19 +257,16 @@ mod tests {
     struct Twice;
 
     impl FrameEncoder for Twice {
-        fn encoding(&self) -> Encoding {
-            Encoding::Cbf
-        }
         fn length_max(&self) -> usize {
             2
         }
-        fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
+        fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
             for _ in 0..(20_u64.saturating_sub(number)) {
                 scratch.clear();
                 scratch.resize(1 << 16, number as u8);
             }
             into.fill(slot[0]);
-            into.len() as u32
+            StoredAs { encoding: Encoding::Cbf, length: into.len() as u32 }
         }
     }
 

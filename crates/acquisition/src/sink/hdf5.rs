@@ -1,21 +1,26 @@
 //! Frames as chunks of HDF5 datasets: what the files of a recording have in them, and how chunks are made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use nilometer_codec::{ChunkCodec, ElementSize};
+use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain},
+    filter_plugin,
+    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_model::{
     ChunkShape, DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
-    RecordingLayout, ScanShape,
+    PluginFilter, RecordingLayout, ScanShape,
 };
-use nilometer_recording::{chunk::compression_of, journal::Encoding, tiles::TileGrid};
+use nilometer_recording::{
+    chunk::{self, compression_of},
+    journal::Encoding,
+    tiles::TileGrid,
+};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::{
-    FrameEncoder,
+    FrameEncoder, StoredAs,
     hdf5_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
 };
 use crate::{joined::JoinedValues, series::DescribedSeries};
@@ -39,6 +44,9 @@ pub struct Hdf5Contents {
     pub joined: Option<Arc<JoinedValues>>,
     /// What of the user's layout is not in the files, and why.
     pub left_out: Vec<String>,
+    /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
+    /// were recorded before.
+    pub live: bool,
 }
 
 /// Where the frames are in such a file.
@@ -64,12 +72,26 @@ impl Hdf5Contents {
         let recording = &instrument.recording;
         let description = DetectorDescription {
             scan: recording.scan.map(|scan| scan.rest().to_vec()).unwrap_or_default(),
+            // Packets do not say how many frames come: there may be a line more.
+            first_max: recording.scan.filter(|_| instrument.packets.is_none()).and_then(|scan| scan.lines()),
             chunk: recording.chunk.map(|chunk| in_frame(chunk, &instrument.shape)).unwrap_or_default(),
-            ..described(instrument, compression, start)?
+            ..instrument_description(instrument, compression, &start.to_string())?
         };
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
         let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
         Self::arranged(known, compression, start, wishes)
+    }
+
+    /// The files of a detector of this description, of a recording that is there; none if its pixels have no size of a number.
+    /// One that counts photons is described as NXmx asks.
+    pub(crate) fn described(
+        described: &DetectorDescription,
+        counts: bool,
+        compression: FrameCompression,
+        start: Moment,
+    ) -> Option<Self> {
+        let tree = if counts { nxmx(described) } else { nexus_plain(described) };
+        Self::with_tree(described, tree, compression, start)
     }
 
     /// The files of a series that is stored as `recording` says, in a recording whose clock began at `start`; none if its pixels
@@ -82,12 +104,13 @@ impl Hdf5Contents {
     ) -> Option<Self> {
         let said = &series.description;
         let compression = recording.compression.unwrap_or_default();
-        let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(said.element.bytes() as u64)?);
         let scan = recording.scan.iter().flat_map(ScanShape::rest).chain(&said.scan);
         let description = DetectorDescription {
             filter,
             start_time: start.to_string(),
             scan: scan.copied().collect(),
+            first_max: recording.scan.as_ref().and_then(ScanShape::lines),
             chunk: recording.chunk.map(|chunk| in_frame(chunk, &said.shape)).unwrap_or_default(),
             ..said.clone()
         };
@@ -108,6 +131,15 @@ impl Hdf5Contents {
         let ArrangedTree { tree, left_out } = known.arrange(wishes);
         let contents = Self::with_tree(&known.description, tree, compression, start)?;
         Some(Hdf5Contents { joined: wishes.joined.clone(), left_out, ..contents })
+    }
+
+    /// The same, of which one file has only a part.
+    #[must_use]
+    pub(super) fn of_parts(mut self) -> Self {
+        if let Some(frames) = Arc::make_mut(&mut self.tree).frames_mut() {
+            frames.first_max = None;
+        }
+        self
     }
 
     /// What is stored of each frame.
@@ -136,6 +168,7 @@ impl Hdf5Contents {
             start,
             joined: None,
             left_out: Vec::new(),
+            live: true,
         })
     }
 
@@ -154,7 +187,7 @@ impl Hdf5Contents {
         let start = Moment::default();
         let number = number_type(pixel)?;
         let described = DetectorDescription::new("frames", &start.to_string(), number, shape);
-        let filter = filter(compression, ElementSize::of(number.bytes() as u64)?);
+        let filter = frame_filter(compression, ElementSize::of(number.bytes() as u64)?);
         let described = DetectorDescription { filter, chunk: tile.into(), ..described };
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
@@ -170,6 +203,14 @@ impl Hdf5Contents {
         self.encoder().map_or(plain, |encoder| encoder.length_max() as u64)
     }
 
+    /// The plug-in that makes chunks, if one does.
+    pub(super) fn plugin(&self) -> Option<PluginFilter> {
+        match self.compression {
+            FrameCompression::Filter(filter) => Some(filter),
+            _ => None,
+        }
+    }
+
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
         let Hdf5Contents { compression, element, frame_size, ref grid, .. } = *self;
@@ -178,22 +219,21 @@ impl Hdf5Contents {
             element,
             frame_size,
             grid: grid.clone(),
-            codecs: Mutex::default(),
         })
     }
 }
 
-/// What an instrument's file says of it.
-fn described(
+/// What an instrument's file says of it, for a recording that starts then; none if its pixels are no whole bytes.
+pub(crate) fn instrument_description(
     instrument: &Instrument,
     compression: FrameCompression,
-    start: Moment,
+    start_time: &str,
 ) -> Option<DetectorDescription> {
     let number = number_type(instrument.pixel)?;
-    let described = DetectorDescription::new(&instrument.name, &start.to_string(), number, &instrument.shape);
+    let described = DetectorDescription::new(&instrument.name, start_time, number, &instrument.shape);
     let cbf = instrument.cbf;
     Some(DetectorDescription {
-        filter: filter(compression, ElementSize::of(number.bytes() as u64)?),
+        filter: frame_filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
         frame_time: Some(instrument.frame_rate.period().seconds()),
         count_time: cbf.exposure_time.map(Nanos::seconds),
@@ -218,7 +258,8 @@ fn encoding(grid: Option<&TileGrid>, compression: FrameCompression, element: Ele
     }
 }
 
-fn number_type(pixel: PixelType) -> Option<NumberType> {
+/// The type of numbers in a file that pixels are; none if they are no whole bytes. The one table of these.
+pub(crate) fn number_type(pixel: PixelType) -> Option<NumberType> {
     match pixel {
         PixelType::Uint8 => Some(NumberType::Uint8),
         PixelType::Int8 => Some(NumberType::Int8),
@@ -234,10 +275,65 @@ fn number_type(pixel: PixelType) -> Option<NumberType> {
     }
 }
 
-fn filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
-    let compression = compression_of(compression);
+/// The filter of a dataset whose frames are compressed so, if it has one.
+pub(crate) fn frame_filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
+    if let FrameCompression::Filter(filter) = compression {
+        return Some(FrameFilter { number: filter.number(), values: filter.values().into() });
+    }
+    let compression = compression_of(compression)?;
     let number = compression.filter()?.into();
     Some(FrameFilter { number, values: compression.cd_values(element) })
+}
+
+/// How frames of this shape are to be compressed where a user says it so: the plug-in of a filter fits what it is given to pixels
+/// and chunks. All others are as they are.
+///
+/// # Errors
+/// If no plug-in has the filter, or it does not take such frames or what it is given, in words.
+pub fn settled_compression(
+    compression: FrameCompression,
+    pixel: PixelType,
+    shape: &[u64],
+) -> Result<FrameCompression, String> {
+    let Some(element) = number_type(pixel) else { return Ok(compression) };
+    let chunk: Vec<u64> = [1].into_iter().chain(shape.iter().copied()).collect();
+    settled_for(compression, element, &chunk)
+}
+
+/// The same for chunks of these dimensions.
+pub(crate) fn settled_for(
+    compression: FrameCompression,
+    element: NumberType,
+    chunk: &[u64],
+) -> Result<FrameCompression, String> {
+    let FrameCompression::Filter(filter) = compression else { return Ok(compression) };
+    let refused = |why: String| format!("compression {}: {why}", filter.text());
+    let plugin = filter_plugin(filter.number()).map_err(|error| refused(error.to_string()))?;
+    let values = plugin.settled(element, chunk, filter.values());
+    let values = values.map_err(|error| refused(error.to_string()))?;
+    PluginFilter::new(filter.number(), &values).map(FrameCompression::Filter).map_err(refused)
+}
+
+/// The same for the frames of an instrument, in its own file.
+///
+/// # Errors
+/// The same.
+pub fn settle_instrument(instrument: &mut Instrument) -> Result<(), String> {
+    if let Some(compression) = instrument.recording.compression {
+        let settled = settled_compression(compression, instrument.pixel, &instrument.shape)?;
+        instrument.recording.compression = Some(settled);
+    }
+    Ok(())
+}
+
+/// Whether it is known how to compress so.
+///
+/// # Errors
+/// If no plug-in has the filter: which there are, and where was looked.
+pub fn check_compression(compression: FrameCompression) -> Result<(), String> {
+    let FrameCompression::Filter(filter) = compression else { return Ok(()) };
+    let found = filter_plugin(filter.number()).map(drop);
+    found.map_err(|error| format!("compression {}: {error}", filter.text()))
 }
 
 /// Makes chunks of frames.
@@ -247,34 +343,35 @@ pub(super) struct ChunkEncoder {
     element: ElementSize,
     frame_size: u64,
     grid: Option<Arc<TileGrid>>,
-    /// Working memory, one for each thread that asks.
-    codecs: Mutex<Vec<ChunkCodec>>,
 }
 
 impl FrameEncoder for ChunkEncoder {
-    fn encoding(&self) -> Encoding {
-        encoding(self.grid.as_deref(), self.compression, self.element)
-    }
-
     /// Whole pages, so that it is written past the cache.
     fn length_max(&self) -> usize {
-        let of_frame = || compression_of(self.compression).most_bytes(self.frame_size as usize);
+        let encoding = Encoding::of_chunk(self.compression, self.element);
+        let of_frame = || encoding.length_max(self.frame_size) as usize;
         let most = self.grid.as_ref().map_or_else(of_frame, |grid| grid.length_max(self.compression));
         most.next_multiple_of(ALIGNMENT)
     }
 
-    fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
-        let codecs = || self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
-        let codec = codecs().pop();
-        let mut codec =
-            codec.unwrap_or_else(|| ChunkCodec::new(compression_of(self.compression), self.element));
+    fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs {
         let frame = &slot[..self.frame_size as usize];
-        let length = match &self.grid {
-            Some(grid) => grid.encode(&mut codec, frame, scratch, into),
-            None => codec.encode(frame, into),
-        };
-        let length = length.expect("frames are whole pixels, and there is room for the longest");
-        codecs().push(codec);
-        u32::try_from(length).expect("layouts of longer ones are refused")
+        let encoding = encoding(self.grid.as_deref(), self.compression, self.element);
+        if let Some(grid) = &self.grid {
+            let length = grid.encode_by(self.compression, frame, scratch, into);
+            let length = length.expect("frames are whole pixels, and there is room for the longest");
+            return StoredAs { encoding, length: length_of_extent(length) };
+        }
+        // A plug-in was there when the recording was prepared, frames are whole pixels, and there is room for the longest.
+        if let Ok(Some(length)) = chunk::encode(self.compression, self.element, frame, into) {
+            return StoredAs { encoding, length: length_of_extent(length) };
+        }
+        into[..frame.len()].copy_from_slice(frame);
+        StoredAs { encoding: Encoding::Raw, length: length_of_extent(frame.len()) }
     }
+}
+
+/// Layouts of longer ones are refused.
+fn length_of_extent(length: usize) -> u32 {
+    u32::try_from(length).expect("no chunk of a layout is longer than an extent can be")
 }

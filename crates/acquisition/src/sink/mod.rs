@@ -11,7 +11,10 @@ mod null;
 mod raw;
 
 pub use encode::{EncodeStage, Encoded, FrameEncoder, StoredAs};
-pub use hdf5::{FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE};
+pub use hdf5::{
+    FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, check_compression, settle_instrument, settled_compression,
+};
+pub(crate) use hdf5::{frame_filter, instrument_description, number_type, settled_for};
 pub use hdf5_tree::FileWishes;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;

@@ -3,14 +3,16 @@
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, atomic::Ordering},
 };
 
-use nilometer_acquisition::{FrameReadError, Hdf5FrameReader, ReadingTotals, sink::Hdf5Contents};
+use nilometer_acquisition::{
+    FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch, sink::Hdf5Contents,
+};
 use nilometer_model::{
     Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed, plan::RecordingRun,
 };
-use nilometer_storage::{Calendar, Clock, Target, process::Usage, within};
+use nilometer_storage::{Calendar, Clock, DetachedTask, NoOutcome, Target, process::Usage, within};
 
 use super::name_of;
 use crate::phase::Run;
@@ -71,9 +73,12 @@ impl RecordedFiles<'_> {
             let contents = contents.clone();
             let clock = run.clock;
             let seed = seed.named("read").part(number);
-            // Each by itself: storage that is slow does not hang.
-            let one = self.asked(run, move |target| read_file(target, &file, &contents, way, seed, clock))?;
-            read = read.and(one);
+            let watch = Arc::new(ReadingWatch::default());
+            let one = FileReading { target: self.target.clone(), file, contents, way, seed, clock, watch };
+            read = read.and(one.watched(run)?);
+            if run.is_over() {
+                break;
+            }
         }
         if read.totals.frames == 0 {
             Err(Invalid::Refused(FrameReadError::NoFrames.to_string()))
@@ -89,7 +94,7 @@ impl RecordedFiles<'_> {
         ask: impl FnOnce(&dyn Target) -> Result<T, FrameReadError> + Send + 'static,
     ) -> Result<T, Invalid> {
         match within(run.hang_after, self.target, ask) {
-            Ok(answer) => answer.map_err(|error| Invalid::Refused(format!("can't be read: {error}"))),
+            Ok(answer) => answer.map_err(|error| refused(&error)),
             Err(_) => Err(Invalid::Hung),
         }
     }
@@ -108,21 +113,61 @@ impl Default for ReadFiles {
     }
 }
 
-/// Reads a file of a recording, from a cold cache.
-fn read_file(
-    target: &dyn Target,
-    file: &str,
-    contents: &Hdf5Contents,
+/// A file of a recording that is read.
+struct FileReading {
+    target: Arc<dyn Target>,
+    file: String,
+    contents: Hdf5Contents,
     way: ReadingWay,
     seed: Seed,
     clock: Clock,
-) -> Result<ReadFiles, FrameReadError> {
-    let directory = target.directory().ok_or(FrameReadError::NoFrames)?;
-    let mut reader = Hdf5FrameReader::open(&directory.join(file), contents)?;
-    let cold = target.chill(file).unwrap_or(Coldness::NotProvable);
-    let before = Usage::of_thread();
-    let totals = reader.read(way, seed, clock, &AtomicBool::new(false))?;
-    Ok(ReadFiles { totals, cold, usage: Usage::of_thread().since(before) })
+    watch: Arc<ReadingWatch>,
+}
+
+impl FileReading {
+    /// From a cold cache.
+    fn read(&self) -> Result<ReadFiles, FrameReadError> {
+        let directory = self.target.directory().ok_or(FrameReadError::NoFrames)?;
+        let mut reader = Hdf5FrameReader::open(&directory.join(&self.file), &self.contents)?;
+        let cold = self.target.chill(&self.file).unwrap_or(Coldness::NotProvable);
+        let before = Usage::of_thread();
+        let totals = reader.read(self.way, self.seed, self.clock, &self.watch)?;
+        Ok(ReadFiles { totals, cold, usage: Usage::of_thread().since(before) })
+    }
+
+    /// On a thread that is left to itself when no frame comes for too long: storage that is slow does not hang. It reads no further
+    /// when the campaign is over.
+    fn watched(self, run: &Run) -> Result<ReadFiles, Invalid> {
+        let watch = self.watch.clone();
+        let task = DetachedTask::begin("reader", move || self.read())
+            .map_err(|error| Invalid::Refused(format!("can't start a thread: {error}")))?;
+        let mut frames = 0;
+        let mut since = run.clock.now();
+        loop {
+            match task.outcome_within(LOOK) {
+                Ok(read) => return read.map_err(|error| refused(&error)),
+                Err(NoOutcome::Gone) => unreachable!("the thread answers, or the panic was ours"),
+                Err(NoOutcome::Unfinished) => {}
+            }
+            let now = run.clock.now();
+            let before = std::mem::replace(&mut frames, watch.frames.load(Ordering::Relaxed));
+            if frames != before {
+                since = now;
+            }
+            let hangs = now.since(since) >= run.hang_after;
+            watch.stop.fetch_or(hangs || run.is_over(), Ordering::Relaxed);
+            if hangs {
+                return Err(Invalid::Hung);
+            }
+        }
+    }
+}
+
+/// How often it is looked how reading goes.
+const LOOK: Nanos = Nanos::from_millis(20);
+
+fn refused(error: &FrameReadError) -> Invalid {
+    Invalid::Refused(format!("can't be read: {error}"))
 }
 
 /// Files in HDF5 of these recordings, in order.

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames,
-    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of, settle_instrument},
     suited_engine,
 };
 use nilometer_model::{
@@ -51,7 +51,9 @@ pub(super) fn setup(
     let stop = Arc::default();
     let Source { feed, expected, stream, sends } = source(run, cell, seed, &shape, &stop)?;
     let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
-    let hdf5 = Hdf5Contents::of(&cell.recorded(), Calendar::start_of(run.clock));
+    let mut recorded = cell.recorded().into_owned();
+    settle_instrument(&mut recorded).map_err(Invalid::Refused)?;
+    let hdf5 = Hdf5Contents::of(&recorded, Calendar::start_of(run.clock));
     let lane = |lane| {
         let layout = shape.plan.layout(name, seed.0, lane);
         RawLayout { origin: origin.clone(), stream: stream.clone(), hdf5: hdf5.clone(), ..layout }

@@ -22,8 +22,8 @@ use std::{
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, Hdf5FrameReader, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan,
-    Setup, StoredFrames,
+    Delivery, Feed, Hdf5FrameReader, LayoutOptions, Outcome as Recorded, Pace, ReadingWatch, Recorder,
+    RecordingPlan, Setup, StoredFrames,
     sink::{Durability, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -139,9 +139,12 @@ impl ChunkingAdvice {
         let measured = self.measure(&trial, &choices, &storage);
         // Whatever became of it, nothing stays.
         let removed = target.remove();
-        let measured = measured.run()?;
-        tell::result(measured.text());
-        removed.context("what was measured with could not be removed: `nilometer clean` does").run()
+        let removed = removed.context("what was measured with could not be removed: `nilometer clean` does");
+        if let (Err(left), Err(_)) = (&removed, &measured) {
+            tell::note(format_args!("{left:#}"));
+        }
+        tell::result(measured.run()?.text());
+        removed.run()
     }
 
     /// What is measured.
@@ -284,7 +287,8 @@ impl ChunkTrial {
             let mut reader = Hdf5FrameReader::open(&path, &contents)?;
             let cold = storage.target.chill(&file)?;
             let seed = self.seed.named("read").part(round.into());
-            let totals = reader.read(*way, seed, Clock::start(), &storage.stop)?;
+            let watch = ReadingWatch { stop: storage.stop.clone(), ..ReadingWatch::default() };
+            let totals = reader.read(*way, seed, Clock::start(), &watch)?;
             not_stopped(storage)?;
             into.read(at, totals, cold, *way == ReadingWay::Frame);
         }

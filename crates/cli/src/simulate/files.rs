@@ -18,9 +18,12 @@ use nilometer_model::{
     TargetDescription,
 };
 use nilometer_recording::instrument::Content;
-use nilometer_service::recording::{
-    ended::early_ends,
-    place::{check_align, check_buffer, check_name, check_place, make},
+use nilometer_service::{
+    compression_parser,
+    recording::{
+        ended::early_ends,
+        place::{check_align, check_buffer, check_name, check_place, make},
+    },
 };
 use nilometer_storage::{
     Calendar, Clock, Target,
@@ -53,8 +56,8 @@ pub(super) struct Files {
     #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
     /// How frames in HDF5 are compressed, instead of what the instrument says
-    #[arg(long, value_parser = PossibleValuesParser::new(FrameCompression::ALL.map(FrameCompression::name)))]
-    compression: Option<String>,
+    #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
+    compression: Option<FrameCompression>,
     /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
     #[arg(long, value_name = "FILE")]
     layout: Option<PathBuf>,
@@ -139,10 +142,8 @@ impl Files {
             let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
             instrument.recording.store(storing.unwrap_or_default());
         }
-        if let Some(named) = &self.compression {
-            let all = FrameCompression::ALL;
-            instrument.recording.compression =
-                all.into_iter().find(|compression| compression.name() == named);
+        if self.compression.is_some() {
+            instrument.recording.compression = self.compression;
         }
         if self.layout.is_some() {
             instrument.recording.layout.clone_from(&self.layout);

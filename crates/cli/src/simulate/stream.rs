@@ -166,7 +166,7 @@ fn compression_of(instrument: &Instrument, version: StreamVersion) -> anyhow::Re
     let sent = match compression {
         FrameCompression::None | FrameCompression::Bslz4 => true,
         FrameCompression::Lz4 => version == StreamVersion::Two,
-        FrameCompression::Bszstd | FrameCompression::Zstd => false,
+        FrameCompression::Bszstd | FrameCompression::Zstd | FrameCompression::Filter(_) => false,
     };
     let name = compression.name();
     match sent {

@@ -31,6 +31,7 @@ fn contents() -> LayoutContents {
         element: NumberType::Uint16,
         frame: vec![3, 4],
         scan: Vec::new(),
+        first_max: None,
         chunk: Vec::new(),
         filter: None,
         fill: None,

@@ -16,6 +16,8 @@ pub struct DetectorDescription {
     pub shape: Vec<u64>,
     /// Dimensions of a scan that frames stand in, but for the first: see [`FramesShape::scan`].
     pub scan: Vec<u64>,
+    /// How large the first dimension may become: see [`FramesShape::first_max`].
+    pub first_max: Option<u64>,
     /// Dimensions of a chunk within a frame, if not a frame: see [`FramesShape::chunk`].
     pub chunk: Vec<u64>,
     /// How frames are compressed, if they are.
@@ -90,6 +92,7 @@ impl DetectorDescription {
             element,
             shape: shape.into(),
             scan: Vec::new(),
+            first_max: None,
             chunk: Vec::new(),
             filter: None,
             fill: None,
@@ -121,6 +124,7 @@ impl DetectorDescription {
             element: self.element,
             frame: self.shape.clone(),
             scan: self.scan.clone(),
+            first_max: self.first_max,
             chunk: self.chunk.clone(),
             filter: self.filter.clone(),
             fill: self.fill.clone(),

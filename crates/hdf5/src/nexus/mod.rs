@@ -19,6 +19,7 @@ pub use description::{BeamCenter, DetectorDescription, PixelSize};
 pub use mx::nxmx;
 pub use plain::nexus_plain;
 pub use recorder::{RecorderColumn, RecordingTotals, closing, ending};
+pub use stated::NOT_STATED;
 
 /// Where the frames are. The detector has a soft link to them: their `@signal` of before is one that a definition knows in
 /// NXdata alone, and a hard link would show it at the detector too.

@@ -15,7 +15,7 @@ use super::{
     FRAMES_PATH,
     description::{DetectorDescription, PixelSize},
     recorder::recorder_group,
-    stated::{Stated, demanded_number, demanded_text, measured, user_values},
+    stated::{NOT_STATED, Stated, demanded_number, demanded_text, measured, user_values},
 };
 use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue};
 
@@ -172,6 +172,7 @@ fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
 /// The paths of values that NXmx demands and that were not stated.
 fn not_stated(detector: &DetectorDescription) -> Vec<String> {
     let demanded = [
+        ("/entry/start_time", detector.start_time != NOT_STATED),
         ("/entry/end_time_estimated", detector.end_estimated.is_some()),
         ("/entry/sample/name", detector.sample.is_some()),
         ("/entry/source/name", detector.source.is_some()),

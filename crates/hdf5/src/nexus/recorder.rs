@@ -58,6 +58,11 @@ impl RecorderColumn {
         FrameColumn { key: self.key().into(), element, fill }
     }
 
+    /// Journals have it of frames that were recorded before.
+    pub const fn is_of_journals(self) -> bool {
+        matches!(self, RecorderColumn::Flag | RecorderColumn::Missing | RecorderColumn::Due)
+    }
+
     /// What it is, in words.
     pub fn description(self) -> &'static str {
         match self {

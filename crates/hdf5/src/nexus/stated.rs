@@ -3,7 +3,7 @@
 use crate::tree::{NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue};
 
 /// What a text says that is demanded and was not stated.
-pub(super) const NOT_STATED: &str = "not stated";
+pub const NOT_STATED: &str = "not stated";
 
 /// Adding values to groups.
 pub(super) trait Stated: Sized {

@@ -40,6 +40,21 @@ impl Origin {
         Origin { data, shape, pixel: PixelType::Uint8, seed: seed.0, checksum, head }
     }
 
+    /// Pixels of a frame, the slowest dimension first.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Of one pixel.
+    pub fn pixel(&self) -> PixelType {
+        self.pixel
+    }
+
+    /// What the frames show.
+    pub fn kind(&self) -> &DataKind {
+        &self.data.kind
+    }
+
     /// In one line.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("numbers and words can be written")

@@ -1,12 +1,12 @@
 //! Where the bytes of a frame are in a file, and how the frame is made of them.
 
-use nilometer_codec::{CodecError, ElementSize};
-use nilometer_model::{Format, FrameCompression};
+use nilometer_codec::ElementSize;
+use nilometer_model::{Format, FrameCompression, PluginFilter};
 
 use super::Head;
 use crate::{
     cbf::{self, CbfError},
-    chunk,
+    chunk::{self, ChunkError},
     tiles::{self, TilesError},
 };
 
@@ -45,7 +45,7 @@ impl Encoding {
         }
     }
 
-    /// The number that journals have for it.
+    /// The number that journals have for it: one for all plug-ins, which another record names.
     pub(super) fn number(self) -> u64 {
         match self {
             Encoding::Raw => 0,
@@ -63,12 +63,32 @@ impl Encoding {
         let sizes = ElementSize::ALL.len() as u64;
         let of_tiles = number.checked_sub(TILES);
         let of_chunks = of_tiles.unwrap_or(of_chunks);
-        let compression = FrameCompression::ALL.get((of_chunks / sizes) as usize)?;
+        let unstated = [FrameCompression::Filter(PluginFilter::UNSTATED)];
+        let mut all = FrameCompression::ALL.into_iter().chain(unstated);
+        let compression = all.nth((of_chunks / sizes) as usize)?;
         let element = ElementSize::ALL[(of_chunks % sizes) as usize];
         if of_tiles.is_some() {
-            return Some(Encoding::Tiles(*compression, element));
+            return Some(Encoding::Tiles(compression, element));
         }
-        (*compression != FrameCompression::None).then_some(Encoding::Chunk(*compression, element))
+        (compression != FrameCompression::None).then_some(Encoding::Chunk(compression, element))
+    }
+
+    /// A plug-in makes it.
+    pub(crate) fn is_of_plugin(self) -> bool {
+        matches!(self, Encoding::Chunk(FrameCompression::Filter(_), _))
+    }
+
+    /// The same, of a journal that names this plug-in.
+    #[must_use]
+    pub(crate) fn made_by(self, plugin: Option<PluginFilter>) -> Self {
+        match (self, plugin) {
+            (Encoding::Chunk(FrameCompression::Filter(filter), element), Some(plugin))
+                if filter == PluginFilter::UNSTATED =>
+            {
+                Encoding::Chunk(FrameCompression::Filter(plugin), element)
+            }
+            _ => self,
+        }
     }
 
     /// The most bytes that a frame of so many takes in a file.
@@ -104,7 +124,9 @@ impl Encoding {
 fn counted(compression: FrameCompression, element: ElementSize) -> u64 {
     let sizes = ElementSize::ALL.len() as u64;
     let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
-    compression as u64 * sizes + size as u64
+    let all = &FrameCompression::ALL;
+    let number = all.iter().position(|known| *known == compression).unwrap_or(all.len());
+    number as u64 * sizes + size as u64
 }
 
 /// Bytes of which no frame can be made.
@@ -117,8 +139,8 @@ pub enum DecodeError {
     #[error(transparent)]
     Cbf(#[from] CbfError),
     /// Not a chunk of such a frame.
-    #[error("the chunk {0}")]
-    Chunk(#[from] CodecError),
+    #[error(transparent)]
+    Chunk(#[from] ChunkError),
     /// Not the tiles of such a frame.
     #[error("the bytes {0}")]
     Tiles(#[from] TilesError),

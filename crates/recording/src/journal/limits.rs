@@ -100,6 +100,7 @@ impl Head {
             | Entry::Origin(_)
             | Entry::Stream(_)
             | Entry::Contents(_)
+            | Entry::Plugin(_)
             | Entry::Boot(_) => Ok(()),
         }
     }

@@ -69,6 +69,7 @@ impl Entry {
             Entry::Origin(text) => (6, numbers_of(text)),
             Entry::Stream(text) => (8, numbers_of(text)),
             Entry::Contents(text) => (13, numbers_of(text)),
+            Entry::Plugin(text) => (14, numbers_of(text)),
             Entry::Chunk { file, number } => {
                 (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
             }
@@ -131,6 +132,7 @@ impl Entry {
                 Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
             }
             13 => Some(Entry::Contents(text_of([a, b, c, d, e, f]))),
+            14 => Some(Entry::Plugin(text_of([a, b, c, d, e, f]))),
             _ => None,
         }
     }

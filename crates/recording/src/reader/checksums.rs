@@ -1,4 +1,4 @@
-//! What the journals say of the bytes of frames. They are asked again, frame by frame, rather than kept for all.
+//! What the journals say of frames beside where they are. They are asked again, frame by frame, rather than kept for all.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -6,6 +6,8 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
+
+use nilometer_model::Nanos;
 
 use super::{
     FrameLocation, Recording,
@@ -16,6 +18,15 @@ use crate::{
     recording_file::PageCache,
     recording_storage::{RecordingStorage, StoredFile},
 };
+
+/// What a journal says of a frame beside where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameRecord {
+    /// When it was due, on the clock of the recording.
+    pub due: Nanos,
+    /// CRC-32 (ISO-HDLC) of its bytes; none if the recording was to have none.
+    pub checksum: Option<u32>,
+}
 
 /// Checksums of frames, asked for in the order of numbers: each journal is read once, a piece at a time.
 #[derive(Debug)]
@@ -34,9 +45,9 @@ struct LaneChecksums {
     /// Records of it that were read.
     taken: u64,
     /// Frames of these.
-    read: VecDeque<(Key, Option<u32>)>,
+    read: VecDeque<(Key, FrameRecord)>,
     /// Frames that were met before they were asked for.
-    passed: BTreeMap<Key, Option<u32>>,
+    passed: BTreeMap<Key, FrameRecord>,
 }
 
 /// Number, file and offset of a frame.
@@ -54,6 +65,11 @@ impl Checksums {
     /// CRC-32 (ISO-HDLC) of the bytes of the frame that is in a place; none if the recording was to have none. A number lower
     /// than one that was asked for before is not found.
     pub fn of(&mut self, number: u64, place: FrameLocation) -> io::Result<Option<u32>> {
+        Ok(self.record_of(number, place)?.checksum)
+    }
+
+    /// The same, and what else the record of the frame says.
+    pub fn record_of(&mut self, number: u64, place: FrameLocation) -> io::Result<FrameRecord> {
         self.lanes[place.lane].of(number, place.extent.file, place.extent.offset)
     }
 }
@@ -72,19 +88,19 @@ impl LaneChecksums {
         }
     }
 
-    fn of(&mut self, number: u64, file: u64, offset: u64) -> io::Result<Option<u32>> {
+    fn of(&mut self, number: u64, file: u64, offset: u64) -> io::Result<FrameRecord> {
         let key = (number, file, offset);
-        if let Some(checksum) = self.passed.remove(&key) {
-            return Ok(checksum);
+        if let Some(record) = self.passed.remove(&key) {
+            return Ok(record);
         }
         loop {
-            while let Some((other, checksum)) = self.read.pop_front() {
+            while let Some((other, record)) = self.read.pop_front() {
                 if other == key {
-                    return Ok(checksum);
+                    return Ok(record);
                 }
                 // Those before are not asked for any more.
                 if other.0 >= number {
-                    self.passed.insert(other, checksum);
+                    self.passed.insert(other, record);
                 }
             }
             self.passed = self.passed.split_off(&(number, 0, 0));
@@ -104,8 +120,9 @@ impl LaneChecksums {
         let (entries, _) = read_from(&**journal, &self.head, self.taken, AT_ONCE)?;
         self.taken += entries.len() as u64;
         self.read.extend(entries.iter().filter_map(|entry| match *entry {
-            Entry::Frame { number, extent, checksum, .. } => {
-                Some(((number, extent.file, extent.offset), checksum))
+            Entry::Frame { number, extent, due, checksum } => {
+                let record = FrameRecord { due: Nanos(due), checksum };
+                Some(((number, extent.file, extent.offset), record))
             }
             _ => None,
         }));

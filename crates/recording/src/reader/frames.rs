@@ -22,19 +22,50 @@ pub struct FrameReader<'a> {
 impl FrameReader<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: FrameLocation) -> io::Result<&[u8]> {
-        let FrameExtent { file, offset, encoding, size, .. } = place.extent;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let read = self.read_into(place, &mut bytes);
+        self.bytes = bytes;
+        Ok(&self.bytes[..read?])
+    }
+
+    /// Reads the frame in a place into memory, of which it takes no more than there is: its bytes are so many.
+    ///
+    /// # Errors
+    /// If they can't be read, or are not those of a frame.
+    pub fn read_into(&mut self, place: FrameLocation, into: &mut [u8]) -> io::Result<usize> {
+        let FrameExtent { offset, encoding, size, .. } = place.extent;
+        let size = into.len().min(size as usize);
+        let frame = &mut into[..size];
+        let file = self.file_of(place)?;
+        match encoding {
+            Encoding::Raw => file.read_exact_at(frame, offset)?,
+            _ => read_encoded(file, &place.extent, frame)?,
+        }
+        Ok(size)
+    }
+
+    /// Reads what is stored of the frame in a place, encoded as it is, into the first bytes of memory: how many they are.
+    ///
+    /// # Errors
+    /// If there is less memory than that, or they can't be read.
+    pub fn read_stored(&mut self, place: FrameLocation, into: &mut [u8]) -> io::Result<usize> {
+        let FrameExtent { offset, length, .. } = place.extent;
+        let length = length as usize;
+        let too_long = || io::Error::new(io::ErrorKind::InvalidData, format!("it takes {length} B there"));
+        let stored = into.get_mut(..length).ok_or_else(too_long)?;
+        self.file_of(place)?.read_exact_at(stored, offset)?;
+        Ok(length)
+    }
+
+    /// The file that a place is in.
+    fn file_of(&mut self, place: FrameLocation) -> io::Result<&dyn StoredFile> {
+        let number = place.extent.file;
         let open = &mut self.open[place.lane];
-        if open.as_ref().is_none_or(|(other, _)| *other != file) {
-            *open = Some((file, self.recording.open_frames(place)?.file));
-        }
-        let size = self.bytes.len().min(size as usize);
-        let frame = &mut self.bytes[..size];
-        match (open, encoding) {
-            (Some((_, file)), Encoding::Raw) => file.read_exact_at(frame, offset)?,
-            (Some((_, file)), _) => read_encoded(&**file, &place.extent, frame)?,
-            (None, _) => {}
-        }
-        Ok(&self.bytes[..size])
+        let file = match open.take().filter(|(other, _)| *other == number) {
+            Some((_, file)) => file,
+            None => self.recording.open_frames(place)?.file,
+        };
+        Ok(&*open.insert((number, file)).1)
     }
 
     /// The bytes of a frame; none if it is not there.

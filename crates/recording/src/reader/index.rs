@@ -19,7 +19,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use nilometer_model::Nanos;
+use nilometer_model::{Nanos, PluginFilter};
 use nilometer_storage::process::BootId;
 
 use super::{labels::Numbers, placements::Placements, recent::Recent};
@@ -108,6 +108,8 @@ struct IndexedLane {
     waiting: BTreeMap<u64, Vec<Gap>>,
     /// The last of its files that was removed. Older ones were before.
     removed: Option<u64>,
+    /// The plug-in that it names, once a frame of one was met.
+    plugin: Option<PluginFilter>,
 }
 
 /// So many records of texts are kept of a lane: many times more than any recorder writes.
@@ -200,7 +202,8 @@ impl Index {
         self.heads.push(head);
         self.frames.add_lane(&head);
         let texts = vec![Entry::Head(head)];
-        self.lanes.push(IndexedLane { records: 0, texts, waiting: BTreeMap::new(), removed: None });
+        let waiting = BTreeMap::new();
+        self.lanes.push(IndexedLane { records: 0, texts, waiting, removed: None, plugin: None });
         Some(self.lanes.len() - 1)
     }
 
@@ -249,6 +252,7 @@ impl Index {
         for entry in entries {
             match *entry {
                 Entry::Frame { number, extent, due, .. } => {
+                    let extent = self.named(lane, extent);
                     self.frame(number, FrameLocation { lane, extent }, Nanos(due), counted, changed);
                 }
                 Entry::Gap { number, gap } => {
@@ -261,7 +265,7 @@ impl Index {
                     self.last = self.last.or(due.and_then(|due| due.last));
                 }
                 Entry::Boot(boot) => self.boot = self.boot.or(Some(boot)),
-                Entry::Origin(_) | Entry::Stream(_) | Entry::Contents(_)
+                Entry::Origin(_) | Entry::Stream(_) | Entry::Contents(_) | Entry::Plugin(_)
                     if self.lanes[lane].texts.len() < TEXTS_MAX =>
                 {
                     self.lanes[lane].texts.push(*entry);
@@ -273,7 +277,8 @@ impl Index {
                 | Entry::Head(_)
                 | Entry::Origin(_)
                 | Entry::Stream(_)
-                | Entry::Contents(_) => {}
+                | Entry::Contents(_)
+                | Entry::Plugin(_) => {}
             }
             self.lanes[lane].records += 1;
         }
@@ -306,6 +311,23 @@ impl Index {
                 self.copies.entry(number).or_default().push(other);
             }
         }
+    }
+
+    /// The extent of a frame of a lane, with the plug-in that its journal names if one made it.
+    fn named(&mut self, lane: usize, extent: FrameExtent) -> FrameExtent {
+        if !extent.encoding.is_of_plugin() {
+            return extent;
+        }
+        let IndexedLane { texts, plugin, .. } = &mut self.lanes[lane];
+        *plugin = plugin.or_else(|| journal::plugin_of(texts));
+        FrameExtent { encoding: extent.encoding.made_by(*plugin), ..extent }
+    }
+
+    /// A record of a lane, with the plug-in that its journal names if it is of a frame that one made.
+    pub(super) fn entry_named(&self, lane: usize, entry: Entry) -> Entry {
+        let Entry::Frame { number, extent, due, checksum } = entry else { return entry };
+        let encoding = extent.encoding.made_by(self.lanes[lane].plugin);
+        Entry::Frame { number, extent: FrameExtent { encoding, ..extent }, due, checksum }
     }
 
     fn rename(&mut self, lane: usize, file: u64, number: Option<u32>) {

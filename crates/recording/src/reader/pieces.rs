@@ -71,7 +71,9 @@ impl Recording {
                 break;
             }
             taken += entries.len() as u64;
-            entries.into_iter().for_each(&mut take);
+            for entry in entries {
+                take(self.index.entry_named(lane, entry));
+            }
         }
         Ok(())
     }

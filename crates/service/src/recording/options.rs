@@ -2,13 +2,17 @@
 //! everywhere; what is asked nearer to the user wins.
 
 use std::{
+    ffi::OsStr,
     fmt::Display,
     net::IpAddr,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use nilometer_model::{
     Bytes, ChunkShape, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
 };
@@ -49,7 +53,7 @@ pub struct RecordOptions {
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
     pub format: Option<Format>,
     /// How frames in HDF5 are compressed, instead of what the instrument says
-    #[arg(long, value_name = "HOW", value_parser = compression(), help_heading = "Where it goes")]
+    #[arg(long, value_name = "HOW", value_parser = compression_parser(), help_heading = "Where it goes")]
     pub compression: Option<FrameCompression>,
     /// Frames of an HDF5 file, or images of all channels, instead of what the instrument says [default: one file for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
@@ -195,10 +199,33 @@ fn format() -> impl TypedValueParser<Value = Format> {
         .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
 }
 
-fn compression() -> impl TypedValueParser<Value = FrameCompression> {
-    let all = FrameCompression::ALL;
-    PossibleValuesParser::new(all.map(FrameCompression::name))
-        .map(move |name| all.into_iter().find(|compression| compression.name() == name).unwrap_or_default())
+/// The parser of how frames are compressed, for every command that takes it: it shows those that are built in, and takes the
+/// filters of plug-ins too.
+pub fn compression_parser() -> impl TypedValueParser<Value = FrameCompression> {
+    CompressionParser
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CompressionParser;
+
+impl TypedValueParser for CompressionParser {
+    type Value = FrameCompression;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<FrameCompression, clap::Error> {
+        let by_text = |text: &str| text.parse::<FrameCompression>();
+        TypedValueParser::parse_ref(&by_text, command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let built_in = FrameCompression::ALL.into_iter().map(|known| PossibleValue::new(known.name()));
+        let plugins = PossibleValue::new("filter:NUMBER,VALUES").help("A plug-in of HDF5 by its number");
+        Some(Box::new(built_in.chain([plugins])))
+    }
 }
 
 /// A value by its text, as on the command line.

@@ -12,15 +12,14 @@ use std::sync::{
 use nilometer_acquisition::{
     Feed, SeriesFeed, StoredFrames,
     series::{DescribedSeries, SeriesReceiver, SeriesStorage},
-    sink::{Hdf5Contents, RawLayout},
+    sink::{Hdf5Contents, RawLayout, settled_compression},
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
-    Bytes, CbfHeader, DataKind, Format, Frequency, Instrument, Nanos, PixelType, Readers, RecordingLayout,
-    Storing,
+    Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Nanos, PixelType, Readers,
+    RecordingLayout, Storing,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
-use nilometer_wire::series::ElementType;
 
 use super::{
     joining::{JoiningValues, tell_left_out},
@@ -86,7 +85,9 @@ impl RecordingSettings {
         };
         source.complete(&mut series);
         log(&began(&series));
-        let instrument = source.instrument_of(&series);
+        let mut instrument = source.instrument_of(&series);
+        let compression = source.settled(&series).map_err(ServiceError::Failed)?;
+        instrument.recording.compression = Some(compression);
         instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
         if let Some(scan) = source.scan {
             scan.check_frames(series.start.images)
@@ -135,6 +136,14 @@ impl SeriesSource {
         series.description.description.get_or_insert_with(|| instrument.title.clone());
     }
 
+    /// How the frames of a series are compressed: a chunk is a frame of one of its channels.
+    fn settled(&self, series: &DescribedSeries) -> Result<FrameCompression, String> {
+        let start = &series.start;
+        let channel = (start.channels.len() > 1).then_some(1);
+        let chunk: Vec<u64> = channel.into_iter().chain(start.shape.iter().copied()).collect();
+        settled_compression(self.compression, start.element.pixel(), &chunk)
+    }
+
     /// The instrument that sends a series: what is known of it, as the series says that its frames are.
     fn instrument_of(&self, series: &DescribedSeries) -> Instrument {
         let start = &series.start;
@@ -154,7 +163,7 @@ impl SeriesSource {
         };
         Instrument {
             shape: start.shape.clone(),
-            pixel: pixel_type(start.element),
+            pixel: start.element.pixel(),
             frame_rate: rate.map_or(known.frame_rate, Frequency),
             streams: 1,
             burst: None,
@@ -202,20 +211,4 @@ fn began(series: &DescribedSeries) -> String {
     let shape = sides.join(" x ");
     let element = start.element.name();
     format!("series {name} begins: {images} images of {shape} pixels of {element}{channels}")
-}
-
-/// The same type in an instrument.
-fn pixel_type(element: ElementType) -> PixelType {
-    match element {
-        ElementType::Uint8 => PixelType::Uint8,
-        ElementType::Uint16 => PixelType::Uint16,
-        ElementType::Uint32 => PixelType::Uint32,
-        ElementType::Uint64 => PixelType::Uint64,
-        ElementType::Int8 => PixelType::Int8,
-        ElementType::Int16 => PixelType::Int16,
-        ElementType::Int32 => PixelType::Int32,
-        ElementType::Int64 => PixelType::Int64,
-        ElementType::Float32 => PixelType::Float32,
-        ElementType::Float64 => PixelType::Float64,
-    }
 }

@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, sync::OnceLock};
 
-use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
+use nilometer_acquisition::{
+    series::SeriesUntil,
+    sink::{check_compression, settle_instrument},
+    transport::zeromq::ZmqEndpoint,
+};
 use nilometer_model::{
     ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing, packets::Packets,
 };
@@ -87,6 +91,8 @@ impl RecordedSource {
         instrument
             .check()
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+        settle_instrument(&mut instrument)
+            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
         let Some(packets) = instrument.packets.clone() else {
             return Err(ServiceError::AskedWrongly(format!(
                 "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say \
@@ -168,6 +174,7 @@ impl SeriesSource {
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
+        check_compression(compression).map_err(ServiceError::AskedWrongly)?;
         let layout = wishes.layout.clone();
         let scan = wishes.scan.or(of_instrument.scan);
         check_scan(wishes, scan)?;

@@ -11,6 +11,8 @@ mod metadata;
 pub(crate) use metadata::Fields;
 pub use metadata::{MetadataField, MetadataValue};
 
+use nilometer_model::PixelType;
+
 use crate::cbor::{CborError, DataPlace};
 
 /// Dimensions of an array, at the most.
@@ -57,6 +59,22 @@ impl ElementType {
         ElementType::Float32,
         ElementType::Float64,
     ];
+
+    /// The same type of pixels.
+    pub const fn pixel(self) -> PixelType {
+        match self {
+            ElementType::Uint8 => PixelType::Uint8,
+            ElementType::Uint16 => PixelType::Uint16,
+            ElementType::Uint32 => PixelType::Uint32,
+            ElementType::Uint64 => PixelType::Uint64,
+            ElementType::Int8 => PixelType::Int8,
+            ElementType::Int16 => PixelType::Int16,
+            ElementType::Int32 => PixelType::Int32,
+            ElementType::Int64 => PixelType::Int64,
+            ElementType::Float32 => PixelType::Float32,
+            ElementType::Float64 => PixelType::Float64,
+        }
+    }
 
     /// Bytes of an element.
     pub const fn bytes(self) -> usize {

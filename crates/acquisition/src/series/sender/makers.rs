@@ -9,7 +9,6 @@ use std::{
 };
 
 use nilometer_codec::{ChunkCodec, ElementSize};
-use nilometer_recording::chunk::compression_of;
 use nilometer_wire::stream1;
 
 use super::{
@@ -43,7 +42,7 @@ impl SimulatedSeries {
         let mut frame = vec![0; self.content.frame_size()];
         self.content.prepare_slot(&mut frame);
         let size = ElementSize::of(self.start.element.bytes() as u64).unwrap_or(ElementSize::One);
-        let mut codec = ChunkCodec::new(compression_of(self.compression), size);
+        let mut codec = ChunkCodec::new(self.codec(), size);
         for number in (first..self.start.images).step_by(self.threads.max(1)) {
             let Some(mut image) = pool.take() else { return };
             for (channel, packed) in (0..channels).zip(&mut image.channels) {

@@ -27,7 +27,7 @@ use std::{
     thread,
 };
 
-use nilometer_codec::ElementSize;
+use nilometer_codec::{Compression, ElementSize};
 use nilometer_model::{FrameCompression, Histogram, Nanos, Schedule, Seed};
 use nilometer_recording::{chunk::compression_of, instrument::Content};
 use nilometer_storage::Clock;
@@ -138,9 +138,13 @@ impl SimulatedSeries {
         })
     }
 
+    fn codec(&self) -> Compression {
+        compression_of(self.compression).expect("detectors compress as it is built in")
+    }
+
     fn pool(&self) -> ImagePool {
         let element = ElementSize::of(self.start.element.bytes() as u64).unwrap_or(ElementSize::One);
-        let most = compression_of(self.compression).most_bytes(self.content.frame_size());
+        let most = self.codec().most_bytes(self.content.frame_size());
         let most = most.next_multiple_of(element.bytes());
         let held = if self.faults.reorder > 0.0 { self.faults.distance as usize } else { 0 };
         let ready = self.threads.max(1) * (makers::READY + 1);

@@ -75,6 +75,8 @@ pub(super) struct ClosedFrames {
     pub(super) first: u64,
     /// How many places there are.
     pub(super) count: u64,
+    /// How many there are up to the last frame that came.
+    pub(super) length: u64,
 }
 
 impl FrameColumns {
@@ -83,8 +85,10 @@ impl FrameColumns {
         let columns: Vec<String> = file.columns().map(|column| column.key.clone()).collect();
         let wanted = contents.tree.wanted_at_end();
         let joined = contents.joined.iter().flat_map(|joined| joined.columns());
+        // What was recorded before is not seen now: when it came, and what became of it.
         let known = RecorderColumn::ALL
             .into_iter()
+            .filter(|column| contents.live || column.is_of_journals())
             .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
             .chain(
                 NdArrayColumn::ALL.into_iter().map(|array| (array.key().into(), ColumnSource::Array(array))),
@@ -167,21 +171,28 @@ impl FrameColumns {
         totals: &RecordingTotals,
     ) -> TreeGroup {
         let others = self.join_rest(file, frames);
-        for at in self.by_name.values() {
-            if let Some(column) = self.said[*at].column {
-                file.place_column(column, frames.count);
-            }
-        }
+        self.place_late(file, frames);
         let mut end = ending(tree, totals, &|wanted| self.at_end(wanted));
-        if let Some(others) = self.datasets_of(&others, frames.count, tree) {
+        if let Some(others) = self.datasets_of(others, frames.count, tree) {
             end.unite(others);
         }
         end
     }
 
+    /// Values of the user's may still come of frames that are there: these have places. Others never come, and a series may end
+    /// long before the last frame that was announced.
+    fn place_late(&self, file: &mut Hdf5File, frames: ClosedFrames) {
+        let Some(joined) = &self.joined else { return };
+        for (name, at) in &self.by_name {
+            if let (Some(column), true) = (self.said[*at].column, joined.is_awaited(*name)) {
+                file.place_column(column, frames.length);
+            }
+        }
+    }
+
     /// Values of names without a column, by name and place.
     fn join_rest(&mut self, file: &mut Hdf5File, frames: ClosedFrames) -> OtherValues {
-        let ClosedFrames { first, count } = frames;
+        let ClosedFrames { first, count, .. } = frames;
         let mut others = OtherValues::new();
         let Some(joined) = self.joined.clone() else { return others };
         for (frame, value) in joined.take_all(first..first.saturating_add(count)) {
@@ -213,9 +224,10 @@ impl FrameColumns {
     }
 
     /// Datasets of names that nobody knew when the file was made.
-    fn datasets_of(&self, others: &OtherValues, count: u64, tree: &TreeGroup) -> Option<TreeGroup> {
+    fn datasets_of(&self, mut others: OtherValues, count: u64, tree: &TreeGroup) -> Option<TreeGroup> {
         let joined = self.joined.as_ref()?;
         let path = joined.others()?;
+        let count = shortened(joined, &mut others, count);
         if others.is_empty() {
             return None;
         }
@@ -224,7 +236,7 @@ impl FrameColumns {
             let class = TreeAttribute::new("NX_class", "NXcollection");
             made.attributes.push(TreeAttribute { when: WriteTime::Closing, ..class });
         }
-        for (name, values) in others {
+        for (name, values) in &others {
             let name = joined.name(*name);
             let content = DatasetContent::Value(row(values, count), WriteTime::Closing);
             let dataset = TreeDataset::of(content).attribute("NDAttrName", name.as_str());
@@ -233,6 +245,28 @@ impl FrameColumns {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Some(parts.into_iter().rev().fold(made, |made, part| TreeGroup::default().group(part, made)))
     }
+}
+
+/// Numbers in the datasets of a file that are made when it is closed, at the most: 128 MiB of them.
+const NUMBERS_AT_END_MAX: u64 = 16 << 20;
+
+/// How many places these datasets have: as many as there are frames, or, where this is more than there is room for, up to the last
+/// value. What finds no room then is counted.
+fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64 {
+    let names = others.len() as u64;
+    if count.saturating_mul(names) <= NUMBERS_AT_END_MAX {
+        return count;
+    }
+    let most = NUMBERS_AT_END_MAX / names.max(1);
+    let last = others.values().filter_map(|values| values.last_key_value()).map(|(place, _)| place + 1).max();
+    for (name, values) in others.iter_mut() {
+        let beyond = values.split_off(&most);
+        if !beyond.is_empty() {
+            joined.refuse_all(*name, beyond.len() as u64);
+        }
+    }
+    others.retain(|_, values| !values.is_empty());
+    last.unwrap_or(0).min(most)
 }
 
 /// By the place of a name: by the place in the file.

@@ -90,6 +90,8 @@ struct IndexedFile {
     totals: RecordingTotals,
     /// When its last frame was there.
     last: Nanos,
+    /// See [`Hdf5Contents::live`].
+    live: bool,
 }
 
 #[derive(Debug)]
@@ -152,6 +154,7 @@ impl IndexedFiles {
             length: 0,
             totals: RecordingTotals::default(),
             last: Nanos(0),
+            live: self.layout.live,
         });
         Ok(())
     }
@@ -233,7 +236,7 @@ impl IndexedFiles {
         let end_time = (file.last > Nanos(0)).then(|| end.to_string());
         let totals = RecordingTotals { blank, end_time, ..file.totals.clone() };
         if let IndexState::Open(mut open) = mem::replace(&mut file.state, IndexState::Failed) {
-            let closed = ClosedFrames { first, count: frames };
+            let closed = ClosedFrames { first, count: frames, length: file.length };
             let end = file.columns.close(&mut open, closed, &tree, &totals);
             file.state = IndexState::Closed(open.close(frames, &end).map_err(refused)?);
         }
@@ -355,7 +358,9 @@ impl IndexedFile {
         each_written_chunk(frame, place, number, |chunk| file.insert(chunk));
         let missing = missing(frame);
         self.columns.insert(file, InsertedFrame { frame, place: number, missing });
-        self.last = self.last.max(frame.arrived);
+        if self.live {
+            self.last = self.last.max(frame.arrived);
+        }
         self.totals.missing += missing;
         let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
         *count += 1;

@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{RingNeeds, Sink, Stored, StoredAs};
+use super::{Hdf5Contents, RingNeeds, Sink, Stored, StoredAs};
 use crate::Frame;
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
@@ -58,7 +58,7 @@ pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
 use nilometer_recording::{
     Due, Packed,
-    journal::{Entry, RECORD, contents_entries, origin_entries, stream_entries},
+    journal::{Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries},
 };
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
@@ -131,6 +131,7 @@ enum Carried {
         packed: Option<Box<Packed>>,
         /// What is in its slot, if it came encoded.
         came_as: Option<StoredAs>,
+        checksum: Option<u32>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,
     },
@@ -158,7 +159,10 @@ const SCRATCH_OF_GROUPS: usize = 1 << 16;
 
 impl RawFiles {
     /// A new recording; nothing is made yet.
-    pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
+    pub fn new(mut layout: RawLayout, gauge: Gauge) -> Self {
+        if layout.head.storing.is_many_files() {
+            layout.hdf5 = layout.hdf5.map(Hdf5Contents::of_parts);
+        }
         let grouping = grouping(&layout);
         let placement = placement::of(&layout);
         let index = index(&layout);
@@ -198,6 +202,8 @@ impl RawFiles {
         sink.program.add(stream.map(FileStep::Note));
         let contents = sink.layout.hdf5.iter().flat_map(|hdf5| contents_entries(&hdf5.text()));
         sink.program.add(contents.map(FileStep::Note));
+        let plugin = sink.layout.hdf5.as_ref().and_then(Hdf5Contents::plugin);
+        sink.program.add(plugin.into_iter().flat_map(plugin_entries).map(FileStep::Note));
         if sink.placement.makes_ahead() {
             sink.add_make(0);
             sink.program.add([FileStep::SyncNames]);

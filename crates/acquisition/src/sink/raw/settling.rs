@@ -39,7 +39,7 @@ impl RawFiles {
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
-            Carried::One { number, due, arrived, packed, came_as, slot } => {
+            Carried::One { number, due, arrived, packed, came_as, checksum, slot } => {
                 // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
                     Some(EncodedSlot { data, stored_as, finished }) => {
@@ -48,7 +48,7 @@ impl RawFiles {
                     }
                     None => (operation.buffer, None),
                 };
-                let frame = Frame { number, due, arrived, data, packed, encoded, came_as };
+                let frame = Frame { number, due, arrived, data, packed, encoded, came_as, checksum };
                 self.landed(begin, frame, length, whole.is_ok());
             }
             Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),
@@ -93,7 +93,8 @@ impl RawFiles {
     /// written.
     pub(super) fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let Frame { number, due, .. } = frame;
-        let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
+        let hash = || crc32fast::hash(self.layout.bytes(&frame));
+        let checksum = self.layout.checksums.then(|| frame.checksum.unwrap_or_else(hash));
         self.written += u64::from(length);
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });

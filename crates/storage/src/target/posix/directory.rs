@@ -1,8 +1,9 @@
 //! A new directory below one that the user named, for files that stay: what a recording writes is the user's.
 
 use std::{
-    io::Write,
-    os::fd::OwnedFd,
+    fs::{File, Metadata},
+    io::{self, Write},
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     engine::{self, Engine, EngineError, Options},
-    new_file::NewFile,
+    new_file::{self, NewFile},
 };
 
 /// See the module. Nothing outside it is touched, and nothing in it is ever removed by this target.
@@ -61,6 +62,17 @@ impl Directory {
         file.finish(0o666)
     }
 
+    /// Moves a file of this directory up into that where it was made, under a name that must be free there; then it has these
+    /// bits of a mode, as far as this process gives them to anything that it makes, and survives the loss of power.
+    pub fn move_up(&self, name: &str, to: &str, mode: impl FnOnce(&Metadata) -> u32) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file: File = fs::openat(&self.root, name, flags, Mode::empty())?.into();
+        file.set_permissions(new_file::permissions(mode(&file.metadata()?)))?;
+        file.sync_all()?;
+        new_file::rename_new(self.root.as_fd(), name, self.parent.as_fd(), to)?;
+        Ok(fs::fsync(&self.parent)?)
+    }
+
     /// Removes the directory if it is empty: for one that was made and then not needed.
     pub fn remove_if_empty(self) -> Result<(), TargetError> {
         self.remove_unused::<&str>(&[])
@@ -68,7 +80,7 @@ impl Directory {
 
     /// The same, with plain files of these names, which the caller has made in it. Whatever has the directory's path by now
     /// is not touched.
-    pub fn remove_unused<S: AsRef<str>>(self, names: &[S]) -> Result<(), TargetError> {
+    pub fn remove_unused<S: AsRef<str>>(&self, names: &[S]) -> Result<(), TargetError> {
         for name in names.iter().map(AsRef::as_ref) {
             let there = fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW);
             if there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode).is_file()) {

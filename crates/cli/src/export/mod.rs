@@ -1,5 +1,7 @@
 //! `nilometer export`: a recording into one file, or onto a central store.
 
+mod hdf5;
+
 use std::{
     fs::File,
     io,
@@ -13,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
-use clap::Args;
+use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
 use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_recording::{
@@ -25,8 +27,10 @@ use nilometer_storage::{
     Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},
     new_file::{NewFile, partial_files},
+    target::TargetError,
 };
 
+use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
@@ -36,7 +40,8 @@ use crate::{
     tell,
 };
 
-/// Writes a recording into one new file: all frames in order, and ones that are marked as invalid where some are missing
+/// Writes a recording into one new file: all frames in order, and ones that are marked as invalid where some are missing; or
+/// into a file of HDF5
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// The directories of the recording, those of all lanes
@@ -45,6 +50,10 @@ pub(crate) struct Export {
     /// The file, which must not exist, or a directory that is there, in which it gets the recording's name
     #[arg(long, value_name = "FILE|DIRECTORY")]
     to: PathBuf,
+    /// The bytes of all frames one behind the other, or HDF5, in which each frame has its number and those that are missing
+    /// are blank [default: plain]
+    #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
+    format: Option<String>,
     /// Write no faster than this
     #[arg(long)]
     rate: Option<ByteRate>,
@@ -52,6 +61,25 @@ pub(crate) struct Export {
     /// [exit code 5 if not]
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    hdf5: Hdf5Options,
+}
+
+/// In which form a recording is exported.
+const FORMS: [&str; 2] = ["plain", HDF5];
+const HDF5: &str = "hdf5";
+
+/// A file as it is named.
+struct NamedFile {
+    directory: PathBuf,
+    name: String,
+}
+
+impl NamedFile {
+    /// What is there where it is to be.
+    fn described(&self) -> Result<TargetDescription, TargetError> {
+        described_directory(&self.directory)
+    }
 }
 
 /// Writes in flight.
@@ -61,9 +89,14 @@ impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
-        let (directory, name) = self.place(&whole).input()?;
-        let description = described_directory(&directory).input()?;
-        self.check(&whole, &description, &name).input()?;
+        if self.format.as_deref() == Some(HDF5) {
+            return hdf5::export(self, whole);
+        }
+        let named = self.place(&whole, whole.format().name()).input()?;
+        let description = named.described().input()?;
+        let name = named.name;
+        self.check_plain().input()?;
+        self.check(&whole, &description, &name, Bytes(whole.length())).input()?;
         let path = directory_of(&description).join(&name);
         let stop = stop_on_signal().run()?;
         let cant_make = || format!("can't make {}", path.display());
@@ -107,22 +140,36 @@ impl Export {
         Ok(export.checksum())
     }
 
-    /// The directory and the name of the file.
-    fn place(&self, whole: &RecordingView) -> anyhow::Result<(PathBuf, String)> {
+    /// The directory and the name of the file, which has this suffix if it gets its name here.
+    fn place(&self, whole: &RecordingView, suffix: &str) -> anyhow::Result<NamedFile> {
         if self.to.is_dir() {
-            return Ok((self.to.clone(), format!("{}.{}", whole.name(), whole.format().name())));
+            let name = format!("{}.{suffix}", whole.name());
+            return Ok(NamedFile { directory: self.to.clone(), name });
         }
         let name = self.to.file_name().and_then(|name| name.to_str());
         let name = name.with_context(|| format!("--to {}: name a file or a directory", self.to.display()))?;
         let above = self.to.parent().filter(|above| !above.as_os_str().is_empty());
-        Ok((above.map_or_else(|| ".".into(), Path::to_owned), name.into()))
+        let directory = above.map_or_else(|| ".".into(), Path::to_owned);
+        Ok(NamedFile { directory, name: name.into() })
     }
 
+    /// What is said of HDF5 holds there.
+    fn check_plain(&self) -> anyhow::Result<()> {
+        match self.hdf5.given() {
+            Some(option) => {
+                Err(anyhow!("{option}: only for a file of HDF5: write --format hdf5, or leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it may be made: what takes so many bytes at the least.
     fn check(
         &self,
         whole: &RecordingView,
         description: &TargetDescription,
         name: &str,
+        needed: Bytes,
     ) -> anyhow::Result<()> {
         let path = directory_of(description).join(name);
         ensure!(path.symlink_metadata().is_err(), "{} exists: name a new file", path.display());
@@ -132,9 +179,8 @@ impl Export {
             directory_of(description).display()
         );
         ensure!(self.rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
-        let needed = Bytes(whole.length());
         let free = description.space.free;
-        ensure!(needed.0 > 0, "{}: nothing is recorded there yet", whole.name());
+        ensure!(whole.length() > 0, "{}: nothing is recorded there yet", whole.name());
         let left = partial_files(directory_of(description), name);
         if !left.is_empty() {
             tell::note(format_args!(
@@ -202,15 +248,15 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
         ),
         format!("checksum    CRC-32 {checksum:08x}"),
     ];
-    lines.extend(whole.recording(not_here));
+    lines.extend(whole.recording(|recording| not_here(recording, "marked as invalid")));
     lines.extend(
         copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
     );
     lines.join("\n") + "\n"
 }
 
-/// What of a recording is not here, a line each: frames that are marked as invalid stand for it.
-fn not_here(recording: &Recording) -> Vec<String> {
+/// What of a recording is not here, a line each: frames stand for it that are as it says.
+fn not_here(recording: &Recording, stand_in: &str) -> Vec<String> {
     let index = &recording.index;
     let what = what(recording);
     let missing = index.missing();
@@ -220,7 +266,7 @@ fn not_here(recording: &Recording) -> Vec<String> {
         let count: u64 = missing.iter().map(|(_, count)| count).sum();
         let all = index.expected() - index.first();
         lines.push(format!(
-            "missing     {count} of {all} {what} are not here and are marked as invalid: {}",
+            "missing     {count} of {all} {what} are not here and are {stand_in}: {}",
             ranges(&missing)
         ));
     }

@@ -1,0 +1,183 @@
+//! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
+//! is named for it.
+
+use std::sync::Arc;
+
+use nilometer_codec::ElementSize;
+use nilometer_hdf5::{
+    nexus::{DetectorDescription, NOT_STATED},
+    tree::TreeGroup,
+};
+use nilometer_model::{
+    Bytes, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType, Storing,
+};
+use nilometer_recording::{
+    instrument::Origin, journal::Encoding, reader::Recording, tiles::TileGrid, view::RecordingView,
+};
+
+use crate::sink::{
+    Hdf5Contents, frame_filter, instrument_description, number_type, settled_compression, settled_for,
+};
+
+/// What is wished of a file that is made of a recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExportWishes<'a> {
+    /// How frames are compressed; as they are in the recording, or as the instrument says, if none.
+    pub compression: Option<FrameCompression>,
+    /// What the recording is of: it says what its journals don't.
+    pub instrument: Option<&'a Instrument>,
+}
+
+impl Hdf5Contents {
+    /// The file of the frames of a recording that is there.
+    ///
+    /// # Errors
+    /// What of it can't be in such a file, or has to be said, in words.
+    pub fn of_recording(whole: &RecordingView, wishes: ExportWishes<'_>) -> Result<Self, String> {
+        let size = whole.frame_size();
+        let contents = whole.recording(|recording| {
+            check_packets(recording)?;
+            if let Some(instrument) = wishes.instrument {
+                return of_instrument(instrument, wishes.compression, size);
+            }
+            if let Some(tree) = crate::repair::tree_of(recording) {
+                return of_tree(tree, wishes.compression, compression_in(recording));
+            }
+            match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
+                Some(origin) => {
+                    of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
+                }
+                None => Err(format!(
+                    "{}: its journals do not say what pixels its frames have: name what it is of, --instrument NAME",
+                    recording.name()
+                )),
+            }
+        })?;
+        if contents.frame_size != size {
+            let described = Bytes(contents.frame_size);
+            let name = whole.name();
+            return Err(format!(
+                "{name}: its frames have {}, and those that are described have {described}: name what it is of, --instrument \
+                 NAME",
+                Bytes(size)
+            ));
+        }
+        Ok(Hdf5Contents { live: false, ..contents })
+    }
+}
+
+/// Where packets are left out, what is behind them does not stand at its place.
+fn check_packets(recording: &Recording) -> Result<(), String> {
+    let left_out = recording.index.gaps.values().flatten().any(|gap| !gap.filled);
+    if !left_out {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: packets that did not come are left out in it, so that its frames are at no places of their own",
+        recording.name()
+    ))
+}
+
+/// How the frames of a recording are compressed, as far as the filters of HDF5 know it.
+fn compression_in(recording: &Recording) -> FrameCompression {
+    let first = recording.index.frames.iter().next();
+    match first.map(|(_, place)| place.extent.encoding) {
+        Some(Encoding::Chunk(compression, _) | Encoding::Tiles(compression, _)) => compression,
+        Some(Encoding::Raw | Encoding::Cbf) | None => FrameCompression::None,
+    }
+}
+
+fn of_instrument(
+    instrument: &Instrument,
+    compression: Option<FrameCompression>,
+    size: u64,
+) -> Result<Hdf5Contents, String> {
+    let mut layout = instrument.recording.clone();
+    layout.write_as(Format::Hdf5);
+    layout.store(Storing::Growing);
+    layout.compression = compression.or(layout.compression);
+    layout.encoders = None;
+    // What frames are in is not what they were recorded into.
+    (layout.scan, layout.chunk) = (None, None);
+    let frame =
+        FrameShape { shape: &instrument.shape, pixel: instrument.pixel, size: instrument.frame_size() };
+    layout.check(frame).map_err(|why| format!("{}: {why}", instrument.name))?;
+    if frame.size.0 != size {
+        let name = &instrument.name;
+        return Err(format!(
+            "--instrument {name}: its frames have {}, those of the recording {}",
+            frame.size,
+            Bytes(size)
+        ));
+    }
+    let compression = layout.compression.unwrap_or_default();
+    let compression = settled_compression(compression, instrument.pixel, &instrument.shape)?;
+    let described = instrument_description(instrument, compression, NOT_STATED)
+        .ok_or_else(|| packed(instrument.pixel))?;
+    let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
+    Hdf5Contents::described(&described, counts, compression, Moment::default())
+        .ok_or_else(|| packed(instrument.pixel))
+}
+
+/// Random bytes, of which it is not said what pixels they are.
+fn is_noise(origin: &Origin) -> bool {
+    matches!(origin.kind(), DataKind::Incompressible)
+}
+
+fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Result<Hdf5Contents, String> {
+    let element = number_type(origin.pixel()).ok_or_else(|| packed(origin.pixel()))?;
+    let compression = settled_compression(compression, origin.pixel(), origin.shape())?;
+    let described = DetectorDescription::new(name, NOT_STATED, element, origin.shape());
+    let filter = ElementSize::of(element.bytes() as u64).and_then(|size| frame_filter(compression, size));
+    let title = Some(format!("{} frames of {name}, which are simulated", origin.kind()));
+    let described = DetectorDescription { filter, title, ..described };
+    let counts = matches!(origin.kind(), DataKind::Diffraction) && origin.shape().len() == 2;
+    Hdf5Contents::described(&described, counts, compression, Moment::default())
+        .ok_or_else(|| packed(origin.pixel()))
+}
+
+/// The same as in the files of the recording; how frames are compressed may be wished, else it is as it is there.
+fn of_tree(
+    mut tree: TreeGroup,
+    wished: Option<FrameCompression>,
+    there: FrameCompression,
+) -> Result<Hdf5Contents, String> {
+    let shape = tree.frames_mut().ok_or("its journals describe files without frames")?;
+    let compression = match wished {
+        Some(wished) => {
+            let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
+            settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
+        }
+        None => there,
+    };
+    let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
+    shape.filter = frame_filter(compression, element);
+    let is_cut = shape.chunk() != shape.frame;
+    if let (true, FrameCompression::Filter(filter)) = (is_cut, compression) {
+        return Err(format!(
+            "--compression {}: a plug-in makes chunks of whole frames, and these are cut",
+            filter.text()
+        ));
+    }
+    let grid = is_cut.then(|| TileGrid::new(&shape.frame, shape.chunk(), element)).flatten().map(Arc::new);
+    let frame_size = shape.frame_size();
+    let start = Moment::default();
+    let tree = tree.into();
+    let left_out = Vec::new();
+    Ok(Hdf5Contents {
+        tree,
+        compression,
+        element,
+        frame_size,
+        grid,
+        start,
+        joined: None,
+        left_out,
+        live: false,
+    })
+}
+
+fn packed(pixel: PixelType) -> String {
+    let name = pixel.name();
+    format!("pixels of {name} are packed, and HDF5 has whole bytes: export them as they are, --format plain")
+}

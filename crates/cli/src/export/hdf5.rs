@@ -1,0 +1,367 @@
+//! `nilometer export --format hdf5`: a recording into one file of HDF5, through a recorder that gets its frames from there.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use nilometer_acquisition::{
+    Ending, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
+    export::{DamagedFrames, ExportWishes, FramesRead, RecordedFrames},
+    index_faults,
+    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    suited_engine,
+};
+use nilometer_model::{Bytes, Format, FrameCompression, Nanos, Storing, TargetDescription};
+use nilometer_recording::{
+    OVERWRITTEN, Verified,
+    journal::FrameExtent,
+    reader::{Recording, Trust},
+    verify,
+    view::{Extent, RecordingView},
+};
+use nilometer_service::{compression_parser, recording::place::make};
+use nilometer_storage::{
+    Clock, Target,
+    new_file::partial_directory,
+    target::{Directory, run_id},
+    user_file,
+};
+
+use super::{Export, not_here};
+use crate::{
+    Blame, Failure, Outcome,
+    describe::directory_of,
+    recording_text::{in_line, ranges, what},
+    share::Share,
+    signals::stop_on_signal,
+    tell,
+};
+
+/// What is said of a file of HDF5.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Into HDF5")]
+pub(super) struct Hdf5Options {
+    /// How frames are compressed [default: as they are in the recording, or as the instrument says]
+    #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
+    compression: Option<FrameCompression>,
+    /// What the recording is of, a name of the catalogue or the path of a .toml file: it says what pixels its frames have, and
+    /// what else goes into the file, where the recording does not say that itself
+    #[arg(long, value_name = "INSTRUMENT")]
+    instrument: Option<String>,
+    /// Leave the journal beside the file, so that both are a recording: for verify, repair, mount, and to export it back
+    #[arg(long)]
+    journal: bool,
+}
+
+/// How long storage may be silent after the last frame.
+const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
+/// How often it is told how far it is.
+const TOLD: Nanos = Nanos::from_millis(200);
+const SUFFIX: &str = ".h5";
+
+impl Hdf5Options {
+    /// The first of these options that is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--compression", self.compression.is_some()),
+            ("--instrument", self.instrument.is_some()),
+            ("--journal", self.journal),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}
+
+/// A file of HDF5 that is to be made.
+struct Hdf5Export<'a> {
+    export: &'a Export,
+    whole: Arc<RecordingView>,
+    contents: Hdf5Contents,
+    description: TargetDescription,
+    /// The file's name, and that of the recording that it is.
+    name: String,
+    stem: String,
+}
+
+/// What was made, before it has its name.
+struct MadeFile {
+    partial: PartialDirectory,
+    read: Arc<FramesRead>,
+    outcome: Recorded,
+}
+
+/// The directory in which a file is made: what is left there is removed with it.
+struct PartialDirectory {
+    directory: Arc<Directory>,
+    names: Vec<String>,
+}
+
+impl Drop for PartialDirectory {
+    fn drop(&mut self) {
+        // What can't be removed has a name that says what it is.
+        drop(self.directory.remove_unused(&self.names));
+    }
+}
+
+/// Exports a recording into a file of HDF5.
+pub(super) fn export(export: &Export, whole: Arc<RecordingView>) -> Outcome {
+    let instrument = export.hdf5.instrument.as_deref().map(user_file::instrument).transpose().input()?;
+    let wishes = ExportWishes { compression: export.hdf5.compression, instrument: instrument.as_ref() };
+    let contents = Hdf5Contents::of_recording(&whole, wishes).map_err(|why| anyhow!(why)).input()?;
+    let named = export.place(&whole, Format::Hdf5.suffix()).input()?;
+    let stem = named.name.strip_suffix(SUFFIX).unwrap_or(&named.name).to_owned();
+    let description = named.described().input()?;
+    let name = named.name;
+    let made = Hdf5Export { export, whole, contents, description, name, stem };
+    made.check().input()?;
+    made.execute()
+}
+
+impl Hdf5Export<'_> {
+    fn check(&self) -> anyhow::Result<()> {
+        self.export.check(&self.whole, &self.description, &self.name, self.least())?;
+        if self.export.hdf5.journal {
+            let journal = self.directory().join(self.journal());
+            ensure!(
+                self.name.ends_with(SUFFIX),
+                "--journal: it names files with the suffix {SUFFIX}: end the name of {} so",
+                self.name
+            );
+            ensure!(journal.symlink_metadata().is_err(), "{} exists: name a new file", journal.display());
+        }
+        Ok(())
+    }
+
+    /// The least that it takes, as far as that is known before.
+    fn least(&self) -> Bytes {
+        let encoding = self.contents.encoding();
+        let frame = self.whole.frame_size();
+        let compresses = self.contents.compression != FrameCompression::None;
+        self.whole.recording(|recording| {
+            let places = recording.index.frames.iter().map(|(_, place)| place.extent);
+            let bytes = places.map(|FrameExtent { encoding: stored, length, size, .. }| {
+                let plain = u64::from(size);
+                let alike = if stored == encoding { length.into() } else { plain.min(frame) / SMALLEST };
+                // How small others become is not known.
+                if compresses { alike } else { plain }
+            });
+            Bytes(bytes.sum())
+        })
+    }
+
+    fn directory(&self) -> &Path {
+        directory_of(&self.description)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory().join(&self.name)
+    }
+
+    fn journal(&self) -> String {
+        format!("{}.0.journal", self.stem)
+    }
+
+    fn execute(&self) -> Outcome {
+        let stop = stop_on_signal().run()?;
+        let made = self.make(&stop).run()?;
+        let verified = if self.export.verify { Some(read_back(&made).run()?) } else { None };
+        self.finish(&made).with_context(|| format!("can't name it {}", self.path().display())).run()?;
+        let damaged = made.read.damaged();
+        tell::result(tell::visible(&self.summary(&made, &damaged, verified.as_ref())));
+        if let Some((frame, why)) = damaged.first.first() {
+            let count = damaged.count;
+            return Err(Failure::Run(anyhow!(
+                "written, with blank frames for {count} that can't be read or are damaged, of which frame {frame} is the first: \
+                 {why}"
+            )));
+        }
+        self.not_whole(verified.as_ref())
+    }
+
+    /// How the frames lie in the file: as in any recording into one file of HDF5.
+    fn layout(&self) -> RawLayout {
+        let frames = StoredFrames {
+            size: self.whole.frame_size(),
+            format: Format::Hdf5,
+            storing: Storing::Growing,
+            per_file: None,
+            together: 1,
+            picture: None,
+            packets: false,
+            padded: true,
+        };
+        let checksums = self.export.hdf5.journal || self.export.verify;
+        let options = LayoutOptions { writers: Some(1), checksums, ..LayoutOptions::with_buffer(Bytes(0)) };
+        let plan = RecordingPlan::of(frames, std::slice::from_ref(&self.description), &options);
+        let stream = self.whole.recording(|recording| recording.index.stream.clone());
+        let hdf5 = Some(self.contents.clone());
+        RawLayout { stream, hdf5, ..plan.layout(&self.stem, run_id().0, 0) }
+    }
+
+    /// Makes the file, in a directory of its own beside where it is to be.
+    fn make(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<MadeFile> {
+        let layout = self.layout();
+        let partial = partial_directory(self.directory(), &self.name);
+        let directory = make(vec![self.description.clone()], &partial)?.remove(0);
+        let names = layout.names_before_frames();
+        let partial = PartialDirectory { directory: directory.clone(), names };
+        let read = Arc::new(FramesRead::default());
+        let recorded = RecordedFrames {
+            whole: self.whole.clone(),
+            encoding: self.contents.encoding(),
+            at_most: self.export.rate,
+            read: read.clone(),
+        };
+        let clock = Clock::start();
+        let target: Arc<dyn Target> = directory;
+        let setup = Setup {
+            engine: suited_engine(target.as_ref(), layout.is_deep(), clock)?,
+            slots: recorded.slots(),
+            feed: Feed::Recorded(recorded),
+            lanes: lanes_of(vec![(target, layout)], LaneOptions::default())?,
+            stop: stop.clone(),
+            allowance: Nanos::from_millis(10),
+            hang_after: HANG_AFTER,
+        };
+        let outcome = self.recorded(Recorder::start(setup)?, &read);
+        self.ended(&outcome, stop)?;
+        Ok(MadeFile { partial, read, outcome })
+    }
+
+    fn recorded(&self, mut recorder: Recorder, read: &FramesRead) -> Recorded {
+        let mut share = Share::new("read", Bytes(self.whole.length()));
+        loop {
+            if let Some(outcome) = recorder.wait(TOLD) {
+                share.clear();
+                return outcome;
+            }
+            share.tell(Bytes(read.bytes()));
+        }
+    }
+
+    /// Whether all that could be read is in the file.
+    fn ended(&self, outcome: &Recorded, stop: &AtomicBool) -> anyhow::Result<()> {
+        let path = self.directory().display();
+        let overwrites = self.whole.recording(|recording| recording.head().storing.kind().overwrites);
+        if overwrites {
+            let first = self.whole.recording(|recording| recording.index.first());
+            self.whole.refresh();
+            let now = self.whole.recording(|recording| recording.index.first());
+            ensure!(first == now, "nothing is left in {path}: {OVERWRITTEN}");
+        }
+        ensure!(!stop.load(Ordering::Relaxed), "interrupted: nothing is left in {path}");
+        let ending = outcome.endings().next().map(|(ending, _)| ending);
+        let why = match ending {
+            Some(Ending::InOrder) if outcome.faults.is_empty() => return Ok(()),
+            Some(Ending::InOrder) => outcome.faults.join("; "),
+            Some(Ending::Failed(errno)) => errno.to_string(),
+            Some(Ending::Full) => "it is full".into(),
+            Some(Ending::Hung) | None => "it does not answer".into(),
+        };
+        Err(anyhow!("can't write to {path}, and nothing is left there: {why}"))
+    }
+
+    /// Gives the file its name, and the journal if it is to stay.
+    fn finish(&self, made: &MadeFile) -> std::io::Result<()> {
+        let directory = &made.partial.directory;
+        let access = self.whole.access();
+        let bits = |metadata: &std::fs::Metadata| {
+            access.mode_in_group(std::os::unix::fs::MetadataExt::gid(metadata))
+        };
+        if self.export.hdf5.journal {
+            directory.move_up(&self.journal(), &self.journal(), bits)?;
+        }
+        directory.move_up(&format!("{}{SUFFIX}", self.stem), &self.name, bits)
+    }
+
+    fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&Verified>) -> String {
+        let written = made.outcome.written();
+        let stored = made.outcome.stored();
+        let frame = self.whole.frame_size();
+        let smaller = (stored * frame) as f64 / written.max(1) as f64;
+        let mut lines = vec![
+            format!("written     {}", in_line(self.path().display())),
+            format!(
+                "frames      {stored} of {}, compressed as {}: {}, {smaller:.2} times smaller",
+                Bytes(frame),
+                self.contents.compression.name(),
+                Bytes(written)
+            ),
+        ];
+        lines.extend(self.whole.recording(|recording| not_here(recording, "blank, with the flag 1")));
+        let incomplete = self.whole.recording(|recording| recording.index.gaps.len());
+        if incomplete > 0 {
+            let what = self.whole.recording(what);
+            lines.push(format!(
+                "incomplete  {incomplete} {what} lack packets: frames of them have the flag 2"
+            ));
+        }
+        for (frame, why) in &damaged.first {
+            lines.push(format!("damaged     frame {frame}: {why}"));
+        }
+        let more = damaged.count - damaged.first.len() as u64;
+        if more > 0 {
+            lines.push(format!("            and {more} more"));
+        }
+        lines.extend(
+            verified.map(|verified| format!("verified    read back: {} frames are right", verified.right)),
+        );
+        lines.join("\n") + "\n"
+    }
+
+    /// Why the file is not all that was recorded, if that was asked.
+    fn not_whole(&self, verified: Option<&Verified>) -> Outcome {
+        if verified.is_none() {
+            return Ok(());
+        }
+        let (missing, ended) =
+            self.whole.recording(|recording| (recording.index.missing(), recording.index.due));
+        let mut why = Vec::new();
+        if !missing.is_empty() {
+            why.push(format!("{} are missing", ranges(&missing)));
+        }
+        if ended.is_none() {
+            why.push("it was not ended in order, and what was due behind the last is not known".into());
+        }
+        if why.is_empty() {
+            return Ok(());
+        }
+        let why = why.join("; ");
+        Err(Failure::NotWhole(anyhow!(
+            "written, and it is not all of the recording: {why}; keep the recording"
+        )))
+    }
+}
+
+/// No compression makes frames smaller than one part in so many, as a rule.
+const SMALLEST: u64 = 250;
+
+/// Reads the file back from the storage, before it has its name.
+fn read_back(made: &MadeFile) -> anyhow::Result<Verified> {
+    let directory = made.partial.directory.path().to_owned();
+    let copy = Recording::open(&[directory], Trust::Acknowledged).context("can't read it back")?;
+    let torn = index_faults(&copy).context("can't read it back")?;
+    if let Some((_, why)) = torn.first() {
+        return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
+    }
+    let verified = verify(&RecordingView::new(copy, Extent::All));
+    let damaged = verified.damaged.first();
+    ensure!(
+        verified.damaged_frames == 0,
+        "{} frames differ when they are read back, and it is removed again; the first is {}",
+        verified.damaged_frames,
+        damaged.map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why)).unwrap_or_default()
+    );
+    let stored = made.outcome.stored();
+    let right = verified.right;
+    ensure!(
+        right == stored,
+        "of {stored} frames {right} are found when it is read back, and it is removed again"
+    );
+    Ok(verified)
+}
