@@ -285,3 +285,17 @@ fn nobody_is_waited_for_without_end_unless_that_was_asked_for() {
         assert_eq!(patience(overflow, state), expected, "{overflow:?} {state:?}");
     }
 }
+
+#[test]
+fn what_is_held_back_at_the_end_finds_room_one_after_the_other() {
+    let clock = Clock::start();
+    let (mut push, mut pull) = connected(clock);
+    let faults = Faults { reorder: 1.0, distance: 100, ..Faults::default() };
+    let series = SimulatedSeries { faults, ..series(30) };
+    let (sent, came) = thread::scope(|scope| {
+        let reader = scope.spawn(|| all_of(&mut pull, clock));
+        let sent = series.send(&mut push, clock, &AtomicBool::new(false));
+        (sent.expect("the network is there"), numbers(&joined(reader)))
+    });
+    assert_eq!((sent.images, sent.dropped, came.len(), sent.queued_most), (30, 0, 30, 4), "{came:?}");
+}
