@@ -26,7 +26,9 @@ fn main() {
     }
     let exported = Path::new(&variable("CARGO_MANIFEST_DIR")).join(EXPORTED);
     println!("cargo::rerun-if-changed={EXPORTED}");
-    println!("cargo::rustc-link-arg-bins=-Wl,--dynamic-list={}", exported.display());
+    // All that is global would be exported, but for the script: not every linker driver knows a list of what is.
+    println!("cargo::rustc-link-arg-bins=-rdynamic");
+    println!("cargo::rustc-link-arg-bins=-Wl,--version-script={}", exported.display());
     println!("cargo::rustc-env=NILOMETER_FEATURES={}", features());
     println!("cargo::rustc-env=NILOMETER_TARGET={}", variable("TARGET"));
 }
