@@ -7,6 +7,9 @@ shopt -s nullglob
 
 PATH=$PATH:/usr/sbin:/sbin
 TESTBED=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# Where what is not of Debian lies, below target/.
+# shellcheck disable=SC2034
+REPOSITORY=$(dirname "$TESTBED")
 PROGRAM=testbed/$(basename "$0")
 MARKER=.nilometer-testbed
 # Daemons print their errors in the words that we look for.

@@ -90,6 +90,11 @@ remove_network() {
     [ ! -e "/run/netns/$NAMESPACE" ] || ip netns delete "$NAMESPACE"
 }
 
+# Whether a server listens on a port of the namespace.
+listens() {
+    inside ss --no-header --listening --numeric --tcp | grep --quiet ":$1 "
+}
+
 # Ends if a port that the system needs is in use in the namespace.
 must_have_ports() {
     local port used

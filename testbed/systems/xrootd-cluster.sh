@@ -7,7 +7,7 @@ cmsd xrootd-server
 xrdfs xrootd-client
 xrootdfs xrootd-fuse'
 # shellcheck disable=SC2034
-PORTS="1094 1095 1096 1097 3121"
+PORTS="2094 2095 2096 2097 3121"
 # As for a server alone.
 # shellcheck disable=SC2034
 PRIVATE=(/run)
@@ -27,15 +27,15 @@ start() {
     # It has no data: `harm` counts data servers.
     rm "$HERE"/run/manager*.server
     await 60 "three data servers" has_data_servers 3
-    launch client-mount xrootdfs -f -o "rdr=root://$ADDRESS:1094//store" "$HERE/mount"
+    launch client-mount xrootdfs -f -o "rdr=root://$ADDRESS:2094//store" "$HERE/mount"
 }
 
 # `testbed` is the name of the servers' host: cmsd is a manager only if the manager has the name of its own host.
 configure() {
     local own=$HERE/private/$1/run role=server port
     case $1 in
-    manager) role=manager port=1094 ;;
-    data-*) port=$((1094 + ${1#data-})) ;;
+    manager) role=manager port=2094 ;;
+    data-*) port=$((2094 + ${1#data-})) ;;
     esac
     mkdir -p "$own/store"
     cat >"$own/xrootd.cfg" <<END
@@ -72,7 +72,7 @@ restart() {
 
 has_data_servers() {
     local found
-    found=$(inside timeout 5 xrdfs "root://$ADDRESS:1094" locate -h '*') || return 1
+    found=$(inside timeout 5 xrdfs "root://$ADDRESS:2094" locate -h '*') || return 1
     [ "$(grep --count Server <<<"$found")" -ge "$1" ]
 }
 
@@ -81,5 +81,5 @@ mounts() {
 }
 
 urls() {
-    echo "xrootd-cluster root://$ADDRESS:1094//store"
+    echo "xrootd-cluster root://$ADDRESS:2094//store"
 }
