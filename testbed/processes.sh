@@ -91,7 +91,7 @@ await() {
     end=$((SECONDS + seconds))
     until "$@" >/dev/null 2>&1; do
         dead=$(dead_processes)
-        [ -z "$dead" ] || fail "$SYSTEM: ended by itself: $dead"
+        [ -z "$dead" ] || fail "$SYSTEM: ended by itself: $(paste -sd ' ' <<<"$dead")"
         [ $SECONDS -lt $end ] || fail "$SYSTEM: waited $seconds s for $what"
         sleep 0.05
     done
