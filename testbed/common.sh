@@ -38,7 +38,7 @@ must_be_root() {
 
 # The names of all systems, those first that `testbed/up` is most often asked for.
 all_systems() {
-    local first="ext4 xfs btrfs-raid0 gluster moosefs xrootd xrootd-cluster nfs s3" name
+    local first="ext4 xfs btrfs-raid0 gluster moosefs xrootd xrootd-cluster nfs s3 cephfs hdfs" name
     for name in $first; do
         [ ! -e "$TESTBED/systems/$name.sh" ] || echo "$name"
     done
@@ -49,7 +49,7 @@ all_systems() {
 }
 
 must_be_a_system() {
-    [ -e "$TESTBED/systems/$1.sh" ] && [[ $1 != */* ]] ||
+    [[ -e $TESTBED/systems/$1.sh && $1 != */* ]] ||
         refuse "unknown system '$1': valid are $(all_systems | paste -sd ' ')"
 }
 
@@ -58,7 +58,7 @@ choose_folder() {
     local digest
     FOLDER=$(realpath --canonicalize-missing "${NILOMETER_TESTBED:-/var/tmp/nilometer-testbed}")
     # Daemons put sockets below it, whose names the kernel limits to 107 bytes, and take some characters for separators.
-    [[ $FOLDER =~ ^/[A-Za-z0-9/._-]+$ ]] && [ ${#FOLDER} -le 60 ] ||
+    [[ $FOLDER =~ ^/[A-Za-z0-9/._-]{1,59}$ ]] ||
         refuse "the folder '$FOLDER' (NILOMETER_TESTBED) must have at most 60 characters, of A-Z a-z 0-9 / . _ -"
     case $FOLDER/ in
     /run/* | /var/run/* | /proc/* | /sys/* | /dev/*) refuse "a testbed can't be in '$FOLDER' (NILOMETER_TESTBED): choose another folder" ;;
@@ -71,7 +71,7 @@ choose_folder() {
 # Whether the folder holds a testbed. One that is someone else's, or something else, is refused.
 is_there() {
     [ -e "$FOLDER" ] || return 1
-    [ -d "$FOLDER" ] && [ -O "$FOLDER" ] || refuse "'$FOLDER' is not a directory of this user: set NILOMETER_TESTBED to another"
+    [[ -d $FOLDER && -O $FOLDER ]] || refuse "'$FOLDER' is not a directory of this user: set NILOMETER_TESTBED to another"
     [ -e "$FOLDER/$MARKER" ] && return 0
     [ -z "$(ls -A "$FOLDER")" ] || refuse "'$FOLDER' has files in it that are not a testbed's: set NILOMETER_TESTBED to another folder"
     return 1
@@ -93,10 +93,12 @@ lock() {
 }
 
 # What a file of `systems/` does not define itself: NEEDS is a line a command (or file) and the Debian package that
-# brings it; PORTS those on which it listens; PRIVATE the directories that its servers have for
+# brings it, BOOTSTRAP what `scripts/bootstrap` calls all of these; PORTS those on which it listens; PRIVATE the directories that its servers have for
 # themselves, which lie in PRIVATE_IN.
+# shellcheck disable=SC2034,SC2317
 use_defaults() {
     NEEDS=
+    BOOTSTRAP=testbed
     PORTS=
     PRIVATE=()
     urls() { :; }

@@ -84,13 +84,16 @@ dead_processes() {
     done
 }
 
+# Those that were dead before: `harm` starts a server again while others are not there.
+DEAD_BEFORE=
+
 # Waits until a command succeeds: SECONDS, what is waited for, the command. Ends if a process of the system has died.
 await() {
     local seconds=$1 what=$2 dead end
     shift 2
     end=$((SECONDS + seconds))
     until "$@" >/dev/null 2>&1; do
-        dead=$(dead_processes)
+        dead=$(dead_processes | grep --invert-match --line-regexp --fixed-strings --regexp="$DEAD_BEFORE" || true)
         [ -z "$dead" ] || fail "$SYSTEM: ended by itself: $(paste -sd ' ' <<<"$dead")"
         [ $SECONDS -lt $end ] || fail "$SYSTEM: waited $seconds s for $what"
         sleep 0.05

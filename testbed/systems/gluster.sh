@@ -92,8 +92,11 @@ mounts() {
     done
 }
 
-# Starts the bricks of a volume that do not run.
 restart() {
-    volume start "${1%-*}" force
-    await 20 "the brick $1" note_bricks "${1%-*}"
+    await 30 "the brick $1" start_bricks "${1%-*}"
+}
+
+# Starts the bricks of a volume that do not run. The daemon leaves out one whose end it has not noticed yet.
+start_bricks() {
+    beside glusterd gluster --mode=script volume start "$1" force && note_bricks "$1"
 }
