@@ -30,6 +30,12 @@ start() {
     make_goal 2
     # Their room is known later still.
     await 20 "the room of three chunk servers" has_chunk_servers 3 'with room'
+    # The client asks once in a while.
+    await 20 "free room in the mount" has_room
+}
+
+has_room() {
+    [ "$(free_bytes "$HERE/mount")" -gt 0 ]
 }
 
 touch_whole() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nilometer_tests::{Testbed, await_some, python, root, tool};
-use rustix::{fs::Advice, process::geteuid};
+use rustix::fs::Advice;
 use serde_json::Value;
 
 const FILE_BYTES: u64 = 8 << 20;
@@ -84,21 +84,34 @@ fn gluster_keeps_files_when_a_brick_is_lost() {
     }
 
     let replicated = mounts.iter().find(|mount| mount.ends_with("replicated")).expect("a volume");
-    survives(&testbed, "gluster", "replicated-1", replicated);
+    survives(&testbed, "gluster", "replicated-1", &FileBefore::of(replicated));
     let dispersed = mounts.iter().find(|mount| mount.ends_with("dispersed")).expect("a volume");
-    survives(&testbed, "gluster", "dispersed-3", dispersed);
+    survives(&testbed, "gluster", "dispersed-3", &FileBefore::of(dispersed));
+}
+
+/// A file that was written before something is lost.
+struct FileBefore {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl FileBefore {
+    fn of(directory: &Path) -> Self {
+        let before = FileBefore { path: directory.join("before"), bytes: random_bytes() };
+        write(&before.path, &before.bytes);
+        before
+    }
 }
 
 /// What is there is read, and more is written, while a server is lost; then the server is started again.
-fn survives(testbed: &Testbed, system: &str, server: &str, directory: &Path) {
-    let (before, bytes) = (directory.join("before"), random_bytes());
-    write(&before, &bytes);
+fn survives(testbed: &Testbed, system: &str, server: &str, before: &FileBefore) {
     testbed.must("harm", &[system, "kill-server", server]);
     let broken = testbed.system(system);
     assert_eq!(broken["state"], "broken", "{broken}");
     assert_eq!(broken["complaints"], serde_json::json!([format!("the process of {server} is dead")]));
-    assert!(fs::read(&before).expect("the file") == bytes, "{system} without {server} has other bytes");
-    keeps_a_file(directory);
+    let read = fs::read(&before.path).expect("the file");
+    assert!(read == before.bytes, "{system} without {server} has other bytes");
+    keeps_a_file(before.path.parent().expect("a directory"));
     testbed.must("harm", &[system, "restart-server", server]);
     assert_eq!(testbed.system(system)["state"], "up");
 }
@@ -116,8 +129,9 @@ fn moosefs_keeps_files_when_a_chunk_server_is_lost() {
     }
 
     let twice = mounts.iter().find(|mount| mount.ends_with("goal-2")).expect("a directory");
-    let server = holder_of(&testbed, &twice.join("file"));
-    survives(&testbed, "moosefs", &server, twice);
+    let before = FileBefore::of(twice);
+    let server = holder_of(&testbed, &before.path);
+    survives(&testbed, "moosefs", &server, &before);
 }
 
 /// A chunk server that has a copy of a file. They listen on 9422 and the ports that follow.
@@ -194,7 +208,7 @@ fn cephfs_keeps_files_when_an_osd_is_lost() {
     for mount in &mounts {
         keeps_a_file(mount);
     }
-    survives(&testbed, "cephfs", "osd-1", &mounts[0]);
+    survives(&testbed, "cephfs", "osd-1", &FileBefore::of(&mounts[0]));
 }
 
 #[test]
@@ -414,10 +428,14 @@ fn what_is_in_the_way_of_a_start_is_named() {
 #[test]
 fn only_root_may() {
     let Some(testbed) = Testbed::empty() else { return };
-    assert!(geteuid().is_root());
-    let script = root().join("testbed/up");
+    // Where others may read it, wherever the sources are.
+    let copied = tempfile::tempdir().expect("a temporary directory");
+    fs::set_permissions(copied.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let mut copy = Command::new("cp");
+    copy.arg("--recursive").arg(root().join("testbed")).arg(copied.path());
+    assert!(copy.status().expect("it starts").success());
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--clear-groups", "bash"]).arg(script).arg("ext4");
+    command.args(["--reuid=65534", "--clear-groups"]).arg(copied.path().join("testbed/up")).arg("ext4");
     let output = command.env("NILOMETER_TESTBED", testbed.folder()).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -426,13 +444,12 @@ fn only_root_may() {
 
 /// The scripts of the testbed, and that which installs what they need.
 fn scripts() -> Vec<PathBuf> {
-    let listed = |folder: PathBuf| {
-        fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry").path())
-    };
-    let testbed = root().join("testbed");
-    let mut scripts: Vec<_> = listed(testbed.join("systems")).chain(listed(testbed)).collect();
-    scripts.push(root().join("scripts/bootstrap"));
-    scripts.retain(|path| path.is_file());
+    let mut scripts = vec![root().join("scripts/bootstrap")];
+    for folder in ["testbed", "testbed/systems", "testbed/uml"] {
+        let entries = fs::read_dir(root().join(folder)).expect("a directory");
+        scripts.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    scripts.retain(|path| path.is_file() && path.extension().is_none_or(|extension| extension == "sh"));
     scripts.sort();
     scripts
 }
