@@ -92,9 +92,9 @@ lock() {
     note_process $$ "$PROGRAM" >"$FOLDER/changed-by"
 }
 
-# What a file of `systems/` does not define itself: NEEDS is a line a command (or file) and the Debian package that
-# brings it, BOOTSTRAP what `scripts/bootstrap` calls all of these; PORTS those on which it listens; PRIVATE the directories that its servers have for
-# themselves, which lie in PRIVATE_IN.
+# What a file of `systems/` does not define itself: NEEDS is a line a command (or file) and the Debian package that brings
+# it, BOOTSTRAP what `scripts/bootstrap` calls all of these; PORTS those on which it listens; PRIVATE the directories that
+# its servers have for themselves, which lie in PRIVATE_IN.
 # shellcheck disable=SC2034,SC2317
 use_defaults() {
     NEEDS=
@@ -130,7 +130,7 @@ seconds() {
 }
 
 remove_testbed_if_empty() {
-    [ -z "$(present_systems)" ] || return 0
+    [ -e "$FOLDER/$MARKER" ] && [ -z "$(present_systems)" ] || return 0
     remove_network
     rm -rf --one-file-system "$FOLDER"
     echo "the testbed in $FOLDER is gone"
