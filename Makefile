@@ -39,6 +39,7 @@ test:
 # What takes longer: more seeds, more kills, and fuzzing, each target for so many seconds: NILOMETER_FUZZ_SECONDS=3600 for a night.
 test-long:
 	@scripts/bootstrap test
+	@scripts/bootstrap testbed-extended
 	NILOMETER_LONG=1 NILOMETER_FUZZ_SECONDS=$${NILOMETER_FUZZ_SECONDS:-300} scripts/test
 
 # Side by side with other tools and with bare loops, in one run. Needs a quiet machine.

@@ -16,6 +16,7 @@ mod power;
 mod program;
 mod python;
 mod sources;
+mod testbed;
 mod tool;
 
 pub use asked::{address, answer, ask, status};
@@ -29,6 +30,7 @@ pub use power::PowerLoss;
 pub use program::{Ended, Running, command_of, nilometer, run, start, start_copy};
 pub use python::python;
 pub use sources::{assert_none, crates, files, is_for_tests, read};
+pub use testbed::Testbed;
 pub use tool::tool;
 
 use std::{

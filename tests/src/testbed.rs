@@ -1,0 +1,177 @@
+//! Real storage systems on this machine, brought up by `testbed/up` in a folder of the test's own and gone with it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Ended, await_some, file_system::may_mount, root};
+
+/// What `testbed/up` ends its message with where a package is missing.
+const HOW_TO_INSTALL: &str = "Install them as root: scripts/bootstrap testbed";
+
+/// A testbed of a test's own. It is taken down when it is dropped, whatever state it is in.
+#[derive(Debug)]
+pub struct Testbed {
+    /// The testbed's folder lies in it.
+    base: TempDir,
+}
+
+impl Testbed {
+    /// A folder in which nothing is started yet. If this user may not mount, the test is skipped with a word, or fails where
+    /// everything must be tested.
+    pub fn empty() -> Option<Self> {
+        may_mount().then(|| Testbed { base: tempfile::tempdir().expect("a temporary directory") })
+    }
+
+    /// Systems that run. If their packages are not there, the test is skipped with a word, or fails where everything must be
+    /// tested.
+    pub fn of(systems: &[&str]) -> Option<Self> {
+        let testbed = Testbed::empty()?;
+        let ended = testbed.verb("up", systems);
+        if ended.code == Some(2) && ended.stderr.contains(HOW_TO_INSTALL) {
+            assert!(std::env::var_os("CI").is_none(), "{}", ended.stderr);
+            eprintln!("skipped: {}", ended.stderr.trim());
+            return None;
+        }
+        assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+        Some(testbed)
+    }
+
+    /// The same for systems of the extended set, whose packages are large: only where more is tested than usual.
+    pub fn of_extended(systems: &[&str]) -> Option<Self> {
+        if std::env::var_os("NILOMETER_LONG").is_none() {
+            eprintln!("skipped: {systems:?} are tested by `make test-long`");
+            return None;
+        }
+        Testbed::of(systems)
+    }
+
+    /// The folder that the testbed is, once something runs.
+    pub fn folder(&self) -> PathBuf {
+        self.base.path().join("testbed")
+    }
+
+    /// `testbed/VERB ARGUMENT...` of this folder, to be started.
+    pub fn command(&self, verb: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(root().join("testbed").join(verb));
+        command.args(arguments).env("NILOMETER_TESTBED", self.folder()).stdin(Stdio::null());
+        command
+    }
+
+    /// `testbed/VERB ARGUMENT...`, run to its end.
+    pub fn verb(&self, verb: &str, arguments: &[&str]) -> Ended {
+        ended(&mut self.command(verb, arguments))
+    }
+
+    /// The same; it must end well. What it said on stdout.
+    pub fn must(&self, verb: &str, arguments: &[&str]) -> String {
+        let ended = self.verb(verb, arguments);
+        assert_eq!(ended.code, Some(0), "{verb} {arguments:?}: {}\n{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    /// Starts `testbed/up SYSTEM...` and waits until a file is there: it goes on. What it says is of no interest. None if it
+    /// ended before because a package is missing: skipped with a word, or failed where everything must be tested.
+    pub fn start_up_to(&self, systems: &[&str], file: &str) -> Option<Child> {
+        let mut command = self.command("up", systems);
+        let mut up = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let is_over = await_some(file, || {
+            let ended = up.try_wait().expect("a child of ours").is_some();
+            (ended || self.folder().join(file).exists()).then_some(ended)
+        });
+        if !is_over {
+            return Some(up);
+        }
+        let again = self.verb("up", systems);
+        assert!(
+            again.stderr.contains(HOW_TO_INSTALL) && std::env::var_os("CI").is_none(),
+            "{}",
+            again.stderr
+        );
+        eprintln!("skipped: {}", again.stderr.trim());
+        None
+    }
+
+    /// What `testbed/status --json` says.
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.must("status", &["--json"])).expect("JSON")
+    }
+
+    /// What that says of one system.
+    pub fn system(&self, name: &str) -> Value {
+        let status = self.status();
+        let systems = status["systems"].as_array().expect("a list").clone();
+        systems.into_iter().find(|system| system["system"] == name).expect("a system of this name")
+    }
+
+    /// Where a system can be written to: the path of each of its mounts.
+    pub fn mounts(&self, system: &str) -> Vec<PathBuf> {
+        let mounts = self.system(system)["mounts"].as_array().cloned().unwrap_or_default();
+        mounts.iter().map(|mount| mount["path"].as_str().expect("a path").into()).collect()
+    }
+
+    /// The first URL of a system.
+    pub fn url(&self, system: &str) -> String {
+        self.system(system)["urls"][0]["url"].as_str().expect("a URL").to_owned()
+    }
+
+    /// What of a testbed is on this machine, a line each: its folder, mounts, loop devices, network namespace, processes.
+    /// `namespace` is its name, as `status` says it.
+    pub fn left(&self, namespace: &str) -> Vec<String> {
+        let mut left = Vec::new();
+        let folder = self.folder();
+        for place in [&folder, &Path::new("/run/netns").join(namespace)] {
+            left.extend(place.exists().then(|| format!("{} exists", place.display())));
+        }
+        let folder = folder.to_str().expect("a folder in plain letters");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+        left.extend(lines_with(&mounts, folder, "mounted"));
+        let loops = ended(Command::new("losetup").arg("--list"));
+        assert_eq!(loops.code, Some(0), "{}", loops.stderr);
+        left.extend(lines_with(&loops.stdout, folder, "loop device"));
+        left.extend(processes_with(folder));
+        left
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        let ended = self.verb("down", &[]);
+        if ended.code != Some(0) {
+            eprintln!("testbed/down failed: {}", ended.stderr);
+        }
+    }
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().unwrap_or_else(|error| panic!("can't start {command:?}: {error}"));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+fn lines_with(text: &str, word: &str, what: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.contains(word));
+    lines.map(|line| format!("{what}: {line}")).collect()
+}
+
+/// Processes that have a word in their command or in their environment, this one apart.
+fn processes_with(word: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").expect("processes");
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let others = numbers.filter(|number| *number != std::process::id());
+    others.filter_map(|number| process_with(number, word)).collect()
+}
+
+/// A process ends while it is looked at: then there is nothing to read.
+fn process_with(number: u32, word: &str) -> Option<String> {
+    let text = |name| fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&text("cmdline")).replace('\0', " ");
+    let environment = text("environ");
+    let is_in_it = command.contains(word) || String::from_utf8_lossy(&environment).contains(word);
+    is_in_it.then(|| format!("process {number}: {command}"))
+}
