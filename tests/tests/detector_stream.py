@@ -4,6 +4,7 @@ detector_stream.py receive ENDPOINT DIR  takes a series from a PUSH socket there
                                          the start says; the pixels of each image go to DIR/IMAGE.CHANNEL
 detector_stream.py heartbeat ENDPOINT    sends "first" there and, when many heartbeats have passed, "last"
 """
+import hashlib
 import json
 import pathlib
 import sys
@@ -39,8 +40,11 @@ def pixels(array):
 def version_1(parts, into):
     first = json.loads(parts[0])
     if first["htype"] == "dheader-1.0":
-        print(json.dumps(json.loads(parts[1]), sort_keys=True))
+        configuration = json.loads(parts[1])
+        told = ["bit_depth_image", "nimages", "ntrigger", "x_pixels_in_detector", "y_pixels_in_detector", "count_time"]
+        print(json.dumps({name: configuration[name] for name in told}, sort_keys=True))
     elif first["htype"] == "dimage-1.0":
+        assert first["hash"] == hashlib.md5(parts[2]).hexdigest(), first
         about = json.loads(parts[1])
         assert about["htype"] == "dimage_d-1.0" and about["size"] == len(parts[2]), about
         assert json.loads(parts[3])["htype"] == "dconfig-1.0"

@@ -288,12 +288,13 @@ fn version_1_is_several_parts_for_libzmq() {
     for image in 0..IMAGES {
         let bytes = pixels(ElementType::Uint16, image);
         let channel = channel(stream1::CHANNEL, Packing::Plain, &bytes);
-        let parts = stream1::encode_image(&start.series, image, &ImageTimes::default(), &channel, "");
+        let hash = stream1::hash_of(&bytes);
+        let parts = stream1::encode_image(&start.series, image, &ImageTimes::default(), &channel, &hash);
         messages.push(parts.expect("it can be said").iter().map(|part| part.bytes().to_vec()).collect());
     }
     messages.push(vec![stream1::encode_end(&start.series)]);
     let Some(said) = sends(&messages, directory.path()) else { return };
-    let expected = "{\"bit_depth_image\": 16, \"nimages\": 5, \"ntrigger\": 1, \"x_pixels_in_detector\": 117, \
+    let expected = "{\"bit_depth_image\": 16, \"count_time\": 0.5, \"nimages\": 5, \"ntrigger\": 1, \"x_pixels_in_detector\": 117, \
                     \"y_pixels_in_detector\": 131}\n";
     assert_eq!(said, expected);
     for image in 0..IMAGES {

@@ -125,9 +125,8 @@ impl ImageTimeColumn {
     }
 
     fn dataset(self) -> TreeDataset {
-        let mut dataset = TreeDataset::of(DatasetContent::Column(self.column()))
-            .attribute("description", self.description())
-            .attribute("units", "s");
+        // What else NeXus does not know of these fields, programs that validate complain of.
+        let mut dataset = TreeDataset::of(DatasetContent::Column(self.column())).attribute("units", "s");
         if self != ImageTimeColumn::Real {
             let wanted = FrameValue { key: SERIES_DATE.into(), of: FrameChoice::First };
             let value = TreeValue::AtEnd(wanted);
