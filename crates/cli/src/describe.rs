@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use nilometer_analysis::report::units_in_keys;
-use nilometer_model::{TargetAddress, TargetDescription};
+use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected};
 use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
 use crate::{Blame, Outcome, tell};
@@ -15,6 +15,10 @@ pub(crate) struct Describe {
     /// Directories to describe, or `null:`
     #[arg(required = true)]
     targets: Vec<TargetAddress>,
+    /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;
+    /// another word lists them)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    expect: Vec<FileSystemKind>,
     /// Print JSON, one object a path
     #[arg(long)]
     json: bool,
@@ -25,18 +29,21 @@ pub(crate) struct Describe {
 
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
-        for (index, address) in self.targets.iter().enumerate() {
-            if self.exchange {
-                let description = describe(address).input()?;
-                tell::result_line(serde_json::to_string(&description).run()?);
-                continue;
-            }
-            let description = describe_in_child(address).input()?;
+        if self.exchange {
+            let mut targets = self.targets.iter();
+            return targets.try_for_each(|address| {
+                tell::result_line(serde_json::to_string(&describe(address).input()?).run()?);
+                Ok(())
+            });
+        }
+        let described = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>().input()?;
+        check_expected(&described, &self.expect).input()?;
+        for (index, description) in described.iter().enumerate() {
             if self.json {
-                tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
-                continue;
+                tell::result_line(units_in_keys(serde_json::to_value(description).run()?));
+            } else {
+                tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
             }
-            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())
     }
