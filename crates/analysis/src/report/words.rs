@@ -2,7 +2,7 @@
 
 use nilometer_model::{Results, statistics::Summary};
 
-use crate::{CellOutcome, Cores, Quantity, Reason, Study, Verdict, letter};
+use crate::{CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, Verdict, letter};
 
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
@@ -62,6 +62,19 @@ pub(super) fn target(results: &Results, index: usize) -> String {
     match results.targets.get(index) {
         Some(target) => format!("{} ({})", target.path, target.file_system),
         None => letter(index),
+    }
+}
+
+/// Below the table of the storage.
+pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
+                                 was found on the mount. A dash stands where nothing is known.";
+
+/// A cell of the table of the storage.
+pub(super) fn answer(answer: &MatrixAnswer) -> String {
+    match answer {
+        MatrixAnswer { words, .. } if words.is_empty() => NONE.into(),
+        MatrixAnswer { words, is_published: true } => format!("{words} (published)"),
+        MatrixAnswer { words, is_published: false } => words.clone(),
     }
 }
 
