@@ -22,8 +22,31 @@ pub(super) fn features(kind: FileSystemKind, tried: Vec<FeatureFinding>) -> Vec<
     table
 }
 
+/// Why a feature can't be used.
+enum NotOffered {
+    /// The kernel said so.
+    Refused(Errno),
+    /// It was taken, and something else done.
+    Different(String),
+}
+
+impl From<Errno> for NotOffered {
+    fn from(errno: Errno) -> Self {
+        NotOffered::Refused(errno)
+    }
+}
+
+impl NotOffered {
+    fn in_words(&self) -> String {
+        match self {
+            NotOffered::Refused(errno) => errno.to_string(),
+            NotOffered::Different(what) => what.clone(),
+        }
+    }
+}
+
 /// Uses a feature once, in the root of a run directory.
-type Attempt = fn(BorrowedFd<'_>) -> Result<(), Errno>;
+type Attempt = fn(BorrowedFd<'_>) -> Result<(), NotOffered>;
 
 /// Tries what can be tried, in the root of a run directory.
 pub(super) fn tried(root: BorrowedFd<'_>, direct: &DirectIo) -> Vec<FeatureFinding> {
@@ -38,7 +61,7 @@ pub(super) fn tried(root: BorrowedFd<'_>, direct: &DirectIo) -> Vec<FeatureFindi
     ];
     let mut findings = vec![past_the_cache(direct)];
     for (feature, attempt) in attempts {
-        let outcome = attempt(root).map_err(|errno| errno.to_string());
+        let outcome = attempt(root).map_err(|why| why.in_words());
         findings.push(FeatureFinding::measured(feature, outcome));
     }
     findings.sort_by_key(|finding| finding.feature);
@@ -58,55 +81,57 @@ fn made(root: BorrowedFd<'_>, name: &str, more: OFlags) -> Result<OwnedFd, Errno
     fs::openat(root, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// A file gets the name of another, which is gone then.
-fn renames(root: BorrowedFd<'_>) -> Result<(), Errno> {
-    let first = made(root, "n_from", OFlags::empty())?;
-    made(root, "n_onto", OFlags::empty())?;
-    fs::renameat(root, "n_from", root, "n_onto")?;
-    let there = fs::statat(root, "n_onto", AtFlags::SYMLINK_NOFOLLOW)?.st_ino;
-    let before = fs::statat(root, "n_from", AtFlags::SYMLINK_NOFOLLOW);
-    if before.is_err_and(|errno| errno == Errno::NOENT) && fs::fstat(&first)?.st_ino == there {
-        Ok(())
-    } else {
-        Err(Errno::STALE)
-    }
+/// Nothing is said if it is so; otherwise what was found instead.
+fn expect(is_so: bool, found: impl FnOnce() -> String) -> Result<(), NotOffered> {
+    if is_so { Ok(()) } else { Err(NotOffered::Different(found())) }
 }
 
-fn links(root: BorrowedFd<'_>) -> Result<(), Errno> {
+/// A file gets the name of another, which is gone then. What is in it tells which it is: inodes need not stay the same.
+fn renames(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    rustix::io::pwrite(made(root, "n_from", OFlags::empty())?, b"5", 0)?;
+    made(root, "n_onto", OFlags::empty())?;
+    fs::renameat(root, "n_from", root, "n_onto")?;
+    let size = fs::statat(root, "n_onto", AtFlags::SYMLINK_NOFOLLOW)?.st_size;
+    let before = fs::statat(root, "n_from", AtFlags::SYMLINK_NOFOLLOW);
+    expect(size == 1, || "the other file is still there".into())?;
+    expect(before.is_err_and(|errno| errno == Errno::NOENT), || "the old name is still there".into())
+}
+
+fn links(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     made(root, "n_one", OFlags::empty())?;
     fs::linkat(root, "n_one", root, "n_other", AtFlags::empty())?;
     let count = fs::statat(root, "n_other", AtFlags::SYMLINK_NOFOLLOW)?.st_nlink;
-    if count == 2 { Ok(()) } else { Err(Errno::MLINK) }
+    expect(count == 2, || format!("taken, but the file says that it has {count} names"))
 }
 
 /// The two kinds on files of their own: some systems release one late, and refuse the other until then.
-fn locks(root: BorrowedFd<'_>) -> Result<(), Errno> {
+fn locks(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let range = made(root, "n_range", OFlags::empty())?;
     fs::fcntl_lock(&range, FlockOperation::NonBlockingLockExclusive)?;
     let whole = made(root, "n_lock", OFlags::empty())?;
-    fs::flock(&whole, FlockOperation::NonBlockingLockExclusive)
+    Ok(fs::flock(&whole, FlockOperation::NonBlockingLockExclusive)?)
 }
 
-fn reserves(root: BorrowedFd<'_>) -> Result<(), Errno> {
-    fs::fallocate(&made(root, "n_space", OFlags::empty())?, FallocateFlags::empty(), 0, 64 << 10)
+fn reserves(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    Ok(fs::fallocate(&made(root, "n_space", OFlags::empty())?, FallocateFlags::empty(), 0, 64 << 10)?)
 }
 
-fn maps(root: BorrowedFd<'_>) -> Result<(), Errno> {
+fn maps(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let file = made(root, "n_map", OFlags::empty())?;
     rustix::io::pwrite(&file, &[0x5a; 4096], 0)?;
-    cache::map_shared(&file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    cache::map_shared(&file).map_err(|error| NotOffered::Different(error.to_string()))
 }
 
-fn has_attributes(root: BorrowedFd<'_>) -> Result<(), Errno> {
+fn has_attributes(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let file = made(root, "n_attribute", OFlags::empty())?;
     fs::fsetxattr(&file, "user.nilometer", b"5", XattrFlags::empty())?;
     let mut value = [0; 8];
     let length = fs::fgetxattr(&file, "user.nilometer", &mut value)?;
-    if &value[..length] == b"5" { Ok(()) } else { Err(Errno::IO) }
+    expect(&value[..length] == b"5", || "taken, but another value is read".into())
 }
 
 /// Two writers that each believe to be at the beginning.
-fn appends(root: BorrowedFd<'_>) -> Result<(), Errno> {
+fn appends(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let first = made(root, "n_append", OFlags::APPEND)?;
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let second = fs::openat(root, "n_append", flags, Mode::empty())?;
@@ -114,7 +139,7 @@ fn appends(root: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::io::write(&second, b"two")?;
     let mut read = [0; 8];
     let length = rustix::io::pread(&first, &mut read, 0)?;
-    if &read[..length] == b"onetwo" { Ok(()) } else { Err(Errno::IO) }
+    expect(&read[..length] == b"onetwo", || "taken, but one of two writers is overwritten".into())
 }
 
 #[cfg(test)]

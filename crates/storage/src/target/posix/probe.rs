@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Capabilities, DirectIo, FeatureFinding, Nanos, TargetDescription};
+use nilometer_model::{
+    Capabilities, DirectIo, FeatureFinding, Nanos, StripeControl, StripeLayout, TargetDescription,
+};
 use rustix::{
     fs::{self, AtFlags, Mode, OFlags, StatxFlags},
     io::Errno,
@@ -18,6 +20,7 @@ use super::{
     super::TargetError,
     cache,
     features::{features, tried},
+    layout_of_new_file,
     recognise::{Recognised, recognise},
     run_directory::RunDirectory,
     space,
@@ -34,15 +37,15 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         return Err(TargetError::NotADirectory { path: path.into() });
     }
     let found = recognise(&real).map_err(io("find the mount of"))?;
-    let tried = try_mount(&real);
+    let striping = stripe_control(found.profile.kind);
+    let tried = try_mount(&real, striping);
     // A full disk can be written: what is missing is said when the plan is resolved.
     let writable = tried.as_ref().map_or_else(is_full, |_| true);
-    let (direct, tried) = tried.unwrap_or((DirectIo::Unknown, Vec::new()));
-    let striping = stripe_control(found.profile.kind);
-    let findings = findings(&found, &real, striping);
+    let tried = tried.unwrap_or_default();
+    let findings = findings(&found, &real, striping, tried.layout);
     let Recognised { mount, profile, device } = found;
     let mut profile = with_findings(profile, &findings);
-    profile.features = features(profile.kind, tried);
+    profile.features = features(profile.kind, tried.features);
     Ok(TargetDescription {
         space: space(&real)?,
         address: real.into(),
@@ -55,14 +58,30 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         options: mount.options,
         device,
         writable,
-        direct,
+        direct: tried.direct,
         profile,
         facts: findings.facts,
     })
 }
 
-/// What `O_DIRECT` does, and what else can be tried; an error if nothing can be written here at all.
-fn try_mount(path: &Path) -> Result<(DirectIo, Vec<FeatureFinding>), TargetError> {
+/// What was tried on a mount.
+#[derive(Debug)]
+struct TriedMount {
+    direct: DirectIo,
+    features: Vec<FeatureFinding>,
+    /// Of a file that was made.
+    layout: Option<StripeLayout>,
+}
+
+impl Default for TriedMount {
+    /// Nothing.
+    fn default() -> Self {
+        TriedMount { direct: DirectIo::Unknown, features: Vec::new(), layout: None }
+    }
+}
+
+/// Tries what can be tried, in a run directory; an error if nothing can be written here at all.
+fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, TargetError> {
     let id = u64::from(std::process::id()) << 32
         | u64::from(rustix::thread::gettid().as_raw_pid().cast_unsigned());
     let run = RunDirectory::create(path, id)?;
@@ -70,9 +89,11 @@ fn try_mount(path: &Path) -> Result<(DirectIo, Vec<FeatureFinding>), TargetError
         Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Ok(DirectIo::Refused(errno.to_string())),
         other => other,
     };
-    let tried = direct.map(|direct| {
-        let tried = tried(run.root(), &direct);
-        (direct, tried)
+    let tried = direct.map(|direct| TriedMount {
+        features: tried(run.root(), &direct),
+        // Why it can't be asked is said where the directory's is asked for.
+        layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
+        direct,
     });
     run.remove()?;
     tried.map_err(TargetError::io(path, "write to"))

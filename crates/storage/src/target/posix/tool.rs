@@ -82,7 +82,8 @@ impl Tool {
             return Err(ToolFailure::Missing);
         }
         let mut child = self.start().map_err(ToolFailure::Start)?;
-        let (said, complained) = (reader(child.stdout.take()), reader(child.stderr.take()));
+        let said = reader(child.stdout.take());
+        let complained = reader(child.stderr.take());
         let status = self.wait(&mut child).ok_or(ToolFailure::Hung)?;
         let texts = [said, complained].map(|reader| reader.join().unwrap_or_default());
         let [said, complained] = texts.map(|text| without_licence(&without_colour(&text)));

@@ -32,11 +32,13 @@ impl SystemFindings {
     }
 }
 
-/// Asks the system of a directory. `control` is how its layouts are asked for, if they can be.
+/// Asks the system of a directory. `control` is how its layouts are asked for, if they can be; `given` is the layout of a file
+/// that was made there.
 pub(super) fn findings(
     found: &Recognised,
     directory: &Path,
     control: Option<StripeControl>,
+    given: Option<StripeLayout>,
 ) -> SystemFindings {
     let mut findings = SystemFindings::default();
     let source = &found.mount.source;
@@ -55,20 +57,30 @@ pub(super) fn findings(
         _ => local::ask(&mut findings, &found.mount, &found.profile),
     }
     if let Some(control) = control {
-        ask_layout(&mut findings, control, directory);
+        ask_layout(&mut findings, control, directory, given);
     }
     let missing = missing_tool(found.profile.kind);
     findings.add("not asked", missing.map(|tool| format!("the layout: there is no {tool} in PATH")));
     findings
 }
 
-/// The layout of what is made in the directory; why it can't be said, if so.
-fn ask_layout(findings: &mut SystemFindings, control: StripeControl, directory: &Path) {
+/// The layout of what is made in the directory; why it can't be said, if so. A directory says what was asked: where a file got
+/// something else, both are said.
+fn ask_layout(
+    findings: &mut SystemFindings,
+    control: StripeControl,
+    directory: &Path,
+    given: Option<StripeLayout>,
+) {
     match layout(control, directory) {
-        Ok(layout) => {
-            let copies = layout.replicas.map(copies_in_words);
+        Ok(asked) => {
+            let given = given.unwrap_or_else(|| asked.clone());
+            // What a file does not say of itself is the directory's.
+            let given = given.or(asked.clone());
+            findings.add("layout", Some(asked.not_given(&given).join("; ")));
+            let copies = given.replicas.map(copies_in_words);
             findings.redundancy = findings.redundancy.take().or(copies);
-            findings.layout = Some(layout);
+            findings.layout = Some(given);
         }
         Err(error) => findings.add("not asked", Some(format!("the layout: {error}"))),
     }
