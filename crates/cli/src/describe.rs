@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use nilometer_analysis::report::units_in_keys;
-use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected};
+use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
 use crate::{Blame, Outcome, tell};
@@ -29,21 +29,22 @@ pub(crate) struct Describe {
 
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
-        if self.exchange {
-            let mut targets = self.targets.iter();
-            return targets.try_for_each(|address| {
-                tell::result_line(serde_json::to_string(&describe(address).input()?).run()?);
-                Ok(())
-            });
-        }
-        let described = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>().input()?;
-        check_expected(&described, &self.expect).input()?;
-        for (index, description) in described.iter().enumerate() {
-            if self.json {
-                tell::result_line(units_in_keys(serde_json::to_value(description).run()?));
-            } else {
-                tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
+        check_expected_count(self.expect.len(), self.targets.len()).input()?;
+        for (index, address) in self.targets.iter().enumerate() {
+            if self.exchange {
+                let description = describe(address).input()?;
+                tell::result_line(serde_json::to_string(&description).run()?);
+                continue;
             }
+            let description = describe_in_child(address).input()?;
+            if let Some(expected) = self.expect.get(index).or(self.expect.first()) {
+                description.expect_kind(*expected).input()?;
+            }
+            if self.json {
+                tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
+                continue;
+            }
+            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
     FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,
     StripeLayout, TargetAddress, TargetAddressError, TargetDescription, UnknownFileSystem, check_expected,
-    option_meanings, published_features,
+    check_expected_count, option_meanings, published_features,
 };
 pub use time::Nanos;
 pub use timeline::Timeline;

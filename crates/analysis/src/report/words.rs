@@ -1,6 +1,6 @@
 //! How figures and sentences are written in every report.
 
-use nilometer_model::{Results, statistics::Summary};
+use nilometer_model::{FileSystemKind, Results, TargetEntry, statistics::Summary};
 
 use crate::{CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, Verdict, letter};
 
@@ -57,10 +57,19 @@ pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
     outcome.invalid.iter().map(line).collect()
 }
 
+/// By its standard name, where the type in the mount table is that of several.
+fn file_system(target: &TargetEntry) -> &str {
+    let kind = target.description.as_ref().map(|description| description.profile.kind);
+    match kind {
+        Some(kind) if target.file_system == "fuse" && kind != FileSystemKind::Unknown => kind.name(),
+        _ => &target.file_system,
+    }
+}
+
 /// `/data (ext4)`.
 pub(super) fn target(results: &Results, index: usize) -> String {
     match results.targets.get(index) {
-        Some(target) => format!("{} ({})", target.path, target.file_system),
+        Some(target) => format!("{} ({})", target.path, file_system(target)),
         None => letter(index),
     }
 }

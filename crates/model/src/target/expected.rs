@@ -45,15 +45,15 @@ impl TargetDescription {
     }
 }
 
+/// Refuses a number of types that is neither none, nor one for all, nor one for each.
+pub fn check_expected_count(expected: usize, targets: usize) -> Result<(), NotExpected> {
+    if expected <= 1 || expected == targets { Ok(()) } else { Err(NotExpected::Count { expected, targets }) }
+}
+
 /// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any.
 pub fn check_expected(targets: &[TargetDescription], expected: &[FileSystemKind]) -> Result<(), NotExpected> {
-    match expected {
-        [] => Ok(()),
-        [all] => targets.iter().try_for_each(|target| target.expect_kind(*all)),
-        each if each.len() == targets.len() => {
-            let mut pairs = targets.iter().zip(each);
-            pairs.try_for_each(|(target, kind)| target.expect_kind(*kind))
-        }
-        _ => Err(NotExpected::Count { expected: expected.len(), targets: targets.len() }),
-    }
+    check_expected_count(expected.len(), targets.len())?;
+    let kinds = |index: usize| expected.get(index).or(expected.first());
+    let mut pairs = targets.iter().enumerate().filter_map(|(index, target)| Some((target, *kinds(index)?)));
+    pairs.try_for_each(|(target, kind)| target.expect_kind(kind))
 }

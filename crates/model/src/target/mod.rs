@@ -11,7 +11,7 @@ mod published;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
-pub use expected::{NotExpected, check_expected};
+pub use expected::{NotExpected, check_expected, check_expected_count};
 pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_features};
 pub use kind::{FileSystemKind, UnknownFileSystem};
 pub use layer::{BlockLayer, BlockLayerKind};

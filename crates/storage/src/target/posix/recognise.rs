@@ -36,7 +36,7 @@ pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
     // The magic number has 32 bits, whatever type the C library gives it.
     let magic = rustix::fs::fstatfs(&opened)?.f_type.cast_unsigned() as u32;
     let called = FileSystemKind::of_mount(&mount.file_system, &mount.source);
-    let kind = asked(called, magic, &mount.mount_point, directory).confirmed_by(magic);
+    let kind = asked(called, &mount.mount_point, directory).confirmed_by(magic);
     let (layers, device) = below(&mount, kind);
     Ok(Recognised { profile: StorageProfile { kind, layers, ..StorageProfile::default() }, mount, device })
 }
@@ -48,7 +48,7 @@ fn not_mounted() -> io::Error {
 }
 
 /// The mount itself is asked where its type may be that of several systems, or its source be what any program chose.
-fn asked(called: FileSystemKind, magic: u32, mount_point: &Path, directory: &Path) -> FileSystemKind {
+fn asked(called: FileSystemKind, mount_point: &Path, directory: &Path) -> FileSystemKind {
     let has = |name: &str| mount_point.join(name).symlink_metadata().is_ok();
     match called {
         // Both can be opened by name, and are not listed.
@@ -58,7 +58,7 @@ fn asked(called: FileSystemKind, magic: u32, mount_point: &Path, directory: &Pat
         }
         FileSystemKind::Fuse if has(".masterinfo") && has(".stats") => FileSystemKind::MooseFs,
         FileSystemKind::Fuse if has_attribute(directory, "xroot.url") => FileSystemKind::XRootD,
-        _ => called.confirmed_by(magic),
+        _ => called,
     }
 }
 

@@ -114,19 +114,20 @@ fn moosefs_version(text: &str) -> Option<String> {
     text.split_once("MFS version: ")?.1.split_whitespace().next().map(str::to_owned)
 }
 
-/// What `mmlsattr` says of a directory (IBM Storage Scale documentation, "mmlsattr command").
 fn ask_gpfs(findings: &mut SystemFindings, directory: &Path) {
     match Tool::new("/usr/lpp/mmfs/bin/mmlsattr", &["-L"]).on(directory).said() {
-        Ok(text) => {
-            let value =
-                |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key).map(str::trim));
-            let copies = value("data replication:").and_then(|value| value.split_whitespace().next());
-            findings.redundancy = copies.and_then(|copies| copies.parse().ok()).map(copies_in_words);
-            findings.add("pool", value("storage pool name:"));
-            findings.add("fileset", value("fileset name:"));
-        }
+        Ok(text) => tell_gpfs(findings, &text),
         Err(error) => findings.add("not asked", Some(error.to_string())),
     }
+}
+
+/// What `mmlsattr -L` says of a directory (IBM Storage Scale documentation, "mmlsattr command").
+fn tell_gpfs(findings: &mut SystemFindings, text: &str) {
+    let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key).map(str::trim));
+    let copies = value("data replication:").and_then(|value| value.split_whitespace().next());
+    findings.redundancy = copies.and_then(|copies| copies.parse().ok()).map(copies_in_words);
+    findings.add("pool", value("storage pool name:"));
+    findings.add("fileset", value("fileset name:"));
 }
 
 /// An extended attribute, if there is one and it is text.
@@ -145,6 +146,18 @@ pub(super) fn with_findings(profile: StorageProfile, findings: &SystemFindings) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In the form of the documentation: no such system was seen.
+    #[test]
+    fn replay_of_attributes_of_gpfs() {
+        let said = "file name:            /gpfs/fs1/f\nmetadata replication: 1 max 2\ndata replication:     2 max 2\n\
+                    flags:\nstorage pool name:    data\nfileset name:         root\nsnapshot name:\n";
+        let mut findings = SystemFindings::default();
+        tell_gpfs(&mut findings, said);
+        assert_eq!(findings.redundancy.as_deref(), Some("2 copies"));
+        let facts = [("pool", "data"), ("fileset", "root")];
+        assert_eq!(findings.facts, facts.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
 
     #[test]
     fn versions_are_found_among_words() {
