@@ -136,7 +136,7 @@ impl Tool {
             ToolFailure::Refused(status, text) => {
                 let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
                 // How the tool is used stands behind what is wrong, but before it where tools of MooseFS complain.
-                let line = if self.program.starts_with("mfs") { lines.last() } else { lines.next() };
+                let line = if self.program.starts_with("mfs") { lines.next_back() } else { lines.next() };
                 let line = line.unwrap_or("it did not say why");
                 format!("failed ({status}{}): {line}", self.code_in_words(status.code()))
             }

@@ -17,21 +17,31 @@ pub(super) fn asked_by_8(path: &Path) -> Tool {
 
 pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     let pairs = options(["--numtargets", "--chunksize", "--storagepoolid"], asked);
-    let pattern = is_mirrored(asked).then(|| "--pattern=buddymirror".to_owned());
+    let pattern = pattern(asked, "--pattern=buddymirror");
     let joined: Vec<String> = pairs.iter().map(|pair| pair.join("=")).chain(pattern).collect();
     call("beegfs-ctl", &["--setpattern"], &joined, directory)
 }
 
 pub(super) fn set_by_8(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     let pairs = options(["--num-targets", "--chunk-size", "--pool"], asked);
-    let pattern = is_mirrored(asked).then(|| "--pattern=mirrored".to_owned());
+    let pattern = pattern(asked, "--pattern=mirrored");
     let joined: Vec<String> = pairs.iter().map(|pair| pair.join("=")).chain(pattern).collect();
     call("beegfs", &["entry", "set"], &joined, directory)
 }
 
 /// Two copies are what a pair of buddies keeps; no other number can be had, which reading back tells.
-fn is_mirrored(asked: &StripeLayout) -> bool {
-    asked.replicas.is_some_and(|replicas| replicas > 1)
+fn pattern(asked: &StripeLayout, mirrored: &str) -> Option<String> {
+    let replicas = asked.replicas?;
+    Some((if replicas > 1 { mirrored } else { "--pattern=raid0" }).to_owned())
+}
+
+/// Without a pool and a pattern that a directory has already: only root may set these, whatever they are.
+pub(super) fn without_what_is(wanted: &StripeLayout, is: &StripeLayout) -> StripeLayout {
+    StripeLayout {
+        pool: wanted.pool.clone().filter(|_| wanted.pool != is.pool),
+        replicas: wanted.replicas.filter(|_| wanted.replicas != is.replicas),
+        ..wanted.clone()
+    }
 }
 
 /// What either says of a file or a directory: what a file has, and of a directory what is desired.
@@ -82,5 +92,11 @@ mod tests {
         assert_eq!(words(&set(&asked, Path::new("/d"))), seven);
         let eight = "beegfs entry set --num-targets=4 --chunk-size=1048576 --pool=2 --pattern=mirrored /d";
         assert_eq!(words(&set_by_8(&asked, Path::new("/d"))), eight);
+        let is = StripeLayout { pool: Some("2".into()), replicas: Some(1), ..spread(1, 1 << 20) };
+        let rest = without_what_is(&StripeLayout { replicas: Some(1), ..asked }, &is);
+        assert_eq!(
+            words(&set_by_8(&rest, Path::new("/d"))),
+            "beegfs entry set --num-targets=4 --chunk-size=1048576 /d"
+        );
     }
 }

@@ -36,13 +36,16 @@ pub(in super::super) fn parts(path: &Path) -> Option<String> {
     read(&asked(path).said().ok()?).in_words()
 }
 
+/// Of a directory what it gives to files, not what these have.
 fn asked(path: &Path) -> Tool {
-    Tool::new("lfs", &["getstripe", "-d"]).on(path)
+    let arguments: &[&str] = if path.is_dir() { &["getstripe", "-d"] } else { &["getstripe"] };
+    Tool::new("lfs", arguments).on(path)
 }
 
+/// All of a layout, because what is not said is set to what the file system has. One copy is a file without mirrors.
 pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     let options = options(["-c", "-S", "-p"], asked).concat();
-    let mirrors = asked.replicas.map(|mirrors| format!("-N{mirrors}"));
+    let mirrors = asked.replicas.filter(|&mirrors| mirrors > 1).map(|mirrors| format!("-N{mirrors}"));
     let options: Vec<String> = mirrors.into_iter().chain(options).collect();
     call("lfs", &["setstripe"], &options, directory)
 }

@@ -57,18 +57,21 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
     Ok(found)
 }
 
-/// Sets what is asked for, and leaves the rest.
+/// Sets what is wanted, and leaves the rest.
 pub(super) fn set_layout(
     control: StripeControl,
     directory: &Path,
-    asked: &StripeLayout,
+    wanted: &StripeLayout,
 ) -> Result<(), TargetError> {
+    let is_beegfs = matches!(control, StripeControl::BeeGfs | StripeControl::BeeGfs8);
+    let wanted =
+        if is_beegfs { &beegfs::without_what_is(wanted, &layout(control, directory)?) } else { wanted };
     let calls = match control {
-        StripeControl::Lustre => lustre::set(asked, directory),
-        StripeControl::BeeGfs => beegfs::set(asked, directory),
-        StripeControl::BeeGfs8 => beegfs::set_by_8(asked, directory),
-        StripeControl::MooseFs => moosefs::set(asked, directory),
-        StripeControl::CephFs => return ceph::set(asked, directory),
+        StripeControl::Lustre => lustre::set(wanted, directory),
+        StripeControl::BeeGfs => beegfs::set(wanted, directory),
+        StripeControl::BeeGfs8 => beegfs::set_by_8(wanted, directory),
+        StripeControl::MooseFs => moosefs::set(wanted, directory),
+        StripeControl::CephFs => return ceph::set(wanted, directory),
     };
     calls.iter().try_for_each(|tool| tool.said().map(drop))
 }
