@@ -19,6 +19,7 @@ mod parameters;
 mod prediction;
 mod reason;
 pub mod report;
+mod storage_matrix;
 mod study;
 mod verdict;
 mod warning;
@@ -35,6 +36,7 @@ pub use prediction::{
     Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
 };
 pub use reason::Reason;
+pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
 pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
 pub use verdict::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

@@ -1,7 +1,7 @@
 //! Cells made up for tests.
 
 use nilometer_model::{
-    Bytes, DirectIo, FileSystemSpace, Instrument, TargetDescription,
+    Bytes, DirectIo, FileSystemSpace, Instrument, StorageProfile, TargetDescription,
     plan::{Cell, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
 };
 
@@ -53,6 +53,7 @@ pub(crate) fn described(path: &str) -> TargetDescription {
         direct: DirectIo::Real { alignment: 512 },
         striping: None,
         stripe_size: None,
+        profile: StorageProfile::default(),
         facts: Vec::new(),
     }
 }

@@ -61,7 +61,7 @@ pub struct Unused {
     pub cells: usize,
     /// Of how many.
     pub of: usize,
-    /// What the target can't do that they need; empty if they differ from others in the stripe count only.
+    /// What the target can't do that they need; empty if they differ from others in the layout of files only.
     pub lacking: Vec<Capability>,
 }
 
@@ -330,7 +330,7 @@ impl std::fmt::Display for Unused {
         write!(f, "{stage}: {cells} of {of} cells are not measured on {}: ", letter(*target))?;
         if lacking.is_empty() {
             return f.write_str(
-                "the stripe count of its files can't be chosen, and of cells that differ in it only the first stands \
+                "its files can't be laid out so, and of cells that differ in nothing else only the first stands \
                  for all",
             );
         }

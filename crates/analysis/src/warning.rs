@@ -7,7 +7,7 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, StudyStage, Value, letter,
+    CellOutcome, StorageMatrix, StudyStage, Value, letter,
     reason::{Reason, reasons},
 };
 
@@ -81,6 +81,11 @@ pub enum Warning {
         /// The targets' letters.
         targets: Vec<String>,
     },
+    /// Targets are not configured alike in what changes their figures.
+    NotAlike {
+        /// In what, in a sentence without its end.
+        what: String,
+    },
     /// Data were never synced.
     NeverSynced {
         /// The stage.
@@ -152,6 +157,7 @@ impl Warning {
             Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
             Warning::NotProvable { .. } => "read more than the caches hold, or read from another machine",
             Warning::Volatile { .. } => "measure the storage that is to keep the data",
+            Warning::NotAlike { .. } => "configure them alike, or say it beside each comparison",
             Warning::NeverSynced { .. } => "add sync = \"close\" to measure the storage",
             Warning::SourceLimits { .. } => {
                 "copy from memory, or from a source that is faster than the target"
@@ -220,7 +226,7 @@ impl fmt::Display for Warning {
                      source than about the target"
                 )
             }
-            Warning::Event { what, .. } => f.write_str(what),
+            Warning::NotAlike { what } | Warning::Event { what, .. } => f.write_str(what),
         }
     }
 }
@@ -237,6 +243,8 @@ pub(crate) fn warnings(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Warn
     found.extend(stolen(results));
     found.extend(not_provable(&outcomes));
     found.extend(volatile(results));
+    let differences = StorageMatrix::of(results).differences;
+    found.extend(differences.into_iter().map(|what| Warning::NotAlike { what }));
     for stage in stages {
         found.extend(source_limits(stage));
         found.extend(never_synced(stage));

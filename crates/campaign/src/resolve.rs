@@ -1,7 +1,8 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
 use nilometer_model::{
-    ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, TargetDescription,
+    ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, NotExpected, TargetDescription,
+    check_expected,
     plan::{Access, EstimatedSpeed, Footprint, PlannedCampaign, ResolvedPlan, Volumes, WorkloadRun},
 };
 use nilometer_storage::{Target, process, target::NullTarget};
@@ -17,6 +18,9 @@ pub enum ResolveError {
         /// The target.
         path: String,
     },
+    /// It is not what was expected.
+    #[error(transparent)]
+    NotExpected(#[from] NotExpected),
     /// It can do nothing of what is planned.
     #[error("{path}: nothing of the plan can be measured there: it lacks {lacking}")]
     Unable {
@@ -169,6 +173,7 @@ pub enum ResolveError {
 
 /// Checks every cell against every target.
 pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
+    check_expected(&targets, &plan.expect)?;
     check_time(&plan, targets.len())?;
     for (_, stage, run) in plan.workloads() {
         check_memory(stage, workload::memory(run))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use nilometer_analysis::report::units_in_keys;
-use nilometer_model::{TargetAddress, TargetDescription};
+use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
 use crate::{Blame, Outcome, tell};
@@ -15,6 +15,10 @@ pub(crate) struct Describe {
     /// Directories to describe, or `null:`
     #[arg(required = true)]
     targets: Vec<TargetAddress>,
+    /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;
+    /// another word lists them)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    expect: Vec<FileSystemKind>,
     /// Print JSON, one object a path
     #[arg(long)]
     json: bool,
@@ -25,6 +29,7 @@ pub(crate) struct Describe {
 
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
+        check_expected_count(self.expect.len(), self.targets.len()).input()?;
         for (index, address) in self.targets.iter().enumerate() {
             if self.exchange {
                 let description = describe(address).input()?;
@@ -32,6 +37,9 @@ impl Describe {
                 continue;
             }
             let description = describe_in_child(address).input()?;
+            if let Some(expected) = self.expect.get(index).or(self.expect.first()) {
+                description.expect_kind(*expected).input()?;
+            }
             if self.json {
                 tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
                 continue;

@@ -14,7 +14,7 @@ use nilometer_campaign::{
     with_ceiling, with_source,
 };
 use nilometer_model::{
-    Bytes, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
+    Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
@@ -49,6 +49,10 @@ pub(crate) struct Evaluate {
     /// times; `none` for the recordings of --for only [default: quick]
     #[arg(long = "plan", value_name = "PLAN", help_heading = "What is measured")]
     plans: Vec<String>,
+    /// Refuse targets that are on another file system, such as the one below a mount that is missing: one type for all, or one
+    /// for each in their order (ext4, nfs, lustre ...; another word lists them)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "What is measured")]
+    expect: Vec<FileSystemKind>,
     /// How often each cell is measured, instead of what the plan says
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What is measured")]
     repeats: Option<u32>,
@@ -225,6 +229,9 @@ impl Evaluate {
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
+        if !self.expect.is_empty() {
+            plan.expect.clone_from(&self.expect);
+        }
         let source = self.source.as_ref().map(|source| source.display().to_string());
         plan.source = source.or(plan.source);
         plan.copy_to = self.recordings.copy_to().or(plan.copy_to);

@@ -62,8 +62,10 @@ pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
 pub use storing::{ChunkNumber, Storing, StoringKind};
 pub use target::{
-    Capabilities, Capability, DirectIo, FileSystemSpace, RunHandle, StripeControl, StripeLayout,
-    TargetAddress, TargetAddressError, TargetDescription,
+    BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
+    FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,
+    StripeLayout, TargetAddress, TargetAddressError, TargetDescription, UnknownFileSystem, check_expected,
+    check_expected_count, option_meanings, published_features,
 };
 pub use time::Nanos;
 pub use timeline::Timeline;

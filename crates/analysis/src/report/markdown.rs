@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{CellOutcome, Grade, ShortAnswers, Study, StudyStage, letter};
+use crate::{CellOutcome, Grade, ShortAnswers, StorageMatrix, Study, StudyStage, letter};
 
 use super::{prospects, words};
 
@@ -30,7 +30,28 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for stage in &study.stages {
         write_stage(text, stage)?;
     }
+    write_storage(text, study)?;
     write_environment(text, study)
+}
+
+/// What the targets are and offer, beside each other.
+fn write_storage(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let matrix = StorageMatrix::of(study.results);
+    if matrix.rows.is_empty() {
+        return Ok(());
+    }
+    let letters: Vec<&str> = matrix.targets.iter().map(|(letter, _)| letter.as_str()).collect();
+    writeln!(
+        text,
+        "\n## The storage\n\n| | {} |\n|---|{}",
+        letters.join(" | "),
+        "---|".repeat(letters.len())
+    )?;
+    for row in &matrix.rows {
+        let answers: Vec<String> = row.answers.iter().map(|answer| plain(&words::answer(answer))).collect();
+        writeln!(text, "| {} | {} |", plain(&row.name), answers.join(" | "))?;
+    }
+    writeln!(text, "\n{}", words::MATRIX)
 }
 
 fn write_missing(text: &mut String, study: &Study<'_>) -> std::fmt::Result {

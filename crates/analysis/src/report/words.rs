@@ -1,8 +1,8 @@
 //! How figures and sentences are written in every report.
 
-use nilometer_model::{Results, statistics::Summary};
+use nilometer_model::{FileSystemKind, Results, TargetEntry, statistics::Summary};
 
-use crate::{CellOutcome, Cores, Quantity, Reason, Study, Verdict, letter};
+use crate::{CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, Verdict, letter};
 
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
@@ -57,11 +57,33 @@ pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
     outcome.invalid.iter().map(line).collect()
 }
 
+/// By its standard name, where the type in the mount table is that of several.
+fn file_system(target: &TargetEntry) -> &str {
+    let kind = target.description.as_ref().map(|description| description.profile.kind);
+    match kind {
+        Some(kind) if target.file_system == "fuse" && kind != FileSystemKind::Unknown => kind.name(),
+        _ => &target.file_system,
+    }
+}
+
 /// `/data (ext4)`.
 pub(super) fn target(results: &Results, index: usize) -> String {
     match results.targets.get(index) {
-        Some(target) => format!("{} ({})", target.path, target.file_system),
+        Some(target) => format!("{} ({})", target.path, file_system(target)),
         None => letter(index),
+    }
+}
+
+/// Below the table of the storage.
+pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
+                                 was found on the mount. A dash stands where nothing is known.";
+
+/// A cell of the table of the storage.
+pub(super) fn answer(answer: &MatrixAnswer) -> String {
+    match answer {
+        MatrixAnswer { words, .. } if words.is_empty() => NONE.into(),
+        MatrixAnswer { words, is_published: true } => format!("{words} (published)"),
+        MatrixAnswer { words, is_published: false } => words.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ mod spoilt;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
-    Event, Invalid, Key, Measured, Nanos, Sample, Seed, StripeLayout,
+    Event, Invalid, Key, Measured, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
     search::{Found, SearchBound},
 };
@@ -325,7 +325,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Spreads the files of a cell as it asks. A target that gives another stripe count than asked is noted.
+    /// Spreads the files of a cell as it asks, as far as the target lets that be chosen. What it gives else is noted.
     fn lay_out(
         &mut self,
         state: &mut State<'_>,
@@ -333,17 +333,16 @@ impl Campaign {
         cell: &WorkloadRun,
     ) -> Result<Result<(), TargetError>, CampaignError> {
         let Some(target) = &self.targets[target] else { return Ok(Ok(())) };
-        let asked = StripeLayout { stripe_count: cell.stripe_count, ..StripeLayout::default() };
-        let given = match within(state.run.hang_after, target, move |target| target.lay_out(&asked)) {
-            Ok(Ok(given)) => given.and_then(|given| given.stripe_count),
+        let asked = cell.where_chosen_by(target.description().striping).layout();
+        let wanted = asked.clone();
+        let given = match within(state.run.hang_after, target, move |target| target.lay_out(&wanted)) {
+            Ok(Ok(given)) => given,
             Ok(Err(error)) | Err(error) => return Ok(Err(error)),
         };
-        if let (Some(asked), Some(given)) = (cell.stripe_count, given)
-            && asked != given
-        {
-            let address = &target.description().address;
-            self.note(state, &format!("{address}: stripe count {asked} was asked, {given} given: {cell}"))?;
-        }
+        let address = &target.description().address;
+        let differing = given.map(|given| asked.not_given(&given)).unwrap_or_default();
+        let notes: Vec<String> = differing.iter().map(|what| format!("{address}: {what}: {cell}")).collect();
+        notes.iter().try_for_each(|note| self.note(state, note))?;
         Ok(Ok(()))
     }
 

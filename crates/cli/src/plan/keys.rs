@@ -6,7 +6,7 @@ use nilometer_model::plan::{PlanKey, WorkloadCell};
 type Row = (&'static str, &'static str, &'static str);
 
 /// At the head of a plan.
-const HEAD: [Row; 10] = [
+const HEAD: [Row; 11] = [
     ("title", "a text", "What the plan is for, in a line."),
     ("repeats", "a whole number [3]", "Rounds in which each cell is measured once."),
     ("warm_up", "a whole number [0]", "Rounds before those, which count for nothing."),
@@ -16,11 +16,16 @@ const HEAD: [Row; 10] = [
     ("space_limit", "a size", "No cell may need more."),
     ("time_limit", "a time [\"24 h\"]", "The campaign ends then at the latest, with what there is."),
     ("hang_after", "a time [\"1 min\"]", "A target that completes nothing for so long is given up."),
+    (
+        "expect",
+        "a type of file system",
+        "All targets have to be on such; \"lustre\" refuses a missing mount.",
+    ),
     ("source", "a directory", "Where copies come from."),
 ];
 
 /// In a stage.
-const STAGE: [Row; 8] = [
+const STAGE: [Row; 10] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads, each with an engine of its own."),
     ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
@@ -29,6 +34,8 @@ const STAGE: [Row; 8] = [
     ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
     ("volumes", "\"alone\", \"together\" [\"alone\"]", "Each target by itself, or all at the same time."),
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
+    ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
+    ("replicas", "a whole number", "Copies of all data, where the target can."),
 ];
 
 /// In the ingest of a stage.

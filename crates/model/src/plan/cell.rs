@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, WorkloadCell};
-use crate::{Bytes, Capabilities, Capability, Nanos};
+use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
 /// What a repeat measures on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,6 +118,12 @@ pub struct WorkloadRun {
     pub volumes: Volumes,
     /// Storage devices a file is spread over, where the target can; its default if none.
     pub stripe_count: Option<u32>,
+    /// In turns of so many bytes, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_size: Option<Bytes>,
+    /// Copies of all data, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
     /// What the workers do.
     pub workload: WorkloadCell,
 }
@@ -159,6 +165,12 @@ impl WorkloadRun {
         if let Some(count) = self.stripe_count {
             phrases.push(format!("stripe count {count}"));
         }
+        if let Some(size) = self.stripe_size {
+            phrases.push(format!("stripes of {size}"));
+        }
+        if let Some(replicas) = self.replicas {
+            phrases.push(if replicas == 1 { "1 copy".into() } else { format!("{replicas} copies") });
+        }
         if self.volumes == Volumes::Together {
             phrases.push("all at once".into());
         }
@@ -166,6 +178,25 @@ impl WorkloadRun {
             phrases.push("stonewall".into());
         }
         phrases
+    }
+
+    /// How it wants its files laid out.
+    pub fn layout(&self) -> StripeLayout {
+        let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;
+        StripeLayout { stripe_count, stripe_size, replicas, pool: None }
+    }
+
+    /// The same without what of a layout can't be chosen there.
+    #[must_use]
+    pub fn where_chosen_by(&self, control: Option<StripeControl>) -> Self {
+        let has_stripes = control.is_some_and(StripeControl::has_stripes);
+        let has_replicas = control.is_some_and(StripeControl::has_replicas);
+        WorkloadRun {
+            stripe_count: self.stripe_count.filter(|_| has_stripes),
+            stripe_size: self.stripe_size.filter(|_| has_stripes),
+            replicas: self.replicas.filter(|_| has_replicas),
+            ..self.clone()
+        }
     }
 
     /// The phases, in order.

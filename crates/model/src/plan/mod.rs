@@ -31,7 +31,7 @@ pub use written::{Plan, Stage};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Nanos};
+use crate::{Bytes, FileSystemKind, Nanos, StripeControl};
 
 /// A plan that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +87,9 @@ pub struct ResolvedPlan {
     pub time_limit: Nanos,
     /// No cell may need more space than this.
     pub space_limit: Option<Bytes>,
+    /// What targets have to be on: all the same, or each by itself; nothing of none.
+    #[serde(default)]
+    pub expect: Vec<FileSystemKind>,
     /// The directory that copies come from.
     pub source: Option<String>,
     /// The directory that recordings are copied to while they are made.
@@ -127,20 +130,16 @@ impl ResolvedPlan {
         cells.filter_map(|(index, cell)| Some((index, cell.as_recording()?)))
     }
 
-    /// Whether a cell is measured on a target where the stripe count of files can be chosen, or can't. Where it can't, cells
-    /// that differ only in it are one, and the first stands for all.
-    pub fn applies(&self, cell: usize, has_stripes: bool) -> bool {
-        let this = |index: usize| {
+    /// Whether a cell is measured on a target where the layout of files is chosen so, or can't be. Cells that differ only in
+    /// what can't be chosen are one, and the first stands for all.
+    pub fn applies(&self, cell: usize, control: Option<StripeControl>) -> bool {
+        let chosen = |index: usize| {
             let cell = self.cells.get(index)?;
-            Some((&cell.stage, cell.as_workload()?))
+            Some((&cell.stage, cell.as_workload()?.where_chosen_by(control)))
         };
-        let Some((stage, run)) = this(cell).filter(|(_, run)| run.stripe_count.is_some()) else {
-            return true;
-        };
-        let alike = |(of, other): (&String, &WorkloadRun)| {
-            of == stage && WorkloadRun { stripe_count: run.stripe_count, ..other.clone() } == *run
-        };
-        has_stripes || !(0..cell).filter_map(this).any(alike)
+        let this = chosen(cell);
+        let is_whole = self.cells.get(cell).and_then(Cell::as_workload) == this.as_ref().map(|(_, run)| run);
+        is_whole || !(0..cell).any(|earlier| chosen(earlier) == this)
     }
 
     fn named(mut self, name: &str) -> Self {
@@ -157,6 +156,9 @@ impl ResolvedPlan {
         self.time_limit = self.time_limit.max(other.time_limit);
         self.space_limit = [self.space_limit, other.space_limit].into_iter().flatten().min();
         self.source = self.source.or(other.source);
+        if self.expect.is_empty() {
+            self.expect = other.expect;
+        }
         self.copy_to = self.copy_to.or(other.copy_to);
         self.reserve = self.reserve.max(other.reserve);
         self.hang_after = self.hang_after.max(other.hang_after);
@@ -212,6 +214,7 @@ fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
         margin: plan.margin,
         time_limit: plan.time_limit,
         space_limit: plan.space_limit,
+        expect: plan.expect.into_iter().collect(),
         source: plan.source,
         copy_to: None,
         scale,

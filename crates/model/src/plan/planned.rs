@@ -47,6 +47,6 @@ impl PlannedCampaign {
     pub fn applies(&self, cell: usize, target: usize) -> bool {
         let able = self.lacking(cell, target).is_empty();
         let asked = self.ceiling != Some(target) || self.plan.cells[cell].has_ceiling();
-        able && asked && self.plan.applies(cell, self.targets[target].striping.is_some())
+        able && asked && self.plan.applies(cell, self.targets[target].striping)
     }
 }

@@ -1,10 +1,10 @@
 //! A campaign as written in TOML: any parameter may be a list.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{EngineKind, IngestSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, FileSystemKind, Nanos};
 
 /// A campaign as written.
 #[derive(Debug, Clone, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Plan {
     pub time_limit: Nanos,
     /// No cell may need more space than this.
     pub space_limit: Option<Bytes>,
+    /// What all targets have to be on.
+    #[serde(default, deserialize_with = "expected")]
+    pub expect: Option<FileSystemKind>,
     /// The directory that copies come from, where a workload has `source = "disk"`.
     pub source: Option<String>,
     /// The seed of all random decisions.
@@ -40,6 +43,11 @@ pub struct Plan {
     /// What is measured.
     #[serde(default)]
     pub stage: Vec<Stage>,
+}
+
+/// A kind of file system by its name; that it is unknown can't be expected.
+fn expected<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FileSystemKind>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
 }
 
 const fn three() -> u32 {
@@ -87,6 +95,10 @@ pub struct Stage {
     pub volumes: Sweep<Volumes>,
     /// Storage devices a file is spread over, where the target can.
     pub stripe_count: Option<Sweep<u32>>,
+    /// In turns of so many bytes, where the target can.
+    pub stripe_size: Option<Sweep<Bytes>>,
+    /// Copies of all data, where the target can.
+    pub replicas: Option<Sweep<u32>>,
     /// What the workers do.
     pub workload: Option<WorkloadSweep>,
     /// Or what is recorded.
@@ -111,6 +123,8 @@ impl Stage {
             ("stonewall", self.stonewall != Sweep::default()),
             ("volumes", self.volumes != Sweep::default()),
             ("stripe_count", self.stripe_count.is_some()),
+            ("stripe_size", self.stripe_size.is_some()),
+            ("replicas", self.replicas.is_some()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
             Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
@@ -130,6 +144,8 @@ impl Stage {
                 stonewall: false,
                 volumes: Volumes::Alone,
                 stripe_count: None,
+                stripe_size: None,
+                replicas: None,
                 workload,
             });
         }
@@ -138,9 +154,20 @@ impl Stage {
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
         let runs = self.volumes.over(runs, |run, value| run.volumes = value);
-        match &self.stripe_count {
-            Some(sweep) => sweep.over(runs, |run, value| run.stripe_count = Some(value)),
-            None => runs,
-        }
+        let runs = over(self.stripe_count.as_ref(), runs, |run, value| run.stripe_count = Some(value));
+        let runs = over(self.stripe_size.as_ref(), runs, |run, value| run.stripe_size = Some(value));
+        over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value))
+    }
+}
+
+/// The matrix over a parameter that need not be written.
+fn over<T: Copy>(
+    sweep: Option<&Sweep<T>>,
+    runs: Vec<WorkloadRun>,
+    set: impl Fn(&mut WorkloadRun, T),
+) -> Vec<WorkloadRun> {
+    match sweep {
+        Some(sweep) => sweep.over(runs, set),
+        None => runs,
     }
 }

@@ -2,15 +2,27 @@
 
 mod address;
 mod capabilities;
+mod expected;
+mod feature;
+mod kind;
+mod layer;
+mod mount_options;
+mod published;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
+pub use expected::{NotExpected, check_expected, check_expected_count};
+pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_features};
+pub use kind::{FileSystemKind, UnknownFileSystem};
+pub use layer::{BlockLayer, BlockLayerKind};
+pub use mount_options::option_meanings;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, is_volatile};
+use layer::hide_a_cache;
 
 /// A storage system as it was found. Its fields are what something is decided by; what only explains it is among the facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +54,39 @@ pub struct TargetDescription {
     /// In turns of so many bytes files lie on storage devices, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_size: Option<Bytes>,
+    /// What was recognised there.
+    #[serde(default)]
+    pub profile: StorageProfile,
     /// What else is known of it: name and value.
     #[serde(default)]
     pub facts: Vec<(String, String)>,
+}
+
+/// What a target was recognised as; nothing in descriptions that were made before this was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StorageProfile {
+    /// The file system, by its standard name.
+    #[serde(default)]
+    pub kind: FileSystemKind,
+    /// The block devices of this machine that it is on: one tree each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<BlockLayer>,
+    /// How files are laid out that are made there, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<StripeLayout>,
+    /// What survives the loss of a part, in words: `2 copies`, `erasure code 4+2`, `none`; none if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<String>,
+    /// The feature table's answers, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<FeatureFinding>,
+}
+
+impl StorageProfile {
+    /// What is known of a feature.
+    pub fn finding(&self, feature: StorageFeature) -> Option<&FeatureFinding> {
+        self.features.iter().find(|finding| finding.feature == feature)
+    }
 }
 
 /// How the files of a target are spread over its storage devices; of a field that is none nothing is said.
@@ -56,6 +98,54 @@ pub struct StripeLayout {
     pub stripe_size: Option<Bytes>,
     /// On the devices of the pool of this name.
     pub pool: Option<String>,
+    /// So many copies of all data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+}
+
+impl StripeLayout {
+    /// What of this was not given, each as `stripe count 8 was asked, 4 given`.
+    pub fn not_given(&self, given: &StripeLayout) -> Vec<String> {
+        let text = |number: Option<u32>| number.map(|number| number.to_string());
+        let size = |layout: &StripeLayout| layout.stripe_size.map(|size| size.to_string());
+        let compared = [
+            ("stripe count", text(self.stripe_count), text(given.stripe_count)),
+            ("stripe size", size(self), size(given)),
+            ("pool", self.pool.clone(), given.pool.clone()),
+            ("number of copies", text(self.replicas), text(given.replicas)),
+        ];
+        let mut differing = Vec::new();
+        for (name, asked, given) in compared {
+            if let Some(asked) = asked.filter(|asked| Some(asked) != given.as_ref()) {
+                differing.push(format!(
+                    "{name} {asked} was asked, {} given",
+                    given.as_deref().unwrap_or("an unknown one")
+                ));
+            }
+        }
+        differing
+    }
+}
+
+impl std::fmt::Display for StripeLayout {
+    /// `4 stripes of 1 MiB, 2 copies, pool flash`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stripes = match (self.stripe_count, self.stripe_size) {
+            (Some(count), Some(size)) => Some(format!("stripe count {count} of {size}")),
+            (Some(count), None) => Some(format!("stripe count {count}")),
+            (None, Some(size)) => Some(format!("stripes of {size}")),
+            (None, None) => None,
+        };
+        let replicas = self.replicas.map(|replicas| format!("{replicas} {}", copies(replicas)));
+        let pool = self.pool.as_ref().map(|pool| format!("pool {pool}"));
+        let parts: Vec<String> = [stripes, replicas, pool].into_iter().flatten().collect();
+        f.write_str(&if parts.is_empty() { "nothing is said".into() } else { parts.join(", ") })
+    }
+}
+
+/// `copy` of one.
+fn copies(number: u32) -> &'static str {
+    if number == 1 { "copy" } else { "copies" }
 }
 
 impl StripeLayout {
@@ -66,6 +156,7 @@ impl StripeLayout {
             stripe_count: self.stripe_count.or(other.stripe_count),
             stripe_size: self.stripe_size.or(other.stripe_size),
             pool: self.pool.or(other.pool),
+            replicas: self.replicas.or(other.replicas),
         }
     }
 }
@@ -78,8 +169,25 @@ pub enum StripeControl {
     Lustre,
     /// `beegfs-ctl --setpattern` (`BeeGFS` 7 documentation, "Striping").
     BeeGfs,
+    /// `beegfs entry set` (`BeeGFS` 8 documentation, "Striping").
+    #[serde(rename = "beegfs_8")]
+    BeeGfs8,
+    /// `mfssetgoal` (mfsgoal(1)): copies only.
+    MooseFs,
     /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
     CephFs,
+}
+
+impl StripeControl {
+    /// It lets the count and the size of stripes be chosen.
+    pub fn has_stripes(self) -> bool {
+        self != StripeControl::MooseFs
+    }
+
+    /// It lets the number of copies be chosen.
+    pub fn has_replicas(self) -> bool {
+        self != StripeControl::CephFs
+    }
 }
 
 /// Space of a file system.
@@ -144,22 +252,27 @@ impl TargetDescription {
         is_volatile(&self.file_system)
     }
 
-    /// A server or a process beyond this kernel may keep a cache that can't be looked into.
+    /// A server or a process beyond this kernel may keep a cache that can't be looked into: so it is unless the file system is
+    /// certainly one of this machine.
     pub fn is_remote(&self) -> bool {
-        let name = self.file_system.as_str();
-        name.starts_with("fuse")
-            || matches!(
-                name,
-                "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "lustre" | "gpfs" | "beegfs" | "wekafs" | "9p"
-            )
-            || matches!(name, "overlay" | "zfs")
+        !self.profile.kind.is_certainly_local() && !self.is_memory()
     }
 
-    /// Beyond the page cache of its files there is another that can't be looked into: memory, a server, or the file below
-    /// a loop device.
+    /// Beyond the page cache of its files there is another that can't be looked into: memory, a server, or what is below
+    /// one of its block devices.
     pub fn has_a_cache_of_its_own(&self) -> bool {
-        let on_a_file = self.device.as_ref().is_some_and(|device| device.starts_with("loop"));
-        self.is_memory() || self.is_remote() || on_a_file
+        let kind = self.profile.kind;
+        self.is_memory() || kind.hides_a_cache() || hide_a_cache(&self.profile.layers)
+    }
+
+    /// What the type in the mount table does not say already.
+    fn recognised(&self) -> String {
+        match self.profile.kind {
+            _ if self.directory().is_none() || self.is_memory() => String::new(),
+            FileSystemKind::Unknown => " (not recognised: taken for remote)".into(),
+            kind if kind.name() == self.file_system => String::new(),
+            kind => format!(" ({kind})"),
+        }
     }
 
     /// What is written here is taken from the free space there too: they are on one file system, as far as this machine can
@@ -198,12 +311,17 @@ impl std::fmt::Display for TargetDescription {
         let reserved = size.0.saturating_sub(self.space.usable().0);
         writeln!(f, "path          {}", self.address)?;
         let memory = if self.is_memory() { " (memory: nothing here survives the loss of power)" } else { "" };
-        writeln!(f, "file system   {}{memory}", self.file_system)?;
+        writeln!(f, "file system   {}{memory}{}", self.file_system, self.recognised())?;
         writeln!(f, "source        {}", self.source)?;
         if self.directory().is_some() {
             writeln!(f, "mounted at    {} ({})", self.mount_point.display(), self.options)?;
         }
-        writeln!(f, "device        {}", self.device.as_deref().unwrap_or("none on this machine"))?;
+        for layer in &self.profile.layers {
+            writeln!(f, "device        {layer}")?;
+        }
+        if self.profile.layers.is_empty() {
+            writeln!(f, "device        {}", self.device.as_deref().unwrap_or("none on this machine"))?;
+        }
         write!(f, "space         {free} free of {size}, {full:.0} % full")?;
         if reserved > 0 {
             write!(f, ", {} reserved for the system", Bytes(reserved))?;
@@ -215,10 +333,9 @@ impl std::fmt::Display for TargetDescription {
         }
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;
-        write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))?;
-        if let Some(size) = self.stripe_size {
-            write!(f, "\nstripe size   {size}")?;
-        }
+        let has_stripes = self.striping.is_some_and(StripeControl::has_stripes);
+        write!(f, "stripe count  {}", if has_stripes { "can be chosen" } else { "no choice here" })?;
+        self.fmt_layout(f)?;
         let lacking = self.capabilities.lacking(&Capabilities::all());
         if !lacking.is_empty() {
             let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
@@ -227,7 +344,27 @@ impl std::fmt::Display for TargetDescription {
         for (name, value) in &self.facts {
             write!(f, "\n{name:<13} {value}")?;
         }
+        for (option, meaning) in option_meanings(self.profile.kind, &self.options) {
+            write!(f, "\n{option:<13} {meaning}")?;
+        }
+        for finding in &self.profile.features {
+            write!(f, "\n{:<19} {finding}", finding.feature.name())?;
+        }
         Ok(())
+    }
+}
+
+impl TargetDescription {
+    fn fmt_layout(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(layout) = &self.profile.layout {
+            write!(f, "\nlayout        {layout}")?;
+        } else if let Some(size) = self.stripe_size {
+            write!(f, "\nstripe size   {size}")?;
+        }
+        match &self.profile.redundancy {
+            Some(redundancy) => write!(f, "\nredundancy    {redundancy}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -253,6 +390,59 @@ mod tests {
         let space = space(Some(22));
         assert_eq!(space.usable(), Bytes(92 * GIB));
         assert!((space.fullness() - 22.0 / 92.0).abs() < 1e-9, "as df says it");
+    }
+
+    #[test]
+    fn what_is_not_certainly_local_proves_nothing_by_its_page_cache() {
+        let kept = |file_system: &str, kind: &str| {
+            let text = format!(
+                r#"{{"address": "/data", "file_system": "{file_system}", "mount_point": "/data", "source": "x",
+                "options": "rw", "device": null, "writable": true, "direct": "unknown", "striping": null,
+                "space": {{"size": "1 GiB", "free": "1 GiB", "inodes": null, "free_inodes": null}}{kind}}}"#
+            );
+            serde_json::from_str::<TargetDescription>(&text).expect("a description")
+        };
+        for file_system in ["fhgfs", "pvfs2", "virtiofs", "nfs4", "fuse.sshfs", "newfs"] {
+            let kind = FileSystemKind::of_mount(file_system, "x");
+            let found = kept(file_system, &format!(r#", "profile": {{"kind": "{kind}"}}"#));
+            assert!(found.is_remote() && found.has_a_cache_of_its_own(), "{file_system}");
+            assert!(kept(file_system, "").is_remote(), "{file_system}, described before kinds were told");
+        }
+        let local = kept("xfs", r#", "profile": {"kind": "xfs"}"#);
+        assert!(!local.is_remote() && !local.has_a_cache_of_its_own());
+        let on_a_file = r#", "profile": {"kind": "xfs", "layers": [{"name": "dm-0", "kind": "partition", "below":
+            [{"name": "loop0", "kind": {"loop": {"file": "/img"}}}]}]}"#;
+        assert!(kept("xfs", on_a_file).has_a_cache_of_its_own());
+    }
+
+    #[test]
+    fn targets_that_are_not_what_is_expected_are_refused() {
+        let of = |kind| StorageProfile { kind, ..StorageProfile::default() };
+        let found = |path: &str, kind: FileSystemKind| TargetDescription {
+            address: std::path::Path::new(path).into(),
+            capabilities: Capabilities::all(),
+            file_system: kind.name().into(),
+            mount_point: "/".into(),
+            source: "/dev/vda".into(),
+            options: "rw".into(),
+            device: None,
+            space: space(None),
+            writable: true,
+            direct: DirectIo::Unknown,
+            striping: None,
+            stripe_size: None,
+            profile: of(kind),
+            facts: Vec::new(),
+        };
+        let targets = [found("/a", FileSystemKind::Xfs), found("/b", FileSystemKind::Ext4)];
+        assert_eq!(check_expected(&targets, &[]), Ok(()));
+        assert_eq!(check_expected(&targets, &[FileSystemKind::Xfs, FileSystemKind::Ext4]), Ok(()));
+        assert_eq!(check_expected(&targets[..1], &[FileSystemKind::Xfs]), Ok(()));
+        let error = check_expected(&targets, &[FileSystemKind::Xfs]).expect_err("/b is none").to_string();
+        let parts = ["/b: is on ext4 (ext4 of /dev/vda, mounted at /)", "not on xfs", "lustre", "mount it"];
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        let error = check_expected(&targets, &[FileSystemKind::Xfs; 3]).expect_err("too many").to_string();
+        assert!(error.contains("3 types") && error.contains("2 targets"), "{error}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use nilometer_model::{
-    Bytes, ChunkShape, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
+    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
 };
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
@@ -49,6 +49,11 @@ pub struct RecordOptions {
     #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Where it goes")]
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<PathBuf>,
+    /// Refuse directories that are on another file system, such as the one below a mount that is missing: one type for all, or
+    /// one for each in their order (ext4, nfs, lustre ...; another word lists them)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "Where it goes")]
+    #[serde(deserialize_with = "one_or_many_texts")]
+    pub expect: Vec<FileSystemKind>,
     /// How frames are written, instead of what the instrument says: their bytes, or HDF5, of detectors only
     #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
     pub format: Option<Format>,
@@ -286,6 +291,7 @@ impl RecordOptions {
             mode: self.mode.or(below.mode),
             from: if self.from.is_empty() { below.from } else { self.from },
             to: if self.to.is_empty() { below.to } else { self.to },
+            expect: if self.expect.is_empty() { below.expect } else { self.expect },
             format: self.format.or(below.format),
             compression: self.compression.or(below.compression),
             frames_per_file: self.frames_per_file.or(below.frames_per_file),
@@ -341,6 +347,7 @@ mod tests {
         from = ["tcp://h:7", "tcp://h:8"]
         frames_per_file = 9
         to = "/data"
+        expect = "lustre"
         format = "hdf5"
         compression = "bslz4"
         layout = "a.xml"
@@ -370,7 +377,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 64] = [
+    const OPTIONS: [&str; 66] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -380,6 +387,8 @@ mod tests {
         "19",
         "--to",
         "/x",
+        "--expect",
+        "xfs",
         "--format",
         "raw",
         "--compression",

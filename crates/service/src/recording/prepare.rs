@@ -15,11 +15,13 @@ use nilometer_acquisition::{
         udp::{Allowed, Listening, ROOM},
     },
 };
-use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription, packets::Packets};
+use nilometer_model::{
+    Bytes, Format, Instrument, Nanos, TargetDescription, check_expected, packets::Packets,
+};
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_storage::{
     Calendar, Clock, PATIENCE, Target, in_time,
-    target::{Directory, TargetError, describe_in_child, run_id},
+    target::{Directory, describe_in_child, run_id},
 };
 use nilometer_wire::{Known, WireFormat};
 
@@ -105,7 +107,7 @@ impl RecordingSettings {
         let PacketSource { instrument, packets } = source;
         let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
-        let described = self.described().map_err(ServiceError::asked_wrongly)?;
+        let described = self.described()?;
         let geometry = format.geometry();
         let blocks = stored(source, geometry.frame_size());
         let id = run_id().0;
@@ -171,9 +173,11 @@ impl RecordingSettings {
     }
 
     /// What is there where the recording goes.
-    pub(super) fn described(&self) -> Result<Vec<TargetDescription>, TargetError> {
+    pub(super) fn described(&self) -> Result<Vec<TargetDescription>, ServiceError> {
         let described = self.wishes.to.iter().map(|path| describe_in_child(&Path::new(path).into()));
-        described.collect()
+        let described = described.collect::<Result<Vec<_>, _>>().map_err(ServiceError::asked_wrongly)?;
+        check_expected(&described, &self.wishes.expect).map_err(ServiceError::asked_wrongly)?;
+        Ok(described)
     }
 
     fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {

@@ -50,7 +50,7 @@ impl RecordingSettings {
         let RecordedSource::Series(source) = &self.source else { return Ok(None) };
         let id = run_id().0;
         let name = self.name_of(id, source.name());
-        for description in self.described().map_err(ServiceError::asked_wrongly)? {
+        for description in self.described()? {
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
         let clock = Clock::start();
@@ -102,7 +102,7 @@ impl RecordingSettings {
         tell_left_out(&contents, log);
         let storage = SeriesStorage { frame_size: contents.frame_size, encoding: contents.encoding() };
         check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
-        let described = self.described().map_err(ServiceError::asked_wrongly)?;
+        let described = self.described()?;
         let line = source.scan.map_or(1, |scan| scan.line());
         let together = line.saturating_mul(series.start.channels.len() as u64);
         let frames = StoredFrames { together, ..StoredFrames::of(&instrument) };

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use nilometer_model::{
-    Bytes, Capabilities, Capability, DirectIo, FileSystemSpace, TargetAddress, TargetDescription,
+    Bytes, Capabilities, Capability, DirectIo, FileSystemSpace, StorageProfile, TargetAddress,
+    TargetDescription,
 };
 
 use super::{Target, TargetError};
@@ -33,6 +34,7 @@ impl NullTarget {
             direct: DirectIo::Real { alignment: 1 },
             striping: None,
             stripe_size: None,
+            profile: StorageProfile::default(),
             facts: vec![("purpose".into(), "what the tool itself can do".into())],
         })
     }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use nilometer_model::{Bytes, Capabilities, DirectIo, FileSystemSpace, TargetDescription};
+use nilometer_model::{Bytes, Capabilities, DirectIo, FileSystemSpace, StorageProfile, TargetDescription};
 
 use super::{memory_engine::MemoryEngine, tree::Tree};
 use crate::{
@@ -39,6 +39,7 @@ impl Memory {
             striping: None,
             stripe_size: None,
             direct: DirectIo::Buffered,
+            profile: StorageProfile::default(),
             facts: Vec::new(),
         };
         Memory { description, tree: Arc::new(Mutex::new(Tree::new(capacity.0, None))) }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use nilometer_model::Coldness;
 use serde_json::Value as Json;
 
-use crate::{CellOutcome, Study, StudyStage, letter};
+use crate::{CellOutcome, StorageMatrix, Study, StudyStage, letter};
 
 use super::super::{
     chart::Escaped,
@@ -15,6 +15,7 @@ use super::super::{
 /// The sections below the stages.
 pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_numbers(page, study)?;
+    write_storage(page, study)?;
     write_environment(page, study)?;
     write_repeat(page, study)?;
     page.push_str(METHOD);
@@ -130,6 +131,31 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     figures
 }
 
+/// What the targets are and offer, beside each other.
+fn write_storage(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let matrix = StorageMatrix::of(study.results);
+    if matrix.rows.is_empty() {
+        return Ok(());
+    }
+    page.push_str(
+        "<section class=\"card screen\" id=\"storage\"><h2>The storage</h2><div class=\"scroll\"><table><thead><tr><th></th>",
+    );
+    for (letter, path) in &matrix.targets {
+        write!(page, "<th>{letter}: {}</th>", Escaped(path))?;
+    }
+    page.push_str("</tr></thead><tbody>");
+    for row in &matrix.rows {
+        write!(page, "<tr><th>{}</th>", Escaped(&row.name))?;
+        for answer in &row.answers {
+            let class = if answer.is_published { " class=\"soft\"" } else { "" };
+            write!(page, "<td{class}>{}</td>", Escaped(&words::answer(answer)))?;
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
+    write!(page, "<p class=\"soft\">{}</p></section>", words::MATRIX)
+}
+
 fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     page.push_str(
         "<section class=\"card screen\"><h2>Measured on</h2><div class=\"scroll\"><table class=\"facts\"><tbody>",
@@ -142,7 +168,11 @@ fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         let name = words::target(study.results, index);
         write!(page, "<h3>Target {}: {}</h3>", letter(index), Escaped(&name))?;
         page.push_str("<div class=\"scroll\"><table class=\"facts\"><tbody>");
-        let description = serde_json::to_value(&target.description).unwrap_or(Json::Null);
+        let mut description = serde_json::to_value(&target.description).unwrap_or(Json::Null);
+        // It is the table of the storage.
+        if let Some(fields) = description.as_object_mut() {
+            fields.remove("profile");
+        }
         for (key, value) in facts("", &description) {
             write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(&key), Escaped(&value))?;
         }

@@ -30,6 +30,21 @@ pub(super) fn resident_pages(file: impl AsFd) -> io::Result<u64> {
         .sum()
 }
 
+/// Maps the file's first page as memory that is shared with all who map it, without touching it.
+pub(super) fn map_shared(file: &OwnedFd) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let descriptor = file.as_raw_fd();
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads or writes through it.
+    let map = unsafe { libc::mmap(ptr::null_mut(), PAGE, access, libc::MAP_SHARED, descriptor, 0) };
+    if map == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping made above, which nothing refers to.
+    unsafe { libc::munmap(map, PAGE) };
+    Ok(())
+}
+
 fn resident_in(file: &File, start: u64, length: usize) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
     let descriptor = file.as_raw_fd();

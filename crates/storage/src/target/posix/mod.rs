@@ -3,11 +3,16 @@
 mod cache;
 mod clean;
 mod directory;
+mod features;
 mod joined;
+mod layers;
 mod mounts;
 mod probe;
+mod recognise;
 mod run_directory;
 mod stripe;
+mod systems;
+mod tool;
 
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
@@ -21,8 +26,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use nilometer_model::{Bytes, Coldness, FileSystemSpace, StripeLayout, TargetDescription};
-use rustix::fs::{Mode, OFlags};
+use nilometer_model::{Bytes, Coldness, FileSystemSpace, StripeControl, StripeLayout, TargetDescription};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
@@ -135,18 +140,18 @@ impl Target for Posix {
 
     fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
         let Some(control) = self.description.striping else { return Ok(None) };
-        let directory = self.run.path();
+        let asked = choosable(control, asked);
         let unchanged = self.default_layout.get().is_none();
-        if unchanged && *asked == StripeLayout::default() {
+        if unchanged && asked == StripeLayout::default() {
             return Ok(None);
         }
         if unchanged {
             // Only the first of two at once is kept, and both read the same.
-            self.default_layout.set(layout(control, directory)?).ok();
+            self.default_layout.set(layout(control, self.run.path())?).ok();
         }
-        let before = self.default_layout.get().cloned().unwrap_or_default();
-        set_layout(control, directory, &asked.clone().or(before))?;
-        layout(control, directory).map(Some)
+        let before = choosable(control, self.default_layout.get().unwrap_or(&StripeLayout::default()));
+        set_layout(control, self.run.path(), &asked.or(before))?;
+        layout_of_new_file(control, &self.run).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -158,6 +163,33 @@ impl Target for Posix {
         let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
         self.run.remove().and(sources)
     }
+}
+
+/// What of a layout can be set there.
+fn choosable(control: StripeControl, layout: &StripeLayout) -> StripeLayout {
+    let StripeLayout { stripe_count, stripe_size, pool, replicas } = layout.clone();
+    StripeLayout {
+        stripe_count: stripe_count.filter(|_| control.has_stripes()),
+        stripe_size: stripe_size.filter(|_| control.has_stripes()),
+        pool,
+        replicas: replicas.filter(|_| control.has_replicas()),
+    }
+}
+
+/// The file that is made to see how files are laid out.
+const LAYOUT_FILE: &str = "n_layout";
+
+/// How a file is really laid out that is made now: of a directory systems say what was asked. A byte makes it have chunks.
+fn layout_of_new_file(control: StripeControl, run: &RunDirectory) -> Result<StripeLayout, TargetError> {
+    let path = run.path().join(LAYOUT_FILE);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(run.root(), LAYOUT_FILE, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(TargetError::io(&path, "make"))?;
+    let written = rustix::io::pwrite(&file, b"5", 0).and_then(|_| rustix::fs::fsync(&file));
+    let found = written.map_err(TargetError::io(&path, "write")).and_then(|()| layout(control, &path));
+    rustix::fs::unlinkat(run.root(), LAYOUT_FILE, AtFlags::empty())
+        .map_err(TargetError::io(&path, "remove"))?;
+    found
 }
 
 /// The directory of a target that is one.

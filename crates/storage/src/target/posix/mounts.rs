@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 #[expect(clippy::struct_field_names, reason = "a mount point is called so")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
+    /// `8:1` of a file system on a block device; the first is 0 of others.
+    pub(super) numbers: String,
     pub(super) mount_point: PathBuf,
     pub(super) file_system: String,
     pub(super) source: String,
@@ -25,8 +27,9 @@ fn depth(mount: &Mount) -> usize {
 /// `36 35 98:0 /root /mount/point options optional... - type source super-options`
 fn parse(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(4);
-    let mount_point = unescape(before.next()?);
+    let mut before = before.split(' ').skip(2);
+    let numbers = before.next()?.to_owned();
+    let mount_point = unescape(before.nth(1)?);
     let options = before.next()?;
     let mut after = after.split(' ');
     let file_system = after.next()?.to_owned();
@@ -35,7 +38,7 @@ fn parse(line: &str) -> Option<Mount> {
         Some(more) if more != options => format!("{options},{more}"),
         _ => options.to_owned(),
     };
-    Some(Mount { mount_point: mount_point.into(), file_system, source, options })
+    Some(Mount { numbers, mount_point: mount_point.into(), file_system, source, options })
 }
 
 /// The kernel writes space, tab, newline, backslash and hash as a backslash and three octal digits.
@@ -66,7 +69,7 @@ mod tests {
         assert_eq!(of("/home").file_system, "ext4");
         let spaced = of("/mnt/a b/c");
         assert_eq!((spaced.file_system.as_str(), spaced.source.as_str()), ("fuse", "mfs#10.77.0.1:9421"));
-        assert_eq!(of("/mnt/a").source, "/dev/loop0");
+        assert_eq!((of("/mnt/a").source.as_str(), of("/mnt/a").numbers.as_str()), ("/dev/loop0", "0:28"));
         assert_eq!(of("/mntx").file_system, "ext4");
     }
 }

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Capabilities, DirectIo, Nanos, TargetDescription};
+use nilometer_model::{
+    Capabilities, DirectIo, FeatureFinding, Nanos, StripeControl, StripeLayout, TargetDescription,
+};
 use rustix::{
     fs::{self, AtFlags, Mode, OFlags, StatxFlags},
     io::Errno,
@@ -17,70 +19,84 @@ use rustix::{
 use super::{
     super::TargetError,
     cache,
-    mounts::mount_of,
+    features::{features, tried},
+    layout_of_new_file,
+    recognise::{Recognised, recognise},
     run_directory::RunDirectory,
     space,
-    stripe::{layout, stripe_control},
+    stripe::stripe_control,
+    systems::{findings, with_findings},
 };
 use crate::Buffer;
 
-/// Describes a path: what is mounted there, and what it can do. Tries `O_DIRECT` in a run directory of its own.
+/// Describes a path: what is mounted there, and what it can do, which is tried in a run directory of its own.
 pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let io = |action| move |source| TargetError::Io { path: path.into(), action, source };
     let real = path.canonicalize().map_err(io("find"))?;
     if !real.is_dir() {
         return Err(TargetError::NotADirectory { path: path.into() });
     }
-    let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(io("read the mount table for"))?;
-    let mount = mount_of(&real, &table).ok_or_else(|| io("find the mount of")(not_mounted()))?;
-    let device = device_of(&mount.source);
-    let direct = try_direct(&real);
-    let striping = stripe_control(&mount.file_system);
-    let stripes = striping.and_then(|control| layout(control, &real).ok());
-    let stripe_size = stripes.and_then(|stripes| stripes.stripe_size);
+    let found = recognise(&real).map_err(io("find the mount of"))?;
+    let striping = stripe_control(found.profile.kind);
+    let tried = try_mount(&real, striping);
+    // A full disk can be written: what is missing is said when the plan is resolved.
+    let writable = tried.as_ref().map_or_else(is_full, |_| true);
+    let tried = tried.unwrap_or_default();
+    let findings = findings(&found, &real, striping, tried.layout);
+    let Recognised { mount, profile, device } = found;
+    let mut profile = with_findings(profile, &findings);
+    profile.features = features(profile.kind, tried.features);
     Ok(TargetDescription {
         space: space(&real)?,
         address: real.into(),
         capabilities: Capabilities::all(),
         striping,
-        stripe_size,
+        stripe_size: findings.layout.and_then(|layout| layout.stripe_size),
         file_system: mount.file_system,
         mount_point: mount.mount_point,
         source: mount.source,
         options: mount.options,
         device,
-        // A full disk can be written: what is missing is said when the plan is resolved.
-        writable: direct.as_ref().map_or_else(is_full, |_| true),
-        direct: direct.unwrap_or(DirectIo::Unknown),
-        facts: Vec::new(),
+        writable,
+        direct: tried.direct,
+        profile,
+        facts: findings.facts,
     })
 }
 
-/// In a chroot whose root is no mount, the table of mounts has none for it.
-fn not_mounted() -> std::io::Error {
-    let why = "/proc/self/mountinfo has none (a chroot needs one at its root: mount --bind ROOT ROOT)";
-    std::io::Error::new(std::io::ErrorKind::NotFound, why)
+/// What was tried on a mount.
+#[derive(Debug)]
+struct TriedMount {
+    direct: DirectIo,
+    features: Vec<FeatureFinding>,
+    /// Of a file that was made.
+    layout: Option<StripeLayout>,
 }
 
-/// The name in `/sys/class/block` of a mounted device.
-fn device_of(source: &str) -> Option<String> {
-    let path = Path::new(source).canonicalize().ok().filter(|path| path.starts_with("/dev"))?;
-    let name = path.file_name()?.to_str()?.to_owned();
-    Path::new("/sys/class/block").join(&name).exists().then_some(name)
+impl Default for TriedMount {
+    /// Nothing.
+    fn default() -> Self {
+        TriedMount { direct: DirectIo::Unknown, features: Vec::new(), layout: None }
+    }
 }
 
-/// What `O_DIRECT` does; an error if nothing can be written here at all.
-fn try_direct(path: &Path) -> Result<DirectIo, TargetError> {
+/// Tries what can be tried, in a run directory; an error if nothing can be written here at all.
+fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, TargetError> {
     let id = u64::from(std::process::id()) << 32
         | u64::from(rustix::thread::gettid().as_raw_pid().cast_unsigned());
     let run = RunDirectory::create(path, id)?;
-    let direct = direct_in(&run);
-    run.remove()?;
-    match direct {
+    let direct = match direct_in(&run) {
         Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Ok(DirectIo::Refused(errno.to_string())),
-        Err(errno) => Err(TargetError::io(path, "write to")(errno)),
-        Ok(direct) => Ok(direct),
-    }
+        other => other,
+    };
+    let tried = direct.map(|direct| TriedMount {
+        features: tried(run.root(), &direct),
+        // Why it can't be asked is said where the directory's is asked for.
+        layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
+        direct,
+    });
+    run.remove()?;
+    tried.map_err(TargetError::io(path, "write to"))
 }
 
 fn is_full(error: &TargetError) -> bool {

@@ -18,7 +18,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Capabilities, Coldness, DirectIo, FileSystemSpace, Seed, TargetDescription, plan::EngineKind,
+    Bytes, Capabilities, Coldness, DirectIo, FileSystemSpace, Seed, StorageProfile, TargetDescription,
+    plan::EngineKind,
 };
 
 use crate::{
@@ -125,6 +126,7 @@ fn describe(device: &Device) -> TargetDescription {
         striping: None,
         stripe_size: None,
         direct: DirectIo::Real { alignment: device.alignment },
+        profile: StorageProfile::default(),
         facts: Vec::new(),
     }
 }

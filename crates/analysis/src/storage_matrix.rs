@@ -1,0 +1,235 @@
+//! The storage that was compared, as a table: what each target is, how it is laid out, and what it offers, as feature tables
+//! of studies have it. And what is not alike on two targets although it changes what their figures mean.
+
+use nilometer_model::{FeatureBasis, Results, StorageFeature, TargetDescription, option_meanings};
+
+use crate::letter;
+
+/// A row: what it is about, and what is said of each target; nothing where nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatrixRow {
+    /// The row's name.
+    pub name: String,
+    /// Of each target.
+    pub answers: Vec<MatrixAnswer>,
+}
+
+/// What is said of a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MatrixAnswer {
+    /// In words; empty if nothing is known.
+    pub words: String,
+    /// It is what was published of the system, and was not tried.
+    pub is_published: bool,
+}
+
+/// The table, and the sentences below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StorageMatrix {
+    /// The letters and paths of the targets.
+    pub targets: Vec<(String, String)>,
+    /// The rows of which something is known.
+    pub rows: Vec<MatrixRow>,
+    /// What is not configured alike, each a sentence without its end.
+    pub differences: Vec<String>,
+}
+
+impl StorageMatrix {
+    /// Of the targets whose descriptions the record has.
+    pub fn of(results: &Results) -> Self {
+        let described = results.targets.iter().enumerate().filter_map(|(index, target)| {
+            let description =
+                target.description.as_ref().filter(|description| description.directory().is_some())?;
+            Some((letter(index), description))
+        });
+        let (letters, described): (Vec<String>, Vec<&TargetDescription>) = described.unzip();
+        let paths = described.iter().map(|description| description.address.to_string());
+        let mut rows: Vec<MatrixRow> = PROPERTIES
+            .iter()
+            .map(|(name, words)| row(name, &described, |description| plain(words(description))))
+            .collect();
+        for feature in StorageFeature::ALL {
+            rows.push(row(feature.name(), &described, |description| offered(description, *feature)));
+        }
+        rows.retain(|row| row.answers.iter().any(|answer| !answer.words.is_empty()));
+        let differences = differences(&letters, &described);
+        StorageMatrix { targets: letters.into_iter().zip(paths).collect(), rows, differences }
+    }
+}
+
+/// What is said of a target, under a name.
+type Property = (&'static str, fn(&TargetDescription) -> String);
+
+/// What a target is, before what it offers.
+const PROPERTIES: [Property; 9] = [
+    ("file system", recognised),
+    ("version", |description| fact(description, "version")),
+    ("servers", |description| fact(description, "servers")),
+    ("devices", devices),
+    ("layout", |description| {
+        description.profile.layout.as_ref().map(ToString::to_string).unwrap_or_default()
+    }),
+    ("redundancy", |description| description.profile.redundancy.clone().unwrap_or_default()),
+    ("client cache", |description| fact(description, "client cache")),
+    ("size", |description| description.space.size.to_string()),
+    ("options that change figures", changed_by_options),
+];
+
+/// What must be alike for figures to be of the same thing.
+const COMPARED: [Property; 5] = [
+    ("redundancy", |description| description.profile.redundancy.clone().unwrap_or_default()),
+    ("layout of files", stripes),
+    ("waiting for storage", |description| {
+        one_of(description, &["sync", "noac"], "at every write", "when it is asked")
+    }),
+    ("flushing of disk caches", |description| {
+        one_of(description, &["nobarrier", "barrier=0", "barrier=none"], "off", "on")
+    }),
+    ("journal of data", |description| one_of(description, &["data=journal"], "yes", "no")),
+];
+
+fn row(
+    name: &str,
+    described: &[&TargetDescription],
+    answer: impl Fn(&TargetDescription) -> MatrixAnswer,
+) -> MatrixRow {
+    MatrixRow {
+        name: name.into(),
+        answers: described.iter().map(|description| answer(description)).collect(),
+    }
+}
+
+fn plain(words: String) -> MatrixAnswer {
+    MatrixAnswer { words, is_published: false }
+}
+
+fn offered(description: &TargetDescription, feature: StorageFeature) -> MatrixAnswer {
+    let finding = description.profile.finding(feature);
+    finding.map_or_else(MatrixAnswer::default, |finding| MatrixAnswer {
+        words: finding.answer.clone(),
+        is_published: finding.basis == FeatureBasis::Published,
+    })
+}
+
+fn recognised(description: &TargetDescription) -> String {
+    let kind = description.profile.kind.name();
+    let called = description.file_system.as_str();
+    if kind == called || kind == "unknown" { called.into() } else { format!("{kind} ({called})") }
+}
+
+fn fact(description: &TargetDescription, name: &str) -> String {
+    let found = description.facts.iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.clone()).unwrap_or_default()
+}
+
+fn devices(description: &TargetDescription) -> String {
+    let layers: Vec<_> = description.profile.layers.iter().map(ToString::to_string).collect();
+    layers.join(" + ")
+}
+
+fn changed_by_options(description: &TargetDescription) -> String {
+    let meanings = option_meanings(description.profile.kind, &description.options);
+    let words: Vec<_> =
+        meanings.into_iter().map(|(option, meaning)| format!("{option}: {meaning}")).collect();
+    words.join("; ")
+}
+
+fn stripes(description: &TargetDescription) -> String {
+    let layout = description.profile.layout.clone().unwrap_or_default();
+    match (layout.stripe_count, layout.stripe_size) {
+        (Some(count), Some(size)) => format!("{count} x {size}"),
+        (Some(count), None) => format!("over {count}"),
+        _ => String::new(),
+    }
+}
+
+fn one_of(description: &TargetDescription, options: &[&str], yes: &str, no: &str) -> String {
+    let is_set = description.options.split(',').any(|option| options.contains(&option));
+    (if is_set { yes } else { no }).to_owned()
+}
+
+/// A sentence, without its end, for each thing in which targets differ: `not configured alike: redundancy is 2 copies on A, and none on B`
+/// Of a target of which something is not known nothing is said.
+fn differences(letters: &[String], described: &[&TargetDescription]) -> Vec<String> {
+    COMPARED.iter().filter_map(|(name, words)| difference(name, *words, letters, described)).collect()
+}
+
+fn difference(
+    name: &str,
+    words: fn(&TargetDescription) -> String,
+    letters: &[String],
+    described: &[&TargetDescription],
+) -> Option<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (letter, description) in letters.iter().zip(described) {
+        let answer = words(description);
+        match groups.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, on)) => on.push(letter),
+            None if answer.is_empty() => {}
+            None => groups.push((answer, vec![letter])),
+        }
+    }
+    let parts = groups.iter().map(|(answer, on)| format!("{answer} on {}", on.join(", ")));
+    let parts: Vec<String> = parts.collect();
+    (parts.len() > 1).then(|| format!("not configured alike: {name} is {}", parts.join(", and ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::described;
+    use nilometer_model::{FeatureFinding, FileSystemKind, StripeLayout, TargetEntry, published_features};
+
+    fn moosefs(path: &str, copies: u32) -> TargetDescription {
+        let mut made = described(path);
+        made.file_system = "fuse".into();
+        made.source = "mfs#10.0.0.1:9421".into();
+        made.profile.kind = FileSystemKind::MooseFs;
+        made.profile.redundancy =
+            Some(StripeLayout { replicas: Some(copies), ..StripeLayout::default() }.to_string());
+        made.profile.features = published_features(FileSystemKind::MooseFs);
+        let refused = Err("Operation not supported".to_owned());
+        made.profile.features.push(FeatureFinding::measured(StorageFeature::Preallocation, refused));
+        made.facts = vec![("version".into(), "client 3.0.117".into())];
+        made
+    }
+
+    fn results(descriptions: Vec<TargetDescription>) -> Results {
+        let entry = |description: TargetDescription| TargetEntry {
+            path: description.address.to_string(),
+            description: Some(description),
+            ..TargetEntry::default()
+        };
+        Results { targets: descriptions.into_iter().map(entry).collect(), ..Results::default() }
+    }
+
+    #[test]
+    fn each_cell_says_what_and_whether_it_was_tried() {
+        let matrix = StorageMatrix::of(&results(vec![moosefs("/a", 2), described("/b")]));
+        assert_eq!(matrix.targets, [("A".to_owned(), "/a".to_owned()), ("B".to_owned(), "/b".to_owned())]);
+        let row = |name: &str| matrix.rows.iter().find(|row| row.name == name).expect(name).answers.clone();
+        assert_eq!(row("file system")[0].words, "moosefs (fuse)");
+        assert_eq!(
+            row("striping of a file")[0],
+            MatrixAnswer { words: "chunks of 64 MiB".into(), is_published: true }
+        );
+        let refused = MatrixAnswer { words: "no: Operation not supported".into(), is_published: false };
+        assert_eq!(row("fallocate"), [refused, MatrixAnswer::default()]);
+        assert!(matrix.rows.iter().all(|row| row.name != "layout"), "nothing is known of it");
+    }
+
+    #[test]
+    fn what_is_not_alike_is_said_and_what_is_alike_is_not() {
+        let alike = StorageMatrix::of(&results(vec![moosefs("/a", 2), moosefs("/b", 2)]));
+        assert_eq!(alike.differences, Vec::<String>::new());
+        let mut third = moosefs("/c", 2);
+        third.options = "rw,sync".into();
+        let matrix = StorageMatrix::of(&results(vec![moosefs("/a", 2), moosefs("/b", 1), third]));
+        let expected = [
+            "not configured alike: redundancy is 2 copies on A, C, and 1 copy on B",
+            "not configured alike: waiting for storage is when it is asked on A, B, and at every write on C",
+        ];
+        assert_eq!(matrix.differences, expected);
+        assert_eq!(StorageMatrix::of(&Results::default()), StorageMatrix::default());
+    }
+}

@@ -1,0 +1,163 @@
+//! What a mount can do, tried in a run directory: each with small files of its own, so that what one leaves does not help or
+//! hurt another.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use nilometer_model::{DirectIo, FeatureFinding, FileSystemKind, StorageFeature, published_features};
+use rustix::{
+    fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, XattrFlags},
+    io::Errno,
+};
+
+use super::cache;
+
+/// The table of a system: what is published of it, and behind it what was tried here.
+pub(super) fn features(kind: FileSystemKind, tried: Vec<FeatureFinding>) -> Vec<FeatureFinding> {
+    let is_tried =
+        |published: &FeatureFinding| tried.iter().any(|finding| finding.feature == published.feature);
+    let published = published_features(kind).into_iter().filter(|finding| !is_tried(finding));
+    let mut table: Vec<FeatureFinding> = published.collect();
+    table.extend(tried);
+    table.sort_by_key(|finding| finding.feature);
+    table
+}
+
+/// Why a feature can't be used.
+enum NotOffered {
+    /// The kernel said so.
+    Refused(Errno),
+    /// It was taken, and something else done.
+    Different(String),
+}
+
+impl From<Errno> for NotOffered {
+    fn from(errno: Errno) -> Self {
+        NotOffered::Refused(errno)
+    }
+}
+
+impl NotOffered {
+    fn in_words(&self) -> String {
+        match self {
+            NotOffered::Refused(errno) => errno.to_string(),
+            NotOffered::Different(what) => what.clone(),
+        }
+    }
+}
+
+/// Uses a feature once, in the root of a run directory.
+type Attempt = fn(BorrowedFd<'_>) -> Result<(), NotOffered>;
+
+/// Tries what can be tried, in the root of a run directory.
+pub(super) fn tried(root: BorrowedFd<'_>, direct: &DirectIo) -> Vec<FeatureFinding> {
+    let attempts: [(StorageFeature, Attempt); 7] = [
+        (StorageFeature::Rename, renames),
+        (StorageFeature::HardLinks, links),
+        (StorageFeature::Locks, locks),
+        (StorageFeature::Preallocation, reserves),
+        (StorageFeature::SharedMapping, maps),
+        (StorageFeature::ExtendedAttributes, has_attributes),
+        (StorageFeature::Append, appends),
+    ];
+    let mut findings = vec![past_the_cache(direct)];
+    for (feature, attempt) in attempts {
+        let outcome = attempt(root).map_err(|why| why.in_words());
+        findings.push(FeatureFinding::measured(feature, outcome));
+    }
+    findings.sort_by_key(|finding| finding.feature);
+    findings
+}
+
+fn past_the_cache(direct: &DirectIo) -> FeatureFinding {
+    let tried = match direct {
+        DirectIo::Real { .. } => Ok(()),
+        other => Err(other.to_string()),
+    };
+    FeatureFinding::measured(StorageFeature::DirectIo, tried)
+}
+
+fn made(root: BorrowedFd<'_>, name: &str, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW | more;
+    fs::openat(root, name, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Nothing is said if it is so; otherwise what was found instead.
+fn expect(is_so: bool, found: impl FnOnce() -> String) -> Result<(), NotOffered> {
+    if is_so { Ok(()) } else { Err(NotOffered::Different(found())) }
+}
+
+/// A file gets the name of another, which is gone then. What is in it tells which it is: inodes need not stay the same.
+fn renames(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    rustix::io::pwrite(made(root, "n_from", OFlags::empty())?, b"5", 0)?;
+    made(root, "n_onto", OFlags::empty())?;
+    fs::renameat(root, "n_from", root, "n_onto")?;
+    let size = fs::statat(root, "n_onto", AtFlags::SYMLINK_NOFOLLOW)?.st_size;
+    let before = fs::statat(root, "n_from", AtFlags::SYMLINK_NOFOLLOW);
+    expect(size == 1, || "the other file is still there".into())?;
+    expect(before.is_err_and(|errno| errno == Errno::NOENT), || "the old name is still there".into())
+}
+
+fn links(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    made(root, "n_one", OFlags::empty())?;
+    fs::linkat(root, "n_one", root, "n_other", AtFlags::empty())?;
+    let count = fs::statat(root, "n_other", AtFlags::SYMLINK_NOFOLLOW)?.st_nlink;
+    expect(count == 2, || format!("taken, but the file says that it has {count} names"))
+}
+
+/// The two kinds on files of their own: some systems release one late, and refuse the other until then.
+fn locks(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    let range = made(root, "n_range", OFlags::empty())?;
+    fs::fcntl_lock(&range, FlockOperation::NonBlockingLockExclusive)?;
+    let whole = made(root, "n_lock", OFlags::empty())?;
+    Ok(fs::flock(&whole, FlockOperation::NonBlockingLockExclusive)?)
+}
+
+fn reserves(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    Ok(fs::fallocate(&made(root, "n_space", OFlags::empty())?, FallocateFlags::empty(), 0, 64 << 10)?)
+}
+
+fn maps(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    let file = made(root, "n_map", OFlags::empty())?;
+    rustix::io::pwrite(&file, &[0x5a; 4096], 0)?;
+    cache::map_shared(&file).map_err(|error| NotOffered::Different(error.to_string()))
+}
+
+fn has_attributes(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    let file = made(root, "n_attribute", OFlags::empty())?;
+    fs::fsetxattr(&file, "user.nilometer", b"5", XattrFlags::empty())?;
+    let mut value = [0; 8];
+    let length = fs::fgetxattr(&file, "user.nilometer", &mut value)?;
+    expect(&value[..length] == b"5", || "taken, but another value is read".into())
+}
+
+/// Two writers that each believe to be at the beginning.
+fn appends(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
+    let first = made(root, "n_append", OFlags::APPEND)?;
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let second = fs::openat(root, "n_append", flags, Mode::empty())?;
+    rustix::io::write(&first, b"one")?;
+    rustix::io::write(&second, b"two")?;
+    let mut read = [0; 8];
+    let length = rustix::io::pread(&first, &mut read, 0)?;
+    expect(&read[..length] == b"onetwo", || "taken, but one of two writers is overwritten".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_local_file_system_can_all_of_it_and_what_can_not_says_why() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = std::fs::File::open(directory.path()).expect("it can be opened");
+        let found = tried(root.as_fd(), &DirectIo::Real { alignment: 512 });
+        assert_eq!(found.len(), 8);
+        assert!(found.iter().all(|finding| finding.answer == "yes"), "{found:?}");
+        // Every name is taken now: nothing can be made.
+        let refused = tried(root.as_fd(), &DirectIo::Buffered);
+        assert!(refused.iter().all(|finding| finding.answer.starts_with("no: ")), "{refused:?}");
+        let table = features(FileSystemKind::Ext4, found);
+        assert!(table.is_sorted_by_key(|finding| finding.feature) && table.len() == 16, "{table:?}");
+    }
+}

@@ -1,0 +1,291 @@
+//! What lies below a local file system: the block devices that it is made of, from `/sys`. The root of that tree is an
+//! argument, so that tests can give one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use nilometer_model::{BlockLayer, BlockLayerKind, Bytes};
+
+/// Arrays of volumes of arrays: no more levels than this are followed.
+const LEVELS: u32 = 16;
+
+/// The device of these numbers, `8:1`, with all below it; none if there is no such block device.
+pub(super) fn device_of_number(sys: &Path, numbers: &str) -> Option<BlockLayer> {
+    walk(&fs::canonicalize(sys.join("dev/block").join(numbers)).ok()?, LEVELS)
+}
+
+/// The device of this name, with all below it.
+pub(super) fn device_of_name(sys: &Path, name: &str) -> Option<BlockLayer> {
+    walk(&fs::canonicalize(sys.join("class/block").join(name)).ok()?, LEVELS)
+}
+
+/// All devices of the btrfs file system that one of them belongs to, by the kernel's list of them.
+pub(super) fn btrfs_devices(sys: &Path, one: &str) -> Vec<BlockLayer> {
+    let pools = entries(&sys.join("fs/btrfs"));
+    let pool = pools.into_iter().find(|pool| pool.join("devices").join(one).exists());
+    let members = pool.map(|pool| entries(&pool.join("devices"))).unwrap_or_default();
+    members.iter().filter_map(|member| device_of_name(sys, name_of(member)?)).collect()
+}
+
+/// How the data of that file system are spread: `raid0`, `single`.
+pub(super) fn btrfs_profile(sys: &Path, one: &str) -> Option<String> {
+    let pools = entries(&sys.join("fs/btrfs"));
+    let pool = pools.into_iter().find(|pool| pool.join("devices").join(one).exists())?;
+    let mut profiles = entries(&pool.join("allocation/data")).into_iter().filter(|path| path.is_dir());
+    profiles.next().and_then(|path| name_of(&path).map(str::to_owned))
+}
+
+fn walk(device: &Path, levels: u32) -> Option<BlockLayer> {
+    let name = name_of(device)?.to_owned();
+    let below = if levels == 0 { Vec::new() } else { below(device, levels - 1) };
+    // The queue is the whole disk's.
+    let disk = if device.join("partition").exists() { device.parent()? } else { device };
+    Some(BlockLayer {
+        kind: kind(device, &name),
+        rotational: number(&disk.join("queue/rotational")).map(|rotational| rotational == 1),
+        write_cache: text(&disk.join("queue/write_cache")).map(|cache| cache == "write back"),
+        name,
+        below,
+    })
+}
+
+/// What a partition is a part of; what else a device is made of stands in its `slaves`.
+fn below(device: &Path, levels: u32) -> Vec<BlockLayer> {
+    if device.join("partition").exists() {
+        return device.parent().and_then(|disk| walk(disk, levels)).into_iter().collect();
+    }
+    let members = entries(&device.join("slaves")).into_iter();
+    members.filter_map(|member| walk(&fs::canonicalize(member).ok()?, levels)).collect()
+}
+
+fn kind(device: &Path, name: &str) -> BlockLayerKind {
+    if device.join("partition").exists() {
+        return BlockLayerKind::Partition;
+    }
+    if device.join("md").is_dir() {
+        return array(&device.join("md"));
+    }
+    if device.join("dm").is_dir() {
+        return mapped(device);
+    }
+    let is = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match name {
+        _ if is("loop") => BlockLayerKind::Loop { file: text(&device.join("loop/backing_file")) },
+        _ if is("nvme") => BlockLayerKind::Nvme { transport: text(&device.join("device/transport")) },
+        _ if is("zram") || is("ram") || is("pmem") => BlockLayerKind::Memory,
+        _ => beyond(device, name),
+    }
+}
+
+/// A disk, unless its name or its way in `/sys/devices` says that it is on a network.
+fn beyond(device: &Path, name: &str) -> BlockLayerKind {
+    let networks = ["nbd", "rbd", "drbd"];
+    if let Some(by) = networks.iter().find(|by| name.starts_with(**by)) {
+        return BlockLayerKind::Network((*by).into());
+    }
+    let passes =
+        |prefix: &str| device.components().any(|part| part.as_os_str().to_string_lossy().starts_with(prefix));
+    // As the kernel's transport classes of iSCSI and Fibre Channel name what a disk hangs on.
+    match () {
+        () if passes("session") => BlockLayerKind::Network("iscsi".into()),
+        () if passes("rport-") => BlockLayerKind::Network("fc".into()),
+        () if passes("virtio") => BlockLayerKind::VirtualDisk,
+        () => BlockLayerKind::Disk,
+    }
+}
+
+fn array(md: &Path) -> BlockLayerKind {
+    let count = |file: &str| number(&md.join(file)).unwrap_or_default() as u32;
+    BlockLayerKind::Md {
+        level: text(&md.join("level")).unwrap_or_else(|| "of unknown level".into()),
+        members: count("raid_disks"),
+        chunk: number(&md.join("chunk_size")).filter(|&chunk| chunk > 0).map(Bytes),
+        degraded: count("degraded"),
+    }
+}
+
+/// The kernel does not say in `/sys` whether a mapped device is striped, but the driver for stripes says in its limits that
+/// a good request is as long as all stripes, and one of a stripe the least. Where requests of members have limits of their
+/// own, the number of members decides.
+fn mapped(device: &Path) -> BlockLayerKind {
+    let uuid = text(&device.join("dm/uuid")).unwrap_or_default();
+    let by = uuid.split('-').next().filter(|by| !by.is_empty()).unwrap_or("mapped").to_ascii_lowercase();
+    let by = if by == "mpath" { "multipath".into() } else { by };
+    let [least, best] =
+        ["minimum_io_size", "optimal_io_size"].map(|limit| number(&device.join("queue").join(limit)));
+    let members = entries(&device.join("slaves")).len() as u64;
+    let stripes = match (least, best) {
+        (Some(least), Some(best)) if least > 4096 && best == least * members && members > 1 => {
+            Some(members as u32)
+        }
+        _ => None,
+    };
+    BlockLayerKind::Mapped {
+        by,
+        name: text(&device.join("dm/name")).unwrap_or_default(),
+        stripes,
+        chunk: least.filter(|_| stripes.is_some()).map(Bytes),
+    }
+}
+
+/// What is in a directory, by name; nothing if it is not there.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+fn text(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn number(file: &Path) -> Option<u64> {
+    text(file)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A tree as `/sys` has it: devices in `devices`, found by links.
+    struct SysTree(tempfile::TempDir);
+
+    impl SysTree {
+        fn new() -> Self {
+            SysTree(tempfile::tempdir().expect("a temporary directory"))
+        }
+
+        /// A device at this place below `devices`, with files and members.
+        fn device(&self, place: &str, numbers: &str, files: &[(&str, &str)], members: &[&str]) {
+            let root = self.0.path();
+            let device = root.join("devices").join(place);
+            fs::create_dir_all(device.join("slaves")).expect("space");
+            for (file, text) in files {
+                fs::create_dir_all(device.join(file).parent().expect("it has one")).expect("space");
+                fs::write(device.join(file), format!("{text}\n")).expect("space");
+            }
+            for member in members {
+                let target = fs::canonicalize(root.join("class/block").join(member)).expect("made before");
+                symlink(target, device.join("slaves").join(member)).expect("a link");
+            }
+            let name = device.file_name().expect("it has one");
+            for (directory, link) in [("class/block", Path::new(name)), ("dev/block", Path::new(numbers))] {
+                fs::create_dir_all(root.join(directory)).expect("space");
+                symlink(&device, root.join(directory).join(link)).expect("a link");
+            }
+        }
+
+        fn disk(&self, name: &str, numbers: &str) {
+            let files = [("queue/rotational", "1"), ("queue/write_cache", "write back")];
+            self.device(&format!("pci0000:00/ata1/block/{name}"), numbers, &files, &[]);
+        }
+    }
+
+    #[test]
+    fn an_array_of_partitions_is_followed_to_its_disks() {
+        let sys = SysTree::new();
+        for (index, disk) in ["sda", "sdb", "sdc"].iter().enumerate() {
+            sys.disk(disk, &format!("8:{}", 16 * index));
+            let place = format!("pci0000:00/ata1/block/{disk}/{disk}1");
+            sys.device(&place, &format!("8:{}", 16 * index + 1), &[("partition", "1")], &[]);
+        }
+        let files = [
+            ("md/level", "raid5"),
+            ("md/raid_disks", "3"),
+            ("md/chunk_size", "524288"),
+            ("md/degraded", "0"),
+        ];
+        sys.device("virtual/block/md0", "9:0", &files, &["sda1", "sdb1", "sdc1"]);
+        let array = device_of_number(sys.0.path(), "9:0").expect("it is there");
+        let (level, chunk) = ("raid5".into(), Some(Bytes(512 << 10)));
+        assert_eq!(array.kind, BlockLayerKind::Md { level, members: 3, chunk, degraded: 0 });
+        let names: Vec<_> = array.all().iter().map(|layer| layer.name.clone()).collect();
+        assert_eq!(names, ["md0", "sda1", "sda", "sdb1", "sdb", "sdc1", "sdc"]);
+        let sda = &array.below[0].below[0];
+        assert_eq!((sda.rotational, sda.write_cache), (Some(true), Some(true)));
+        assert_eq!(device_of_number(sys.0.path(), "9:1"), None);
+    }
+
+    #[test]
+    fn stripes_of_a_volume_are_told_from_its_limits() {
+        let sys = SysTree::new();
+        sys.disk("sda", "8:0");
+        sys.disk("sdb", "8:16");
+        let volume = |name: &str, numbers: &str, least: &str, best: &str| {
+            let files = [
+                ("dm/name", "vg-data"),
+                ("dm/uuid", "LVM-abc"),
+                ("queue/minimum_io_size", least),
+                ("queue/optimal_io_size", best),
+            ];
+            sys.device(&format!("virtual/block/{name}"), numbers, &files, &["sda", "sdb"]);
+            device_of_name(sys.0.path(), name).expect("it is there").kind
+        };
+        let mapped = |stripes, chunk: Option<u64>| BlockLayerKind::Mapped {
+            by: "lvm".into(),
+            name: "vg-data".into(),
+            stripes,
+            chunk: chunk.map(Bytes),
+        };
+        assert_eq!(volume("dm-0", "253:0", "262144", "524288"), mapped(Some(2), Some(256 << 10)));
+        assert_eq!(volume("dm-1", "253:1", "512", "0"), mapped(None, None), "linear");
+    }
+
+    #[test]
+    fn what_is_on_a_network_or_in_a_file_is_told_apart() {
+        let sys = SysTree::new();
+        let kind = |place: &str, files: &[(&str, &str)]| {
+            let name = place.rsplit('/').next().unwrap_or_default();
+            sys.device(place, name, files, &[]);
+            device_of_name(sys.0.path(), name).expect("it is there").kind
+        };
+        assert_eq!(
+            kind("platform/host7/session1/target7/block/sdx", &[]),
+            BlockLayerKind::Network("iscsi".into())
+        );
+        assert_eq!(kind("pci/host8/rport-8:0-1/block/sdy", &[]), BlockLayerKind::Network("fc".into()));
+        assert_eq!(kind("virtual/block/nbd0", &[]), BlockLayerKind::Network("nbd".into()));
+        assert_eq!(kind("pci/virtio1/block/vda", &[]), BlockLayerKind::VirtualDisk);
+        let file = Some("/img/disk".to_owned());
+        assert_eq!(
+            kind("virtual/block/loop0", &[("loop/backing_file", "/img/disk")]),
+            BlockLayerKind::Loop { file }
+        );
+        let transport = Some("tcp".to_owned());
+        assert_eq!(
+            kind("fabrics/nvme0n1", &[("device/transport", "tcp")]),
+            BlockLayerKind::Nvme { transport }
+        );
+        assert_eq!(kind("virtual/block/zram0", &[]), BlockLayerKind::Memory);
+    }
+
+    #[test]
+    fn devices_of_btrfs_are_found_by_one_of_them() {
+        let sys = SysTree::new();
+        sys.disk("sda", "8:0");
+        sys.disk("sdb", "8:16");
+        let pool = sys.0.path().join("fs/btrfs/1b2c");
+        fs::create_dir_all(pool.join("devices")).expect("space");
+        for name in ["sda", "sdb"] {
+            symlink(sys.0.path().join("class/block").join(name), pool.join("devices").join(name))
+                .expect("a link");
+        }
+        fs::create_dir_all(pool.join("allocation/data/raid0")).expect("space");
+        let names: Vec<_> = btrfs_devices(sys.0.path(), "sdb").into_iter().map(|layer| layer.name).collect();
+        assert_eq!(names, ["sda", "sdb"]);
+        assert_eq!(btrfs_profile(sys.0.path(), "sda").as_deref(), Some("raid0"));
+        assert!(btrfs_devices(sys.0.path(), "sdz").is_empty());
+    }
+}

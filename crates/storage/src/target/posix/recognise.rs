@@ -1,0 +1,117 @@
+//! What a directory is on: the mount table says what it calls itself, statfs(2) confirms it, the mount itself is asked where
+//! neither tells, and `/sys` says what is below. Who asks may wait for ever: see [`super::probe`].
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use nilometer_model::{FileSystemKind, StorageProfile};
+use rustix::fs::{Mode, OFlags};
+
+use super::{
+    layers::{btrfs_devices, device_of_name, device_of_number},
+    mounts::{Mount, mount_of},
+};
+
+/// A directory's mount, and what it was recognised as.
+#[derive(Debug)]
+pub(super) struct Recognised {
+    pub(super) mount: Mount,
+    pub(super) profile: StorageProfile,
+    /// The block device that is mounted, in `/sys/class/block`.
+    pub(super) device: Option<String>,
+}
+
+/// Where the kernel describes its devices.
+pub(super) const SYS: &str = "/sys";
+
+/// Recognises what a directory, named without symlinks, is on.
+pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
+    // Opening is what an automounter waits for: only then the table has what is mounted.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+    let table = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let mount = mount_of(directory, &table).ok_or_else(not_mounted)?;
+    // The magic number has 32 bits, whatever type the C library gives it.
+    let magic = rustix::fs::fstatfs(&opened)?.f_type.cast_unsigned() as u32;
+    let called = FileSystemKind::of_mount(&mount.file_system, &mount.source);
+    let kind = asked(called, &mount.mount_point, directory).confirmed_by(magic);
+    let (layers, device) = below(&mount, kind);
+    Ok(Recognised { profile: StorageProfile { kind, layers, ..StorageProfile::default() }, mount, device })
+}
+
+/// In a chroot whose root is no mount, the table of mounts has none for it.
+fn not_mounted() -> io::Error {
+    let why = "/proc/self/mountinfo has none (a chroot needs one at its root: mount --bind ROOT ROOT)";
+    io::Error::new(io::ErrorKind::NotFound, why)
+}
+
+/// The mount itself is asked where its type may be that of several systems, or its source be what any program chose.
+fn asked(called: FileSystemKind, mount_point: &Path, directory: &Path) -> FileSystemKind {
+    let has = |name: &str| mount_point.join(name).symlink_metadata().is_ok();
+    match called {
+        // Both can be opened by name, and are not listed.
+        FileSystemKind::MooseFs if !has(".masterinfo") => FileSystemKind::Fuse,
+        FileSystemKind::Nfs if directory.join(".(tags)()").symlink_metadata().is_ok() => {
+            FileSystemKind::DCache
+        }
+        FileSystemKind::Fuse if has(".masterinfo") && has(".stats") => FileSystemKind::MooseFs,
+        FileSystemKind::Fuse if has_attribute(directory, "xroot.url") => FileSystemKind::XRootD,
+        _ => called,
+    }
+}
+
+fn has_attribute(path: &Path, name: &str) -> bool {
+    rustix::fs::getxattr(path, name, &mut [0; 4096]).is_ok()
+}
+
+/// The block devices below a mount, and the one that is mounted.
+fn below(mount: &Mount, kind: FileSystemKind) -> (Vec<nilometer_model::BlockLayer>, Option<String>) {
+    let sys = Path::new(SYS);
+    if let Some(device) = device_of_number(sys, &mount.numbers) {
+        let name = device.name.clone();
+        return (vec![device], Some(name));
+    }
+    let name = device_of_source(&mount.source);
+    let layers = match (kind, &name) {
+        (FileSystemKind::Btrfs, Some(name)) => btrfs_devices(sys, name),
+        (_, Some(name)) => device_of_name(sys, name).into_iter().collect(),
+        (_, None) => Vec::new(),
+    };
+    (layers, name)
+}
+
+/// The name in `/sys/class/block` of a mounted device, as the source names it.
+fn device_of_source(source: &str) -> Option<String> {
+    let path: PathBuf = Path::new(source).canonicalize().ok().filter(|path| path.starts_with("/dev"))?;
+    let name = path.file_name()?.to_str()?.to_owned();
+    Path::new(SYS).join("class/block").join(&name).exists().then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_directory_is_on_something_certain_or_remote() {
+        let here = Path::new(".").canonicalize().expect("it is there");
+        let Recognised { mount, profile, device } = recognise(&here).expect("it is mounted");
+        assert!(here.starts_with(&mount.mount_point));
+        if let Some(device) = device {
+            assert_eq!(profile.layers.iter().filter(|layer| layer.name == device).count(), 1, "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn an_automounter_alone_is_not_what_it_mounts() {
+        // As a table is before and after somebody opened the directory (proc_pid_mountinfo(5)): a replay.
+        const BEFORE: &str = "50 22 0:40 / /data rw - autofs systemd-1 rw,fd=30,direct";
+        let after = format!("{BEFORE}\n51 50 0:41 / /data rw - nfs4 server:/export rw,vers=4.2");
+        let kind = |table: &str| {
+            let mount = mount_of(Path::new("/data"), table).expect("it is in the table");
+            FileSystemKind::of_mount(&mount.file_system, &mount.source)
+        };
+        assert_eq!((kind(BEFORE), kind(&after)), (FileSystemKind::Autofs, FileSystemKind::Nfs));
+    }
+}

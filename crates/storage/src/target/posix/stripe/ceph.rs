@@ -1,0 +1,51 @@
+//! Layouts of `CephFS`, which are attributes (Ceph documentation, "File layouts").
+
+use std::path::Path;
+
+use nilometer_model::StripeLayout;
+use rustix::{
+    fs::{XattrFlags, getxattr, setxattr},
+    io::Errno,
+};
+
+use super::{TargetError, bytes, options, word_behind};
+
+/// The layout of a directory, or of a file. A directory without a layout of its own has no such attribute; the default is
+/// one object after the other.
+pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
+    let name = if path.is_dir() { "ceph.dir.layout" } else { "ceph.file.layout" };
+    let mut value = [0; 512];
+    match getxattr(path, name, &mut value) {
+        Ok(length) => Ok(read(&String::from_utf8_lossy(&value[..length]))),
+        Err(Errno::NODATA) => Ok(StripeLayout { stripe_count: Some(1), ..StripeLayout::default() }),
+        Err(errno) => Err(TargetError::io(path, "read the layout of")(errno)),
+    }
+}
+
+pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<(), TargetError> {
+    let names = ["ceph.dir.layout.stripe_count", "ceph.dir.layout.stripe_unit", "ceph.dir.layout.pool"];
+    options(names, asked).iter().try_for_each(|[name, value]| {
+        setxattr(directory, name.as_str(), value.as_bytes(), XattrFlags::empty())
+            .map_err(TargetError::io(directory, "set the layout of"))
+    })
+}
+
+fn read(text: &str) -> StripeLayout {
+    StripeLayout {
+        stripe_count: word_behind(text, "stripe_count=").and_then(|word| word.parse().ok()),
+        stripe_size: word_behind(text, "stripe_unit=").and_then(bytes),
+        pool: word_behind(text, "pool=").map(str::to_owned),
+        replicas: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::spread, *};
+
+    #[test]
+    fn replay_of_the_attribute() {
+        let read = read("stripe_unit=1048576 stripe_count=3 object_size=4194304 pool=cephfs_data");
+        assert_eq!(read, StripeLayout { pool: Some("cephfs_data".into()), ..spread(3, 1 << 20) });
+    }
+}

@@ -1,0 +1,173 @@
+//! How files are spread over storage devices. It is set on the run's directory, for files made from then on, and read back
+//! from a file that is made there, because systems give fewer than asked without saying so (Lustre and `BeeGFS` do), and
+//! say of a directory what was asked.
+
+mod beegfs;
+mod ceph;
+mod lustre;
+mod moosefs;
+
+pub(super) use lustre::parts;
+
+use std::path::Path;
+
+use nilometer_model::{Bytes, FileSystemKind, StripeControl, StripeLayout};
+
+use super::{
+    super::TargetError,
+    tool::{Tool, installed},
+};
+
+/// What a file system has of this, if its tool is installed here.
+pub(super) fn stripe_control(kind: FileSystemKind) -> Option<StripeControl> {
+    match kind {
+        FileSystemKind::Lustre => installed("lfs").then_some(StripeControl::Lustre),
+        FileSystemKind::BeeGfs if installed("beegfs-ctl") => Some(StripeControl::BeeGfs),
+        FileSystemKind::BeeGfs => installed("beegfs").then_some(StripeControl::BeeGfs8),
+        FileSystemKind::MooseFs => installed("mfssetgoal").then_some(StripeControl::MooseFs),
+        FileSystemKind::CephFs => Some(StripeControl::CephFs),
+        _ => None,
+    }
+}
+
+/// The tool that is missing where a file system has layouts, and they can't be asked for.
+pub(super) fn missing_tool(kind: FileSystemKind) -> Option<&'static str> {
+    let tool = match kind {
+        FileSystemKind::Lustre => "lfs",
+        FileSystemKind::BeeGfs => "beegfs-ctl or beegfs",
+        FileSystemKind::MooseFs => "mfssetgoal",
+        _ => return None,
+    };
+    stripe_control(kind).is_none().then_some(tool)
+}
+
+/// How a file is spread, or files that are made in a directory from now on.
+pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout, TargetError> {
+    let found = match control {
+        StripeControl::Lustre => lustre::layout(path)?,
+        StripeControl::BeeGfs => beegfs::read(&beegfs::asked(path).said()?),
+        StripeControl::BeeGfs8 => beegfs::read(&beegfs::asked_by_8(path).said()?),
+        StripeControl::MooseFs => moosefs::layout(path)?,
+        StripeControl::CephFs => ceph::layout(path)?,
+    };
+    if found == StripeLayout::default() {
+        let message = "the layout tool said nothing of a layout".into();
+        return Err(TargetError::Probe { path: path.into(), message });
+    }
+    Ok(found)
+}
+
+/// Sets what is wanted, and leaves the rest.
+pub(super) fn set_layout(
+    control: StripeControl,
+    directory: &Path,
+    wanted: &StripeLayout,
+) -> Result<(), TargetError> {
+    let is_beegfs = matches!(control, StripeControl::BeeGfs | StripeControl::BeeGfs8);
+    let wanted =
+        if is_beegfs { &beegfs::without_what_is(wanted, &layout(control, directory)?) } else { wanted };
+    let calls = match control {
+        StripeControl::Lustre => lustre::set(wanted, directory),
+        StripeControl::BeeGfs => beegfs::set(wanted, directory),
+        StripeControl::BeeGfs8 => beegfs::set_by_8(wanted, directory),
+        StripeControl::MooseFs => moosefs::set(wanted, directory),
+        StripeControl::CephFs => return ceph::set(wanted, directory),
+    };
+    calls.iter().try_for_each(|tool| tool.said().map(drop))
+}
+
+/// `2 copies`.
+pub(super) fn copies_in_words(copies: u32) -> String {
+    StripeLayout { replicas: Some(copies), ..StripeLayout::default() }.to_string()
+}
+
+/// The options of a call, in the words of a tool: each name with its value, where one is given.
+fn options(names: [&str; 3], asked: &StripeLayout) -> Vec<[String; 2]> {
+    let values = [
+        asked.stripe_count.map(|count| count.to_string()),
+        asked.stripe_size.map(|size| size.0.to_string()),
+        asked.pool.clone(),
+    ];
+    let given = names.into_iter().zip(values);
+    given.filter_map(|(name, value)| Some([name.to_owned(), value?])).collect()
+}
+
+/// One call with options, or none where nothing is asked.
+fn call(program: &str, mode: &[&str], options: &[String], directory: &Path) -> Vec<Tool> {
+    if options.is_empty() {
+        return Vec::new();
+    }
+    let arguments: Vec<&str> = mode.iter().copied().chain(options.iter().map(String::as_str)).collect();
+    vec![Tool::new(program, &arguments).on(directory)]
+}
+
+/// The word behind the first `key` in a text.
+fn word_behind<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.split_once(key)?.1.split(|c: char| c.is_whitespace() || c == ';').find(|word| !word.is_empty())
+}
+
+/// A number of bytes, or one with `k`, `M` or `G` behind it, as `BeeGFS` writes it: of powers of 1024.
+fn bytes(word: &str) -> Option<Bytes> {
+    let word = word.trim_end_matches("iB").trim_end_matches('B');
+    let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &word[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1 << 10,
+        "m" | "M" => 1 << 20,
+        "g" | "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit).map(Bytes)
+}
+
+/// Recorded on real systems (Lustre 2.17, `BeeGFS` 7.4.7): tests on it are replays.
+#[cfg(test)]
+pub(super) mod recordings {
+    pub(crate) const LUSTRE: &str = include_str!("../../../../fixtures/lustre-2.17-striping.txt");
+    pub(crate) const BEEGFS: &str = include_str!("../../../../fixtures/beegfs-7.4.7-striping.txt");
+}
+
+#[cfg(test)]
+mod tests {
+    pub(super) use super::recordings::{BEEGFS, LUSTRE};
+    use super::*;
+
+    /// What a command of a recording said, and its exit code.
+    pub(super) fn recorded(recording: &str, command: &str) -> (String, i32) {
+        let behind = recording.split_once(&format!("$ {command}\n")).expect("it was recorded").1;
+        let (said, rest) = behind.split_once("rc=").expect("an exit code");
+        let code = rest.lines().next().expect("a number");
+        (said.to_owned(), code.parse().expect("a number"))
+    }
+
+    pub(super) fn spread(stripe_count: u32, stripe_size: u64) -> StripeLayout {
+        StripeLayout {
+            stripe_count: Some(stripe_count),
+            stripe_size: Some(Bytes(stripe_size)),
+            ..StripeLayout::default()
+        }
+    }
+
+    pub(super) fn words(tools: &[Tool]) -> String {
+        tools.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn sizes_are_read_as_tools_write_them() {
+        let known =
+            [("65536", 65536), ("512k", 512 << 10), ("512K", 512 << 10), ("1M", 1 << 20), ("4MiB", 4 << 20)];
+        for (word, size) in known {
+            assert_eq!(bytes(word), Some(Bytes(size)), "{word}");
+        }
+        for word in ["", "M", "1X", "99999999999999999999"] {
+            assert_eq!(bytes(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn local_file_systems_have_no_stripes() {
+        for kind in [FileSystemKind::Ext4, FileSystemKind::Nfs, FileSystemKind::Unknown] {
+            assert_eq!((stripe_control(kind), missing_tool(kind)), (None, None), "{kind}");
+        }
+    }
+}

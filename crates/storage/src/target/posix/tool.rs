@@ -1,0 +1,241 @@
+//! Programs that come with a storage system, asked within a time: they may be missing, hang on a server, paint their words
+//! or print a licence before them.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    io::Read,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::super::TargetError;
+
+/// No tool is waited for longer: a healthy one answers in milliseconds.
+pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether a tool has ended.
+const STEP: Duration = Duration::from_millis(1);
+
+/// No tool says more that is of use here.
+const MOST: u64 = 4 << 20;
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub(super) struct Tool {
+    program: String,
+    arguments: Vec<OsString>,
+    limit: Duration,
+}
+
+/// What came of a call that failed.
+#[derive(Debug)]
+enum ToolFailure {
+    Missing,
+    Start(std::io::Error),
+    Hung,
+    Refused(ExitStatus, String),
+}
+
+impl Tool {
+    /// This program, by name or path, with these arguments.
+    pub(super) fn new(program: &str, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Tool { program: program.into(), arguments, limit: TOOL_LIMIT }
+    }
+
+    /// With a path as its last argument.
+    pub(super) fn on(mut self, path: &Path) -> Self {
+        self.arguments.push(path.into());
+        self
+    }
+
+    /// With another limit.
+    #[cfg(test)]
+    pub(super) fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// What it said, without colours and without a licence before it.
+    pub(super) fn said(&self) -> Result<String, TargetError> {
+        self.run().map(|[said, _]| said).map_err(|failure| self.failed(&failure))
+    }
+
+    /// The same, with what it said as if it were a complaint: some say their version so.
+    pub(super) fn said_in_all(&self) -> Result<String, TargetError> {
+        self.run().map(|texts| texts.concat()).map_err(|failure| self.failed(&failure))
+    }
+
+    fn failed(&self, failure: &ToolFailure) -> TargetError {
+        let message = format!("`{self}` {}", self.in_words(failure));
+        TargetError::Probe { path: self.program.clone().into(), message }
+    }
+
+    fn run(&self) -> Result<[String; 2], ToolFailure> {
+        if !installed(&self.program) {
+            return Err(ToolFailure::Missing);
+        }
+        let mut child = self.start().map_err(ToolFailure::Start)?;
+        let said = reader(child.stdout.take());
+        let complained = reader(child.stderr.take());
+        let status = self.wait(&mut child).ok_or(ToolFailure::Hung)?;
+        let texts = [said, complained].map(|reader| reader.join().unwrap_or_default());
+        let [said, complained] = texts.map(|text| without_licence(&without_colour(&text)));
+        if status.success() {
+            return Ok([said, complained]);
+        }
+        Err(ToolFailure::Refused(status, if complained.trim().is_empty() { said } else { complained }))
+    }
+
+    /// In a group of its own, so that what it started ends with it, and in the words of the C locale.
+    fn start(&self) -> std::io::Result<Child> {
+        Command::new(&self.program)
+            .args(&self.arguments)
+            .envs([("LC_ALL", "C"), ("NO_COLOR", "1"), ("TERM", "dumb")])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    /// How it ended; none if it did not in time. A tool in uninterruptible sleep can't be killed: it is left behind.
+    fn wait(&self, child: &mut Child) -> Option<ExitStatus> {
+        for _ in 0..=self.limit.as_millis() / STEP.as_millis() {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) => std::thread::sleep(STEP),
+                Err(_) => break,
+            }
+        }
+        if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        child.try_wait().ok();
+        None
+    }
+
+    fn in_words(&self, failure: &ToolFailure) -> String {
+        match failure {
+            ToolFailure::Missing => {
+                format!(
+                    "can't be asked: there is no {} in PATH: install the system's client tools",
+                    self.program
+                )
+            }
+            ToolFailure::Start(error) => format!("can't be started: {error}"),
+            ToolFailure::Hung => {
+                format!("gave no answer within {} s: is a server down?", self.limit.as_secs_f64())
+            }
+            ToolFailure::Refused(status, text) => {
+                let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                // How the tool is used stands behind what is wrong, but before it where tools of MooseFS complain.
+                let line = if self.program.starts_with("mfs") { lines.next_back() } else { lines.next() };
+                let line = line.unwrap_or("it did not say why");
+                format!("failed ({status}{}): {line}", self.code_in_words(status.code()))
+            }
+        }
+    }
+
+    /// What exit codes of `lfs setstripe` were seen to mean; others say it in their message only.
+    fn code_in_words(&self, code: Option<i32>) -> &'static str {
+        match (self.program.as_str(), code) {
+            ("lfs", Some(4)) => ", it takes no such value",
+            ("lfs", Some(17)) => ", the file has a layout already",
+            ("lfs", Some(25)) => ", this is not on Lustre",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.program)?;
+        self.arguments.iter().try_for_each(|argument| write!(f, " {}", argument.display()))
+    }
+}
+
+/// Reads all of a pipe beside the program that fills it, which would wait otherwise.
+fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            pipe.take(MOST).read_to_end(&mut bytes).ok();
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Whether a program can be started by this name.
+pub(super) fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_file = |directory: &Path| directory.join(program).is_file();
+    std::env::split_paths::<OsStr>(&path).any(|directory| is_file(&directory))
+}
+
+/// Without the sequences that colour words on a terminal: an escape, `[`, parameters and a letter (ECMA-48).
+fn without_colour(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.strip_prefix('[').and_then(|rest| {
+            rest.find(|letter: char| letter.is_ascii_alphabetic()).map(|end| &rest[end + 1..])
+        });
+        plain.push_str(rest.unwrap_or(part));
+    }
+    plain
+}
+
+/// Without the box that `BeeGFS` prints before a listing: lines of dashes, and between them lines in bars.
+fn without_licence(text: &str) -> String {
+    let is_rule = |line: &str| line.len() > 40 && line.chars().all(|letter| letter == '-');
+    let is_boxed = |line: &str| line.starts_with('|') && line.trim_end().ends_with('|');
+    let mut lines = text.lines().peekable();
+    if !lines.peek().is_some_and(|line| is_rule(line)) {
+        return text.to_owned();
+    }
+    let rest: Vec<&str> = lines.skip_while(|line| is_rule(line) || is_boxed(line)).collect();
+    rest.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Tool {
+        Tool::new("sh", &["-c", script])
+    }
+
+    #[test]
+    fn colours_and_a_licence_are_left_out() {
+        let script = r"printf '%060d\n' 0 | tr 0 -; echo '| licence |'; printf '%060d\n' 0 | tr 0 -;
+            printf '\033[1;32mPool\033[0m 1\n'";
+        assert_eq!(shell(script).said().expect("it works").trim(), "Pool 1");
+        assert_eq!(shell("echo '| a table |'").said().expect("it works").trim(), "| a table |");
+    }
+
+    #[test]
+    fn a_tool_that_fails_hangs_or_is_missing_is_one_message() {
+        let error = |tool: Tool| tool.said().expect_err("it does not work").to_string();
+        let failed = error(shell("echo no such pool >&2; echo Usage: tool >&2; exit 4"));
+        assert!(failed.contains("no such pool") && failed.contains("exit status: 4"), "{failed}");
+        assert!(failed.ends_with(": no such pool"), "how it is used is not said: {failed}");
+        // What it started has the pipe too, and must not be waited for.
+        let hung = error(shell("sleep 1000 & sleep 1000").within(Duration::from_millis(50)));
+        assert!(hung.contains("no answer within 0.05 s") && hung.contains("sleep 1000"), "{hung}");
+        let missing = error(Tool::new("no-such-tool", &["get"]).on(Path::new("/data")));
+        assert!(missing.contains("`no-such-tool get /data`") && missing.contains("PATH"), "{missing}");
+    }
+
+    #[test]
+    fn much_output_does_not_stop_a_tool() {
+        let text = shell("yes | head -c 300000").said().expect("it works");
+        assert_eq!(text.len(), 300_000);
+    }
+}

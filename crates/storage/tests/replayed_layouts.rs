@@ -1,0 +1,162 @@
+//! Replays: layouts are set and read back through programs that have the names of the systems' tools and say what was recorded
+//! of these (Lustre 2.17, `BeeGFS` 7.4.7), errors and exit codes included. None of these systems runs here.
+//!
+//! The tools are found in PATH, which a process has one of: each test runs itself again with another.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output},
+};
+
+use nilometer_model::{Bytes, StripeControl, StripeLayout};
+use nilometer_storage::{
+    Target,
+    target::{Posix, probe},
+};
+
+/// `lfs` of a file system with four targets: a directory says what was asked for, a file what it has.
+const LFS: &str = r#"#!/bin/sh
+said="$(dirname "$0")/asked"
+for last; do :; done
+case "$1" in
+setstripe) case "$*" in
+    *"-S 1000 "*) echo "lfs setstripe setstripe: invalid stripe size '1000'" >&2; echo "Usage: setstripe" >&2; exit 4;;
+    *"-p there"*) echo "lfs setstripe: setstripe error for '$last': stripe already set" >&2; exit 17;;
+    *"-p other"*) echo "lfs setstripe: setstripe error for '$last': Inappropriate ioctl for device" >&2; exit 25;;
+    *"-p slow"*) sleep 1000;;
+    esac
+    echo "$*" | sed 's/.*-c \([0-9]*\).*/\1/' > "$said";;
+getstripe)
+    count=$(cat "$said" 2>/dev/null || echo 1)
+    if [ -d "$last" ]; then
+        printf '\033[1mstripe_count:  %s stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\033[0m\n' "$count"
+    else
+        [ "$count" -gt 4 ] && count=4
+        printf '%s\nlmm_stripe_count:  %s\nlmm_stripe_size:   1048576\nlmm_pattern:       raid0\n' "$last" "$count"
+    fi;;
+esac
+"#;
+
+/// `beegfs-ctl` of a file system with four targets, with a licence before its answer.
+const BEEGFS: &str = r#"#!/bin/sh
+said="$(dirname "$0")/asked"
+for last; do :; done
+case "$1" in
+--setpattern) case "$*" in
+    *--chunksize=1000*) echo "Chunksize --chunksize out of bounds, must be between 65536 and 4294967295" >&2; exit 3;;
+    esac
+    echo "$*" | sed 's/.*--numtargets=\([0-9]*\).*/\1/' > "$said";;
+--getentryinfo)
+    count=$(cat "$said" 2>/dev/null || echo 4)
+    printf '%080d\n' 0 | tr 0 -; echo '| BeeGFS Enterprise Feature |'; printf '%080d\n' 0 | tr 0 -
+    echo "+ Type: RAID0"; echo "+ Chunksize: 1M"
+    if [ -d "$last" ]; then echo "+ Number of storage targets: desired: $count"
+    else actual=$count; [ "$actual" -gt 4 ] && actual=4
+        echo "+ Number of storage targets: desired: $count; actual: $actual"; fi;;
+esac
+"#;
+
+/// Runs an ignored test of this file again, with a tool before all others in PATH, or with no tool at all.
+fn with_tool(tool: Option<(&str, &str)>, test: &str) -> Output {
+    let tools = tempfile::tempdir().expect("a temporary directory");
+    let before = std::env::var("PATH").expect("a path");
+    if let Some((name, script)) = tool {
+        let path = tools.path().join(name);
+        fs::write(&path, script).expect("space");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    let beyond = if tool.is_some() { before.as_str() } else { "/nowhere" };
+    command.env("PATH", format!("{}:{beyond}", tools.path().display())).output().expect("it starts")
+}
+
+fn passed(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+}
+
+fn target(path: &Path, control: StripeControl) -> Posix {
+    let mut description = probe(path).expect("a directory");
+    description.striping = Some(control);
+    Posix::create(description, 7).expect("space")
+}
+
+fn layout(stripe_count: u32, stripe_size: u64) -> StripeLayout {
+    StripeLayout {
+        stripe_count: Some(stripe_count),
+        stripe_size: Some(Bytes(stripe_size)),
+        ..StripeLayout::default()
+    }
+}
+
+#[test]
+fn replay_of_lustre() {
+    passed(&with_tool(Some(("lfs", LFS)), "on_lustre"));
+}
+
+#[test]
+#[ignore = "run by replay_of_lustre with its tool"]
+fn on_lustre() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let target = target(place.path(), StripeControl::Lustre);
+    let asked = layout(8, 1 << 20);
+    let given = target.lay_out(&asked).expect("it is set").expect("it can be chosen");
+    assert_eq!(given, layout(4, 1 << 20), "of four targets");
+    assert_eq!(asked.not_given(&given), ["stripe count 8 was asked, 4 given"]);
+    assert_eq!(layout(4, 1 << 20).not_given(&given), Vec::<String>::new());
+    let errors = [
+        (layout(2, 1000), &["exit status: 4", "takes no such value", "invalid stripe size '1000'"][..]),
+        (of_pool("there"), &["exit status: 17", "has a layout already"]),
+        (of_pool("other"), &["exit status: 25", "not on Lustre"]),
+        (of_pool("slow"), &["no answer within 5 s", "lfs setstripe -c 1"]),
+    ];
+    for (asked, parts) in errors {
+        let error = target.lay_out(&asked).expect_err("it is refused").to_string();
+        assert!(parts.iter().all(|part| error.contains(part)) && !error.contains("Usage"), "{error}");
+    }
+    let back = target.lay_out(&StripeLayout::default()).expect("it is set").expect("it can be chosen");
+    assert_eq!(back.stripe_count, Some(1), "as before the first call");
+    let left: Vec<_> =
+        fs::read_dir(target.directory()).expect("ours").flatten().map(|of| of.file_name()).collect();
+    assert!(left.iter().all(|name| name != "n_layout"), "{left:?}");
+}
+
+fn of_pool(name: &str) -> StripeLayout {
+    StripeLayout { pool: Some(name.into()), ..layout(1, 1 << 20) }
+}
+
+#[test]
+fn replay_of_beegfs() {
+    passed(&with_tool(Some(("beegfs-ctl", BEEGFS)), "on_beegfs"));
+}
+
+#[test]
+#[ignore = "run by replay_of_beegfs with its tool"]
+fn on_beegfs() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let target = target(place.path(), StripeControl::BeeGfs);
+    let given = target.lay_out(&layout(9, 1 << 20)).expect("it is set").expect("it can be chosen");
+    assert_eq!(given, StripeLayout { replicas: Some(1), ..layout(4, 1 << 20) });
+    let error = target.lay_out(&layout(4, 1000)).expect_err("it is refused").to_string();
+    assert!(
+        error.contains("out of bounds, must be between 65536") && error.contains("exit status: 3"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_tool_that_is_missing_is_named() {
+    passed(&with_tool(None, "without_a_tool"));
+}
+
+#[test]
+#[ignore = "run by a_tool_that_is_missing_is_named without one"]
+fn without_a_tool() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let target = target(place.path(), StripeControl::Lustre);
+    let error = target.lay_out(&layout(4, 1 << 20)).expect_err("there is no lfs").to_string();
+    assert!(error.contains("`lfs getstripe -d ") && error.contains("there is no lfs in PATH"), "{error}");
+}
