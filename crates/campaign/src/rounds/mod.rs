@@ -149,6 +149,8 @@ struct State<'a> {
     turn_begun: Nanos,
     /// How many turns are done, this one included, and of how many.
     place: (usize, usize),
+    /// What was noted of layouts: the same of each round is one note.
+    noted: Vec<String>,
     tell: Tell<'a>,
 }
 
@@ -250,6 +252,7 @@ impl Campaign {
             turn: ScheduledRepeat { targets: Vec::new(), cell: 0, repeat: 0 },
             turn_begun: clock.now(),
             place: (0, turns.len()),
+            noted: Vec::new(),
             tell,
         }
     }
@@ -342,7 +345,12 @@ impl Campaign {
         let address = &target.description().address;
         let differing = given.map(|given| asked.not_given(&given)).unwrap_or_default();
         let notes: Vec<String> = differing.iter().map(|what| format!("{address}: {what}: {cell}")).collect();
-        notes.iter().try_for_each(|note| self.note(state, note))?;
+        for note in notes {
+            if !state.noted.contains(&note) {
+                self.note(state, &note)?;
+                state.noted.push(note);
+            }
+        }
         Ok(Ok(()))
     }
 
