@@ -50,9 +50,9 @@ fn one_campaign_knows_each_of_the_systems_that_it_measures() {
         })
         .collect();
     let expected = [
-        (FileSystemKind::Ext4, ""),
-        (FileSystemKind::Xfs, ""),
-        (FileSystemKind::Btrfs, ""),
+        (FileSystemKind::Ext4, "none known"),
+        (FileSystemKind::Xfs, "none known"),
+        (FileSystemKind::Btrfs, "none (raid0 over 4)"),
         (FileSystemKind::GlusterFs, "1 copy"),
         (FileSystemKind::GlusterFs, "1 copy"),
         (FileSystemKind::GlusterFs, "erasure code 2+1"),
