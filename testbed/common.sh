@@ -56,7 +56,10 @@ must_be_a_system() {
 # Sets FOLDER and everything that is named after it, so that testbeds in two folders have nothing in common.
 choose_folder() {
     local digest
-    FOLDER=$(realpath --canonicalize-missing "${NILOMETER_TESTBED:-/var/tmp/nilometer-testbed}")
+    FOLDER=${NILOMETER_TESTBED:-/var/tmp/nilometer-testbed}
+    # Anybody may put a link into /var/tmp, and what a testbed is in is removed with it.
+    [ ! -L "${FOLDER%/}" ] || refuse "the folder '$FOLDER' (NILOMETER_TESTBED) is a symbolic link: name the directory itself"
+    FOLDER=$(realpath --canonicalize-missing "$FOLDER")
     # Daemons put sockets below it, whose names the kernel limits to 107 bytes, and take some characters for separators.
     [[ $FOLDER =~ ^/[A-Za-z0-9/._-]{1,59}$ ]] ||
         refuse "the folder '$FOLDER' (NILOMETER_TESTBED) must have at most 60 characters, of A-Z a-z 0-9 / . _ -"

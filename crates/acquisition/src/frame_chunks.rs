@@ -31,8 +31,9 @@ pub(crate) fn each_written_chunk(
     let plain = StoredAs { encoding: Encoding::Raw, length };
     let StoredAs { encoding, length } = frame.stored_as().unwrap_or(plain);
     let extent = FrameExtent { file: 0, offset, length, encoding, size };
-    let bytes = frame.encoded.as_deref().map_or(&[][..], |encoded| &encoded.bytes[..]);
-    each_chunk(&extent, number, bytes, take).expect("the encode stage made its table");
+    let bytes = frame.encoded.as_deref().map_or(&frame.data[..], |encoded| &encoded.bytes[..]);
+    each_chunk(&extent, number, bytes, take)
+        .expect("the encode stage made its table, or it was decoded by it");
 }
 
 /// Hands out the chunks of a frame, which is the one of this number in its file, in the order of the dataset. `begin` are the

@@ -77,7 +77,7 @@ const PROPERTIES: [Property; 9] = [
 
 /// What must be alike for figures to be of the same thing.
 const COMPARED: [Property; 5] = [
-    ("redundancy", |description| description.profile.redundancy.clone().unwrap_or_default()),
+    ("redundancy", redundancy),
     ("layout of files", stripes),
     ("waiting for storage", |description| {
         one_of(description, &["sync", "noac"], "at every write", "when it is asked")
@@ -143,9 +143,20 @@ fn stripes(description: &TargetDescription) -> String {
     }
 }
 
+/// Where there is none, it does not matter over how many devices.
+fn redundancy(description: &TargetDescription) -> String {
+    let said = description.profile.redundancy.clone().unwrap_or_default();
+    if said.starts_with("none") { "none known".into() } else { said }
+}
+
+/// What a server does where no option says it is not known.
 fn one_of(description: &TargetDescription, options: &[&str], yes: &str, no: &str) -> String {
     let is_set = description.options.split(',').any(|option| options.contains(&option));
-    (if is_set { yes } else { no }).to_owned()
+    match is_set {
+        true => yes.to_owned(),
+        false if description.profile.kind.is_certainly_local() => no.to_owned(),
+        false => String::new(),
+    }
 }
 
 /// A sentence, without its end, for each thing in which targets differ: `not configured alike: redundancy is 2 copies on A, and none on B`

@@ -44,7 +44,9 @@ impl Describe {
                 tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
                 continue;
             }
-            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
+            // A mount may call itself anything.
+            let text = tell::visible(&description.to_string());
+            tell::result_line(format_args!("{}{text}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())
     }

@@ -254,8 +254,9 @@ impl Evaluate {
     pub(crate) fn plan_like(&self, recorded: &ResolvedPlan) -> anyhow::Result<ResolvedPlan> {
         let mut plan = recorded.clone();
         if !self.plans.is_empty() {
-            let ResolvedPlan { repeats, seed, reserve, ref source, .. } = *recorded;
-            plan = ResolvedPlan { repeats, seed, reserve, source: source.clone(), ..self.plans()? };
+            let ResolvedPlan { repeats, seed, reserve, .. } = *recorded;
+            let (source, expect) = (recorded.source.clone(), recorded.expect.clone());
+            plan = ResolvedPlan { repeats, seed, reserve, source, expect, ..self.plans()? };
         } else if let Some(scale) = self.scale.given() {
             plan.scale = scale;
         }

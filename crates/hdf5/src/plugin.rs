@@ -314,6 +314,9 @@ impl FilterPlugin {
         chunk: &[u64],
         values: &[u32],
     ) -> Result<Vec<u32>, PluginError> {
+        if self.class.encoder_present == 0 {
+            return Err(self.one_way("encode"));
+        }
         let refused =
             |why: String| PluginError::Refused { number: self.number, name: self.name.clone(), why };
         let asks = self.class.set_local.or(self.class.can_apply);

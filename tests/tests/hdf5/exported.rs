@@ -232,3 +232,18 @@ fn what_can_not_be_is_refused_before_anything_is_made() {
     let names: Vec<_> = fs::read_dir(lab.home.path()).expect("it is there").flatten().collect();
     assert!(!names.iter().any(|entry| entry.file_name().to_string_lossy().contains("new")), "{names:?}");
 }
+
+#[test]
+fn frames_that_are_cut_into_chunks_stay_so_whatever_they_are_compressed_by() {
+    for compression in ["none", "bslz4"] {
+        let lab = Lab::new("33, 50", "uint16", "500 Hz", "data = \"diffraction\"\n");
+        let format = ["--format", "hdf5", "--chunk", "20x33", "--compression", compression];
+        recorded(&lab, &format, 40);
+        for wished in ["none", "bslz4", "zstd"] {
+            let file = exported(&lab, &format!("{wished}.h5"), &["--compression", wished, "--verify"]);
+            let Some(found) = found_in(&lab.truth(40), &file) else { return };
+            found.assert_whole(40);
+            assert_eq!(found.said("chunk"), "[1,20,33]", "{compression} {wished}");
+        }
+    }
+}

@@ -25,7 +25,7 @@ use nilometer_model::Nanos;
 use super::{
     Assembly, Part, ReorderWindow,
     candidates::{Behind, Candidate, Held},
-    progress::StreamProgress,
+    progress::{ESTABLISHED, StreamProgress},
 };
 use crate::RingSnapshot;
 use nilometer_recording::Gap;
@@ -279,8 +279,11 @@ impl Assembly {
     fn go_on(&mut self, now: Nanos, mut candidate: Candidate) {
         // Second copies of what came before, and late ones, are near a course that is a little ahead. It does not begin with them.
         let next = self.next().cast_signed();
+        // As many of them as make a stream are one.
         let is_new = |held: &Held| held.counted.is_none();
-        if candidate.held.iter().any(|held| is_new(held) && self.order.place(held.part) >= next) {
+        let counted = candidate.held.iter().filter(|held| !is_new(held)).count() as u64;
+        let is_ahead = candidate.held.iter().any(|held| is_new(held) && self.order.place(held.part) >= next);
+        if is_ahead && counted < ESTABLISHED {
             candidate.held.retain(is_new);
         }
         // From the beginning of its earliest frame, whichever of its packets came first.

@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    nexus::{DetectorDescription, NOT_STATED},
+    NdArrayColumn,
+    nexus::{DetectorDescription, NOT_STATED, RecorderColumn},
     tree::TreeGroup,
 };
 use nilometer_model::{
-    Bytes, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType, Storing,
+    Bytes, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType, PluginFilter,
+    Storing,
 };
 use nilometer_recording::{
     instrument::Origin, journal::Encoding, reader::Recording, tiles::TileGrid, view::RecordingView,
 };
 
-use crate::sink::{
-    Hdf5Contents, frame_filter, instrument_description, number_type, settled_compression, settled_for,
+use crate::{
+    repair::is_of_frames,
+    sink::{
+        Hdf5Contents, check_compression, frame_filter, instrument_description, number_type,
+        settled_compression, settled_for,
+    },
 };
 
 /// What is wished of a file that is made of a recording.
@@ -37,11 +43,13 @@ impl Hdf5Contents {
         let size = whole.frame_size();
         let contents = whole.recording(|recording| {
             check_packets(recording)?;
+            let tree = crate::repair::tree_of(recording);
             if let Some(instrument) = wishes.instrument {
+                check_alike(instrument, tree.clone())?;
                 return of_instrument(instrument, wishes.compression, size);
             }
-            if let Some(tree) = crate::repair::tree_of(recording) {
-                return of_tree(tree, wishes.compression, compression_in(recording));
+            if let Some(tree) = tree {
+                return of_tree(tree, wishes.compression, compression_in(recording)?, size);
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
                 Some(origin) => {
@@ -79,12 +87,37 @@ fn check_packets(recording: &Recording) -> Result<(), String> {
 }
 
 /// How the frames of a recording are compressed, as far as the filters of HDF5 know it.
-fn compression_in(recording: &Recording) -> FrameCompression {
-    let first = recording.index.frames.iter().next();
-    match first.map(|(_, place)| place.extent.encoding) {
-        Some(Encoding::Chunk(compression, _) | Encoding::Tiles(compression, _)) => compression,
-        Some(Encoding::Raw | Encoding::Cbf) | None => FrameCompression::None,
+/// Those that did not get smaller are stored as they are.
+fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
+    let encodings = recording.index.frames.iter().map(|(_, place)| place.extent.encoding);
+    let mut compressions = encodings.filter_map(|encoding| match encoding {
+        Encoding::Chunk(compression, _) | Encoding::Tiles(compression, _) => Some(compression),
+        Encoding::Raw | Encoding::Cbf => None,
+    });
+    let compression = compressions.next().unwrap_or_default();
+    if compression == FrameCompression::Filter(PluginFilter::UNSTATED) {
+        let name = recording.name();
+        return Err(format!("{name}: its journals do not say by which plug-in its frames are compressed"));
     }
+    Ok(compression)
+}
+
+/// What a recording says of its pixels is not said otherwise.
+fn check_alike(instrument: &Instrument, tree: Option<TreeGroup>) -> Result<(), String> {
+    let Some(mut tree) = tree else { return Ok(()) };
+    let Some(shape) = tree.frames_mut() else { return Ok(()) };
+    if Some(shape.element) == number_type(instrument.pixel) && shape.frame == instrument.shape {
+        return Ok(());
+    }
+    let name = &instrument.name;
+    Err(format!(
+        "--instrument {name}: it has frames of {:?} pixels of {}, and the recording says that its frames are {:?} of {:?}: leave \
+         it out",
+        instrument.shape,
+        instrument.pixel.name(),
+        shape.frame,
+        shape.element
+    ))
 }
 
 fn of_instrument(
@@ -141,14 +174,23 @@ fn of_tree(
     mut tree: TreeGroup,
     wished: Option<FrameCompression>,
     there: FrameCompression,
+    size: u64,
 ) -> Result<Hdf5Contents, String> {
+    let left_out = left_out(&tree);
     let shape = tree.frames_mut().ok_or("its journals describe files without frames")?;
-    let compression = match wished {
-        Some(wished) => {
-            let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
-            settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
-        }
-        None => there,
+    if !is_of_frames(shape, size) {
+        return Err(format!(
+            "its journals describe frames of {:?}, and they have {}",
+            shape.frame,
+            Bytes(size)
+        ));
+    }
+    let compression = if let Some(wished) = wished {
+        let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
+        settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
+    } else {
+        check_compression(there)?;
+        there
     };
     let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     shape.filter = frame_filter(compression, element);
@@ -163,7 +205,6 @@ fn of_tree(
     let frame_size = shape.frame_size();
     let start = Moment::default();
     let tree = tree.into();
-    let left_out = Vec::new();
     Ok(Hdf5Contents {
         tree,
         compression,
@@ -175,6 +216,18 @@ fn of_tree(
         left_out,
         live: false,
     })
+}
+
+/// Columns whose numbers no journal has: values of the user's own, and what a detector said of its images.
+fn left_out(tree: &TreeGroup) -> Vec<String> {
+    let is_of_journals = |key: &str| {
+        let recorder = RecorderColumn::ALL.into_iter().any(|column| column.key() == key);
+        recorder || key == NdArrayColumn::UniqueId.key()
+    };
+    let columns = tree.columns().into_iter().filter(|(_, column)| !is_of_journals(&column.key));
+    columns
+        .map(|(path, _)| format!("{path}: what it said of frames is in no journal, and is not taken over"))
+        .collect()
 }
 
 fn packed(pixel: PixelType) -> String {

@@ -39,6 +39,7 @@ use crate::hdf5_master::{master_name, master_of};
 use agreement::{Expected, frames_of};
 use held::{HeldDirectories, is_held, open_own, path_of};
 use known::{FileFrames, FrameBytes, by_file};
+pub(crate) use remake::is_of_frames;
 
 /// What may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -155,11 +155,16 @@ fn insert(
     Ok(())
 }
 
-/// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
-fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
+/// Whether a description that somebody else may have written is one of frames of so many bytes, and can be counted with.
+pub(crate) fn is_of_frames(shape: &FramesShape, frame_size: u64) -> bool {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
-    if size == Some(frame_size) && shape.is_sound(LINE_MAX, TILES_MAX) {
+    size == Some(frame_size) && shape.is_sound(LINE_MAX, TILES_MAX)
+}
+
+/// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
+fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
+    if is_of_frames(shape, frame_size) {
         return Ok(());
     }
     let what = format!("frames of {:?}, where they have {frame_size} B", shape.frame);

@@ -7,7 +7,8 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch, sink::Hdf5Contents,
+    FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch,
+    sink::{Hdf5Contents, settle_instrument},
 };
 use nilometer_model::{
     Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed, plan::RecordingRun,
@@ -40,9 +41,14 @@ impl RecordedFiles<'_> {
     /// Reads them as the cell asks for, if it does.
     pub(crate) fn read(&self, run: &Run, seed: Seed) -> Option<Sample> {
         let way = self.cell.read?;
+        // What is cut short is no figure.
+        if run.is_over() {
+            return None;
+        }
         let started = Calendar::now().time;
         let result = if self.hung { Err(Invalid::Hung) } else { self.read_in(way, run, seed) };
         let read = match result {
+            _ if run.is_over() => return None,
             Ok(read) => read,
             Err(why) => return Some(Sample::invalid(why)),
         };
@@ -61,8 +67,10 @@ impl RecordedFiles<'_> {
     }
 
     fn read_in(&self, way: ReadingWay, run: &Run, seed: Seed) -> Result<ReadFiles, Invalid> {
-        let contents = Hdf5Contents::of(&self.cell.recorded(), Moment::default());
-        let contents = contents.filter(|_| self.cell.recorded().recording.format == Format::Hdf5);
+        let mut recorded = self.cell.recorded().into_owned();
+        settle_instrument(&mut recorded).map_err(Invalid::Refused)?;
+        let contents = Hdf5Contents::of(&recorded, Moment::default());
+        let contents = contents.filter(|_| recorded.recording.format == Format::Hdf5);
         let contents = contents.ok_or_else(|| Invalid::Refused("it is not in HDF5".into()))?;
         let names: Vec<_> = (0..u64::from(self.cell.count) * self.cell.rings())
             .map(|number| name_of(self.index, number))

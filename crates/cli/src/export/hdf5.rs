@@ -1,6 +1,7 @@
 //! `nilometer export --format hdf5`: a recording into one file of HDF5, through a recorder that gets its frames from there.
 
 use std::{
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -208,6 +209,8 @@ impl Hdf5Export<'_> {
         let layout = self.layout();
         let partial = partial_directory(self.directory(), &self.name);
         let directory = make(vec![self.description.clone()], &partial)?.remove(0);
+        // Nobody else reads what does not have the rights of the recording yet.
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700))?;
         let names = layout.names_before_frames();
         let partial = PartialDirectory { directory: directory.clone(), names };
         let read = Arc::new(FramesRead::default());
@@ -247,6 +250,7 @@ impl Hdf5Export<'_> {
     /// Whether all that could be read is in the file.
     fn ended(&self, outcome: &Recorded, stop: &AtomicBool) -> anyhow::Result<()> {
         let path = self.directory().display();
+        ensure!(!stop.load(Ordering::Relaxed), "interrupted: nothing is left in {path}");
         let overwrites = self.whole.recording(|recording| recording.head().storing.kind().overwrites);
         if overwrites {
             let first = self.whole.recording(|recording| recording.index.first());
@@ -254,7 +258,6 @@ impl Hdf5Export<'_> {
             let now = self.whole.recording(|recording| recording.index.first());
             ensure!(first == now, "nothing is left in {path}: {OVERWRITTEN}");
         }
-        ensure!(!stop.load(Ordering::Relaxed), "interrupted: nothing is left in {path}");
         let ending = outcome.endings().next().map(|(ending, _)| ending);
         let why = match ending {
             Some(Ending::InOrder) if outcome.faults.is_empty() => return Ok(()),
@@ -273,10 +276,11 @@ impl Hdf5Export<'_> {
         let bits = |metadata: &std::fs::Metadata| {
             access.mode_in_group(std::os::unix::fs::MetadataExt::gid(metadata))
         };
+        directory.move_up(&format!("{}{SUFFIX}", self.stem), &self.name, bits)?;
         if self.export.hdf5.journal {
             directory.move_up(&self.journal(), &self.journal(), bits)?;
         }
-        directory.move_up(&format!("{}{SUFFIX}", self.stem), &self.name, bits)
+        Ok(())
     }
 
     fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&Verified>) -> String {
@@ -301,6 +305,7 @@ impl Hdf5Export<'_> {
                 "incomplete  {incomplete} {what} lack packets: frames of them have the flag 2"
             ));
         }
+        lines.extend(self.contents.left_out.iter().map(|what| format!("left out    {what}")));
         for (frame, why) in &damaged.first {
             lines.push(format!("damaged     frame {frame}: {why}"));
         }

@@ -175,8 +175,11 @@ mod tests {
     fn taken(table: &str, key: &str) -> Vec<String> {
         let plan = format!("title = \"x\"\n[[stage]]\nname = \"y\"\n{table}\n{key} = \"no such word\"");
         let said = parse(&plan, "p.toml", 1.0).expect_err("an unknown word").to_string();
-        let (_, words) = said.split_once("expected ").unwrap_or_else(|| panic!("{key}: {said}"));
-        marked(words, '`').into_iter().map(str::to_owned).collect()
+        let words = said.split_once("expected ").or_else(|| said.split_once("write one of "));
+        let (_, words) = words.unwrap_or_else(|| panic!("{key}: {said}"));
+        // A plug-in is named by its number, and not by a word.
+        let words = marked(words, '`').into_iter().filter(|word| !word.starts_with("filter:"));
+        words.map(str::to_owned).collect()
     }
 
     #[test]

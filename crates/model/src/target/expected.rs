@@ -50,10 +50,12 @@ pub fn check_expected_count(expected: usize, targets: usize) -> Result<(), NotEx
     if expected <= 1 || expected == targets { Ok(()) } else { Err(NotExpected::Count { expected, targets }) }
 }
 
-/// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any.
+/// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any. What is no
+/// directory, `null:`, is on no file system, and counts for nothing.
 pub fn check_expected(targets: &[TargetDescription], expected: &[FileSystemKind]) -> Result<(), NotExpected> {
-    check_expected_count(expected.len(), targets.len())?;
+    let mounted = || targets.iter().filter(|target| target.directory().is_some());
+    check_expected_count(expected.len(), mounted().count())?;
     let kinds = |index: usize| expected.get(index).or(expected.first());
-    let mut pairs = targets.iter().enumerate().filter_map(|(index, target)| Some((target, *kinds(index)?)));
+    let mut pairs = mounted().enumerate().filter_map(|(index, target)| Some((target, *kinds(index)?)));
     pairs.try_for_each(|(target, kind)| target.expect_kind(kind))
 }

@@ -37,6 +37,8 @@ pub enum BlockLayerKind {
         /// `pcie`, `tcp`, `rdma`, `fc`, as far as it is said.
         transport: Option<String>,
     },
+    /// A volume of ZFS, which has a cache of its own.
+    ZfsVolume,
     /// A part of another device.
     Partition,
     /// Memory of this machine.
@@ -81,7 +83,10 @@ impl BlockLayer {
     /// It keeps what is read where this kernel can't look: in the page cache of a file below, on another machine.
     fn hides_a_cache(&self) -> bool {
         match &self.kind {
-            BlockLayerKind::Loop { .. } | BlockLayerKind::Memory | BlockLayerKind::Network(_) => true,
+            BlockLayerKind::Loop { .. }
+            | BlockLayerKind::Memory
+            | BlockLayerKind::ZfsVolume
+            | BlockLayerKind::Network(_) => true,
             BlockLayerKind::Nvme { transport } => transport.as_ref().is_some_and(|by| by != "pcie"),
             _ => false,
         }
@@ -105,6 +110,7 @@ impl fmt::Display for BlockLayerKind {
             BlockLayerKind::VirtualDisk => f.write_str("disk of a virtual machine"),
             BlockLayerKind::Nvme { transport: None } => f.write_str("NVMe"),
             BlockLayerKind::Nvme { transport: Some(by) } => write!(f, "NVMe over {by}"),
+            BlockLayerKind::ZfsVolume => f.write_str("volume of ZFS"),
             BlockLayerKind::Partition => f.write_str("partition"),
             BlockLayerKind::Memory => f.write_str("memory"),
             BlockLayerKind::Network(by) => write!(f, "on a network: {by}"),

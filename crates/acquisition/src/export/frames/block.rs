@@ -122,7 +122,9 @@ impl BlockReader {
         }
         let cant_be_read = |error: std::io::Error| format!("can't be read: {error}");
         kept.bytes.resize(extent.size as usize, 0);
-        let as_it_is = extent.encoding == self.encoding && extent.encoding != Encoding::Raw;
+        // Tiles of other sides have the same encoding: they are made again.
+        let is_whole = !matches!(extent.encoding, Encoding::Raw | Encoding::Tiles(..));
+        let as_it_is = is_whole && extent.encoding == self.encoding;
         let slot = slots.last_mut().ok_or("it has no slot")?;
         let came_as = if as_it_is {
             let length = kept.frames.read_stored(place, slot).map_err(cant_be_read)?;

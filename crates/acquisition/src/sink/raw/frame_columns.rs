@@ -86,13 +86,13 @@ impl FrameColumns {
         let wanted = contents.tree.wanted_at_end();
         let joined = contents.joined.iter().flat_map(|joined| joined.columns());
         // What was recorded before is not seen now: when it came, and what became of it.
+        let arrays = NdArrayColumn::ALL.into_iter();
+        let arrays = arrays.filter(|column| contents.live || *column == NdArrayColumn::UniqueId);
         let known = RecorderColumn::ALL
             .into_iter()
             .filter(|column| contents.live || column.is_of_journals())
             .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
-            .chain(
-                NdArrayColumn::ALL.into_iter().map(|array| (array.key().into(), ColumnSource::Array(array))),
-            )
+            .chain(arrays.map(|array| (array.key().into(), ColumnSource::Array(array))))
             .chain(joined.map(|column| (column.key, ColumnSource::Joined(column.name))));
         let said = known.filter_map(|(key, source)| {
             let column = columns.iter().position(|column| *column == key);

@@ -109,7 +109,11 @@ fn locks(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let range = made(root, "n_range", OFlags::empty())?;
     fs::fcntl_lock(&range, FlockOperation::NonBlockingLockExclusive)?;
     let whole = made(root, "n_lock", OFlags::empty())?;
-    Ok(fs::flock(&whole, FlockOperation::NonBlockingLockExclusive)?)
+    fs::flock(&whole, FlockOperation::NonBlockingLockExclusive)?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let second = fs::openat(root, "n_lock", flags, Mode::empty())?;
+    let twice = fs::flock(&second, FlockOperation::NonBlockingLockExclusive);
+    expect(twice == Err(Errno::WOULDBLOCK), || "taken, but by two at once".into())
 }
 
 fn reserves(root: BorrowedFd<'_>) -> Result<(), NotOffered> {

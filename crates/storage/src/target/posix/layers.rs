@@ -75,10 +75,25 @@ fn kind(device: &Path, name: &str) -> BlockLayerKind {
     };
     match name {
         _ if is("loop") => BlockLayerKind::Loop { file: text(&device.join("loop/backing_file")) },
-        _ if is("nvme") => BlockLayerKind::Nvme { transport: text(&device.join("device/transport")) },
+        _ if is("nvme") => BlockLayerKind::Nvme { transport: nvme_transport(device) },
+        _ if is("zd") => BlockLayerKind::ZfsVolume,
+        _ if name.starts_with("xvd") => BlockLayerKind::VirtualDisk,
         _ if is("zram") || is("ram") || is("pmem") => BlockLayerKind::Memory,
         _ => beyond(device, name),
     }
+}
+
+/// How an `NVMe` disk is reached. With several ways to it (native multipath) these hang on its subsystem, and the one that is no
+/// bus of this machine counts.
+fn nvme_transport(device: &Path) -> Option<String> {
+    let above = device.join("device");
+    if let Some(transport) = text(&above.join("transport")) {
+        return Some(transport);
+    }
+    let ways =
+        entries(&above).into_iter().filter(|path| name_of(path).is_some_and(|name| name.starts_with("nvme")));
+    let ways: Vec<String> = ways.filter_map(|way| text(&way.join("transport"))).collect();
+    ways.iter().find(|way| *way != "pcie").or(ways.first()).cloned()
 }
 
 /// A disk, unless its name or its way in `/sys/devices` says that it is on a network.
@@ -93,7 +108,7 @@ fn beyond(device: &Path, name: &str) -> BlockLayerKind {
     match () {
         () if passes("session") => BlockLayerKind::Network("iscsi".into()),
         () if passes("rport-") => BlockLayerKind::Network("fc".into()),
-        () if passes("virtio") => BlockLayerKind::VirtualDisk,
+        () if passes("virtio") || passes("vmbus") || passes("VMBUS") => BlockLayerKind::VirtualDisk,
         () => BlockLayerKind::Disk,
     }
 }
@@ -119,7 +134,9 @@ fn mapped(device: &Path) -> BlockLayerKind {
         ["minimum_io_size", "optimal_io_size"].map(|limit| number(&device.join("queue").join(limit)));
     let members = entries(&device.join("slaves")).len() as u64;
     let stripes = match (least, best) {
-        (Some(least), Some(best)) if least > 4096 && best == least * members && members > 1 => {
+        (Some(least), Some(best))
+            if least > 4096 && best == least * members && members > 1 && !has_striped_member(device) =>
+        {
             Some(members as u32)
         }
         _ => None,
@@ -130,6 +147,12 @@ fn mapped(device: &Path) -> BlockLayerKind {
         stripes,
         chunk: least.filter(|_| stripes.is_some()).map(Bytes),
     }
+}
+
+/// Limits of a member that is itself in stripes are those of the whole, which need not be.
+fn has_striped_member(device: &Path) -> bool {
+    let best = |member: &PathBuf| number(&member.join("queue/optimal_io_size")).unwrap_or_default();
+    entries(&device.join("slaves")).iter().any(|member| best(member) > 0)
 }
 
 /// What is in a directory, by name; nothing if it is not there.

@@ -32,7 +32,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
-use stripe::{layout, set_layout};
+use stripe::{layout, restore_layout, set_layout};
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
 #[derive(Debug)]
@@ -146,8 +146,17 @@ impl Target for Posix {
             return Ok(None);
         }
         if unchanged {
-            // Only the first of two at once is kept, and both read the same.
-            self.default_layout.set(layout(control, self.run.path())?).ok();
+            // Only the first of two at once is kept, and both read the same. A directory may say nothing of what it inherits.
+            let before = match layout(control, self.run.path())? {
+                nothing if nothing == StripeLayout::default() => layout_of_new_file(control, &self.run)?,
+                before => before,
+            };
+            self.default_layout.set(before).ok();
+        }
+        if asked == StripeLayout::default()
+            && restore_layout(control, directory_of(&self.description)?, self.run.path())?
+        {
+            return layout_of_new_file(control, &self.run).map(Some);
         }
         let before = choosable(control, self.default_layout.get().unwrap_or(&StripeLayout::default()));
         set_layout(control, self.run.path(), &asked.or(before))?;

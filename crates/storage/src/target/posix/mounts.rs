@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 #[expect(clippy::struct_field_names, reason = "a mount point is called so")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
+    /// Its number among all mounts, which an open file says too (`mnt_id` of `/proc/self/fdinfo`).
+    pub(super) id: u64,
     /// `8:1` of a file system on a block device; the first is 0 of others.
     pub(super) numbers: String,
     pub(super) mount_point: PathBuf,
@@ -20,6 +22,11 @@ pub(super) fn mount_of(path: &Path, table: &str) -> Option<Mount> {
     table.lines().filter_map(parse).filter(|mount| path.starts_with(&mount.mount_point)).max_by_key(depth)
 }
 
+/// The mount of this number.
+pub(super) fn mount_of_id(id: u64, table: &str) -> Option<Mount> {
+    table.lines().filter_map(parse).find(|mount| mount.id == id)
+}
+
 fn depth(mount: &Mount) -> usize {
     mount.mount_point.components().count()
 }
@@ -27,8 +34,9 @@ fn depth(mount: &Mount) -> usize {
 /// `36 35 98:0 /root /mount/point options optional... - type source super-options`
 fn parse(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(2);
-    let numbers = before.next()?.to_owned();
+    let mut before = before.split(' ');
+    let id = before.next()?.parse().ok()?;
+    let numbers = before.nth(1)?.to_owned();
     let mount_point = unescape(before.nth(1)?);
     let options = before.next()?;
     let mut after = after.split(' ');
@@ -38,7 +46,7 @@ fn parse(line: &str) -> Option<Mount> {
         Some(more) if more != options => format!("{options},{more}"),
         _ => options.to_owned(),
     };
-    Some(Mount { numbers, mount_point: mount_point.into(), file_system, source, options })
+    Some(Mount { id, numbers, mount_point: mount_point.into(), file_system, source, options })
 }
 
 /// The kernel writes space, tab, newline, backslash and hash as a backslash and three octal digits.
@@ -71,5 +79,8 @@ mod tests {
         assert_eq!((spaced.file_system.as_str(), spaced.source.as_str()), ("fuse", "mfs#10.77.0.1:9421"));
         assert_eq!((of("/mnt/a").source.as_str(), of("/mnt/a").numbers.as_str()), ("/dev/loop0", "0:28"));
         assert_eq!(of("/mntx").file_system, "ext4");
+        // What is below a mount that came later is covered, though its path is longer.
+        assert_eq!(mount_of_id(32, TABLE).map(|mount| mount.file_system), Some("xfs".into()));
+        assert_eq!(mount_of_id(5, TABLE), None);
     }
 }

@@ -1,7 +1,6 @@
 //! Finds out what a path is on. A hung file system never answers, so a campaign asks through a child process.
 
 use std::{
-    io::Read,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -26,6 +25,7 @@ use super::{
     space,
     stripe::stripe_control,
     systems::{findings, with_findings},
+    tool::reader,
 };
 use crate::Buffer;
 
@@ -151,11 +151,12 @@ pub(crate) fn probe_in_child(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed("start"))?;
+    // Read beside it: one that says more than a pipe holds would wait for ever.
+    let (said, complained) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let steps = limit.0 / STEP.as_nanos() as u64;
     for _ in 0..steps.max(1) {
         if let Some(status) = child.try_wait().map_err(failed("wait for"))? {
-            let text = read_all(child.stdout.take());
-            let message = read_all(child.stderr.take());
+            let [text, message] = [said, complained].map(|reader| reader.join().unwrap_or_default());
             return answer(path, status.success(), &text, &message);
         }
         std::thread::sleep(STEP);
@@ -174,12 +175,4 @@ fn answer(path: &Path, success: bool, text: &str, message: &str) -> Result<Targe
         return Err(said(message.trim_start_matches(&format!("{}: ", path.display())).to_owned()));
     }
     serde_json::from_str(text).map_err(|error| said(format!("the description can't be read: {error}")))
-}
-
-fn read_all(pipe: Option<impl Read>) -> String {
-    let mut text = String::new();
-    if let Some(mut pipe) = pipe {
-        drop(pipe.read_to_string(&mut text));
-    }
-    text
 }

@@ -3,6 +3,7 @@
 
 use std::{
     io,
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -11,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{
     layers::{btrfs_devices, device_of_name, device_of_number},
-    mounts::{Mount, mount_of},
+    mounts::{Mount, mount_of, mount_of_id},
 };
 
 /// A directory's mount, and what it was recognised as.
@@ -31,14 +32,23 @@ pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
     // Opening is what an automounter waits for: only then the table has what is mounted.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    let table = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let mount = mount_of(directory, &table).ok_or_else(not_mounted)?;
+    // A mount point of somebody else need not be text.
+    let table = std::fs::read("/proc/self/mountinfo")?;
+    let table = String::from_utf8_lossy(&table);
+    let mount = mount_id(&opened).and_then(|id| mount_of_id(id, &table));
+    let mount = mount.or_else(|| mount_of(directory, &table)).ok_or_else(not_mounted)?;
     // The magic number has 32 bits, whatever type the C library gives it.
     let magic = rustix::fs::fstatfs(&opened)?.f_type.cast_unsigned() as u32;
     let called = FileSystemKind::of_mount(&mount.file_system, &mount.source);
     let kind = asked(called, &mount.mount_point, directory).confirmed_by(magic);
     let (layers, device) = below(&mount, kind);
     Ok(Recognised { profile: StorageProfile { kind, layers, ..StorageProfile::default() }, mount, device })
+}
+
+/// The mount that an open directory is on. By its path alone it could be one that another covers.
+fn mount_id(opened: &OwnedFd) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
 /// In a chroot whose root is no mount, the table of mounts has none for it.

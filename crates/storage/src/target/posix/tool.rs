@@ -22,6 +22,9 @@ pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// How often it is looked whether a tool has ended.
 const STEP: Duration = Duration::from_millis(1);
 
+/// Letters of what is wrong, at the most.
+const LONGEST: usize = 400;
+
 /// No tool says more that is of use here.
 const MOST: u64 = 4 << 20;
 
@@ -84,7 +87,10 @@ impl Tool {
         let mut child = self.start().map_err(ToolFailure::Start)?;
         let said = reader(child.stdout.take());
         let complained = reader(child.stderr.take());
-        let status = self.wait(&mut child).ok_or(ToolFailure::Hung)?;
+        let status = self.wait(&mut child);
+        // Nothing that it started may keep its pipes open.
+        end_group(&child);
+        let status = status.ok_or(ToolFailure::Hung)?;
         let texts = [said, complained].map(|reader| reader.join().unwrap_or_default());
         let [said, complained] = texts.map(|text| without_licence(&without_colour(&text)));
         if status.success() {
@@ -114,10 +120,6 @@ impl Tool {
                 Err(_) => break,
             }
         }
-        if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-            kill_process_group(group, Signal::KILL).ok();
-        }
-        child.try_wait().ok();
         None
     }
 
@@ -138,6 +140,7 @@ impl Tool {
                 // How the tool is used stands behind what is wrong, but before it where tools of MooseFS complain.
                 let line = if self.program.starts_with("mfs") { lines.next_back() } else { lines.next() };
                 let line = line.unwrap_or("it did not say why");
+                let line: String = line.chars().take(LONGEST).collect();
                 format!("failed ({status}{}): {line}", self.code_in_words(status.code()))
             }
         }
@@ -154,6 +157,13 @@ impl Tool {
     }
 }
 
+/// Ends what is left of a tool and of all that it started.
+fn end_group(child: &Child) {
+    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+        kill_process_group(group, Signal::KILL).ok();
+    }
+}
+
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.program)?;
@@ -162,7 +172,7 @@ impl fmt::Display for Tool {
 }
 
 /// Reads all of a pipe beside the program that fills it, which would wait otherwise.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+pub(super) fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
@@ -218,6 +228,12 @@ mod tests {
             printf '\033[1;32mPool\033[0m 1\n'";
         assert_eq!(shell(script).said().expect("it works").trim(), "Pool 1");
         assert_eq!(shell("echo '| a table |'").said().expect("it works").trim(), "| a table |");
+    }
+
+    #[test]
+    fn what_a_tool_leaves_behind_is_not_waited_for() {
+        // It keeps the pipes open for ever.
+        assert_eq!(shell("sleep infinity & echo said").said().expect("it works").trim(), "said");
     }
 
     #[test]

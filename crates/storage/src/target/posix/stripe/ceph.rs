@@ -4,20 +4,20 @@ use std::path::Path;
 
 use nilometer_model::StripeLayout;
 use rustix::{
-    fs::{XattrFlags, getxattr, setxattr},
+    fs::{XattrFlags, getxattr, removexattr, setxattr},
     io::Errno,
 };
 
 use super::{TargetError, bytes, options, word_behind};
 
-/// The layout of a directory, or of a file. A directory without a layout of its own has no such attribute; the default is
-/// one object after the other.
+/// The layout of a directory, or of a file. A directory without a layout of its own has no such attribute, and gives its files
+/// that of the nearest directory above that has one: nothing is said then.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     let name = if path.is_dir() { "ceph.dir.layout" } else { "ceph.file.layout" };
     let mut value = [0; 512];
     match getxattr(path, name, &mut value) {
         Ok(length) => Ok(read(&String::from_utf8_lossy(&value[..length]))),
-        Err(Errno::NODATA) => Ok(StripeLayout { stripe_count: Some(1), ..StripeLayout::default() }),
+        Err(Errno::NODATA) => Ok(StripeLayout::default()),
         Err(errno) => Err(TargetError::io(path, "read the layout of")(errno)),
     }
 }
@@ -28,6 +28,14 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<(), TargetEr
         setxattr(directory, name.as_str(), value.as_bytes(), XattrFlags::empty())
             .map_err(TargetError::io(directory, "set the layout of"))
     })
+}
+
+/// Files get the layout of the directories above again.
+pub(super) fn unset(directory: &Path) -> Result<(), TargetError> {
+    match removexattr(directory, "ceph.dir.layout") {
+        Ok(()) | Err(Errno::NODATA) => Ok(()),
+        Err(errno) => Err(TargetError::io(directory, "remove the layout of")(errno)),
+    }
 }
 
 fn read(text: &str) -> StripeLayout {

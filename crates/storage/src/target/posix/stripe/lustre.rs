@@ -50,6 +50,11 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     call("lfs", &["setstripe"], &options, directory)
 }
 
+/// The layout of another directory, all parts of it (lfs-setstripe(1), `--copy`).
+pub(super) fn copy(from: &Path, directory: &Path) -> Tool {
+    Tool::new("lfs", &["setstripe", &format!("--copy={}", from.display())]).on(directory)
+}
+
 fn read(text: &str) -> LustreLayout {
     let mut layout = LustreLayout::default();
     let mut part = LustreComponent::default();
@@ -89,6 +94,8 @@ impl LustreLayout {
     fn as_layout(&self, counted: impl FnOnce() -> Option<u32>) -> StripeLayout {
         let Some(last) = self.components.last() else { return StripeLayout::default() };
         let stripe_count = match last.count {
+            // All of a pool are not all that there are.
+            Some(-1) if last.pool.is_some() => None,
             Some(-1) => counted(),
             count => count.and_then(|count| u32::try_from(count).ok()),
         };

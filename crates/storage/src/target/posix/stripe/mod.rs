@@ -50,11 +50,28 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
         StripeControl::MooseFs => moosefs::layout(path)?,
         StripeControl::CephFs => ceph::layout(path)?,
     };
-    if found == StripeLayout::default() {
+    if found == StripeLayout::default() && control != StripeControl::CephFs {
         let message = "the layout tool said nothing of a layout".into();
         return Err(TargetError::Probe { path: path.into(), message });
     }
     Ok(found)
+}
+
+/// Files get again what they got before the first layout was set on the run's directory, which is below `parent`; whether that is
+/// known to be so.
+pub(super) fn restore_layout(
+    control: StripeControl,
+    parent: &Path,
+    directory: &Path,
+) -> Result<bool, TargetError> {
+    match control {
+        StripeControl::CephFs => ceph::unset(directory).map(|()| true),
+        // Of a layout in several parts only the last is known in numbers.
+        StripeControl::Lustre if lustre::parts(parent).is_some() => {
+            lustre::copy(parent, directory).said().map(|_| true)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// Sets what is wanted, and leaves the rest.

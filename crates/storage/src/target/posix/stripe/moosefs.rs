@@ -33,7 +33,7 @@ fn read_goal(text: &str) -> Option<u32> {
 
 /// Of the chunk that has fewest, how many copies are valid; none of a file without chunks.
 fn read_copies(text: &str) -> Option<u32> {
-    let chunks = text.split("chunk ").skip(1);
+    let chunks = text.split("\tchunk ").skip(1);
     chunks.map(|chunk| chunk.matches("status:VALID").count() as u32).min()
 }
 

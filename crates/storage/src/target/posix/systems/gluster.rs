@@ -11,12 +11,13 @@ pub(super) fn ask(findings: &mut SystemFindings, source: &str, directory: &Path)
     let version = Tool::new("glusterfs", &["--version"]).said().ok();
     findings.add("version", version.and_then(|text| text.split_whitespace().nth(1).map(str::to_owned)));
     let volume = volume.split('/').next().unwrap_or_default();
-    match Tool::new(
-        "gluster",
-        &["--mode=script", &format!("--remote-host={server}"), "volume", "info", volume, "--xml"],
-    )
-    .said()
-    {
+    // What a mount calls its source may be anything, also an option.
+    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
+    if !is_name(server) || !is_name(volume) {
+        return;
+    }
+    let remote = format!("--remote-host={server}");
+    match Tool::new("gluster", &["--mode=script", &remote, "volume", "info", volume, "--xml"]).said() {
         Ok(xml) => tell(findings, &xml),
         Err(error) => findings.add("not asked", Some(format!("the volume: {error}"))),
     }

@@ -59,6 +59,7 @@ mod tests {
 
     fn facts(point: &str, source: &str, options: &str) -> Vec<(String, String)> {
         let mount = Mount {
+            id: 51,
             numbers: "0:50".into(),
             mount_point: point.into(),
             file_system: "nfs4".into(),
