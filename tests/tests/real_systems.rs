@@ -68,7 +68,8 @@ fn one_campaign_knows_each_of_the_systems_that_it_measures() {
     let measured = |target: usize| results.samples.iter().any(|sample| sample.key.target == target);
     assert!((0..mounts.len()).all(measured), "{ended:?}");
     for part in ["erasure code 2+1", "not configured alike"] {
-        assert!(run(&["report".as_ref(), record.as_os_str()]).stdout.contains(part), "{part}");
+        let report = run(&["report".as_ref(), record.as_os_str(), "--format".as_ref(), "markdown".as_ref()]);
+        assert!(report.stdout.contains(part), "{part}: {report:?}");
     }
     // What is measured without its mount is the disk below.
     testbed.must("harm", &["moosefs", "unmount"]);

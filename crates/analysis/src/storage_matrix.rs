@@ -83,9 +83,9 @@ const COMPARED: [Property; 5] = [
         one_of(description, &["sync", "noac"], "at every write", "when it is asked")
     }),
     ("flushing of disk caches", |description| {
-        one_of(description, &["nobarrier", "barrier=0", "barrier=none"], "off", "on")
+        one_of_local(description, &["nobarrier", "barrier=0", "barrier=none"], "off", "on")
     }),
-    ("journal of data", |description| one_of(description, &["data=journal"], "yes", "no")),
+    ("journal of data", |description| one_of_local(description, &["data=journal"], "yes", "no")),
 ];
 
 fn row(
@@ -149,14 +149,15 @@ fn redundancy(description: &TargetDescription) -> String {
     if said.starts_with("none") { "none known".into() } else { said }
 }
 
-/// What a server does where no option says it is not known.
 fn one_of(description: &TargetDescription, options: &[&str], yes: &str, no: &str) -> String {
     let is_set = description.options.split(',').any(|option| options.contains(&option));
-    match is_set {
-        true => yes.to_owned(),
-        false if description.profile.kind.is_certainly_local() => no.to_owned(),
-        false => String::new(),
-    }
+    (if is_set { yes } else { no }).to_owned()
+}
+
+/// What a server does where no option says it is not known.
+fn one_of_local(description: &TargetDescription, options: &[&str], yes: &str, no: &str) -> String {
+    let is_known = description.profile.kind.is_certainly_local();
+    one_of(description, options, yes, if is_known { no } else { "" })
 }
 
 /// A sentence, without its end, for each thing in which targets differ: `not configured alike: redundancy is 2 copies on A, and none on B`

@@ -255,7 +255,8 @@ impl Evaluate {
         let mut plan = recorded.clone();
         if !self.plans.is_empty() {
             let ResolvedPlan { repeats, seed, reserve, .. } = *recorded;
-            let (source, expect) = (recorded.source.clone(), recorded.expect.clone());
+            let source = recorded.source.clone();
+            let expect = recorded.expect.clone();
             plan = ResolvedPlan { repeats, seed, reserve, source, expect, ..self.plans()? };
         } else if let Some(scale) = self.scale.given() {
             plan.scale = scale;

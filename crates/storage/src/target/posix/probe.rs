@@ -152,11 +152,11 @@ pub(crate) fn probe_in_child(
         .spawn()
         .map_err(failed("start"))?;
     // Read beside it: one that says more than a pipe holds would wait for ever.
-    let (said, complained) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let pipes = [reader(child.stdout.take()), reader(child.stderr.take())];
     let steps = limit.0 / STEP.as_nanos() as u64;
     for _ in 0..steps.max(1) {
         if let Some(status) = child.try_wait().map_err(failed("wait for"))? {
-            let [text, message] = [said, complained].map(|reader| reader.join().unwrap_or_default());
+            let [text, message] = pipes.map(|reader| reader.join().unwrap_or_default());
             return answer(path, status.success(), &text, &message);
         }
         std::thread::sleep(STEP);

@@ -165,10 +165,12 @@ mod tests {
 
     #[test]
     fn a_count_of_all_is_how_many_there_are() {
-        let all =
-            read("stripe_count:  -1 stripe_size:   1048576 pattern: raid0 stripe_offset: -1 pool: flash");
-        let expected = StripeLayout { pool: Some("flash".into()), ..spread(4, 1 << 20) };
-        assert_eq!(all.as_layout(|| Some(targets(&recorded(LUSTRE, "lfs osts").0))), expected);
+        let said = "stripe_count:  -1 stripe_size:   1048576 pattern: raid0 stripe_offset: -1";
+        let counted = || Some(targets(&recorded(LUSTRE, "lfs osts").0));
+        assert_eq!(read(said).as_layout(counted), spread(4, 1 << 20));
+        let of_a_pool = read(&format!("{said} pool: flash")).as_layout(counted);
+        let pool = Some("flash".into());
+        assert_eq!(of_a_pool, StripeLayout { pool, stripe_count: None, ..spread(4, 1 << 20) });
         assert_eq!(read("no layout").as_layout(|| None), StripeLayout::default());
     }
 
