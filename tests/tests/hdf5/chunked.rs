@@ -25,7 +25,12 @@ fn cut(seed: u64) -> Cut {
     let mut random = Seed(seed).stream();
     let dimensions = 1 + random.below(3);
     let frame: Vec<u64> = (0..dimensions).map(|_| 1 + random.below(90)).collect();
-    let tile: Vec<u64> = frame.iter().map(|side| 1 + side / 3 + random.below(side - side / 3)).collect();
+    let mut tile: Vec<u64> = frame.iter().map(|side| 1 + side / 3 + random.below(side - side / 3)).collect();
+    // What would have more than four times the pixels of a frame is refused.
+    let filled = frame.iter().zip(&tile).map(|(side, tile)| side.next_multiple_of(*tile)).product::<u64>();
+    if filled > 4 * frame.iter().product::<u64>() {
+        tile.clone_from(&frame);
+    }
     let words =
         |sides: &[u64], between: &str| sides.iter().map(u64::to_string).collect::<Vec<_>>().join(between);
     Cut {
