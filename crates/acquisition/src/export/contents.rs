@@ -1,8 +1,6 @@
 //! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
 //! is named for it.
 
-use std::sync::Arc;
-
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     NdArrayColumn,
@@ -13,9 +11,7 @@ use nilometer_model::{
     Bytes, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType, PluginFilter,
     Storing,
 };
-use nilometer_recording::{
-    instrument::Origin, journal::Encoding, reader::Recording, tiles::TileGrid, view::RecordingView,
-};
+use nilometer_recording::{instrument::Origin, journal::Encoding, reader::Recording, view::RecordingView};
 
 use crate::{
     repair::is_of_frames,
@@ -201,21 +197,10 @@ fn of_tree(
             filter.text()
         ));
     }
-    let grid = is_cut.then(|| TileGrid::new(&shape.frame, shape.chunk(), element)).flatten().map(Arc::new);
-    let frame_size = shape.frame_size();
-    let start = Moment::default();
-    let tree = tree.into();
-    Ok(Hdf5Contents {
-        tree,
-        compression,
-        element,
-        frame_size,
-        grid,
-        start,
-        joined: None,
-        left_out,
-        live: false,
-    })
+    let shape = shape.clone();
+    let contents = Hdf5Contents::of_shape(&shape, tree, compression, Moment::default());
+    let contents = contents.ok_or("its journals describe chunks that frames can't be cut into")?;
+    Ok(Hdf5Contents { left_out, ..contents })
 }
 
 /// Columns whose numbers no journal has: values of the user's own, and what a detector said of its images.

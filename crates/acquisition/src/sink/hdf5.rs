@@ -6,7 +6,7 @@ use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
     nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
-    tree::{FrameFilter, NumberType, TreeGroup, TreeValue},
+    tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_model::{
     ChunkShape, DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType,
@@ -153,11 +153,21 @@ impl Hdf5Contents {
         compression: FrameCompression,
         start: Moment,
     ) -> Option<Self> {
-        let element = ElementSize::of(described.element.bytes() as u64)?;
-        let frame_size = described.frames_shape().frame_size();
-        let grid = match &described.chunk[..] {
+        Self::of_shape(&described.frames_shape(), tree, compression, start)
+    }
+
+    /// Files in which frames of this shape are, and what else a tree says; none if they can't be cut so.
+    pub(crate) fn of_shape(
+        shape: &FramesShape,
+        tree: TreeGroup,
+        compression: FrameCompression,
+        start: Moment,
+    ) -> Option<Self> {
+        let element = ElementSize::of(shape.element.bytes() as u64)?;
+        let frame_size = shape.frame_size();
+        let grid = match &shape.chunk[..] {
             [] => None,
-            tile => Some(Arc::new(TileGrid::new(&described.shape, tile, element)?)),
+            tile => Some(Arc::new(TileGrid::new(&shape.frame, tile, element)?)),
         };
         Some(Hdf5Contents {
             tree: Arc::new(tree),
