@@ -9,7 +9,7 @@ use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
 use crate::{Blame, Outcome, tell};
 
-/// Says what is mounted at a path: file system, options, device, fullness, whether `O_DIRECT` is real
+/// Says what storage a directory is on: its type and servers, devices below, layout, options, fullness, and what it can do
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
     /// Directories to describe, or `null:`
