@@ -151,6 +151,11 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
+    /// The number of the process that was started.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The process that does the work.
     pub fn worker(&self) -> Pid {
         let id = self.child.id();

@@ -35,6 +35,10 @@ pub const H5D_ALLOC_TIME_INCR: c_int = 3;
 pub const H5Z_FLAG_OPTIONAL: c_uint = 1;
 pub const H5Z_FLAG_REVERSE: c_uint = 0x0100;
 pub const H5Z_CLASS_T_VERS: c_int = 1;
+pub const H5T_INTEGER: c_int = 0;
+pub const H5T_FLOAT: c_int = 1;
+pub const H5_INDEX_NAME: c_int = 0;
+pub const H5_ITER_INC: c_int = 0;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
 
 pub const H5FD_CLASS_VERSION: c_uint = 1;
@@ -54,6 +58,14 @@ pub struct H5FD_t {
     pub threshold: hsize_t,
     pub alignment: hsize_t,
     pub paged_aggr: bool,
+}
+
+#[repr(C)]
+pub struct H5G_info_t {
+    pub storage_type: c_int,
+    pub nlinks: hsize_t,
+    pub max_corder: i64,
+    pub mounted: bool,
 }
 
 type FilePointer = *mut H5FD_t;
@@ -220,6 +232,17 @@ unsafe extern "C" {
     pub fn H5Fflush(file: hid_t, scope: c_int) -> herr_t;
     pub fn H5Fstart_swmr_write(file: hid_t) -> herr_t;
 
+    pub fn H5Gget_info(group: hid_t, info: *mut H5G_info_t) -> herr_t;
+    pub fn H5Lget_name_by_idx(
+        at: hid_t,
+        group: *const c_char,
+        index: c_int,
+        order: c_int,
+        number: hsize_t,
+        name: *mut c_char,
+        size: usize,
+        lapl: hid_t,
+    ) -> isize;
     pub fn H5Gcreate2(at: hid_t, name: *const c_char, lcpl: hid_t, gcpl: hid_t, gapl: hid_t) -> hid_t;
     pub fn H5Oopen(at: hid_t, name: *const c_char, lapl: hid_t) -> hid_t;
     pub fn H5Lexists(at: hid_t, name: *const c_char, access: hid_t) -> c_int;
@@ -254,8 +277,23 @@ unsafe extern "C" {
         acpl: hid_t,
         aapl: hid_t,
     ) -> hid_t;
+    pub fn H5Aopen_by_name(
+        at: hid_t,
+        object: *const c_char,
+        name: *const c_char,
+        aapl: hid_t,
+        lapl: hid_t,
+    ) -> hid_t;
+    pub fn H5Aexists_by_name(at: hid_t, object: *const c_char, name: *const c_char, lapl: hid_t) -> c_int;
+    pub fn H5Aget_type(attribute: hid_t) -> hid_t;
+    pub fn H5Aget_space(attribute: hid_t) -> hid_t;
+    pub fn H5Aread(attribute: hid_t, kind: hid_t, into: *mut c_void) -> herr_t;
     pub fn H5Awrite(attribute: hid_t, kind: hid_t, value: *const c_void) -> herr_t;
 
+    pub fn H5free_memory(memory: *mut c_void) -> herr_t;
+    pub fn H5Tis_variable_str(kind: hid_t) -> c_int;
+    pub fn H5Tget_class(kind: hid_t) -> c_int;
+    pub fn H5Dget_type(dataset: hid_t) -> hid_t;
     pub fn H5Tcopy(kind: hid_t) -> hid_t;
     pub fn H5Tset_size(kind: hid_t, size: usize) -> herr_t;
     pub fn H5Tset_cset(kind: hid_t, set: c_int) -> herr_t;

@@ -4,8 +4,9 @@
 use std::{
     cell::OnceCell,
     collections::HashMap,
-    ffi::{c_int, c_uint, c_void},
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
     path::Path,
+    ptr::null_mut,
 };
 
 use crate::{
@@ -112,14 +113,106 @@ impl ReadFile {
         unsafe {
             let handle = Handle::of(ffi::H5Dopen2(self.file.id(), text.as_ptr(), H5P_DEFAULT), what)?;
             let space = Handle::of(ffi::H5Dget_space(handle.id()), what)?;
-            let null = std::ptr::null_mut();
-            let rank = ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null);
+            let rank = ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null_mut());
             checked(rank, what)?;
             let rank = usize::try_from(rank).unwrap_or_default();
             let dimensions = dimensions[..rank].to_vec();
             Ok(ReadDataset { handle, dimensions, label: path.into(), chunks: OnceCell::new() })
         }
     }
+}
+
+/// What stands in groups and attributes of a file that may be anybody's.
+impl ReadFile {
+    /// The names of what is in a group, in order; of no more than the first thousands.
+    ///
+    /// # Errors
+    /// If there is no such group.
+    pub fn members(&self, path: &str) -> Result<Vec<String>, Hdf5Error> {
+        let what = || format!("open the group {path}");
+        let text = name(path)?;
+        let mut info = ffi::H5G_info_t { storage_type: 0, nlinks: 0, max_corder: 0, mounted: false };
+        // SAFETY: a text that ends with zero.
+        let id = unsafe { ffi::H5Oopen(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
+        let group = Handle::of(id, what)?;
+        // SAFETY: a structure to be filled.
+        checked(unsafe { ffi::H5Gget_info(group.id(), &raw mut info) }, what)?;
+        let names = (0..info.nlinks.min(MEMBERS_MAX)).map(|number| member(&group, number));
+        Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Whether an object has an attribute.
+    ///
+    /// # Errors
+    /// If there is no such object.
+    pub fn has_attribute(&self, path: &str, attribute: &str) -> Result<bool, Hdf5Error> {
+        let object = name(path)?;
+        let text = name(attribute)?;
+        // SAFETY: texts that end with zero.
+        let has =
+            unsafe { ffi::H5Aexists_by_name(self.file.id(), object.as_ptr(), text.as_ptr(), H5P_DEFAULT) };
+        checked(has, || format!("look for the attribute {attribute} of {path}"))?;
+        Ok(has > 0)
+    }
+
+    /// An attribute that is one text; none if it is something else.
+    ///
+    /// # Errors
+    /// If there is none, or it is not UTF-8.
+    pub fn text_attribute(&self, path: &str, attribute: &str) -> Result<Option<String>, Hdf5Error> {
+        let what = || format!("read the attribute {attribute} of {path}");
+        let object = name(path)?;
+        let text = name(attribute)?;
+        // SAFETY: texts that end with zero, and identifiers that are open. What the library allocated for the one text is
+        // given back to it.
+        unsafe {
+            let file = self.file.id();
+            let opened = ffi::H5Aopen_by_name(file, object.as_ptr(), text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT);
+            let opened = Handle::of(opened, what)?;
+            let kind = Handle::of(ffi::H5Aget_type(opened.id()), what)?;
+            let space = Handle::of(ffi::H5Aget_space(opened.id()), what)?;
+            let rank = ffi::H5Sget_simple_extent_dims(space.id(), null_mut(), null_mut());
+            if rank != 0 || ffi::H5Tis_variable_str(kind.id()) <= 0 {
+                return Ok(None);
+            }
+            let mut read: *mut c_char = null_mut();
+            checked(ffi::H5Aread(opened.id(), kind.id(), (&raw mut read).cast()), what)?;
+            if read.is_null() {
+                return Ok(None);
+            }
+            let bytes = CStr::from_ptr(read).to_bytes().to_vec();
+            ffi::H5free_memory(read.cast());
+            let not_text = |_| Hdf5Error::Description { what: format!("{} and find no text", what()) };
+            String::from_utf8(bytes).map(Some).map_err(not_text)
+        }
+    }
+}
+
+/// Members of a group that are looked at.
+const MEMBERS_MAX: u64 = 10_000;
+
+/// The name of a member of a group; none if it is no text, or longer than any that this program makes.
+fn member(group: &Handle, number: u64) -> Result<Option<String>, Hdf5Error> {
+    let mut bytes = [0_u8; 1024];
+    // SAFETY: a text that ends with zero, and room for as many bytes as are said.
+    let length = unsafe {
+        ffi::H5Lget_name_by_idx(
+            group.id(),
+            c".".as_ptr(),
+            ffi::H5_INDEX_NAME,
+            ffi::H5_ITER_INC,
+            number,
+            bytes.as_mut_ptr().cast(),
+            bytes.len(),
+            H5P_DEFAULT,
+        )
+    };
+    let length =
+        usize::try_from(length).map_err(|_| Hdf5Error::last(format!("name member {number} of a group")))?;
+    Ok(bytes
+        .get(..length)
+        .filter(|_| length < bytes.len())
+        .and_then(|name| String::from_utf8(name.into()).ok()))
 }
 
 /// `H5S_MAX_RANK`.
@@ -150,6 +243,24 @@ impl ReadDataset {
         }
         let chunks = self.all_chunks()?;
         Ok(self.chunks.get_or_init(|| chunks).places.get(place).copied())
+    }
+
+    /// Whether its elements are whole numbers, or fractions; none if they are neither.
+    ///
+    /// # Errors
+    /// If its type can't be read.
+    pub fn is_whole_numbers(&self) -> Result<Option<bool>, Hdf5Error> {
+        let what = || format!("read the type of {}", self.label);
+        // SAFETY: identifiers that are open.
+        let class = unsafe {
+            let kind = Handle::of(ffi::H5Dget_type(self.handle.id()), what)?;
+            ffi::H5Tget_class(kind.id())
+        };
+        Ok(match class {
+            ffi::H5T_INTEGER => Some(true),
+            ffi::H5T_FLOAT => Some(false),
+            _ => None,
+        })
     }
 
     fn all_chunks(&self) -> Result<ChunkPlaces, Hdf5Error> {

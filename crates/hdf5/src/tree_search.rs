@@ -33,6 +33,28 @@ impl TreeGroup {
         found
     }
 
+    /// The paths of all its groups, itself first.
+    pub fn group_paths(&self) -> Vec<String> {
+        let mut paths = vec!["/".to_owned()];
+        for (name, node) in &self.members {
+            if let TreeNode::Group(group) = node {
+                let below = group.group_paths();
+                paths.extend(below.iter().map(|path| format!("/{name}{}", path.trim_end_matches('/'))));
+            }
+        }
+        paths
+    }
+
+    /// The attributes of datasets that want a value behind the last frame, each with its dataset's path.
+    pub fn attributes_at_end(&self) -> Vec<(String, &TreeAttribute)> {
+        let mut found = Vec::new();
+        self.each_dataset("", &mut |path, dataset| {
+            let wanting = dataset.attributes.iter().filter(|of| matches!(of.value, TreeValue::AtEnd(_)));
+            found.extend(wanting.map(|attribute| (path.clone(), attribute)));
+        });
+        found
+    }
+
     fn each_dataset<'a>(&'a self, path: &str, visit: &mut dyn FnMut(String, &'a TreeDataset)) {
         for (name, node) in &self.members {
             let path = format!("{path}/{name}");

@@ -28,4 +28,4 @@ pub use gap::{Gap, Packed};
 pub use missing::Missing;
 pub use ranges::Ranges;
 pub use stream::{Stream, Wire};
-pub use verify::{Damaged, FrameProof, Headers, OVERWRITTEN, Verified, verify};
+pub use verify::{Damaged, FrameProof, Headers, OVERWRITTEN, Verified, verify, verify_while};

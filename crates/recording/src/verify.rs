@@ -62,17 +62,22 @@ impl Verified {
 
 /// Reads and compares every frame, and the headers in blocks of packets.
 pub fn verify(whole: &RecordingView) -> Verified {
+    verify_while(whole, &|| true).expect("it goes on to the end")
+}
+
+/// The same, as long as it is to go on, which is asked before each frame; none if it was not to.
+pub fn verify_while(whole: &RecordingView, goes_on: &dyn Fn() -> bool) -> Option<Verified> {
     let headers = Headers::of(whole);
     let first = whole.recording(|recording| recording.index.first());
-    let verified = whole.recording(|recording| compare(recording, headers));
+    let verified = whole.recording(|recording| compare(recording, headers, goes_on))?;
     if whole.recording(|recording| recording.head().storing.kind().overwrites) {
         whole.refresh();
     }
     let overwritten = whole.recording(|recording| recording.index.first()).saturating_sub(first);
-    Verified { overwritten, ..verified }
+    Some(Verified { overwritten, ..verified })
 }
 
-fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
+fn compare(recording: &Recording, headers: Option<Headers>, goes_on: &dyn Fn() -> bool) -> Option<Verified> {
     let index = &recording.index;
     let mut frames = recording.frames();
     let mut verified = Verified { missing: index.missing(), headers, ..Verified::default() };
@@ -87,6 +92,9 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
     verified.made_again = content.is_some();
     let mut checksums = recording.checksums();
     for number in index.frames.numbers(index.first()..u64::MAX) {
+        if !goes_on() {
+            return None;
+        }
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {
@@ -110,7 +118,7 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
         verified.damaged_frames += u64::from(complaint.is_some());
         verified.damaged.extend(complaint.filter(|_| verified.damaged.len() < NAMED_MAX));
     }
-    verified
+    Some(verified)
 }
 
 /// What a frame is compared with.

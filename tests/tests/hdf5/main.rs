@@ -6,6 +6,7 @@ mod chunked;
 mod damaged;
 mod disks;
 mod exported;
+mod exported_ended;
 mod exported_packets;
 mod followed;
 mod killed;

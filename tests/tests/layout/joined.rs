@@ -10,7 +10,7 @@ use crate::lab::{FRAMES, LIMIT, LayoutLab, ValueSender, example, tree_of};
 const ANGLE: &str = "/entry/sample/rotation_angle";
 const KEY: &str = "/entry/instrument/detector/image_key";
 
-fn tomography() -> String {
+pub(crate) fn tomography() -> String {
     example("tomography.xml").to_str().expect("a plain name").to_owned()
 }
 
@@ -22,7 +22,7 @@ fn keys(frames: u64) -> Vec<Option<f64>> {
     (0..frames).map(|frame| Some((frame % 3) as f64)).collect()
 }
 
-fn lines(frames: std::ops::Range<u64>) -> String {
+pub(crate) fn lines(frames: std::ops::Range<u64>) -> String {
     let line = |frame: u64| {
         format!(
             "{{\"frame\": {frame}, \"SampleAngle\": {}, \"ImageKey\": {}}}\n",
@@ -134,8 +134,6 @@ fn values_through_a_pipe_get_a_place_without_a_layout() {
 
 #[test]
 fn what_never_came_is_no_number_and_repair_keeps_what_came() {
-    use std::os::unix::fs::FileExt;
-
     let lab = LayoutLab::new("recording.format = \"hdf5\"\n");
     lab.write("motors.jsonl", &lines(0..15));
     let ended = lab.record(FRAMES, &["--layout", &tomography(), "--metadata", "motors.jsonl"]).end(LIMIT);
@@ -147,13 +145,7 @@ fn what_never_came_is_no_number_and_repair_keeps_what_came() {
     let mut keys = keys(15);
     keys.resize(FRAMES as usize, Some(-1.0));
     assert_eq!(tree.numbers(KEY), keys);
-    // A frame's flag is changed: the file can be read, and does not agree with its journal.
-    let bytes = fs::read(lab.file()).expect("it is there");
-    let mut page = vec![0; FRAMES as usize];
-    page.resize(512, 1);
-    let at = bytes.windows(512).position(|window| window == page).expect("the flags");
-    let file = fs::OpenOptions::new().write(true).open(lab.file()).expect("it is there");
-    file.write_all_at(&[1], at as u64).expect("space");
+    lab.change_flag();
     let repaired = lab.about("repair");
     assert!(repaired.code == Some(0) && repaired.stdout.starts_with("repaired"), "{repaired:?}");
     let tree = tree_of(&lab.file()).expect("h5py was there before");

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     net::TcpListener,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Stdio},
     time::Duration,
@@ -83,6 +84,16 @@ impl LayoutLab {
     pub(crate) fn assert_nothing_made(&self, what: &str) {
         let made = fs::read_dir(self.home.path().join("to")).expect("it is there").count();
         assert_eq!(made, 0, "{what}");
+    }
+
+    /// A frame's flag is another: the file can be read, and does not agree with its journal.
+    pub(crate) fn change_flag(&self) {
+        let bytes = fs::read(self.file()).expect("it is there");
+        let mut page = vec![0; FRAMES as usize];
+        page.resize(512, 1);
+        let at = bytes.windows(512).position(|window| window == page).expect("the flags");
+        let file = fs::OpenOptions::new().write(true).open(self.file()).expect("it is there");
+        file.write_all_at(&[1], at as u64).expect("space");
     }
 
     /// Frames that are acknowledged.

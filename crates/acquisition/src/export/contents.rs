@@ -1,10 +1,11 @@
 //! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
 //! is named for it.
 
+use std::sync::Arc;
+
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
-    NdArrayColumn,
-    nexus::{DetectorDescription, NOT_STATED, RecorderColumn},
+    nexus::{DetectorDescription, NOT_STATED},
     tree::TreeGroup,
 };
 use nilometer_model::{
@@ -14,6 +15,7 @@ use nilometer_model::{
 use nilometer_recording::{instrument::Origin, journal::Encoding, reader::Recording, view::RecordingView};
 
 use crate::{
+    kept_numbers::KeptNumbers,
     repair::is_of_frames,
     sink::{
         Hdf5Contents, check_compression, frame_filter, instrument_description, number_type,
@@ -45,7 +47,8 @@ impl Hdf5Contents {
                 return of_instrument(instrument, wishes.compression, size);
             }
             if let Some(tree) = tree {
-                return of_tree(tree, wishes.compression, compression_in(recording)?, size);
+                let contents = of_tree(tree, wishes.compression, compression_in(recording)?, size)?;
+                return Ok(contents.with_kept(recording));
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
                 Some(origin) => {
@@ -67,6 +70,17 @@ impl Hdf5Contents {
             ));
         }
         Ok(Hdf5Contents { live: false, ..contents })
+    }
+
+    /// With what the files of a recording say of its frames.
+    fn with_kept(self, recording: &Recording) -> Self {
+        let (kept, mut left_out) = KeptNumbers::of_recording(recording, &self.tree);
+        if kept.are_others_too_many(recording.index.expected()) {
+            left_out.push(
+                "datasets that files were given when they were closed: more numbers than are kept".into(),
+            );
+        }
+        Hdf5Contents { kept: Some(Arc::new(kept)), left_out, ..self }
     }
 }
 
@@ -172,7 +186,6 @@ fn of_tree(
     there: FrameCompression,
     size: u64,
 ) -> Result<Hdf5Contents, String> {
-    let left_out = left_out(&tree);
     let shape = tree.frames_mut().ok_or("its journals describe files without frames")?;
     if !is_of_frames(shape, size) {
         return Err(format!(
@@ -199,20 +212,7 @@ fn of_tree(
     }
     let shape = shape.clone();
     let contents = Hdf5Contents::of_shape(&shape, tree, compression, Moment::default());
-    let contents = contents.ok_or("its journals describe chunks that frames can't be cut into")?;
-    Ok(Hdf5Contents { left_out, ..contents })
-}
-
-/// Columns whose numbers no journal has: values of the user's own, and what a detector said of its images.
-fn left_out(tree: &TreeGroup) -> Vec<String> {
-    let is_of_journals = |key: &str| {
-        let recorder = RecorderColumn::ALL.into_iter().any(|column| column.key() == key);
-        recorder || key == NdArrayColumn::UniqueId.key()
-    };
-    let columns = tree.columns().into_iter().filter(|(_, column)| !is_of_journals(&column.key));
-    columns
-        .map(|(path, _)| format!("{path}: what it said of frames is in no journal, and is not taken over"))
-        .collect()
+    contents.ok_or_else(|| "its journals describe chunks that frames can't be cut into".into())
 }
 
 fn packed(pixel: PixelType) -> String {

@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::{ByteRate, Nanos};
+use nilometer_model::{ByteRate, Bytes, Nanos};
 use nilometer_recording::{
     journal::Encoding,
     reader::{Checksums, Recording},
@@ -112,18 +112,34 @@ impl RecordedFrames {
 
     /// Slots of a ring that keep all threads busy: those that are read into, and those that are encoded and written. Fewer
     /// where memory has no room for so many, and two blocks at least.
-    pub fn slots(&self) -> usize {
-        let of_block = self.whole.frames_of_block() as usize;
-        let busy = (FLYING + 2) * processors().len() * of_block + WRITTEN;
-        let room = available_memory().map_or(usize::MAX, |memory| memory.0 as usize / MEMORY_SHARE);
-        busy.min(room / self.slot_size()).max(2 * of_block)
+    ///
+    /// # Errors
+    /// If there is no room for two, in words: journals may say anything of how many frames are read at once.
+    pub fn slots(&self) -> Result<usize, String> {
+        let memory = available_memory().unwrap_or(Bytes(u64::MAX));
+        slots_within(memory, self.whole.frames_of_block(), self.slot_size() as u64, processors().len() as u64)
     }
 }
 
+/// The slots for blocks of so many frames, of so many bytes each, that this memory has room for.
+fn slots_within(memory: Bytes, of_block: u64, slot: u64, threads: u64) -> Result<usize, String> {
+    let room = memory.0 / MEMORY_SHARE / slot;
+    let least = of_block.saturating_mul(2);
+    if least > room {
+        return Err(format!(
+            "its journals say that {of_block} frames are read at once, of which two times as many take {} of memory, and a \
+             quarter of {memory} is there for them",
+            Bytes(least.saturating_mul(slot))
+        ));
+    }
+    let busy = of_block.saturating_mul((FLYING as u64 + 2) * threads).saturating_add(WRITTEN);
+    Ok(busy.min(room) as usize)
+}
+
 /// Frames that are written or wait for their record.
-const WRITTEN: usize = 8;
+const WRITTEN: u64 = 8;
 /// Of the memory that is available, one part in so many.
-const MEMORY_SHARE: usize = 4;
+const MEMORY_SHARE: u64 = 4;
 /// Blocks that are read or wait to be, for each thread.
 const FLYING: usize = 2;
 /// How often it is looked whether an end is asked for, while nothing comes.
@@ -262,7 +278,8 @@ impl Workload for FrameSupply {
                 self.put(now);
             }
             let Some(block) = block else {
-                if self.flying > 0 {
+                // Storage that hangs is not waited for once an end is asked for.
+                if self.flying > 0 && !stopped {
                     return Step::Wait(Wait::Until(now + LOOK));
                 }
                 self.ring.close(self.recorded.due());
@@ -281,5 +298,21 @@ impl Workload for FrameSupply {
 
     fn completed(&mut self, _completion: Completion) {
         unreachable!("it issues nothing");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_as_many_as_memory_has_room_for_and_two_blocks_at_least() {
+        let memory = Bytes(4 << 30);
+        assert_eq!(slots_within(memory, 1, 1 << 20, 2), Ok(16));
+        assert_eq!(slots_within(memory, 1, 100 << 20, 8), Ok(10));
+        assert_eq!(slots_within(memory, 500, 1 << 20, 8), Ok(1024));
+        let error = slots_within(memory, 1 << 32, 4096, 2).expect_err("nobody has so much memory");
+        assert!(error.contains("4294967296 frames") && error.contains("4 GiB"), "{error}");
+        assert!(slots_within(memory, u64::MAX, u64::MAX, 2).is_err());
     }
 }

@@ -66,8 +66,16 @@ pub(super) fn is_held(recording: &Recording) -> bool {
     })
 }
 
+/// Opens a file of this user's for reading, as it is in its directory: the library reads no files of others.
+pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = fs::open(directory, flags, Mode::empty())?;
+    open_own(&directory, path, OFlags::RDONLY)
+}
+
 /// The same in whichever directory.
-pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
+fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs::openat(directory, name, flags, Mode::empty())?;
@@ -83,6 +91,6 @@ pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::
 }
 
 /// By which the library opens the very file that is open.
-pub(super) fn path_of(file: &File) -> PathBuf {
+pub(crate) fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -15,7 +15,6 @@
 
 mod agreement;
 mod held;
-mod kept;
 mod known;
 mod remake;
 
@@ -37,7 +36,8 @@ use rustix::fs::{self, AtFlags, OFlags};
 
 use crate::hdf5_master::{master_name, master_of};
 use agreement::{Expected, frames_of};
-use held::{HeldDirectories, is_held, open_own, path_of};
+use held::{HeldDirectories, is_held};
+pub(crate) use held::{opened_own, path_of};
 use known::{FileFrames, FrameBytes, by_file};
 pub(crate) use remake::is_of_frames;
 
@@ -196,16 +196,20 @@ pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, Rep
     for file in by_file(recording)?.values() {
         let Some(path) = file.any().map(|place| recording.path(place)) else { continue };
         let expected = Expected { recording, file, tree: tree.as_ref(), nothing_else: false };
-        let directory = path.parent().unwrap_or(Path::new("."));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = fs::open(directory, flags, fs::Mode::empty()).map_err(io::Error::from);
         // What can't be opened has frames that can't be read: that is said of them.
-        let Ok(opened) = opened.and_then(|directory| open_own(&directory, &path, OFlags::RDONLY)) else {
-            continue;
-        };
+        let Ok(opened) = opened_own(&path) else { continue };
         faults.extend(expected.check(&opened).err().map(|why| (path, why)));
     }
     Ok(faults)
+}
+
+/// The files of a recording, each with the number of its first frame.
+///
+/// # Errors
+/// If a journal can't be read.
+pub(crate) fn files_of(recording: &Recording) -> Result<Vec<(PathBuf, u64)>, RepairError> {
+    let files = by_file(recording)?;
+    Ok(files.values().filter_map(|file| Some((recording.path(file.any()?), file.first))).collect())
 }
 
 /// What is in the files of a recording beside frames, if its journal says it.

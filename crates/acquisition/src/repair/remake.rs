@@ -21,9 +21,10 @@ use nilometer_hdf5::{
 };
 use nilometer_model::TILES_MAX;
 
+use crate::kept_numbers::KeptNumbers;
+
 use super::{
     agreement::{Expected, LINE_MAX, NOT_WHOLE},
-    kept::KeptNumbers,
     known::{FrameBytes, KnownFrame, chunks_of},
 };
 
@@ -108,8 +109,9 @@ impl Writing<'_> {
         }
         let places = expected.file.places;
         totals.blank = places.saturating_sub(there.len() as u64);
-        self.kept.put(&mut made, places);
-        let end = ending(tree, &totals, &|wanted| self.kept.at_end(wanted));
+        self.kept.put(&mut made, 0..places);
+        let mut end = ending(tree, &totals, &|wanted| self.kept.at_end(wanted));
+        end.unite(self.kept.at_end_others(places, tree));
         let mut closed = made.close(places, &end)?;
         self.carry_out(|| closed.next_write())
     }

@@ -23,7 +23,7 @@ use super::{
     FrameEncoder, StoredAs,
     hdf5_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
 };
-use crate::{joined::JoinedValues, series::DescribedSeries};
+use crate::{joined::JoinedValues, kept_numbers::KeptNumbers, series::DescribedSeries};
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub struct Hdf5Contents {
     pub start: Moment,
     /// Values that are joined to frames.
     pub joined: Option<Arc<JoinedValues>>,
+    /// What files that are there say of the frames, and no journal does.
+    pub(crate) kept: Option<Arc<KeptNumbers>>,
     /// What of the user's layout is not in the files, and why.
     pub left_out: Vec<String>,
     /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
@@ -177,6 +179,7 @@ impl Hdf5Contents {
             grid,
             start,
             joined: None,
+            kept: None,
             left_out: Vec::new(),
             live: true,
         })

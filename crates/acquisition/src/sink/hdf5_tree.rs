@@ -53,7 +53,7 @@ pub(super) struct ArrangedTree {
 }
 
 /// Where values of the user's own go that come by frame number, as in files of areaDetector.
-const ND_ATTRIBUTES: &str = "/entry/instrument/NDAttributes";
+pub(crate) const ND_ATTRIBUTES: &str = "/entry/instrument/NDAttributes";
 
 impl KnownRecording {
     /// The tree of its files; values that are joined to frames are told where they go.

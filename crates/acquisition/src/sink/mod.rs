@@ -16,6 +16,7 @@ pub use hdf5::{
 };
 pub(crate) use hdf5::{frame_filter, instrument_description, number_type, settled_for};
 pub use hdf5_tree::FileWishes;
+pub(crate) use hdf5_tree::ND_ATTRIBUTES;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};

@@ -18,12 +18,12 @@ use nilometer_acquisition::{
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Bytes, Format, FrameCompression, Nanos, Storing, TargetDescription};
+use nilometer_model::{Bytes, Coldness, Format, FrameCompression, Nanos, Storing, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN, Verified,
     journal::FrameExtent,
     reader::{Recording, Trust},
-    verify,
+    verify_while,
     view::{Extent, RecordingView},
 };
 use nilometer_service::{compression_parser, recording::place::make};
@@ -125,6 +125,7 @@ pub(super) fn export(export: &Export, whole: Arc<RecordingView>) -> Outcome {
 
 impl Hdf5Export<'_> {
     fn check(&self) -> anyhow::Result<()> {
+        self.recorded(Arc::default()).slots().map_err(|why| anyhow!("{}: {why}", self.whole.name()))?;
         self.export.check(&self.whole, &self.description, &self.name, self.least())?;
         if self.export.hdf5.journal {
             let journal = self.directory().join(self.journal());
@@ -170,10 +171,11 @@ impl Hdf5Export<'_> {
     fn execute(&self) -> Outcome {
         let stop = stop_on_signal().run()?;
         let made = self.make(&stop).run()?;
-        let verified = if self.export.verify { Some(read_back(&made).run()?) } else { None };
+        let verified = if self.export.verify { Some(self.read_back(&made, &stop).run()?) } else { None };
         self.finish(&made).with_context(|| format!("can't name it {}", self.path().display())).run()?;
         let damaged = made.read.damaged();
         tell::result(tell::visible(&self.summary(&made, &damaged, verified.as_ref())));
+        self.not_whole(&damaged, verified.as_ref())?;
         if let Some((frame, why)) = damaged.first.first() {
             let count = damaged.count;
             return Err(Failure::Run(anyhow!(
@@ -181,7 +183,7 @@ impl Hdf5Export<'_> {
                  {why}"
             )));
         }
-        self.not_whole(verified.as_ref())
+        Ok(())
     }
 
     /// How the frames lie in the file: as in any recording into one file of HDF5.
@@ -214,29 +216,30 @@ impl Hdf5Export<'_> {
         let names = layout.names_before_frames();
         let partial = PartialDirectory { directory: directory.clone(), names };
         let read = Arc::new(FramesRead::default());
-        let recorded = RecordedFrames {
-            whole: self.whole.clone(),
-            encoding: self.contents.encoding(),
-            at_most: self.export.rate,
-            read: read.clone(),
-        };
+        let recorded = self.recorded(read.clone());
         let clock = Clock::start();
         let target: Arc<dyn Target> = directory;
         let setup = Setup {
             engine: suited_engine(target.as_ref(), layout.is_deep(), clock)?,
-            slots: recorded.slots(),
+            slots: recorded.slots().map_err(|why| anyhow!(why))?,
             feed: Feed::Recorded(recorded),
             lanes: lanes_of(vec![(target, layout)], LaneOptions::default())?,
             stop: stop.clone(),
             allowance: Nanos::from_millis(10),
             hang_after: HANG_AFTER,
         };
-        let outcome = self.recorded(Recorder::start(setup)?, &read);
+        let outcome = self.wait_for(Recorder::start(setup)?, &read);
         self.ended(&outcome, stop)?;
         Ok(MadeFile { partial, read, outcome })
     }
 
-    fn recorded(&self, mut recorder: Recorder, read: &FramesRead) -> Recorded {
+    /// Its frames, as they are to be read.
+    fn recorded(&self, read: Arc<FramesRead>) -> RecordedFrames {
+        let encoding = self.contents.encoding();
+        RecordedFrames { whole: self.whole.clone(), encoding, at_most: self.export.rate, read }
+    }
+
+    fn wait_for(&self, mut recorder: Recorder, read: &FramesRead) -> Recorded {
         let mut share = Share::new("read", Bytes(self.whole.length()));
         loop {
             if let Some(outcome) = recorder.wait(TOLD) {
@@ -283,7 +286,7 @@ impl Hdf5Export<'_> {
         Ok(())
     }
 
-    fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&Verified>) -> String {
+    fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&ReadBack>) -> String {
         let written = made.outcome.written();
         let stored = made.outcome.stored();
         let frame = self.whole.frame_size();
@@ -313,14 +316,12 @@ impl Hdf5Export<'_> {
         if more > 0 {
             lines.push(format!("            and {more} more"));
         }
-        lines.extend(
-            verified.map(|verified| format!("verified    read back: {} frames are right", verified.right)),
-        );
+        lines.extend(verified.map(ReadBack::line));
         lines.join("\n") + "\n"
     }
 
     /// Why the file is not all that was recorded, if that was asked.
-    fn not_whole(&self, verified: Option<&Verified>) -> Outcome {
+    fn not_whole(&self, damaged: &DamagedFrames, verified: Option<&ReadBack>) -> Outcome {
         if verified.is_none() {
             return Ok(());
         }
@@ -329,6 +330,9 @@ impl Hdf5Export<'_> {
         let mut why = Vec::new();
         if !missing.is_empty() {
             why.push(format!("{} are missing", ranges(&missing)));
+        }
+        if damaged.count > 0 {
+            why.push(format!("{} are damaged and blank", damaged.count));
         }
         if ended.is_none() {
             why.push("it was not ended in order, and what was due behind the last is not known".into());
@@ -346,15 +350,51 @@ impl Hdf5Export<'_> {
 /// No compression makes frames smaller than one part in so many, as a rule.
 const SMALLEST: u64 = 250;
 
-/// Reads the file back from the storage, before it has its name.
-fn read_back(made: &MadeFile) -> anyhow::Result<Verified> {
-    let directory = made.partial.directory.path().to_owned();
-    let copy = Recording::open(&[directory], Trust::Acknowledged).context("can't read it back")?;
-    let torn = index_faults(&copy).context("can't read it back")?;
-    if let Some((_, why)) = torn.first() {
-        return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
+/// What reading a file back found.
+struct ReadBack {
+    verified: Verified,
+    /// It came from the storage.
+    cold: Coldness,
+}
+
+impl ReadBack {
+    fn line(&self) -> String {
+        let Verified { right, unchecked, .. } = self.verified;
+        let checked = right - unchecked;
+        let others = match unchecked {
+            0 => String::new(),
+            count => format!(", {count} have nothing to be compared with and can be read"),
+        };
+        let cold = match self.cold {
+            Coldness::Proved => "from the storage",
+            Coldness::NotProvable => "from the storage or from a cache of its client",
+            Coldness::Contradicted => "also from the memory of this machine, which did not let go of it",
+        };
+        format!("verified    read back {cold}: {checked} frames are right{others}")
     }
-    let verified = verify(&RecordingView::new(copy, Extent::All));
+}
+
+impl Hdf5Export<'_> {
+    /// Reads the file back from the storage, before it has its name.
+    fn read_back(&self, made: &MadeFile, stop: &AtomicBool) -> anyhow::Result<ReadBack> {
+        let directory = &made.partial.directory;
+        // What is in the cache need not be what is on the storage.
+        let cold = directory.chill(&format!("{}{SUFFIX}", self.stem)).context("can't read it back")?;
+        let copy = Recording::open(&[directory.path().to_owned()], Trust::Acknowledged)
+            .context("can't read it back")?;
+        let torn = index_faults(&copy).context("can't read it back")?;
+        if let Some((_, why)) = torn.first() {
+            return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
+        }
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        let verified = verify_while(&RecordingView::new(copy, Extent::All), &goes_on);
+        let verified = verified.context("interrupted: nothing is left there")?;
+        all_are_right(&verified, made.outcome.stored())?;
+        Ok(ReadBack { verified, cold })
+    }
+}
+
+fn all_are_right(verified: &Verified, stored: u64) -> anyhow::Result<()> {
     let damaged = verified.damaged.first();
     ensure!(
         verified.damaged_frames == 0,
@@ -362,11 +402,10 @@ fn read_back(made: &MadeFile) -> anyhow::Result<Verified> {
         verified.damaged_frames,
         damaged.map(|damaged| format!("frame {}, which {}", damaged.number, damaged.why)).unwrap_or_default()
     );
-    let stored = made.outcome.stored();
     let right = verified.right;
     ensure!(
         right == stored,
         "of {stored} frames {right} are found when it is read back, and it is removed again"
     );
-    Ok(verified)
+    Ok(())
 }

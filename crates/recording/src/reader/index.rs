@@ -110,6 +110,8 @@ struct IndexedLane {
     removed: Option<u64>,
     /// The plug-in that it names, once a frame of one was met.
     plugin: Option<PluginFilter>,
+    /// How many texts there were when it was last looked for.
+    sought: usize,
 }
 
 /// So many records of texts are kept of a lane: many times more than any recorder writes.
@@ -203,7 +205,7 @@ impl Index {
         self.frames.add_lane(&head);
         let texts = vec![Entry::Head(head)];
         let waiting = BTreeMap::new();
-        self.lanes.push(IndexedLane { records: 0, texts, waiting, removed: None, plugin: None });
+        self.lanes.push(IndexedLane { records: 0, texts, waiting, removed: None, plugin: None, sought: 0 });
         Some(self.lanes.len() - 1)
     }
 
@@ -318,8 +320,12 @@ impl Index {
         if !extent.encoding.is_of_plugin() {
             return extent;
         }
-        let IndexedLane { texts, plugin, .. } = &mut self.lanes[lane];
-        *plugin = plugin.or_else(|| journal::plugin_of(texts));
+        let IndexedLane { texts, plugin, sought, .. } = &mut self.lanes[lane];
+        // A journal may be anybody's, and name none.
+        if plugin.is_none() && *sought != texts.len() {
+            *plugin = journal::plugin_of(texts);
+            *sought = texts.len();
+        }
         FrameExtent { encoding: extent.encoding.made_by(*plugin), ..extent }
     }
 

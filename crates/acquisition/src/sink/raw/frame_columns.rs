@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use nilometer_hdf5::{
     ColumnNumber, Hdf5File, NdArrayColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals, ending},
-    tree::{
-        DatasetContent, FrameChoice, FrameValue, NumberArray, NumberType, TreeAttribute, TreeDataset,
-        TreeGroup, TreeNode, TreeValue, WriteTime,
-    },
+    tree::{FrameChoice, FrameValue, NumberArray, TreeGroup, TreeValue},
 };
 use nilometer_model::{Moment, Nanos};
 use nilometer_recording::Ranges;
@@ -17,6 +14,7 @@ use super::indexed::INCOMPLETE;
 use crate::{
     Frame,
     joined::{JoinedValues, NamedNumber},
+    kept_numbers::{KeptNumbers, NUMBERS_AT_END_MAX, NumbersOfFrames, datasets_at_end, row_of_numbers},
     sink::Hdf5Contents,
 };
 
@@ -53,6 +51,8 @@ pub(super) struct FrameColumns {
     /// By the place of a name that is joined, which of them it is.
     by_name: BTreeMap<usize, usize>,
     joined: Option<Arc<JoinedValues>>,
+    /// What files said of these frames before.
+    kept: Option<Arc<KeptNumbers>>,
     start: Moment,
     /// Frames that are there, by their numbers.
     came: Ranges,
@@ -108,6 +108,7 @@ impl FrameColumns {
             by_name: by_name.collect(),
             said,
             joined: contents.joined.clone(),
+            kept: contents.kept.clone(),
             start: contents.start,
             came: Ranges::default(),
         }
@@ -172,7 +173,11 @@ impl FrameColumns {
     ) -> TreeGroup {
         let others = self.join_rest(file, frames);
         self.place_late(file, frames);
-        let mut end = ending(tree, totals, &|wanted| self.at_end(wanted));
+        let kept = self.kept.clone().unwrap_or_default();
+        kept.put(file, frames.first..frames.first.saturating_add(frames.count));
+        let at_end = |wanted: &FrameValue| self.at_end(wanted).or_else(|| kept.at_end(wanted));
+        let mut end = ending(tree, totals, &at_end);
+        end.unite(kept.at_end_others(frames.count, tree));
         if let Some(others) = self.datasets_of(others, frames.count, tree) {
             end.unite(others);
         }
@@ -231,24 +236,10 @@ impl FrameColumns {
         if others.is_empty() {
             return None;
         }
-        let mut made = TreeGroup::default();
-        if tree.find(&path).is_none() && !path.is_empty() {
-            let class = TreeAttribute::new("NX_class", "NXcollection");
-            made.attributes.push(TreeAttribute { when: WriteTime::Closing, ..class });
-        }
-        for (name, values) in &others {
-            let name = joined.name(*name);
-            let content = DatasetContent::Value(row(values, count), WriteTime::Closing);
-            let dataset = TreeDataset::of(content).attribute("NDAttrName", name.as_str());
-            made = made.with(&name, TreeNode::Dataset(dataset));
-        }
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        Some(parts.into_iter().rev().fold(made, |made, part| TreeGroup::default().group(part, made)))
+        let rows = others.iter().map(|(name, values)| (joined.name(*name), row_of_numbers(values, count)));
+        Some(datasets_at_end(&path, rows.collect(), tree))
     }
 }
-
-/// Numbers in the datasets of a file that are made when it is closed, at the most: 128 MiB of them.
-const NUMBERS_AT_END_MAX: u64 = 16 << 20;
 
 /// How many places these datasets have: as many as there are frames, or, where this is more than there is room for, up to the last
 /// value. What finds no room then is counted.
@@ -270,25 +261,7 @@ fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64
 }
 
 /// By the place of a name: by the place in the file.
-type OtherValues = BTreeMap<usize, BTreeMap<u64, ColumnNumber>>;
-
-/// A number for each frame: whole ones, if all that came are.
-fn row(values: &BTreeMap<u64, ColumnNumber>, count: u64) -> TreeValue {
-    let whole = values.values().all(|number| matches!(number, ColumnNumber::Whole(_)));
-    let mut bytes = Vec::new();
-    for place in 0..count {
-        let number = values.get(&place).copied().unwrap_or(ColumnNumber::Unknown);
-        match (number, whole) {
-            (ColumnNumber::Whole(number), true) => bytes.extend(number.to_le_bytes()),
-            (ColumnNumber::Whole(number), false) => bytes.extend((number as f64).to_le_bytes()),
-            (ColumnNumber::Fraction(number), _) => bytes.extend(number.to_le_bytes()),
-            (ColumnNumber::Unknown, true) => bytes.extend((-1_i64).to_le_bytes()),
-            (ColumnNumber::Unknown, false) => bytes.extend(f64::NAN.to_le_bytes()),
-        }
-    }
-    let element = if whole { NumberType::Int64 } else { NumberType::Float64 };
-    NumberArray { element, shape: vec![count], bytes }.into()
-}
+type OtherValues = BTreeMap<usize, NumbersOfFrames>;
 
 fn said_by_recorder(column: RecorderColumn, frame: &Frame, missing: u64) -> Option<ColumnNumber> {
     let number = match column {

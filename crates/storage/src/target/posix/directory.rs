@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{FileSystemSpace, TargetDescription};
+use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
@@ -15,7 +15,7 @@ use rustix::{
 
 use super::{
     super::{Target, TargetError},
-    directory_of, space,
+    chilled, directory_of, space,
 };
 use crate::{
     engine::{self, Engine, EngineError, Options},
@@ -119,6 +119,10 @@ impl Target for Directory {
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space(directory_of(&self.description)?)
+    }
+
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        chilled(&self.root, &self.path, name, &self.description)
     }
 
     fn traffic(&self) -> Option<(u64, u64)> {

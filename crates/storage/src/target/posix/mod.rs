@@ -21,7 +21,7 @@ pub(super) use probe::probe_in_child;
 pub use run_directory::SharedRun;
 
 use std::{
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -122,16 +122,7 @@ impl Target for Posix {
     }
 
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
-        let path = self.run.path().join(name);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(self.run.root(), name, flags, Mode::empty())
-            .map_err(TargetError::io(&path, "open"))?;
-        let resident = cache::drop_pages(&file).map_err(TargetError::io(&path, "drop the cache of"))?;
-        Ok(match resident {
-            _ if self.description.has_a_cache_of_its_own() => Coldness::NotProvable,
-            0 => Coldness::Proved,
-            _ => Coldness::Contradicted,
-        })
+        chilled(self.run.root(), self.run.path(), name, &self.description)
     }
 
     fn traffic(&self) -> Option<(u64, u64)> {
@@ -226,5 +217,24 @@ fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
         used: Some(Bytes((stat.f_blocks - stat.f_bfree) * stat.f_frsize)),
         inodes: counted.then_some(stat.f_files),
         free_inodes: counted.then_some(stat.f_favail),
+    })
+}
+
+/// Drops the file of this name in a directory on described storage from the cache of this machine: see [`Target::chill`].
+fn chilled(
+    directory: impl AsFd,
+    path: &Path,
+    name: &str,
+    description: &TargetDescription,
+) -> Result<Coldness, TargetError> {
+    let path = path.join(name);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file =
+        rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
+    let resident = cache::drop_pages(&file).map_err(TargetError::io(&path, "drop the cache of"))?;
+    Ok(match resident {
+        _ if description.has_a_cache_of_its_own() => Coldness::NotProvable,
+        0 => Coldness::Proved,
+        _ => Coldness::Contradicted,
     })
 }
