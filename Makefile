@@ -10,9 +10,14 @@ PREFIX ?= /usr/local
 evaluate: build
 	@scripts/evaluate target/release/nilometer
 
+# With MPI=1 also what speaks to the MPI of this machine, for campaigns of several processes: docs/cluster.md.
 build:
 	@scripts/bootstrap build
 	cargo build --release --locked --package nilometer-cli
+ifdef MPI
+	@scripts/bootstrap mpi
+	target/release/nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o target/release/libnilometer_mpi.so
+endif
 
 # What `make build` built, with man pages, completions and the unit of systemd. It builds nothing: root may have no Rust.
 install:

@@ -83,12 +83,9 @@ pub fn start<S: AsRef<OsStr>>(directory: &Path, arguments: &[S]) -> Running {
 
 /// Starts a copy of the program in the given directory.
 pub fn start_copy<S: AsRef<OsStr>>(program: &Path, directory: &Path, arguments: &[S]) -> Running {
-    let said = tempfile::tempdir().expect("a temporary directory");
-    let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
     let mut command = command_of(program);
-    command.args(arguments).current_dir(directory).stdin(Stdio::null());
-    let child = command.stdout(file("stdout")).stderr(file("stderr")).spawn().expect("it starts");
-    Running { child, said }
+    command.args(arguments).current_dir(directory);
+    Running::of(command)
 }
 
 /// Runs the program to its end, at most a minute, in a directory of no importance.
@@ -99,6 +96,15 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
 const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
+    /// Starts a command, and keeps what it says.
+    pub fn of(mut command: Command) -> Self {
+        let said = tempfile::tempdir().expect("a temporary directory");
+        let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
+        command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
+        let child = command.spawn().expect("it starts");
+        Running { child, said }
+    }
+
     /// Waits for the end. Panics with all that was said if it does not come in time.
     pub fn end(mut self, limit: Duration) -> Ended {
         for _ in 0..limit.as_millis() / STEP.as_millis() {

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod across_machines;
 mod answer;
 mod ceiling;
 mod comparison;
@@ -24,6 +25,7 @@ mod study;
 mod verdict;
 mod warning;
 
+pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
 pub use comparison::{Comparison, Question};

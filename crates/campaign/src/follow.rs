@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
     Nanos, Seed,
     plan::{Phase, WorkloadRun},
@@ -9,19 +10,33 @@ use nilometer_model::{
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
-    cluster::{Cluster, ClusterDecision},
+    join::{Describe, joined},
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
     surroundings::Surroundings,
 };
 
 /// Takes part in what rank 0 decides, to the end of the campaign, and leaves the targets then, before rank 0 removes what
-/// it made there. `targets` are in the order of the plan's, each joined to what rank 0 made.
+/// it made there. `version` is that of this program, and has to be that of rank 0.
 ///
-/// # Panics
-///
-/// If rank 0 measures a target that this rank has not joined: who can't join all that rank 0 made must not come here.
-pub fn follow(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
+/// What this rank can't join is told to rank 0, which ends the campaign before it begins, and says why.
+pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>) {
+    match cluster.broadcast(None) {
+        ClusterDecision::Join { version: theirs, targets, hang_after } => {
+            let all = joined(&theirs, version, &targets, describe);
+            let all = all.map_err(|why| format!("{}: {why}", cluster.node()));
+            let report = all.as_ref().map(drop).map_err(Clone::clone);
+            cluster.gather(RankReport::Joined(report));
+            follow_joined(cluster, all.unwrap_or_default(), hang_after);
+        }
+        ClusterDecision::End => {}
+        decision => unreachable!("a campaign begins before {decision:?}"),
+    }
+    cluster.barrier();
+}
+
+/// The same with all targets, in the order of the plan's; rank 0 measures none that this rank has not joined.
+fn follow_joined(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
     let clock = Clock::start();
     // Only rank 0 decides when it is over.
     let stop = Arc::new(AtomicBool::new(false));
@@ -35,14 +50,12 @@ pub fn follow(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, hang
         match cluster.broadcast(None) {
             ClusterDecision::Repeat { run, seed, targets } => follower.begin(*run, seed, &targets),
             ClusterDecision::Phase { phase, targets } => follower.take(phase, &targets),
-            ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
-                unreachable!("a phase asks for it, and all are in the same one")
+            ClusterDecision::Join { .. } | ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
+                unreachable!("the campaign has begun, and a phase asks for what begins it")
             }
             ClusterDecision::End => break,
         }
     }
-    drop(follower);
-    cluster.barrier();
 }
 
 struct Follower<'a> {

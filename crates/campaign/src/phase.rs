@@ -13,6 +13,7 @@ use std::{
     thread,
 };
 
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
 use nilometer_model::{
     Activity, Coldness, DirectIo, Invalid, Nanos, RankSample, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
@@ -27,7 +28,6 @@ use nilometer_storage::{
 
 use crate::{
     barrier::Barrier,
-    cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all},
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},

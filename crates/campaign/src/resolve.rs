@@ -182,7 +182,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
         let needs = run.needs();
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
-            let sharing = sharing(run, &targets, target);
+            let sharing = sharing(run, &targets, target).saturating_mul(u64::from(plan.ranks.max(1)));
             check_space(stage, times(run.footprint(), sharing), target, &plan)?;
             check_access(stage, run, target)?;
         }

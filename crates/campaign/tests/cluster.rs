@@ -1,113 +1,20 @@
 //! A campaign of two processes, as threads of one: what they measure together is one sample a repeat, and neither does what is
 //! the other's.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Barrier, Mutex},
-    thread,
-};
+use std::{collections::BTreeMap, sync::Arc, thread};
 
-use nilometer_campaign::{Alone, Campaign, Cluster, ClusterDecision, RankReport, Trials, follow};
+use nilometer_campaign::{Campaign, Trials, follow, joined_by_all};
+use nilometer_cluster::{
+    Cluster, MessageCluster,
+    testing::{ThreadMessages, thread_ranks},
+};
 use nilometer_model::{
     Nanos, Results, TargetEntry,
     plan::{Phase, PlannedCampaign, parse},
 };
 use nilometer_record::Record;
-use nilometer_storage::{
-    Clock,
-    target::{Posix, probe},
-};
+use nilometer_storage::target::{Posix, describe, probe};
 use tempfile::TempDir;
-
-const RANKS: u32 = 2;
-
-/// What the ranks share.
-#[derive(Debug)]
-struct Shared {
-    here: Barrier,
-    reports: Mutex<Vec<(u32, RankReport)>>,
-    decision: Mutex<Option<ClusterDecision>>,
-    start: Mutex<Option<Nanos>>,
-    /// The time of the start is on this one; each rank has a clock of its own.
-    clock: Clock,
-}
-
-/// One rank.
-#[derive(Debug)]
-struct Threads {
-    rank: u32,
-    shared: Arc<Shared>,
-}
-
-impl Threads {
-    fn all() -> [Threads; RANKS as usize] {
-        let shared = Arc::new(Shared {
-            here: Barrier::new(RANKS as usize),
-            reports: Mutex::default(),
-            decision: Mutex::default(),
-            start: Mutex::default(),
-            clock: Clock::start(),
-        });
-        [0, 1].map(|rank| Threads { rank, shared: shared.clone() })
-    }
-
-    /// What rank 0 gives, for all.
-    fn told<T: Clone>(&self, place: &Mutex<Option<T>>, given: Option<T>) -> T {
-        if let Some(given) = given {
-            *place.lock().expect("not poisoned") = Some(given);
-        }
-        self.barrier();
-        let told = place.lock().expect("not poisoned").clone();
-        self.barrier();
-        told.expect("rank 0 has given it")
-    }
-}
-
-impl Cluster for Threads {
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        RANKS
-    }
-
-    fn node(&self) -> String {
-        Alone.node()
-    }
-
-    fn clock_offset(&self) -> i64 {
-        0
-    }
-
-    fn barrier(&self) {
-        self.shared.here.wait();
-    }
-
-    fn agree_start(&self, clock: &Clock) -> Nanos {
-        let common = &self.shared.clock;
-        let soon = (self.rank == 0).then(|| common.now() + Nanos::from_millis(20));
-        let start = self.told(&self.shared.start, soon);
-        clock.now() + start.since(common.now())
-    }
-
-    fn gather(&self, mine: RankReport) -> Vec<RankReport> {
-        self.shared.reports.lock().expect("not poisoned").push((self.rank, mine));
-        self.barrier();
-        let mut all = Vec::new();
-        if self.rank == 0 {
-            all = std::mem::take(&mut *self.shared.reports.lock().expect("not poisoned"));
-        }
-        self.barrier();
-        all.sort_by_key(|(rank, _)| *rank);
-        all.into_iter().map(|(_, report)| report).collect()
-    }
-
-    fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision {
-        assert_eq!(decision.is_some(), self.rank == 0, "only rank 0 decides");
-        self.told(&self.shared.decision, decision)
-    }
-}
 
 const PLAN: &str = r#"
 title = "a test"
@@ -123,17 +30,15 @@ access = "buffered"
 layout = ["own", "strided"]
 "#;
 
-/// The campaign of rank 0 in a directory, and what another rank needs to join it.
-fn campaign(place: &TempDir, cluster: Threads) -> (Campaign, Posix) {
+/// The campaign of rank 0 in a directory.
+fn campaign(place: &TempDir, cluster: Arc<dyn Cluster>) -> Campaign {
     let plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
     let description = probe(place.path()).expect("a directory");
     let head =
         Results { targets: vec![TargetEntry::default()], cells: plan.cells.clone(), ..Results::default() };
     let record = Record::create(&place.path().join("r.sqlite"), &head, 0).expect("a new record");
     let target = Posix::create(description.clone(), 1).expect("writable");
-    let shared = target.share().expect("writable");
-    let joined = Posix::join(description.clone(), &shared).expect("it is shared");
-    let campaign = Campaign {
+    Campaign {
         resolved: PlannedCampaign::new(plan, vec![description]),
         targets: vec![Some(Arc::new(target))],
         archive: None,
@@ -141,19 +46,38 @@ fn campaign(place: &TempDir, cluster: Threads) -> (Campaign, Posix) {
         done: BTreeMap::new(),
         trials: Trials::default(),
         stop: Arc::default(),
-        cluster: Arc::new(cluster),
-    };
-    (campaign, joined)
+        cluster,
+    }
+}
+
+/// Two ranks, each with its messages.
+fn ranks() -> [MessageCluster<ThreadMessages>; 2] {
+    let [first, second] = thread_ranks(2).try_into().expect("two");
+    [MessageCluster::new(first), MessageCluster::new(second)]
+}
+
+const PATIENCE: Nanos = Nanos::from_millis(60_000);
+
+#[test]
+fn what_one_rank_can_not_join_begins_for_none() {
+    let place = tempfile::tempdir().expect("a directory");
+    let [first, second] = ranks();
+    let campaign = campaign(&place, Arc::new(first));
+    let follower = thread::spawn(move || follow(&second, "2", &describe));
+    let refused = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
+    let why = refused.expect_err("the programs are others");
+    assert!(why.contains("its program is 2, and that of rank 0 is 1"), "{why}");
+    follower.join().expect("it was told that nothing begins");
 }
 
 #[test]
 fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
     let place = tempfile::tempdir().expect("a directory");
-    let [first, second] = Threads::all();
-    let (campaign, joined) = campaign(&place, first);
-    let follower = thread::spawn(move || {
-        follow(&second, vec![Some(Arc::new(joined))], Nanos::from_millis(60_000));
-    });
+    let [first, second] = ranks();
+    let campaign = campaign(&place, Arc::new(first));
+    let follower = thread::spawn(move || follow(&second, "1", &describe));
+    let joined = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
+    assert_eq!(joined, Ok(()));
     let mut parts = Vec::new();
     let ran = campaign.run(&mut |progress| {
         if let nilometer_campaign::Progress::Measured { measured, .. } = progress {

@@ -3,16 +3,20 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
-    Alone, Campaign, Ran, Trials, make_archive, make_targets, record_head, resolve, with_archive,
+    Campaign, Ran, Trials, dismiss, make_archive, make_targets, record_head, resolve, with_archive,
     with_ceiling, with_source,
 };
+use nilometer_cluster::{Cluster, launched};
 use nilometer_model::{
     Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
@@ -31,6 +35,7 @@ use crate::{
     occupied::{refuse_in_use, refuse_twice},
     plan::{self, Scale, load},
     progress::{ProgressOptions, Show},
+    ranks,
     recordings::{RECORDED, Recordings},
     report,
     resume::resumed,
@@ -115,28 +120,41 @@ pub(crate) struct Ready {
     pub(crate) in_use: Vec<bool>,
 }
 
-impl Evaluate {
-    pub(crate) fn execute(&self) -> Outcome {
-        if self.dry_run {
-            self.refuse_taken_record().input()?;
-            tell::result(self.would_do(&self.resolved().input()?));
-            return Ok(());
-        }
-        let ready = if self.resume { resumed(self)? } else { self.begun()? };
+/// A campaign with its places on the targets.
+struct Prepared {
+    ready: Ready,
+    targets: Vec<Option<Arc<dyn Target>>>,
+    archive: Option<Arc<dyn Target>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Prepared {
+    /// All processes take part; where some can't, nothing is left of what was made.
+    fn joined(&self, cluster: &dyn Cluster, resumed: bool) -> Outcome {
+        let plan = &self.ready.resolved.plan;
+        ranks::join_all(cluster, &self.targets, plan.hang_after).inspect_err(|_| {
+            let all = self.targets.iter().chain([&self.archive]).flatten();
+            for target in all {
+                // What stays is found by `clean`, and the message says why nothing began.
+                drop(removed(plan.hang_after, target));
+            }
+            if !resumed {
+                drop(std::fs::remove_file(&self.ready.path));
+            }
+        })
+    }
+
+    fn execute(self, cluster: Arc<dyn Cluster>, progress: ProgressOptions) -> Outcome {
+        let Prepared { ready, targets, archive, stop } = self;
         let head = record_head(&ready.resolved, VERSION);
-        let Ready { path, resolved, mut record, done, trials, in_use } = ready;
-        warn_of_record_on_target(&path, &resolved);
-        let targets = make_targets(&resolved, &in_use, &mut record).run()?;
-        let stop = stop_on_signal().run()?;
+        let Ready { path, resolved, record, done, trials, .. } = ready;
         let patience = resolved.plan.hang_after;
-        let archive = make_archive(&resolved, &mut record).run()?;
         let in_use = targets.clone();
         let second = archive.clone();
         let ending = stop.clone();
-        let cluster = Arc::new(Alone);
         let campaign =
             Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop, cluster };
-        let mut show = Show::new(&head, self.progress);
+        let mut show = Show::new(&head, progress);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
         // Where the record can't be written any more, a phase may still run.
@@ -152,6 +170,34 @@ impl Evaluate {
             }
             (_, tidied) => tidied.run(),
         }
+    }
+}
+
+impl Evaluate {
+    pub(crate) fn execute(&self) -> Outcome {
+        let cluster = ranks::cluster()?;
+        if cluster.rank() > 0 {
+            return ranks::follow_first(cluster.as_ref());
+        }
+        if self.dry_run {
+            dismiss(cluster.as_ref());
+            self.refuse_taken_record().input()?;
+            tell::result(self.would_do(&self.resolved().input()?));
+            return Ok(());
+        }
+        let prepared = self.prepared().inspect_err(|_| dismiss(cluster.as_ref()))?;
+        prepared.joined(cluster.as_ref(), self.resume)?;
+        prepared.execute(cluster, self.progress)
+    }
+
+    /// All that is made before the first phase.
+    fn prepared(&self) -> Result<Prepared, Failure> {
+        let mut ready = if self.resume { resumed(self)? } else { self.begun()? };
+        warn_of_record_on_target(&ready.path, &ready.resolved);
+        let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
+        let stop = stop_on_signal().run()?;
+        let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
+        Ok(Prepared { ready, targets, archive, stop })
     }
 
     /// A campaign from its beginning, in a record of its own.
@@ -229,6 +275,7 @@ impl Evaluate {
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
+        plan.ranks = launched().map_or(1, |launcher| launcher.processes);
         if !self.expect.is_empty() {
             plan.expect.clone_from(&self.expect);
         }

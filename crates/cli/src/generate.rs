@@ -1,5 +1,5 @@
-//! `nilometer generate`: man pages and completions of shells, made of the same definition that reads the arguments. Those
-//! who package the program use it; it is in no help.
+//! `nilometer generate`: man pages and completions of shells, made of the same definition that reads the arguments, for those who
+//! package the program; and the adapter to MPI, for those who run it on several machines. It is in no help.
 
 use std::{
     fs::{self, File},
@@ -12,16 +12,18 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
 
-use crate::{Blame, Outcome, help, version};
+use nilometer_cluster::ADAPTER_SOURCE;
 
-/// Writes man pages, or completions for bash, zsh and fish, into a directory, for packages
+use crate::{Blame, Outcome, help, tell, version};
+
+/// Writes man pages, or completions for bash, zsh and fish, into a directory; or the adapter to MPI, in C, to stdout
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct Generate {
     /// What is written
     what: Generated,
     /// Into this directory, which is made if it is not there
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     to: PathBuf,
 }
 
@@ -31,16 +33,24 @@ enum Generated {
     Man,
     /// A file for each shell
     Completions,
+    /// What speaks to MPI for the program, to be compiled: `nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o
+    /// libnilometer_mpi.so`
+    Mpi,
 }
 
 impl Generate {
     pub(crate) fn execute(&self) -> Outcome {
+        if let Generated::Mpi = self.what {
+            tell::result(ADAPTER_SOURCE);
+            return Ok(());
+        }
         let to = &self.to;
         let place = || format!("can't write into {}", to.display());
         fs::create_dir_all(to).with_context(place).run()?;
         let written = match self.what {
             Generated::Man => man(&definition(), to),
             Generated::Completions => completions(&mut definition(), to),
+            Generated::Mpi => Ok(()),
         };
         written.with_context(place).run()
     }

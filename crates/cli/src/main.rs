@@ -20,6 +20,7 @@ mod occupied;
 mod panics;
 mod plan;
 mod progress;
+mod ranks;
 mod record;
 mod recorded;
 mod recording_text;

@@ -3,12 +3,34 @@
 //! Fixed size, one allocation with the first value and none after it, and two histograms merge by adding their counts, in memory as in the
 //! record, where only the used buckets stand.
 
+use serde::{Deserialize, Serialize};
+
 const PER_OCTAVE_BITS: u32 = 5;
 const BUCKETS: usize = 1 << 11;
 
 /// Counts by bucket, from 0 ns to 2^63 ns. No memory until something is added: a report holds many empty ones.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "UsedBuckets", from = "UsedBuckets")]
 pub struct Histogram(Vec<u64>);
+
+/// As one process tells another: the used buckets with their counts.
+type UsedBuckets = Vec<(u16, u64)>;
+
+impl From<Histogram> for UsedBuckets {
+    fn from(histogram: Histogram) -> Self {
+        histogram.buckets().collect()
+    }
+}
+
+impl From<UsedBuckets> for Histogram {
+    fn from(buckets: UsedBuckets) -> Self {
+        let mut histogram = Histogram::default();
+        for (bucket, count) in buckets {
+            histogram.add_bucket(bucket, count);
+        }
+        histogram
+    }
+}
 
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -9,11 +9,13 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Bytes, Nanos};
 
 /// Why a figure must not be used. It is printed beside its number. Figures are none in records of versions that did not
 /// note them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Invalid {
     /// The worker did not report in time and was given up.
     Hung,
@@ -38,7 +40,7 @@ pub enum Invalid {
 }
 
 /// How long the tool was ready to run and had no processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waited {
     /// So long.
     pub waited: Nanos,
@@ -49,7 +51,7 @@ pub struct Waited {
 }
 
 /// How far a simulated instrument stayed behind its own pace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceLag {
     /// Half of the frames came later than this.
     Late {
@@ -70,7 +72,7 @@ pub enum SourceLag {
 }
 
 /// What a simulated instrument sent at once after it had been late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentAtOnce {
     /// How late it was at the most.
     pub late: Nanos,

@@ -1,9 +1,11 @@
 //! A repeat that several processes measure together is one sample. This is how their parts become it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Activity, Invalid, Nanos, Pressure, Sample, Switches};
 
 /// What one process of several did in a phase.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RankPart {
     /// Which process, from 0.
     pub rank: u32,
@@ -30,7 +32,7 @@ pub struct RankPart {
 }
 
 /// What a process measured of a phase on one target, as it tells rank 0.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RankSample {
     /// Which process, from 0.
     pub rank: u32,

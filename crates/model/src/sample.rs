@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     ByteRate, Histogram, Ingest, Invalid, Nanos, RankPart, Series, plan::Goal, sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sample {
     /// Bytes moved.
     pub bytes: u64,
@@ -55,14 +57,16 @@ pub struct Sample {
     pub parts: Vec<RankPart>,
     /// For reads: whether the data came from the storage.
     pub coldness: Option<Coldness>,
-    /// In an ingest phase: what became of the frames.
+    /// In an ingest phase: what became of the frames. Of a campaign of several processes the first alone has such phases, and
+    /// none sends it to another.
+    #[serde(skip)]
     pub ingest: Option<Ingest>,
     /// Why the figure must not be used, if so.
     pub invalid: Option<Invalid>,
 }
 
 /// How often threads of this process left the processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Switches {
     /// To wait for something.
     pub voluntary: u64,
@@ -71,7 +75,7 @@ pub struct Switches {
 }
 
 /// What a whole machine did over some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Activity {
     /// How long it was looked at.
     pub over: Nanos,
@@ -94,7 +98,7 @@ pub struct Activity {
 }
 
 /// How long some task waited for a resource that was busy (Linux pressure stall information, `some`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pressure {
     /// For a processor.
     pub cpu: Nanos,
@@ -105,7 +109,7 @@ pub struct Pressure {
 }
 
 /// What one worker did in a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerTotals {
     /// Bytes moved.
     pub bytes: u64,
@@ -118,7 +122,7 @@ pub struct WorkerTotals {
 }
 
 /// Whether data that was read came from the storage and not from a cache of this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coldness {
     /// No page was in the cache before, or the device delivered the bytes.
     Proved,

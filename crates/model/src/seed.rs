@@ -5,8 +5,10 @@
 //! pseudorandom number generators", 2021, section 6). Both are fixed by test vectors: a record stays repeatable when
 //! a library changes.
 
+use serde::{Deserialize, Serialize};
+
 /// The root of random streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seed(pub u64);
 
 impl Seed {

@@ -1,12 +1,14 @@
 //! Work over time, and how full a ring was over time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Nanos,
     timeline::{Joined, Timeline},
 };
 
 /// Operations and bytes that finished in one bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bin {
     /// Operations finished.
     pub operations: u64,

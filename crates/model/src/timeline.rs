@@ -1,6 +1,8 @@
 //! Something over time, in at most 600 bins of equal width: when they are full, neighbours join and the bins are twice as
 //! wide.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Nanos;
 
 const MOST: usize = 600;
@@ -19,7 +21,7 @@ pub trait Joined: Copy {
 }
 
 /// Bins of equal width from a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline<T> {
     start: Nanos,
     shift: u32,

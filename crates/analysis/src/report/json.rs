@@ -1,6 +1,7 @@
 //! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
 
 mod incomplete;
+mod processes;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::{
     effect::Answer, effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
+use processes::{Processes, processes};
 use verdicts::{Answered, verdicts};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
@@ -116,6 +118,9 @@ struct Figure<'a> {
     first_worker_done_s: Option<f64>,
     last_worker_done_s: Option<f64>,
     coldness: Option<&'static str>,
+    /// Where several processes came to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<Processes>,
 }
 
 /// Repeats that can't be used, of one kind.
@@ -322,6 +327,7 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
         first_worker_done_s: outcome.finished.map(|(first, _)| first.seconds()),
         last_worker_done_s: outcome.finished.map(|(_, last)| last.seconds()),
         coldness: outcome.coldness.map(Coldness::name),
+        processes: processes(outcome, stage.quantity(outcome)),
     }
 }
 

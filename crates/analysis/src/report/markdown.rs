@@ -163,6 +163,21 @@ fn write_stage(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     if let Some(ceiling) = stage.ceiling {
         writeln!(text, "\n{}", plain(&ceiling.words(stage)))?;
     }
+    write_machines(text, stage)
+}
+
+/// What each machine had of figures that several processes came to.
+fn write_machines(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
+    let rows = words::across_machines(stage);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n| parameters | phase | target | over processes |\n|---|---|---|---|")?;
+    for (outcome, words) in rows {
+        let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+        let phase = outcome.phase.name();
+        writeln!(text, "| {} | {phase} | {} | {} |", plain(label), letter(outcome.target), plain(&words))?;
+    }
     Ok(())
 }
 

@@ -191,7 +191,16 @@ impl Page {
         self.rows(stage, left, &mut |page, left, outcome| {
             page.row(left, outcome, stage.quantity(outcome), &mut told);
         });
+        self.machines(stage);
         self.ceiling(stage);
+    }
+
+    /// Of figures that several processes came to: what a machine had of them, and who was behind.
+    fn machines(&mut self, stage: &StudyStage<'_>) {
+        for (outcome, words) in words::across_machines(stage) {
+            let target = letter(outcome.target);
+            self.paragraph(DIM, "  ", &format!("{} on {target}: {words}", outcome.phase.name()));
+        }
     }
 
     /// How far the figures are from what the tool by itself can do.

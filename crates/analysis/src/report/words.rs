@@ -2,7 +2,9 @@
 
 use nilometer_model::{FileSystemKind, Results, TargetEntry, statistics::Summary};
 
-use crate::{CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, Verdict, letter};
+use crate::{
+    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,
+};
 
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
@@ -137,4 +139,15 @@ pub(super) fn margin_note(results: &Results) -> String {
         "A difference below {} % does not count. In brackets: 95 % intervals of the ratio, from pairs of the same round.",
         results.margin
     )
+}
+
+/// Figures of a stage that several processes came to, and what each machine had of them, in words.
+pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
+    let outcomes = stage.outcomes.iter();
+    outcomes
+        .filter_map(|outcome| {
+            let quantity = stage.quantity(outcome);
+            Some((outcome, AcrossMachines::of(outcome, quantity)?.words(quantity)))
+        })
+        .collect()
 }

@@ -6,6 +6,7 @@ mod spoilt;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use nilometer_cluster::{Cluster, ClusterDecision};
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
@@ -16,7 +17,6 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 
 use crate::{
     calendar::Watched,
-    cluster::{Cluster, ClusterDecision},
     phase::{Reached, Run, Task, run_phase},
     remaining::{Planned, Remaining},
     settle::Baseline,

@@ -146,7 +146,9 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use super::*;
-    use crate::{Alone, Progress, Trials};
+    use nilometer_cluster::Alone;
+
+    use crate::{Progress, Trials};
     use nilometer_model::{
         Results, Sample, TargetEntry, Waited,
         plan::PlannedCampaign,

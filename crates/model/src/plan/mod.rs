@@ -101,10 +101,17 @@ pub struct ResolvedPlan {
     pub seed: u64,
     /// Space that stays free on each target.
     pub reserve: Bytes,
+    /// Processes that measure together, each with the workers of a cell: as many as a launcher started.
+    #[serde(default = "one_rank")]
+    pub ranks: u32,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
+}
+
+const fn one_rank() -> u32 {
+    1
 }
 
 impl ResolvedPlan {
@@ -220,6 +227,7 @@ fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
         scale,
         seed: plan.seed,
         reserve: plan.reserve,
+        ranks: 1,
         hang_after: plan.hang_after,
         cells,
     }

@@ -5,7 +5,9 @@ mod open;
 mod posix;
 
 pub use null::NullTarget;
-pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle, run_id};
+pub use open::{
+    CopySource, clean_run, describe, describe_in_child, is_run_at, join, open, run_handle, run_id,
+};
 pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 
 use std::{
@@ -33,6 +35,12 @@ pub trait Target: Send + Sync + std::fmt::Debug {
     /// The run's own directory, for who reads its files by their paths; none where they have none.
     fn directory(&self) -> Option<&Path> {
         None
+    }
+
+    /// Lets other processes of the campaign work in the run: what they must be told to find it. None where they can't, or where
+    /// nothing is kept that they would have to find.
+    fn share(&self) -> Result<Option<SharedRun>, TargetError> {
+        Ok(None)
     }
 
     /// Free space, now.

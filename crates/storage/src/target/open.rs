@@ -12,7 +12,7 @@ use crate::PATIENCE;
 
 use super::{
     NullTarget, Target, TargetError,
-    posix::{self, Cleaned, Posix},
+    posix::{self, Cleaned, Posix, SharedRun},
 };
 
 /// What is at an address and what it can do. A hung file system never answers: a campaign asks [`describe_in_child`].
@@ -59,6 +59,14 @@ pub fn open(
         // Nothing that copies is run there: what it reads would be kept nowhere.
         TargetAddress::Null => Ok(Arc::new(NullTarget::new())),
     }
+}
+
+/// Joins what another process of the campaign made on a target that this one has described: see [`Target::share`].
+pub fn join(description: TargetDescription, run: Option<&SharedRun>) -> Result<Arc<dyn Target>, TargetError> {
+    Ok(match run {
+        Some(run) => Arc::new(Posix::join(description, run)?),
+        None => Arc::new(NullTarget::new()),
+    })
 }
 
 /// Different for each run: names of run directories are never used twice.

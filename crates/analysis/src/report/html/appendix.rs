@@ -15,6 +15,7 @@ use super::super::{
 /// The sections below the stages.
 pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_numbers(page, study)?;
+    write_machines(page, study)?;
     write_storage(page, study)?;
     write_environment(page, study)?;
     write_repeat(page, study)?;
@@ -129,6 +130,35 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     figures.push(format!("{:.0} %", 100.0 * outcome.wait));
     figures.push(outcome.finished.map_or_else(|| NONE.into(), |(first, last)| format!("{first}, {last}")));
     figures
+}
+
+/// What each machine had of figures that several processes came to.
+fn write_machines(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let stages = study.stages.iter().map(|stage| (stage, words::across_machines(stage)));
+    let stages: Vec<_> = stages.filter(|(_, rows)| !rows.is_empty()).collect();
+    if stages.is_empty() {
+        return Ok(());
+    }
+    page.push_str(
+        "<section class=\"card screen\" id=\"machines\"><h2>Over processes and machines</h2><div class=\"scroll\"><table><thead>\
+         <tr><th>stage</th><th>parameters</th><th>phase</th><th>target</th><th>each machine</th></tr></thead><tbody>",
+    );
+    for (stage, rows) in stages {
+        for (outcome, words) in rows {
+            let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+            write!(
+                page,
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                Escaped(stage.name),
+                Escaped(label),
+                outcome.phase.name(),
+                letter(outcome.target),
+                Escaped(&words)
+            )?;
+        }
+    }
+    page.push_str("</tbody></table></div></section>");
+    Ok(())
 }
 
 /// What the targets are and offer, beside each other.

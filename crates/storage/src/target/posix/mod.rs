@@ -65,11 +65,6 @@ impl Posix {
         Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
     }
 
-    /// Lets other processes of the campaign work in the run's directory: what they must be told.
-    pub fn share(&self) -> Result<SharedRun, TargetError> {
-        self.run.share()
-    }
-
     /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed
     /// with this one.
     pub fn with_source(self, source: Posix) -> Result<Self, TargetError> {
@@ -119,6 +114,10 @@ impl Target for Posix {
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space(directory_of(&self.description)?)
+    }
+
+    fn share(&self) -> Result<Option<SharedRun>, TargetError> {
+        self.run.share().map(Some)
     }
 
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {

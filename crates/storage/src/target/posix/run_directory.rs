@@ -23,6 +23,7 @@ use rustix::{
     fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags},
     io::Errno,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
     super::TargetError,
@@ -57,7 +58,7 @@ pub(super) struct RunDirectory {
 }
 
 /// By what another process of the campaign finds a run's directory, and knows that it is this one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedRun {
     /// Its name below the path under test.
     pub name: String,

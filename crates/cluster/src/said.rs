@@ -1,42 +1,17 @@
-//! One campaign in several processes: the seam between them. Rank 0 decides and keeps the record; the others do as they
-//! are told ([`crate::follow`]). What is measured is the same for all: each phase begins at an agreed time, and what
-//! the ranks report becomes one sample.
-
-use std::fmt;
+//! What the processes of a campaign say to each other, and what rank 0 makes of it.
 
 use nilometer_model::{
-    Invalid, Nanos, RankSample, Seed,
+    Invalid, Nanos, RankSample, Seed, TargetDescription,
     plan::{Phase, WorkloadRun},
 };
-use nilometer_storage::Clock;
-
-/// The processes of a campaign, as one of them sees them. All call the same methods in the same order, but for
-/// `broadcast`, to which only rank 0 has something to say. Whoever waits here sleeps: others may be measuring on the
-/// same machine.
-///
-/// There are no errors: where a process is lost the campaign has ended, and is resumed from the record.
-pub trait Cluster: fmt::Debug + Send + Sync {
-    /// Which process this is, from 0.
-    fn rank(&self) -> u32;
-    /// How many there are.
-    fn size(&self) -> u32;
-    /// The name of this process's machine: what happens on it counts once for all ranks with the same.
-    fn node(&self) -> String;
-    /// How many nanoseconds this process's clock is ahead of that of rank 0.
-    fn clock_offset(&self) -> i64;
-    /// Returns when all have come here.
-    fn barrier(&self);
-    /// A moment not in the past that is the same for all, on this process's clock.
-    fn agree_start(&self, clock: &Clock) -> Nanos;
-    /// At rank 0 what all report, in the order of ranks; nothing elsewhere.
-    fn gather(&self, mine: RankReport) -> Vec<RankReport>;
-    /// What rank 0 decided, for all. Rank 0 gives it, the others none.
-    fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision;
-}
+use nilometer_storage::target::SharedRun;
+use serde::{Deserialize, Serialize};
 
 /// What a process reports to rank 0.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum RankReport {
+    /// It takes part, or why it can't, in words that name its machine.
+    Joined(Result<(), String>),
     /// Its workers are ready, but for those on targets where something failed; in the order of the phase's targets.
     Ready(Vec<Option<Invalid>>),
     /// What it measured.
@@ -49,8 +24,17 @@ pub enum RankReport {
 }
 
 /// What rank 0 decides for all.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ClusterDecision {
+    /// The campaign begins: each joins what rank 0 made on the targets, and reports whether it could.
+    Join {
+        /// Of rank 0's program.
+        version: String,
+        /// In the order of the plan; none for one that is left out.
+        targets: Vec<Option<JoinedRun>>,
+        /// How long a worker may be silent beyond its time limit.
+        hang_after: Nanos,
+    },
     /// A repeat of a cell is next.
     Repeat {
         /// What is run.
@@ -75,47 +59,20 @@ pub enum ClusterDecision {
     End,
 }
 
-/// A campaign of one process.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
-
-impl Cluster for Alone {
-    fn rank(&self) -> u32 {
-        0
-    }
-
-    fn size(&self) -> u32 {
-        1
-    }
-
-    fn node(&self) -> String {
-        rustix::system::uname().nodename().to_string_lossy().into_owned()
-    }
-
-    fn clock_offset(&self) -> i64 {
-        0
-    }
-
-    fn barrier(&self) {}
-
-    fn agree_start(&self, clock: &Clock) -> Nanos {
-        clock.now()
-    }
-
-    fn gather(&self, mine: RankReport) -> Vec<RankReport> {
-        vec![mine]
-    }
-
-    fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision {
-        decision.expect("there is only rank 0, and it gives what it decided")
-    }
+/// What rank 0 made on a target, for those that work in it too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedRun {
+    /// The target, as rank 0 found it.
+    pub description: TargetDescription,
+    /// Its run there; none where nothing is kept.
+    pub run: Option<SharedRun>,
 }
 
 /// Why each target must not be measured, if on any rank something failed there: the gravest.
-pub(crate) fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
+pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     let ready = reports.into_iter().filter_map(|report| match report {
         RankReport::Ready(failed) => Some(failed),
-        RankReport::Measured { .. } => None,
+        RankReport::Joined(_) | RankReport::Measured { .. } => None,
     });
     let gravest = |all: Vec<Option<Invalid>>, of_rank: Vec<Option<Invalid>>| {
         all.into_iter().zip(of_rank).map(|(one, other)| Invalid::gravest(one, other)).collect()
@@ -123,8 +80,11 @@ pub(crate) fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     ready.reduce(gravest).unwrap_or_default()
 }
 
+/// Of each target, what each rank measured there.
+pub type MeasuredTogether = Vec<Vec<RankSample>>;
+
 /// What each target's ranks measured, in the order of targets; none if the phase was cut short on any.
-pub(crate) fn measured_by_all(reports: Vec<RankReport>) -> Option<Vec<Vec<RankSample>>> {
+pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_target: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
         let RankReport::Measured { whole: true, samples } = report else { return None };

@@ -1,0 +1,172 @@
+//! A figure that several processes came to together: what each machine had of it, and who was behind all others.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    Nanos, RankPart, Sample,
+    statistics::{Summary, median},
+};
+
+use crate::{CellOutcome, Quantity};
+
+/// See the module. Means over the valid repeats of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcrossMachines {
+    /// How many processes there were.
+    pub ranks: usize,
+    /// Each machine's own rate, by its name: its work over the time until its last process was done.
+    pub machines: Vec<(String, f64)>,
+    /// The mean of a machine.
+    pub mean: f64,
+    /// The standard error of that, over machines; none of one.
+    pub standard_error: Option<f64>,
+    /// The process that was done last of all, if it was behind the others in every repeat.
+    pub straggler: Option<Straggler>,
+}
+
+/// A process that took longer than the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Straggler {
+    /// Which, from 0.
+    pub rank: u32,
+    /// Its machine.
+    pub node: String,
+    /// How long it took, in medians of all processes: the mean over repeats.
+    pub times: f64,
+}
+
+/// A process is behind if it took so many times the median of all, in every repeat.
+const BEHIND: f64 = 1.2;
+
+impl AcrossMachines {
+    /// Of a figure in this quantity; none if one process came to it alone.
+    pub fn of(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<Self> {
+        let valid = outcome.samples.iter().map(|measured| &measured.sample);
+        let valid: Vec<_> =
+            valid.filter(|sample| sample.invalid.is_none() && sample.parts.len() > 1).collect();
+        let ranks = valid.first()?.parts.len();
+        let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for sample in &valid {
+            for (node, rate) in rates_of(sample, quantity) {
+                rates.entry(node).or_default().push(rate);
+            }
+        }
+        let means =
+            rates.iter().filter_map(|(node, rates)| Some(((*node).to_owned(), Summary::of(rates)?.mean)));
+        let machines: Vec<(String, f64)> = means.collect();
+        let all: Vec<f64> = machines.iter().map(|(_, rate)| *rate).collect();
+        let summary = Summary::of(&all)?;
+        let straggler = straggler(&valid);
+        Some(AcrossMachines { ranks, machines, mean: summary.mean, standard_error: summary.sem, straggler })
+    }
+
+    /// In a sentence without its end.
+    pub fn words(&self, quantity: Quantity) -> String {
+        let AcrossMachines { ranks, ref machines, mean, standard_error, ref straggler } = *self;
+        let mut parts = vec![format!("{ranks} processes on {}", machines_in_words(machines.len()))];
+        parts.extend(
+            standard_error.map(|error| {
+                format!("{} each, standard error {}", quantity.show(mean), quantity.show(error))
+            }),
+        );
+        let least = machines.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        let least = least.filter(|_| machines.len() > 1);
+        parts.extend(least.map(|(node, rate)| format!("least {node}: {}", quantity.show(*rate))));
+        parts.extend(straggler.as_ref().map(|Straggler { rank, node, times }| {
+            format!("process {rank} on {node} took {times:.1} times as long as the median of all")
+        }));
+        parts.join(", ")
+    }
+}
+
+fn machines_in_words(count: usize) -> String {
+    if count == 1 { "one machine".into() } else { format!("{count} machines") }
+}
+
+/// What each machine did a second in a repeat.
+fn rates_of(sample: &Sample, quantity: Quantity) -> BTreeMap<&str, f64> {
+    let mut nodes: BTreeMap<&str, (u64, Nanos)> = BTreeMap::new();
+    for part in &sample.parts {
+        let (work, done) = nodes.entry(&part.node).or_default();
+        *work += match quantity {
+            Quantity::Bytes => part.bytes,
+            Quantity::Operations => part.operations,
+        };
+        *done = part.last_done.max(*done);
+    }
+    let of = |(work, done): (u64, Nanos)| if done.0 == 0 { 0.0 } else { work as f64 / done.seconds() };
+    nodes.into_iter().map(|(node, did)| (node, of(did))).collect()
+}
+
+fn straggler(samples: &[&Sample]) -> Option<Straggler> {
+    let mut behind: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for sample in samples {
+        let done: Vec<f64> = sample.parts.iter().map(|part| part.last_done.seconds()).collect();
+        let middle = median(&done).filter(|middle| *middle > 0.0)?;
+        for part in &sample.parts {
+            behind.entry(part.rank).or_default().push(part.last_done.seconds() / middle);
+        }
+    }
+    let always = behind.iter().filter(|(_, times)| times.iter().all(|times| *times >= BEHIND));
+    let means = always.filter_map(|(rank, times)| Some((*rank, Summary::of(times)?.mean)));
+    let (rank, times) = means.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let is_it = |part: &&RankPart| part.rank == rank;
+    let node = samples.first()?.parts.iter().find(is_it)?.node.clone();
+    Some(Straggler { rank, node, times })
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Key, Measured, Results, plan::Phase};
+
+    use super::*;
+    use crate::{made_up::writes, outcomes};
+
+    /// A repeat in which each process wrote 100 MB in so many milliseconds; two are on each machine.
+    fn repeat(number: u32, millis: &[u64]) -> Measured {
+        let part = |(rank, millis): (u32, &u64)| RankPart {
+            rank,
+            node: format!("node{}", rank / 2),
+            bytes: 100_000_000,
+            operations: 100,
+            last_done: Nanos::from_millis(*millis),
+            ..RankPart::default()
+        };
+        let parts: Vec<_> = (0..).zip(millis).map(part).collect();
+        let wall = parts.iter().map(|part| part.last_done).max().unwrap_or_default();
+        let bytes = parts.iter().map(|part| part.bytes).sum();
+        let sample = Sample { parts, wall, bytes, operations: 400, ..Sample::new(Nanos(0)) };
+        let key = Key { target: 0, cell: 0, repeat: number, phase: Phase::Write };
+        Measured { key, sample }
+    }
+
+    fn across(repeats: &[[u64; 4]]) -> AcrossMachines {
+        let samples = (0..).zip(repeats).map(|(number, millis)| repeat(number, millis)).collect();
+        let results = Results { samples, cells: vec![writes("s", "1 MiB", 1)], ..Results::default() };
+        let outcomes = outcomes(&results);
+        AcrossMachines::of(&outcomes[0], Quantity::Bytes).expect("there are several")
+    }
+
+    #[test]
+    fn each_machine_has_its_rate_and_the_mean_its_error_over_machines() {
+        let across = across(&[[500, 500, 1000, 900], [500, 400, 900, 1000]]);
+        let machines = [("node0", 4e8), ("node1", 2e8)];
+        assert_eq!(across.machines.len(), machines.len());
+        for ((found, rate), (node, wanted)) in across.machines.iter().zip(machines) {
+            assert!(found == node && (rate - wanted).abs() < 1.0, "{across:?}");
+        }
+        assert!((across.mean - 3e8).abs() < 1.0);
+        assert!(across.standard_error.is_some_and(|error| (error - 1e8).abs() < 1.0), "{across:?}");
+        assert_eq!(across.straggler, None, "each of two is behind in one repeat only");
+    }
+
+    #[test]
+    fn a_process_that_is_always_behind_is_named() {
+        let across = across(&[[500, 500, 500, 1500], [500, 550, 500, 1500]]);
+        let straggler = across.straggler.clone().expect("the last one");
+        assert_eq!((straggler.rank, straggler.node.as_str()), (3, "node1"));
+        let words = across.words(Quantity::Bytes);
+        assert!(words.starts_with("4 processes on 2 machines, "), "{words}");
+        assert!(words.contains("process 3 on node1 took 2.9 times as long"), "{words}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The beginning of a campaign of several processes: all join what rank 0 made on the targets, or nothing begins.
+
+use std::sync::Arc;
+
+use nilometer_cluster::{Cluster, ClusterDecision, JoinedRun, RankReport};
+use nilometer_model::{Nanos, TargetAddress, TargetDescription};
+use nilometer_storage::{
+    Target,
+    target::{TargetError, join},
+};
+
+/// How a target is described: without an end where it hangs, or in a child that is given up.
+pub type Describe<'a> = &'a dyn Fn(&TargetAddress) -> Result<TargetDescription, TargetError>;
+
+/// At rank 0, has all join what it made on these targets, in the order of the plan. With one process there is nothing to do.
+///
+/// # Errors
+/// What some can't join, in words, a line each: then all others have ended, and the campaign must not begin.
+pub fn joined_by_all(
+    cluster: &dyn Cluster,
+    version: &str,
+    targets: &[Option<Arc<dyn Target>>],
+    hang_after: Nanos,
+) -> Result<(), String> {
+    if cluster.size() == 1 {
+        return Ok(());
+    }
+    let refused = match shared_runs(targets) {
+        Ok(targets) => {
+            cluster.broadcast(Some(ClusterDecision::Join { version: version.into(), targets, hang_after }));
+            refusals(cluster.gather(RankReport::Joined(Ok(()))))
+        }
+        Err(why) => vec![why],
+    };
+    if refused.is_empty() {
+        return Ok(());
+    }
+    dismiss(cluster);
+    Err(refused.join("\n"))
+}
+
+/// At rank 0, ends the others, before the campaign begins.
+pub fn dismiss(cluster: &dyn Cluster) {
+    cluster.broadcast(Some(ClusterDecision::End));
+    cluster.barrier();
+}
+
+/// What several say alike is said once.
+fn refusals(reports: Vec<RankReport>) -> Vec<String> {
+    let mut refused = Vec::new();
+    for report in reports {
+        if let RankReport::Joined(Err(why)) = report
+            && !refused.contains(&why)
+        {
+            refused.push(why);
+        }
+    }
+    refused
+}
+
+/// What others need to join.
+fn shared_runs(targets: &[Option<Arc<dyn Target>>]) -> Result<Vec<Option<JoinedRun>>, String> {
+    targets.iter().map(|target| target.as_deref().map(shared_run).transpose()).collect()
+}
+
+fn shared_run(target: &dyn Target) -> Result<JoinedRun, String> {
+    let description = target.description().clone();
+    let address = &description.address;
+    if target.source().is_some() {
+        return Err(format!(
+            "{address}: copies are made by one process, and there are several: leave them out"
+        ));
+    }
+    let run = target.share().map_err(|error| error.to_string())?;
+    if run.is_none() && description.keeps() {
+        return Err(format!("{address}: several processes can't work in the same run there: start one"));
+    }
+    Ok(JoinedRun { description, run })
+}
+
+/// All that rank 0 made, as this process sees it; or why it does not.
+pub(crate) fn joined(
+    theirs: &str,
+    ours: &str,
+    targets: &[Option<JoinedRun>],
+    describe: Describe<'_>,
+) -> Result<Vec<Option<Arc<dyn Target>>>, String> {
+    if theirs != ours {
+        return Err(format!(
+            "its program is {ours}, and that of rank 0 is {theirs}: run the same on all nodes"
+        ));
+    }
+    targets.iter().map(|run| run.as_ref().map(|run| joined_run(run, describe)).transpose()).collect()
+}
+
+fn joined_run(run: &JoinedRun, describe: Describe<'_>) -> Result<Arc<dyn Target>, String> {
+    let there = &run.description;
+    let here = describe(&there.address).map_err(|error| error.to_string())?;
+    if here.file_system != there.file_system {
+        return Err(format!(
+            "{} is {} here and {} for rank 0: is it mounted here?",
+            there.address, here.file_system, there.file_system
+        ));
+    }
+    let joined = join(here, run.run.as_ref());
+    joined.map_err(|error| {
+        format!("what rank 0 made on {} is not here: is it the same file system? ({error})", there.address)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::target::{Posix, describe, probe};
+
+    use super::*;
+
+    #[test]
+    fn what_is_another_file_system_or_another_program_is_not_joined() {
+        let place = tempfile::tempdir().expect("a directory");
+        let target = Posix::create(probe(place.path()).expect("a directory"), 1).expect("writable");
+        let target: Option<Arc<dyn Target>> = Some(Arc::new(target));
+        let targets = [target, None];
+        let runs = shared_runs(&targets).expect("it can be shared");
+        assert!(joined("1", "1", &runs, &describe).is_ok_and(|all| all[0].is_some() && all[1].is_none()));
+        let refused = |theirs: &str, runs: &[Option<JoinedRun>]| {
+            joined(theirs, "1", runs, &describe).expect_err("it is refused")
+        };
+        assert!(refused("2", &runs).contains("that of rank 0 is 2"));
+        let mut foreign = runs.clone();
+        foreign[0].as_mut().expect("there is one").description.file_system = "gpfs".into();
+        let why = refused("1", &foreign);
+        assert!(why.contains("gpfs for rank 0: is it mounted here?"), "{why}");
+        let mut elsewhere = runs;
+        let run = elsewhere[0].as_mut().and_then(|run| run.run.as_mut()).expect("there is one");
+        run.name = "nilometer-00000000000000ff".into();
+        let why = refused("1", &elsewhere);
+        assert!(why.contains("is it the same file system?"), "{why}");
+    }
+}

@@ -1,0 +1,36 @@
+//! `nilometer evaluate` in several processes, which a launcher of MPI has started: all but the first do as that one decides.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use nilometer_campaign::{follow, joined_by_all};
+use nilometer_cluster::{Alone, Cluster, MessageCluster, MpiMessages, launched};
+use nilometer_model::Nanos;
+use nilometer_storage::{Target, target::describe_in_child};
+
+use crate::{Blame, Failure, Outcome, signals::stop_on_signal, version};
+
+/// The processes that a launcher has started, or this one alone.
+pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
+    let Some(launcher) = launched() else { return Ok(Arc::new(Alone)) };
+    let messages = MpiMessages::start(launcher.processes);
+    let messages = messages.with_context(|| format!("started several times, by {}", launcher.said_by));
+    Ok(Arc::new(MessageCluster::new(messages.input()?)))
+}
+
+/// What a process does that is not the first: it prints nothing, and has no record.
+pub(crate) fn follow_first(cluster: &dyn Cluster) -> Outcome {
+    // The first decides when it is over; a signal that is sent to all is not to end this one before.
+    let _stop = stop_on_signal().run()?;
+    follow(cluster, version::SHORT, &describe_in_child);
+    Ok(())
+}
+
+/// Has all others join what was made on these targets.
+pub(crate) fn join_all(
+    cluster: &dyn Cluster,
+    targets: &[Option<Arc<dyn Target>>],
+    hang_after: Nanos,
+) -> Outcome {
+    joined_by_all(cluster, version::SHORT, targets, hang_after).map_err(|why| anyhow!(why)).input()
+}

@@ -1,0 +1,42 @@
+//! A campaign of one process.
+
+use nilometer_model::Nanos;
+use nilometer_storage::Clock;
+
+use crate::{Cluster, ClusterDecision, RankReport, node_name};
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Cluster for Alone {
+    fn rank(&self) -> u32 {
+        0
+    }
+
+    fn size(&self) -> u32 {
+        1
+    }
+
+    fn node(&self) -> String {
+        node_name()
+    }
+
+    fn clock_offset(&self) -> i64 {
+        0
+    }
+
+    fn barrier(&self) {}
+
+    fn agree_start(&self, clock: &Clock) -> Nanos {
+        clock.now()
+    }
+
+    fn gather(&self, mine: RankReport) -> Vec<RankReport> {
+        vec![mine]
+    }
+
+    fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision {
+        decision.expect("there is only rank 0, and it gives what it decided")
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether a launcher has started this program several times, as one of many: who does not look would do the same as all others,
+//! in the same places.
+
+use std::env;
+
+/// A program that starts others as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    /// What says so, and what it says: a variable of the environment.
+    pub said_by: String,
+    /// How many it has started.
+    pub processes: u32,
+}
+
+/// Variables in which launchers say how many processes they started. Slurm's number of tasks is that of a step, which `srun`
+/// begins: a batch script has the number of the job's tasks too, and is one process.
+const COUNTS: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"),
+    ("PMI_SIZE", "mpirun of MPICH, or what is made of it"),
+    ("MV2_COMM_WORLD_SIZE", "mpirun of MVAPICH"),
+    ("SLURM_STEP_NUM_TASKS", "srun"),
+];
+
+/// The launcher of this process, if it started more than one.
+pub fn launched() -> Option<Launcher> {
+    launched_by(|name| env::var(name).ok())
+}
+
+fn launched_by(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
+    COUNTS.into_iter().find_map(|(name, what)| {
+        let processes = variable(name)?.parse().ok().filter(|count| *count > 1)?;
+        Some(Launcher { said_by: format!("{what} ({name}={processes})"), processes })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_is_known_by_what_it_says() {
+        let of = |said: &[(&str, &str)]| {
+            launched_by(|name| said.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).into()))
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "1"), ("PMI_SIZE", "x")]), None);
+        assert_eq!(
+            of(&[("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0")]),
+            None,
+            "a batch script is one process"
+        );
+        let launcher = of(&[("PMI_RANK", "3"), ("PMI_SIZE", "4")]).expect("four were started");
+        assert_eq!((launcher.processes, launcher.said_by.contains("PMI_SIZE=4")), (4, true));
+    }
+}

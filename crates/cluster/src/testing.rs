@@ -1,0 +1,55 @@
+//! Ranks that are threads of one process.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::RankMessages;
+
+/// The messages of one of them.
+#[derive(Debug)]
+pub struct ThreadMessages {
+    rank: u32,
+    /// To each rank, this one too.
+    to: Vec<SyncSender<Vec<u8>>>,
+    /// From each.
+    from: Vec<Receiver<Vec<u8>>>,
+}
+
+/// Messages of one rank to another that may wait: none says so many before it hears something.
+const WAITING_MAX: usize = 100;
+
+/// So many ranks, in order.
+pub fn thread_ranks(size: u32) -> Vec<ThreadMessages> {
+    let mut all: Vec<ThreadMessages> =
+        (0..size).map(|rank| ThreadMessages { rank, to: Vec::new(), from: Vec::new() }).collect();
+    for from in 0..size as usize {
+        for to in 0..size as usize {
+            let (sender, receiver) = sync_channel(WAITING_MAX);
+            all[from].to.push(sender);
+            all[to].from.push(receiver);
+        }
+    }
+    all
+}
+
+impl RankMessages for ThreadMessages {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.to.len() as u32
+    }
+
+    fn send(&mut self, to: u32, bytes: Vec<u8>) {
+        // A rank that is gone reads nothing.
+        drop(self.to[to as usize].send(bytes));
+    }
+
+    fn has_sent(&mut self) -> bool {
+        true
+    }
+
+    fn receive(&mut self, from: u32) -> Option<Vec<u8>> {
+        self.from[from as usize].try_recv().ok()
+    }
+}

@@ -1,0 +1,113 @@
+//! The program in several processes, started by the `mpirun` of an MPI.
+
+use std::{
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{Ended, Running, nilometer, run};
+
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// An implementation of MPI, as Debian has several beside each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MpiKind {
+    /// Open MPI.
+    OpenMpi,
+    /// MPICH.
+    Mpich,
+}
+
+/// An MPI with an adapter that its compiler has made.
+#[derive(Debug)]
+pub struct Mpi {
+    kind: MpiKind,
+    place: TempDir,
+}
+
+impl Mpi {
+    /// If its programs are not there, the test is skipped with a word, or fails where everything must be tested.
+    pub fn of(kind: MpiKind) -> Option<Self> {
+        let programs = ["mpicc", "mpirun"].map(|name| kind.program(name));
+        let there = programs.iter().all(|name| Command::new(name).arg("--version").output().is_ok());
+        if !there {
+            let missing = format!("this test needs {}: scripts/bootstrap test", programs.join(" and "));
+            assert!(std::env::var_os("CI").is_none(), "{missing}");
+            eprintln!("skipped: {missing}");
+            return None;
+        }
+        let mpi = Mpi { kind, place: tempfile::tempdir().expect("a temporary directory") };
+        let source = mpi.place.path().join("adapter.c");
+        let text = run(&["generate", "mpi"]).stdout;
+        std::fs::write(&source, text).expect("space");
+        let mut compiler = Command::new(kind.program("mpicc"));
+        compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"]);
+        let made = compiler.arg(mpi.adapter()).arg(&source).output().expect("it is there");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Some(mpi)
+    }
+
+    /// Both, as far as they are there.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [MpiKind::OpenMpi, MpiKind::Mpich].into_iter().filter_map(Mpi::of)
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> MpiKind {
+        self.kind
+    }
+
+    /// The adapter.
+    pub fn adapter(&self) -> PathBuf {
+        self.place.path().join("libnilometer_mpi.so")
+    }
+
+    /// So many processes of a program, to be started in a directory. The processes know of the adapter.
+    pub fn command(&self, ranks: u32, at: &Path, program: &[&str]) -> Command {
+        let mut command = Command::new(self.kind.program("mpirun"));
+        if self.kind == MpiKind::OpenMpi {
+            command.args(["--oversubscribe", "--mca", "orte_abort_on_non_zero_status", "1"]);
+            if rustix::process::geteuid().is_root() {
+                command.arg("--allow-run-as-root");
+            }
+        }
+        command.args(["-n", &ranks.to_string()]).args(program).current_dir(at);
+        command.env("NILOMETER_MPI", self.adapter()).process_group(0);
+        command
+    }
+
+    /// So many processes of `nilometer`, to their end.
+    pub fn run(&self, ranks: u32, at: &Path, arguments: &[&str]) -> Ended {
+        self.start(ranks, at, arguments).end(LIMIT)
+    }
+
+    /// The same, begun.
+    pub fn start(&self, ranks: u32, at: &Path, arguments: &[&str]) -> Running {
+        let program = nilometer();
+        let program = program.to_str().expect("a plain name");
+        Running::of(self.command(ranks, at, &[&[program], arguments].concat()))
+    }
+}
+
+impl MpiKind {
+    /// The name of one of its programs.
+    fn program(self, name: &str) -> String {
+        let suffix = match self {
+            MpiKind::OpenMpi => "openmpi",
+            MpiKind::Mpich => "mpich",
+        };
+        format!("{name}.{suffix}")
+    }
+
+    /// In which variable a process finds its rank.
+    pub fn rank_variable(self) -> &'static str {
+        match self {
+            MpiKind::OpenMpi => "OMPI_COMM_WORLD_RANK",
+            MpiKind::Mpich => "PMI_RANK",
+        }
+    }
+}

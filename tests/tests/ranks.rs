@@ -1,0 +1,209 @@
+//! Campaigns of several processes, as MPI's launchers start them: by Open MPI and by MPICH.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use nilometer_model::{Measured, Results};
+use nilometer_tests::{Ended, Mpi, MpiKind, Running, await_some, may_mount, nilometer, run_directories};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const RANKS: u32 = 3;
+
+/// Two cells that files of their own and a shared one are written and read in.
+const PLAN: &str = r#"
+title = "ranks"
+repeats = 2
+reserve = "0 B"
+[[stage]]
+name = "files"
+workers = 2
+[stage.workload.stream]
+file_size = "2 MiB"
+block_size = "256 KiB"
+access = "buffered"
+layout = ["own", "strided"]
+[[stage]]
+name = "tree"
+[stage.workload.tree]
+items = 20
+levels = 1
+branching = 2
+"#;
+
+/// A directory that is a target, a plan beside it, and where the record goes.
+struct RankLab {
+    home: TempDir,
+}
+
+impl RankLab {
+    fn new(plan: &str) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(home.path().join("target")).expect("space");
+        fs::write(home.path().join("plan.toml"), plan).expect("space");
+        RankLab { home }
+    }
+
+    fn at(&self) -> &Path {
+        self.home.path()
+    }
+
+    fn record(&self) -> PathBuf {
+        self.at().join("r.sqlite")
+    }
+
+    /// Everything that was measured.
+    fn results(&self) -> Results {
+        nilometer_record::read(&self.record()).expect("a record")
+    }
+
+    /// Nothing stays on the target.
+    fn assert_target_is_empty(&self) {
+        let left = fs::read_dir(self.at().join("target")).expect("it is there").count();
+        assert_eq!(left, 0, "what stays on the target");
+    }
+
+    /// No record, and nothing on the target.
+    fn assert_nothing_made(&self, ended: &Ended) {
+        self.assert_target_is_empty();
+        assert!(!self.record().exists(), "{ended:?}");
+    }
+}
+
+const EVALUATE: [&str; 6] = ["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"];
+
+/// Every figure is that of all ranks together: their parts are all of it.
+fn assert_of_all_ranks(measured: &Measured, ranks: u32) {
+    let sample = &measured.sample;
+    let numbers: Vec<u32> = sample.parts.iter().map(|part| part.rank).collect();
+    assert!(numbers.into_iter().eq(0..ranks), "{:?}", sample.parts);
+    assert_eq!(sample.parts.iter().map(|part| part.bytes).sum::<u64>(), sample.bytes);
+    assert_eq!(sample.parts.iter().map(|part| part.operations).sum::<u64>(), sample.operations);
+    assert_eq!(sample.parts.iter().map(|part| part.last_done).max(), Some(sample.wall));
+}
+
+#[test]
+fn a_campaign_of_three_processes_is_one_record_of_all_of_them() {
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(PLAN);
+        let ended = mpi.run(RANKS, lab.at(), &EVALUATE);
+        assert!(ended.has_answered(), "{ended:?}");
+        lab.assert_target_is_empty();
+        let results = lab.results();
+        assert!(!results.samples.is_empty());
+        let mut repeats: BTreeMap<_, u32> = BTreeMap::new();
+        let on_target = |measured: &&Measured| measured.key.target == 0;
+        for measured in results.samples.iter().filter(on_target) {
+            assert_of_all_ranks(measured, RANKS);
+            *repeats.entry((measured.key.cell, measured.key.phase)).or_default() += 1;
+        }
+        assert!(repeats.values().all(|count| *count == 2), "{repeats:?}");
+        let written = results.samples.iter().filter(on_target).map(|measured| measured.sample.bytes);
+        assert!(written.clone().any(|bytes| bytes == u64::from(RANKS) * (4 << 20)), "files of their own");
+        // One process writes no results of another.
+        assert_eq!(ended.stdout.matches("Record: ").count(), 1, "{ended:?}");
+        assert!(ended.stdout.contains("3 processes on one machine"), "{ended:?}");
+    }
+}
+
+#[test]
+fn without_an_adapter_nothing_begins_and_how_to_make_one_is_said() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let lab = RankLab::new(PLAN);
+    let program = nilometer().to_str().expect("a plain name");
+    let mut command = mpi.command(2, lab.at(), &[&[program], &EVALUATE[..]].concat());
+    command.env("NILOMETER_MPI", lab.at().join("none.so"));
+    let ended = Running::of(command).end(std::time::Duration::from_mins(1));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("nilometer generate mpi | mpicc"), "{ended:?}");
+    assert!(ended.stderr.contains("OMPI_COMM_WORLD_SIZE=2"), "{ended:?}");
+    lab.assert_nothing_made(&ended);
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_once_and_ends_all() {
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(PLAN);
+        let ended = mpi.run(RANKS, lab.at(), &["evaluate", "nowhere", "--plan", "plan.toml"]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stderr.matches("nilometer: ").count(), 1, "{ended:?}");
+        lab.assert_nothing_made(&ended);
+    }
+}
+
+/// A program that gives one process another file system at the target: as a node on which a mount is missing.
+fn on_another(mpi: &Mpi) -> String {
+    let variable = mpi.kind().rank_variable();
+    let program = nilometer().display();
+    format!(
+        "if [ \"${variable}\" = 1 ]; then exec unshare --mount --uts sh -c 'hostname lost; mount -t tmpfs none target; \
+         exec \"$0\" \"$@\"' {program} \"$@\"; fi; exec {program} \"$@\""
+    )
+}
+
+#[test]
+fn a_process_that_sees_another_file_system_is_named_and_nothing_begins() {
+    if !may_mount() {
+        return;
+    }
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(PLAN);
+        let script = on_another(&mpi);
+        let command = mpi.command(RANKS, lab.at(), &[&["sh", "-c", &script, "sh"], &EVALUATE[..]].concat());
+        let ended = Running::of(command).end(std::time::Duration::from_mins(1));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let said = "target is tmpfs here and ";
+        assert!(ended.stderr.contains("lost: ") && ended.stderr.contains(said), "{ended:?}");
+        lab.assert_nothing_made(&ended);
+    }
+}
+
+/// The process of a rank that does the work.
+fn worker_of(mpi: &Mpi, rank: u32, record: &Path) -> Option<Pid> {
+    let wanted = format!("{}={rank}\0", mpi.kind().rank_variable());
+    let at = record.parent().expect("it has one");
+    let processes = fs::read_dir("/proc").expect("it is there").flatten();
+    processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok()).find_map(|id| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let said = String::from_utf8_lossy(&environment);
+        let is_it = said.contains("NILOMETER_WATCHED=1\0") && said.contains(&wanted);
+        let is_here = fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|path| path == at);
+        (is_it && is_here).then(|| Pid::from_raw(id)).flatten()
+    })
+}
+
+#[test]
+fn a_process_that_is_killed_ends_the_campaign_and_it_goes_on_from_its_record() {
+    let long = PLAN.replace("repeats = 2", "repeats = 12");
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(&long);
+        let running = mpi.start(RANKS, lab.at(), &EVALUATE);
+        let some = || nilometer_record::read(&lab.record()).is_ok_and(|results| results.samples.len() > 20);
+        await_some("some samples", || some().then_some(()));
+        let victim = worker_of(&mpi, 1, &lab.record()).expect("it runs");
+        kill_process(victim, Signal::KILL).expect("it runs");
+        let ended = running.end(std::time::Duration::from_mins(1));
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let before = lab.results().samples.len();
+        let again = ["evaluate", "--resume", "--record", "r.sqlite"];
+        let alone = Command::new(nilometer()).args(again).current_dir(lab.at()).output().expect("it starts");
+        let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+        assert!(alone.status.code() == Some(2) && said.contains("ranks is 3 there and 1 here"), "{said}");
+        let ended = mpi.run(RANKS, lab.at(), &again);
+        assert!(ended.has_answered(), "{ended:?}");
+        let results = lab.results();
+        assert!(results.samples.len() > before);
+        let on_target = results.samples.iter().filter(|measured| measured.key.target == 0);
+        let mut repeats: BTreeMap<_, u32> = BTreeMap::new();
+        for measured in on_target {
+            assert_of_all_ranks(measured, RANKS);
+            *repeats.entry((measured.key.cell, measured.key.phase)).or_default() += 1;
+        }
+        assert!(repeats.values().all(|count| *count == 12), "{repeats:?}");
+        assert!(run_directories(&lab.at().join("target")).is_empty());
+    }
+}
