@@ -139,6 +139,7 @@ fn contents() -> LayoutContents {
         scan: Vec::new(),
         first_max: None,
         chunk: Vec::new(),
+        stack: 1,
         filter: None,
         fill: None,
     };

@@ -92,6 +92,7 @@ fn only_frames() -> TreeGroup {
         scan: Vec::new(),
         first_max: None,
         chunk: Vec::new(),
+        stack: 1,
         filter: None,
         fill: None,
     };

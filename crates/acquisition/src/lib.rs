@@ -55,7 +55,7 @@ pub use recorder::{
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
 pub use reserved::free_reserved;
-pub use ring::{Frame, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
+pub use ring::{Frame, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
 pub use user_layout::{UserLayout, UserLayoutError};
 pub use watermark::{Settled, Watermark};

@@ -38,7 +38,7 @@ impl Default for Hdf5FileOptions {
 pub struct StoredChunk {
     /// Which of the file's datasets of frames it belongs to, in the order of the tree.
     pub dataset: usize,
-    /// Which frame of it, from 0.
+    /// Which frame of it, from 0: the first of those that the chunk has something of.
     pub frame: u64,
     /// Which chunk of the frame, in the order of [`FramesShape::offset`]: 0 where a frame is one.
     pub tile: u64,

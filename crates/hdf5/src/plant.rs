@@ -315,6 +315,7 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     let what = || format!("describe the dataset {path}");
     let mut maxima = shape.dimensions(0);
     let mut chunk = vec![1; shape.scan.len() + 1];
+    chunk[0] = shape.stack;
     chunk.extend(shape.chunk());
     let space = {
         let dimensions = maxima.clone();

@@ -216,7 +216,8 @@ pub enum DatasetContent {
     Virtual(VirtualDataset),
 }
 
-/// A dataset of frames, each one chunk, or several: parts of it that are compressed each by itself.
+/// A dataset of frames, each one chunk, or several: parts of it that are compressed each by itself. Or several of them, or of
+/// their parts, are one chunk: a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramesShape {
     /// The type of pixels.
@@ -232,10 +233,22 @@ pub struct FramesShape {
     /// Dimensions of a chunk within a frame; none if a chunk is a frame.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunk: Vec<u64>,
+    /// Frames that a chunk has something of, from one that is a multiple of it on: more than 1 only where there is no scan.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub stack: u64,
     /// How chunks are compressed, if they are.
     pub filter: Option<FrameFilter>,
     /// The pixel of frames that are not there, little-endian; 0 if none.
     pub fill: Option<Vec<u8>>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 /// More places than a series can have frames.
@@ -260,7 +273,8 @@ impl FramesShape {
         let cut = self.chunk.len() == self.frame.len()
             && self.frame.iter().zip(&self.chunk).all(|(frame, chunk)| (1..=*frame).contains(chunk))
             && self.tiles() <= tiles_max;
-        line && (self.chunk.is_empty() || cut)
+        let stacked = self.stack == 1 || self.stack > 1 && self.scan.is_empty();
+        line && stacked && (self.chunk.is_empty() || cut)
     }
 
     /// Dimensions of a chunk within a frame: those of the frame, if nothing else is said.
@@ -274,7 +288,8 @@ impl FramesShape {
         along.map(|(frame, chunk)| frame.div_ceil(*chunk)).fold(1, u64::saturating_mul)
     }
 
-    /// Where a chunk of a frame begins, in pixels of each dimension: tiles are counted along the rows of a frame, from 0.
+    /// Where a chunk that has something of a frame begins, in pixels of each dimension: tiles are counted along the rows of a
+    /// frame, from 0.
     pub fn offset(&self, frame: u64, tile: u64) -> Vec<u64> {
         let mut offset = Vec::new();
         self.put_offset(frame, tile, &mut offset);
@@ -290,7 +305,7 @@ impl FramesShape {
             *place = rest % dimension;
             rest /= dimension;
         }
-        offset[0] = rest;
+        offset[0] = rest - rest % self.stack;
         if self.chunk.is_empty() {
             return;
         }

@@ -15,6 +15,7 @@ fn tree() -> TreeGroup {
         scan: Vec::new(),
         first_max: None,
         chunk: Vec::new(),
+        stack: 1,
         filter: None,
         fill: Some(vec![255, 255]),
     };
@@ -212,4 +213,49 @@ fn a_write_that_ends_at_a_page_leaves_a_file_that_can_be_read() {
         assert_eq!(whole.numbers(), Ok(vec![count.cast_signed()]));
         assert!(torn.looks > count, "{} looks", torn.looks);
     }
+}
+
+/// The dataset of frames of a file, with so many frames in a chunk.
+fn stacked(stack: u64, scan: &[u64]) -> (TreeGroup, FramesShape) {
+    let mut tree = tree();
+    let shape = tree.frames_mut().expect("it has frames");
+    shape.stack = stack;
+    shape.scan = scan.into();
+    let shape = shape.clone();
+    (tree, shape)
+}
+
+#[test]
+fn chunks_of_several_frames_are_read_and_the_last_ends_behind_the_dataset() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.h5");
+    let file = File::create_new(&path).expect("a file");
+    let (tree, _) = stacked(4, &[]);
+    let mut frames = Hdf5File::create("a.h5", &tree, Hdf5FileOptions::default()).expect("it is made");
+    for first in [0_u64, 8] {
+        let offset = frames.allocate(24_000, 4096);
+        let bytes: Vec<u8> = (0..4).flat_map(|more| vec![(first + more) as u8 + 7; 6000]).collect();
+        file.write_all_at(&bytes, offset).expect("it is written");
+        let chunk = StoredChunk { bytes: 24_000, ..stored(first, offset) };
+        frames.insert(chunk);
+        (first..first + 2).for_each(|number| frames.set(0, number, 0));
+        frames.flush().expect("it is flushed");
+        carry_out(&file, || frames.next_write());
+    }
+    let mut closed = frames.close(11, &tree).expect("it is closed");
+    carry_out(&file, || closed.next_write());
+    file.set_len(closed.size()).expect("it is cut");
+    let script = "import h5py, sys
+f = h5py.File(sys.argv[1])
+d = f['entry/data/data']
+print(d.shape, d.chunks, [int(x.max()) // 257 for x in d[:]], list(f['entry/data/flag'][:]))";
+    let expected = "(11, 30, 100) (4, 30, 100) [7, 8, 9, 10, 255, 255, 255, 255, 15, 16, 17] [0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1]";
+    assert_eq!(python(script, &path), expected);
+}
+
+#[test]
+fn frames_are_put_together_only_where_they_are_one_row() {
+    let is_sound = |stack, scan: &[u64]| stacked(stack, scan).1.is_sound(100, 100);
+    assert!(is_sound(1, &[5]) && is_sound(4, &[]));
+    assert!(!is_sound(4, &[5]) && !is_sound(0, &[]));
 }

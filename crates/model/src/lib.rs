@@ -10,6 +10,7 @@ mod chunk_shape;
 mod data;
 mod facility;
 mod frame_compression;
+mod frame_cut;
 mod histogram;
 mod instrument;
 mod invalid;
@@ -42,6 +43,7 @@ pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
 pub use frame_compression::FrameCompression;
+pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
@@ -52,7 +54,7 @@ pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
-pub use recording_layout::{FrameShape, RecordingLayout, TILES_FILLED, TILES_MAX};
+pub use recording_layout::{FrameShape, RecordingLayout};
 pub use results::{
     Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,
 };

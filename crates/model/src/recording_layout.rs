@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, ChunkShape, Format, FrameCompression, PixelType, ScanShape, Storing};
+use crate::{
+    Bytes, ChunkShape, Format, FrameCompression, PixelType, ScanShape, Storing, frame_cut::sides_text,
+};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,17 +54,6 @@ const FILE_MAX: u64 = 1 << 40;
 const CBF_MAX: u64 = 1 << 30;
 /// HDF5 has 32 dimensions at the most, `H5S_MAX_RANK`; some are left for a scan.
 const HDF5_DIMENSIONS_MAX: usize = 24;
-/// Chunks of a frame: the table of them in front of a frame stays small, and so does the index of the file.
-pub const TILES_MAX: u64 = 1 << 16;
-/// Chunks at the edges of a frame are filled up: all have at most so many times the pixels of the frame.
-pub const TILES_FILLED: u64 = 4;
-/// A chunk has less than 4 GiB: HDF5 keeps its size in 32 bits.
-const CHUNK_MAX: u64 = u32::MAX as u64;
-/// What does not get smaller gets longer by one in so many bytes at the most when it is compressed; a chunk costs so many beside
-/// its pixels, and the table of them so many beside that.
-const LONGER: u64 = 64;
-const TILE_COSTS: u64 = 256;
-const TABLE_COSTS: u64 = 4096;
 /// More threads would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
@@ -165,9 +156,16 @@ impl RecordingLayout {
         }
         self.check_lines()?;
         let Some(chunk) = self.chunk else { return Ok(()) };
-        check_chunk(chunk, frame)?;
+        let cut = chunk.of_frames(shape, pixel.bits() / 8)?;
+        if cut.frames > 1 {
+            return Err(format!(
+                "chunk = \"{chunk}\": a recording has a frame or a part of one in a chunk: write at most {}; `nilometer export \
+                 --format hdf5 --chunk {chunk}` puts several into one when all are there",
+                sides_text(shape)
+            ));
+        }
         match self.compression {
-            Some(FrameCompression::Filter(filter)) if chunk.sides() != frame.shape => Err(format!(
+            Some(FrameCompression::Filter(filter)) if cut.sides != shape => Err(format!(
                 "chunk = \"{chunk}\": {} is the filter of a plug-in, which makes chunks of whole frames: leave one of them out",
                 filter.text()
             )),
@@ -224,60 +222,4 @@ impl RecordingLayout {
         self.chunk = self.chunk.filter(|_| format == Format::Hdf5);
         self.encoders = self.encoders.filter(|_| self.packs());
     }
-}
-
-/// What can't be a chunk of such frames.
-fn check_chunk(chunk: ChunkShape, frame: FrameShape<'_>) -> Result<(), String> {
-    let FrameShape { shape, pixel, .. } = frame;
-    let whole: Vec<_> = shape.iter().map(u64::to_string).collect();
-    let whole = whole.join("x");
-    let sides = chunk.sides();
-    let dimensions = shape.len();
-    let Some((frames, sides)) = sides.len().checked_sub(dimensions).and_then(|more| match more {
-        0 => Some((1, sides)),
-        1 => Some((sides[0], &sides[1..])),
-        _ => None,
-    }) else {
-        return Err(format!(
-            "chunk = \"{chunk}\": frames have {dimensions} dimensions, and so has a chunk, or one more in front of them: \
-             write at most {whole}"
-        ));
-    };
-    if sides.iter().zip(shape).any(|(side, of_frame)| side > of_frame) {
-        return Err(format!("chunk = \"{chunk}\": it is larger than a frame: write at most {whole}"));
-    }
-    let pixels = sides.iter().fold(frames, |pixels, side| pixels.saturating_mul(*side));
-    let bytes = pixels.saturating_mul(pixel.bits() / 8);
-    if bytes > CHUNK_MAX {
-        return Err(format!("chunk = \"{chunk}\": it has {}: write less than 4 GiB", Bytes(bytes)));
-    }
-    if frames > 1 {
-        return Err(format!(
-            "chunk = \"{chunk}\": a chunk is a frame or a part of one, several frames in one can't be written yet: write at \
-             most {whole}"
-        ));
-    }
-    let tiles = sides.iter().zip(shape).map(|(side, of_frame)| of_frame.div_ceil(*side));
-    let tiles = tiles.fold(1_u64, u64::saturating_mul);
-    if tiles > TILES_MAX {
-        return Err(format!(
-            "chunk = \"{chunk}\": a frame has {tiles} of them: write larger ones, so that there are at most {TILES_MAX}"
-        ));
-    }
-    let filled = bytes.saturating_mul(tiles);
-    // A frame's chunks are one extent, whose length journals have in 32 bits.
-    let extent =
-        filled.saturating_add(filled / LONGER).saturating_add(tiles * TILE_COSTS).saturating_add(TABLE_COSTS);
-    if filled <= CHUNK_MAX && extent > CHUNK_MAX {
-        return Err(format!(
-            "chunk = \"{chunk}\": all of a frame may take more than 4 GiB when they are stored: write larger ones"
-        ));
-    }
-    if filled > CHUNK_MAX || filled > frame.size.0.saturating_mul(TILES_FILLED) {
-        let filled = Bytes(filled);
-        return Err(format!(
-            "chunk = \"{chunk}\": those of a frame are filled up to {filled} at its edges: write sides that fit better"
-        ));
-    }
-    Ok(())
 }

@@ -13,13 +13,13 @@ use nilometer_tests::{Ended, run};
 use crate::lab::{self, Found, Lab, found_in};
 
 /// Records so many raw frames, or in whichever format.
-fn recorded(lab: &Lab, format: &[&str], frames: u64) {
+pub(crate) fn recorded(lab: &Lab, format: &[&str], frames: u64) {
     let count = frames.to_string();
     let ended = lab.simulate(format, &["--frames", &count]).end(lab::LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-fn export(from: &[PathBuf], to: &Path, more: &[&str]) -> Ended {
+pub(crate) fn export(from: &[PathBuf], to: &Path, more: &[&str]) -> Ended {
     let mut arguments = vec![PathBuf::from("export")];
     arguments.extend(from.iter().cloned());
     arguments.extend(["--to".into(), to.to_owned()]);
@@ -28,7 +28,7 @@ fn export(from: &[PathBuf], to: &Path, more: &[&str]) -> Ended {
 }
 
 /// What comes of it in HDF5, which must go well.
-fn exported(lab: &Lab, name: &str, more: &[&str]) -> PathBuf {
+pub(crate) fn exported(lab: &Lab, name: &str, more: &[&str]) -> PathBuf {
     let to = lab.home.path().join(name);
     let ended = export(&lab.lanes(), &to, &[&["--format", "hdf5"], more].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -36,7 +36,7 @@ fn exported(lab: &Lab, name: &str, more: &[&str]) -> PathBuf {
 }
 
 /// h5py finds all of so many frames, and those of another type of pixels nowhere.
-fn assert_whole(found: &Found, frames: u64, said: &str) {
+pub(crate) fn assert_whole(found: &Found, frames: u64, said: &str) {
     found.assert_whole(frames);
     assert_eq!(found.said("type"), format!("\"{said}\""));
     for name in ["arrived", "encoded", "durable"] {
@@ -47,7 +47,7 @@ fn assert_whole(found: &Found, frames: u64, said: &str) {
 }
 
 /// As instruments name them, and `NumPy`.
-const PIXELS: [(&str, &str); 10] = [
+pub(crate) const PIXELS: [(&str, &str); 10] = [
     ("uint8", "|u1"),
     ("int8", "|i1"),
     ("uint16", "<u2"),
@@ -145,7 +145,7 @@ fn chunks_that_are_compressed_alike_go_in_as_they_are() {
 }
 
 /// Where the frame of a raw recording is.
-fn place_of(lab: &Lab, number: u64) -> (PathBuf, u64) {
+pub(crate) fn place_of(lab: &Lab, number: u64) -> (PathBuf, u64) {
     let recording = Recording::open(&lab.lanes(), Trust::Acknowledged).expect("it is there");
     let place = recording.index.frames.get(number).expect("it is there");
     (recording.path(place), place.extent.offset)

@@ -8,10 +8,11 @@ use rustix::process::Signal;
 use crate::lab::{LIMIT, Lab};
 
 /// Begins to export the recording of a lab, so slowly that it is not done soon.
-fn slowly(lab: &Lab, to: &Path, rate: &str) -> Running {
+fn slowly(lab: &Lab, to: &Path, more: &[&str]) -> Running {
     let from = lab.lanes().remove(0);
     let from = from.to_str().expect("a plain name");
-    let running = start(to, &["export", from, "--format", "hdf5", "--to", "made.h5", "--rate", rate]);
+    let arguments = [&["export", from, "--format", "hdf5", "--to", "made.h5"], more].concat();
+    let running = start(to, &arguments);
     await_some("the directory in which it is made", || {
         names(to).iter().find(|name| name.ends_with(".partial")).cloned()
     });
@@ -28,8 +29,11 @@ fn who_is_asked_to_end_leaves_nothing() {
     let lab = Lab::small("data = \"diffraction\"\n");
     assert_eq!(lab.simulate(&["--format", "raw"], &["--frames", "60"]).end(LIMIT).code, Some(0));
     let to = tempfile::tempdir().expect("a temporary directory");
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let running = slowly(&lab, to.path(), "1 kB/s");
+    let stacks = ["--chunk", "7x64x96", "--verify"];
+    for (signal, more) in
+        [(Signal::INT, &[][..]), (Signal::TERM, &[]), (Signal::HUP, &[]), (Signal::TERM, &stacks)]
+    {
+        let running = slowly(&lab, to.path(), &[&["--rate", "1 kB/s"], more].concat());
         running.signal(signal);
         let ended = running.end(LIMIT);
         assert!(ended.code == Some(1) && ended.stderr.contains("interrupted"), "{signal:?} {ended:?}");
@@ -57,7 +61,7 @@ fn a_recording_on_a_disk_that_hangs_is_not_waited_for() {
     // What is in the cache would be read without the disk.
     disk.remount();
     let to = tempfile::tempdir().expect("a temporary directory");
-    let running = slowly(&lab, to.path(), "400 kB/s");
+    let running = slowly(&lab, to.path(), &["--rate", "400 kB/s"]);
     disk.pause();
     let process = running.process();
     await_some("a thread that waits for the disk", || waits_for_the_disk(process).then_some(()));

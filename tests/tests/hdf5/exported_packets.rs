@@ -81,23 +81,23 @@ fn frames_that_lack_packets_are_flagged() {
     let instrument = loopback.path("detector.toml");
     let instrument = instrument.to_str().expect("a plain path");
     let more = ["--format", "hdf5", "--compression", "bslz4", "--instrument", instrument];
-    let exported = loopback.export("made.h5", &more);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
     let plain = loopback.export("plain.raw", &[]);
     assert_eq!(plain.code, Some(0), "{plain:?}");
-    let Some(found) = found_in(&loopback.path("plain.raw"), &loopback.path("made.h5")) else { return };
-    let frames = found.column("flag").len() as u64;
-    assert!(found.frames("right") == (0..frames).collect::<Vec<_>>() && frames >= 40, "{found:?}");
-    let missing = found.column("missing");
-    let flags = found.column("flag");
-    assert!(flags.iter().zip(&missing).all(|(flag, missing)| *flag == 2 * i64::from(*missing > 0)));
-    let count = loopback.missing();
-    assert!(count > 0 && missing.iter().sum::<i64>().cast_unsigned() == count, "{missing:?}");
-    assert_eq!(found.total("missing_total"), Some(count));
-    assert_eq!(
-        number(&exported, "incomplete"),
-        missing.iter().filter(|missing| **missing > 0).count() as u64
-    );
+    for (name, chunk) in [("made.h5", &[][..]), ("stacks.h5", &["--chunk", "8x512x1024", "--verify"])] {
+        let exported = loopback.export(name, &[&more, chunk].concat());
+        assert_eq!(exported.code, Some(0), "{exported:?}");
+        let Some(found) = found_in(&loopback.path("plain.raw"), &loopback.path(name)) else { return };
+        let frames = found.column("flag").len() as u64;
+        assert!(found.frames("right") == (0..frames).collect::<Vec<_>>() && frames >= 40, "{found:?}");
+        let missing = found.column("missing");
+        let flags = found.column("flag");
+        assert!(flags.iter().zip(&missing).all(|(flag, missing)| *flag == 2 * i64::from(*missing > 0)));
+        let count = loopback.missing();
+        assert!(count > 0 && missing.iter().sum::<i64>().cast_unsigned() == count, "{missing:?}");
+        assert_eq!(found.total("missing_total"), Some(count));
+        let incomplete = missing.iter().filter(|missing| **missing > 0).count() as u64;
+        assert_eq!(number(&exported, "incomplete"), incomplete);
+    }
 }
 
 #[test]
@@ -107,15 +107,19 @@ fn frames_of_a_packet_each_are_there_or_blank() {
     let loopback = Loopback::recorded(detector, 6000, "1 %");
     let instrument = loopback.path("detector.toml");
     let more = ["--format", "hdf5", "--instrument", instrument.to_str().expect("a plain path")];
-    let exported = loopback.export("made.h5", &more);
-    assert_eq!(exported.code, Some(0), "{exported:?} of {:?}", loopback.recorded);
     let plain = loopback.export("plain.raw", &[]);
     assert_eq!(plain.code, Some(0), "{plain:?}");
-    let Some(found) = found_in(&loopback.path("plain.raw"), &loopback.path("made.h5")) else { return };
-    let count = loopback.missing();
-    let flags = found.column("flag");
-    assert!(count > 0 && flags.len() > 5000, "{:?}", loopback.recorded);
-    assert_eq!(flags.iter().filter(|flag| **flag == 1).count() as u64, count);
-    assert!(flags.iter().all(|flag| *flag == 0 || *flag == 1), "a frame is there or not");
-    assert_eq!(found.frames("right").len() as u64, flags.len() as u64 - count, "{:?}", loopback.recorded);
+    // Blocks of packets have some hundred frames: several chunks, or one has several of them.
+    for chunk in [&[][..], &["--chunk", "100x617", "--verify"], &["--chunk", "2500x300", "--verify"]] {
+        let name = format!("{}.h5", chunk.get(1).unwrap_or(&"made"));
+        let exported = loopback.export(&name, &[&more, chunk].concat());
+        assert_eq!(exported.code, Some(0), "{exported:?} of {:?}", loopback.recorded);
+        let Some(found) = found_in(&loopback.path("plain.raw"), &loopback.path(&name)) else { return };
+        let count = loopback.missing();
+        let flags = found.column("flag");
+        assert!(count > 0 && flags.len() > 5000, "{:?}", loopback.recorded);
+        assert_eq!(flags.iter().filter(|flag| **flag == 1).count() as u64, count);
+        assert!(flags.iter().all(|flag| *flag == 0 || *flag == 1), "a frame is there or not");
+        assert_eq!(found.frames("right").len() as u64, flags.len() as u64 - count, "{:?}", loopback.recorded);
+    }
 }

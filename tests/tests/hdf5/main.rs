@@ -8,6 +8,7 @@ mod disks;
 mod exported;
 mod exported_ended;
 mod exported_packets;
+mod exported_stacks;
 mod followed;
 mod killed;
 mod lab;

@@ -119,7 +119,8 @@ fn one_filter_is_exchanged_for_another() {
     let truth = lab.truth(25);
     let from = lab.lanes()[0].clone();
     let from = from.to_str().expect("a plain path");
-    let cases: [(&str, &[&str], &str); 4] = [
+    let cases: [(&str, &[&str], &str); 5] = [
+        ("stacks.h5", &["--chunk", "8x64x96", "--compression", "filter:32001,0,0,0,0,5,1,1"], "[32001]"),
         ("same.h5", &[], "[32001]"),
         ("other.h5", &["--compression", "filter:32026,0,0,0,0,5,1,5"], "[32026]"),
         ("ours.h5", &["--compression", "bslz4"], "[32008]"),
@@ -133,6 +134,16 @@ fn one_filter_is_exchanged_for_another() {
         assert_eq!(exported.code, Some(0), "{file}: {exported:?}");
         let Some(found) = found_in(&truth, &to) else { return };
         assert_frames(&found, file, "<u2", filters);
+    }
+    for (more, why) in [
+        (&["--chunk", "8x64x96"][..], "is fitted to chunks of a frame: say --compression too"),
+        (&["--chunk", "8x32x96", "--compression", "filter:307,9"], "which makes chunks of whole frames"),
+    ] {
+        let to = lab.home.path().join("new.h5");
+        let to = to.to_str().expect("a plain path");
+        let arguments = [&["export", from, "--format", "hdf5", "--to", to], more].concat();
+        let refused = with_plugins(&directory, &lab, &arguments);
+        assert!(refused.code == Some(2) && refused.stderr.contains(why), "{why}: {refused:?}");
     }
 }
 

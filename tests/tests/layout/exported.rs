@@ -1,10 +1,6 @@
 //! What files alone say of frames is in those that are made of them: by `export`, and by `repair`.
 
-use std::{
-    fs::OpenOptions,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs::OpenOptions, io::Write, path::PathBuf};
 
 use nilometer_tests::run;
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -16,23 +12,18 @@ use crate::{
 
 const ATTRIBUTES: &str = "/entry/instrument/NDAttributes";
 
-/// The file that is made of the recording.
-fn exported(lab: &LayoutLab) -> PathBuf {
-    let to = lab.home.path().join("made.h5");
-    let arguments: [&Path; 8] = [
-        "export".as_ref(),
-        &lab.recording(),
-        "--format".as_ref(),
-        "hdf5".as_ref(),
-        "--to".as_ref(),
-        &to,
-        "--verify".as_ref(),
-        "--journal".as_ref(),
-    ];
-    let ended = run(&arguments);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(!ended.stdout.contains("left out"), "{ended:?}");
-    to
+/// The files that are made of the recording: with its chunks, and with chunks of several frames.
+fn exported(lab: &LayoutLab, chunk: &str) -> [PathBuf; 2] {
+    let made = |name: &str, more: &[&str]| {
+        let to = lab.home.path().join(name);
+        let mut arguments = vec![PathBuf::from("export"), lab.recording(), "--to".into(), to.clone()];
+        arguments.extend([&["--format", "hdf5", "--verify"], more].concat().iter().map(PathBuf::from));
+        let ended = run(&arguments);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stdout.contains("left out"), "{ended:?}");
+        to
+    };
+    [made("made.h5", &["--journal"]), made("stacks.h5", &["--chunk", chunk])]
 }
 
 fn assert_same(made: &FoundTree, of: &FoundTree, paths: &[&str]) {
@@ -51,15 +42,13 @@ fn values_of_several_files_are_in_the_one_that_is_made_of_them() {
     let options = ["--layout", &tomography(), "--metadata", "motors.jsonl", "--frames-per-file", "6"];
     let ended = lab.record(FRAMES, &options).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let made = exported(&lab);
+    let all = exported(&lab, "8x64x96");
     let Some(there) = tree_of(&lab.recording().join("scan_master.h5")) else { return };
-    let made = tree_of(&made).expect("h5py was there before");
     let times = format!("{ATTRIBUTES}/start_time");
-    assert_same(
-        &made,
-        &there,
-        &["/entry/sample/rotation_angle", "/entry/instrument/detector/image_key", &times],
-    );
+    let said = ["/entry/sample/rotation_angle", "/entry/instrument/detector/image_key", &times];
+    for made in all {
+        assert_same(&tree_of(&made).expect("h5py was there before"), &there, &said);
+    }
 }
 
 #[test]
@@ -68,13 +57,15 @@ fn times_that_a_detector_said_are_in_it_with_what_they_are_counted_from() {
     let Some(sender) = ValueSender::start_images("2", FRAMES) else { return };
     let ended = lab.record_from(&sender.at, &[]).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let made = exported(&lab);
+    let all = exported(&lab, "7x30x40");
     let there = tree_of(&lab.file()).expect("h5py is there with zmq");
-    let made = tree_of(&made).expect("h5py is there with zmq");
     let [start, real] = ["start_time", "real_time"].map(|name| format!("/entry/instrument/detector/{name}"));
     let [angle, step] = ["angle", "step"].map(|name| format!("{ATTRIBUTES}/{name}"));
-    assert_same(&made, &there, &[&start, &real, &angle, &step]);
-    assert_eq!(made.attribute(&start, "start"), "2026-11-25T10:00:00Z");
+    for made in all {
+        let made = tree_of(&made).expect("h5py is there with zmq");
+        assert_same(&made, &there, &[&start, &real, &angle, &step]);
+        assert_eq!(made.attribute(&start, "start"), "2026-11-25T10:00:00Z");
+    }
 }
 
 #[test]
@@ -88,13 +79,15 @@ fn values_that_nobody_announced_are_in_it_and_in_what_is_repaired() {
     drop(writer);
     let ended = recorder.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let made = exported(&lab);
+    let all = exported(&lab, "3x32x96");
     let Some(there) = tree_of(&lab.file()) else { return };
     let said = [format!("{ATTRIBUTES}/SampleAngle"), format!("{ATTRIBUTES}/ImageKey")];
     let said = said.each_ref().map(String::as_str);
-    let made = tree_of(&made).expect("h5py was there before");
-    assert_same(&made, &there, &said);
-    assert_eq!(made.attribute(ATTRIBUTES, "NX_class"), "NXcollection");
+    for made in all {
+        let made = tree_of(&made).expect("h5py was there before");
+        assert_same(&made, &there, &said);
+        assert_eq!(made.attribute(ATTRIBUTES, "NX_class"), "NXcollection");
+    }
     lab.change_flag();
     let repaired = lab.about("repair");
     assert!(repaired.code == Some(0) && repaired.stdout.starts_with("repaired"), "{repaired:?}");

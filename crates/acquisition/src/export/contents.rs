@@ -9,11 +9,12 @@ use nilometer_hdf5::{
     tree::TreeGroup,
 };
 use nilometer_model::{
-    Bytes, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType, PluginFilter,
-    Storing,
+    Bytes, ChunkShape, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType,
+    PluginFilter, Storing,
 };
 use nilometer_recording::{instrument::Origin, journal::Encoding, reader::Recording, view::RecordingView};
 
+use super::{cut::WishedChunks, frames::due};
 use crate::{
     kept_numbers::KeptNumbers,
     repair::is_of_frames,
@@ -28,6 +29,8 @@ use crate::{
 pub struct ExportWishes<'a> {
     /// How frames are compressed; as they are in the recording, or as the instrument says, if none.
     pub compression: Option<FrameCompression>,
+    /// What chunks have of frames; all of one each, or as it is in the recording, if none.
+    pub chunk: Option<ChunkShape>,
     /// What the recording is of: it says what its journals don't.
     pub instrument: Option<&'a Instrument>,
 }
@@ -47,7 +50,7 @@ impl Hdf5Contents {
                 return of_instrument(instrument, wishes.compression, size);
             }
             if let Some(tree) = tree {
-                let contents = of_tree(tree, wishes.compression, compression_in(recording)?, size)?;
+                let contents = of_tree(tree, wishes, compression_in(recording)?, size)?;
                 return Ok(contents.with_kept(recording));
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
@@ -69,7 +72,9 @@ impl Hdf5Contents {
                 Bytes(size)
             ));
         }
-        Ok(Hdf5Contents { live: false, ..contents })
+        let contents = Hdf5Contents { live: false, ..contents };
+        let Some(chunk) = wishes.chunk else { return Ok(contents) };
+        contents.cut(WishedChunks { chunk, compression: wishes.compression, due: due(whole) })
     }
 
     /// With what the files of a recording say of its frames.
@@ -182,7 +187,7 @@ fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Resu
 /// The same as in the files of the recording; how frames are compressed may be wished, else it is as it is there.
 fn of_tree(
     mut tree: TreeGroup,
-    wished: Option<FrameCompression>,
+    wishes: ExportWishes<'_>,
     there: FrameCompression,
     size: u64,
 ) -> Result<Hdf5Contents, String> {
@@ -194,7 +199,7 @@ fn of_tree(
             Bytes(size)
         ));
     }
-    let compression = if let Some(wished) = wished {
+    let compression = if let Some(wished) = wishes.compression {
         let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
         settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
     } else {
@@ -203,7 +208,8 @@ fn of_tree(
     };
     let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     shape.filter = frame_filter(compression, element);
-    let is_cut = shape.chunk() != shape.frame;
+    // Where other chunks are wished, it is looked at them.
+    let is_cut = wishes.chunk.is_none() && shape.chunk() != shape.frame;
     if let (true, FrameCompression::Filter(filter)) = (is_cut, compression) {
         return Err(format!(
             "--compression {}: a plug-in makes chunks of whole frames, and these are cut",

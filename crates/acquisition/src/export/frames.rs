@@ -5,43 +5,49 @@
 //! journals -> FrameSupply: blocks in order, with free slots -> threads: read, decode, compare -> FrameSupply -> ring
 //! ```
 //!
-//! A chunk that is compressed as it is to be goes into its slot as it is, and is decoded beside that to be compared.
+//! A chunk that is compressed as it is to be goes into its slot as it is, and is decoded beside that to be compared. Where a
+//! chunk is to have several frames, they are read into buffers beside the ring, and copied into the slot of their stack.
 
 mod block;
+mod memory;
+mod stacks;
 
 use std::{
+    collections::BTreeMap,
     io,
+    ops::Range,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, SyncSender, TryRecvError},
     },
     thread,
 };
 
-use nilometer_model::{ByteRate, Bytes, Nanos};
+use nilometer_model::{ByteRate, Nanos};
 use nilometer_recording::{
     journal::Encoding,
     reader::{Checksums, Recording},
     view::RecordingView,
 };
 use nilometer_storage::{
-    Buffer, Completion, Step, Wait, Workload,
-    buffer::ALIGNMENT,
-    engine::Wake,
-    process::{available_memory, processors},
+    Arena, Buffer, Completion, Step, Wait, Workload, buffer::ALIGNMENT, engine::Wake, process::processors,
 };
 
-use crate::{Frame, Ring};
+use crate::{Frame, Ring, StackedFrame};
 use block::{BlockJob, BlockPlace, BlockRead, BlockReader};
+use memory::blocks_read;
+use stacks::FrameStacks;
 
 /// Frames of a recording that another one is made of.
 #[derive(Debug)]
 pub struct RecordedFrames {
     /// The recording, all that is known of it.
     pub whole: Arc<RecordingView>,
-    /// What is stored of each: those that are so already go in as they are.
+    /// What is stored of each: those that are so already go in as they are, unless several are to be in a chunk.
     pub encoding: Encoding,
+    /// Frames that are put together: a chunk has something of all of them. 1 if of one.
+    pub stack: u64,
     /// Read no faster than this, in bytes of frames.
     pub at_most: Option<ByteRate>,
     /// What was read, for those who look at it meanwhile.
@@ -52,7 +58,18 @@ pub struct RecordedFrames {
 #[derive(Debug, Default)]
 pub struct FramesRead {
     bytes: AtomicU64,
+    frames: AtomicU64,
     damaged: Mutex<DamagedFrames>,
+    /// What was read of each frame, if it is to be read back.
+    proofs: Option<Mutex<BTreeMap<u64, ReadProof>>>,
+}
+
+/// What is known of a frame that was read and is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReadProof {
+    /// CRC-32 (ISO-HDLC) of its bytes.
+    pub(super) checksum: u32,
+    pub(super) said: StackedFrame,
 }
 
 /// Frames that can't be read, or are other than they were: how many, and what is wrong with the first.
@@ -68,9 +85,33 @@ pub struct DamagedFrames {
 const NAMED: usize = 20;
 
 impl FramesRead {
+    /// Of frames that are to be read back: what they were is kept, some 60 B of memory each.
+    pub fn proving() -> Self {
+        FramesRead { proofs: Some(Mutex::default()), ..FramesRead::default() }
+    }
+
+    /// What was read of each frame, by number.
+    pub(super) fn proofs(&self) -> Option<MutexGuard<'_, BTreeMap<u64, ReadProof>>> {
+        Some(self.proofs.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// This frame of so many bytes was read.
+    pub(super) fn came(&self, frame: &Frame, size: usize) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        let Some(mut proofs) = self.proofs() else { return };
+        let checksum = frame.checksum.unwrap_or_else(|| crc32fast::hash(&frame.data[..size]));
+        let said = StackedFrame { number: frame.number, due: frame.due, missing: frame.missing() };
+        proofs.insert(frame.number, ReadProof { checksum, said });
+    }
+
     /// Bytes of frames.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Frames that are there and right.
+    pub fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
     }
 
     /// Frames that are not as they should be.
@@ -93,53 +134,41 @@ impl FramesRead {
 }
 
 impl RecordedFrames {
-    /// Bytes of a frame.
+    /// Bytes of what is one frame for the recorder.
     pub(crate) fn frame_size(&self) -> usize {
-        self.whole.frame_size() as usize
+        self.whole.frame_size() as usize * self.stack as usize
     }
 
     /// Bytes of a slot that any frame fits into as it is stored.
     pub(crate) fn slot_size(&self) -> usize {
-        let size = self.whole.frame_size();
-        (self.encoding.length_max(size).max(size) as usize).next_multiple_of(ALIGNMENT)
+        let size = self.frame_size() as u64;
+        let stored = if self.stack > 1 { 0 } else { self.encoding.length_max(size) };
+        (stored.max(size) as usize).next_multiple_of(ALIGNMENT)
     }
 
     /// How many frames there are to be, those that are missing with them: all numbers are below.
     pub fn due(&self) -> u64 {
-        let before = self.whole.first_block().saturating_mul(self.whole.frames_of_block());
-        before.saturating_add(self.whole.frames())
+        due(&self.whole)
     }
 
-    /// Slots of a ring that keep all threads busy: those that are read into, and those that are encoded and written. Fewer
-    /// where memory has no room for so many, and two blocks at least.
-    ///
-    /// # Errors
-    /// If there is no room for two, in words: journals may say anything of how many frames are read at once.
-    pub fn slots(&self) -> Result<usize, String> {
-        let memory = available_memory().unwrap_or(Bytes(u64::MAX));
-        slots_within(memory, self.whole.frames_of_block(), self.slot_size() as u64, processors().len() as u64)
+    /// The same for the recorder, for which a stack is a frame.
+    pub(crate) fn due_slots(&self) -> u64 {
+        self.due().div_ceil(self.stack)
+    }
+
+    /// The frames of a block.
+    fn frames_in(&self, block: u64) -> Range<u64> {
+        let of_block = self.whole.frames_of_block();
+        block * of_block..(block + 1) * of_block
     }
 }
 
-/// The slots for blocks of so many frames, of so many bytes each, that this memory has room for.
-fn slots_within(memory: Bytes, of_block: u64, slot: u64, threads: u64) -> Result<usize, String> {
-    let room = memory.0 / MEMORY_SHARE / slot;
-    let least = of_block.saturating_mul(2);
-    if least > room {
-        return Err(format!(
-            "its journals say that {of_block} frames are read at once, of which two times as many take {} of memory, and a \
-             quarter of {memory} is there for them",
-            Bytes(least.saturating_mul(slot))
-        ));
-    }
-    let busy = of_block.saturating_mul((FLYING as u64 + 2) * threads).saturating_add(WRITTEN);
-    Ok(busy.min(room) as usize)
+/// How many frames a recording is to have: all numbers are below.
+pub(super) fn due(whole: &RecordingView) -> u64 {
+    let before = whole.first_block().saturating_mul(whole.frames_of_block());
+    before.saturating_add(whole.frames())
 }
 
-/// Frames that are written or wait for their record.
-const WRITTEN: u64 = 8;
-/// Of the memory that is available, one part in so many.
-const MEMORY_SHARE: u64 = 4;
 /// Blocks that are read or wait to be, for each thread.
 const FLYING: usize = 2;
 /// How often it is looked whether an end is asked for, while nothing comes.
@@ -154,7 +183,10 @@ pub(crate) struct FrameSupply {
     jobs: SyncSender<BlockJob>,
     read: Receiver<BlockRead>,
     records: Checksums,
-    threads: usize,
+    /// Where several frames are put together.
+    stacks: Option<FrameStacks>,
+    /// Blocks that threads have at the most.
+    flying_max: usize,
     /// The block that is to be read next, or a later one.
     next: u64,
     /// Blocks that threads have.
@@ -178,10 +210,18 @@ impl FrameSupply {
         waker: &Arc<dyn Wake>,
     ) -> io::Result<Self> {
         let threads = processors().len().max(1);
-        let (jobs, to_do) = mpsc::sync_channel(FLYING * threads);
-        let (give, read) = mpsc::sync_channel(FLYING * threads);
+        let of_block = recorded.whole.frames_of_block();
+        let stacked = recorded.stack > 1;
+        let size = recorded.whole.frame_size() as usize;
+        let flying_max = if stacked { blocks_read(&recorded) } else { FLYING * threads };
+        // Stacks have the slots of the ring.
+        let room =
+            if stacked { Arena::shared_out(flying_max * of_block as usize, size).1 } else { Vec::new() };
+        let (jobs, to_do) = mpsc::sync_channel(flying_max);
+        let (give, read) = mpsc::sync_channel(flying_max);
         let to_do = Arc::new(Mutex::new(to_do));
-        let reader = BlockReader::new(recorded.whole.clone(), recorded.encoding);
+        let encoding = if stacked { Encoding::Raw } else { recorded.encoding };
+        let reader = BlockReader::new(recorded.whole.clone(), encoding);
         for number in 0..threads {
             let reader = reader.clone();
             let to_do = to_do.clone();
@@ -193,14 +233,15 @@ impl FrameSupply {
         Ok(FrameSupply {
             records: recorded.whole.recording(Recording::checksums),
             next: recorded.whole.first_block(),
+            stacks: stacked.then(|| FrameStacks::new(recorded.stack, size)),
             recorded,
             ring,
             stop,
             jobs,
             read,
-            threads,
+            flying_max,
             flying: 0,
-            room: Vec::new(),
+            room,
             full: Vec::new(),
             begun: None,
             given: 0,
@@ -211,12 +252,7 @@ impl FrameSupply {
     fn gather(&mut self) {
         loop {
             match self.read.try_recv() {
-                Ok(BlockRead { mut frames, mut slots, bytes, damaged }) => {
-                    self.flying -= 1;
-                    self.full.append(&mut frames);
-                    self.room.append(&mut slots);
-                    self.recorded.read.add(bytes, damaged);
-                }
+                Ok(read) => self.take(read),
                 Err(TryRecvError::Empty) => return,
                 // None of them ends before this does.
                 Err(TryRecvError::Disconnected) => unreachable!("the threads wait for blocks"),
@@ -224,18 +260,54 @@ impl FrameSupply {
         }
     }
 
-    /// Puts into the ring what is read, and gets free slots for a block.
-    fn put(&mut self, now: Nanos) {
+    /// Takes in a block.
+    fn take(&mut self, read: BlockRead) {
+        let BlockRead { block, mut frames, mut slots, bytes, damaged } = read;
+        self.flying -= 1;
+        self.recorded.read.add(bytes, damaged);
+        let size = self.recorded.whole.frame_size() as usize;
+        for frame in &frames {
+            self.recorded.read.came(frame, size);
+        }
+        self.room.append(&mut slots);
+        let Some(stacks) = &mut self.stacks else { return self.full.append(&mut frames) };
+        for frame in frames {
+            stacks.add(&frame);
+            self.room.push(frame.data);
+        }
+        stacks.end(self.recorded.frames_in(block).start);
+    }
+
+    /// Puts into the ring what is read, and gets free slots for a block, of which this is the next.
+    fn put(&mut self, now: Nanos, next: Option<u64>) {
+        let of_block = self.frames_of_block();
+        let (room, enough) = match &mut self.stacks {
+            None => (&mut self.room, of_block),
+            Some(stacks) => {
+                let next = next.map_or(u64::MAX, |block| self.recorded.frames_in(block).start);
+                self.full.append(&mut stacks.complete(next));
+                let enough = FrameStacks::most_of(of_block as u64, self.recorded.stack);
+                (&mut stacks.free, enough as usize)
+            }
+        };
         let mut spares = Vec::new();
-        let waits = self.room.len() < self.frames_of_block();
+        let waits = room.len() < enough;
         while !self.full.is_empty() || waits {
             self.ring.put(now, &mut self.full, &mut spares, waits);
             let came = spares.len();
-            self.room.append(&mut spares);
-            if came == 0 || self.room.len() >= self.frames_of_block() {
+            room.append(&mut spares);
+            if came == 0 || room.len() >= enough {
                 return;
             }
         }
+    }
+
+    /// Whether there is room for the frames of this block.
+    fn has_room(&mut self, block: u64) -> bool {
+        let frames = self.recorded.frames_in(block);
+        self.flying < self.flying_max
+            && self.room.len() >= self.frames_of_block()
+            && self.stacks.as_mut().is_none_or(|stacks| stacks.begin(frames))
     }
 
     fn frames_of_block(&self) -> usize {
@@ -274,23 +346,23 @@ impl Workload for FrameSupply {
             self.gather();
             let stopped = self.stop.load(Ordering::Relaxed) || self.ring.is_abandoned();
             let block = if stopped { None } else { self.recorded.whole.next_there(self.next) };
-            if block.is_some() || !self.full.is_empty() {
-                self.put(now);
+            if block.is_some() || !self.full.is_empty() || self.stacks.is_some() {
+                self.put(now, block);
             }
             let Some(block) = block else {
                 // Storage that hangs is not waited for once an end is asked for.
                 if self.flying > 0 && !stopped {
                     return Step::Wait(Wait::Until(now + LOOK));
                 }
-                self.ring.close(self.recorded.due());
+                self.ring.close(self.recorded.due_slots());
                 return Step::Done;
             };
-            if self.flying >= FLYING * self.threads || self.room.len() < self.frames_of_block() {
-                return Step::Wait(Wait::Until(now + LOOK));
-            }
             let due = self.due(now);
             if due > now {
                 return Step::Wait(Wait::Until(due.min(now + LOOK)));
+            }
+            if !self.has_room(block) {
+                return Step::Wait(Wait::Until(now + LOOK));
             }
             self.give(block);
         }
@@ -298,21 +370,5 @@ impl Workload for FrameSupply {
 
     fn completed(&mut self, _completion: Completion) {
         unreachable!("it issues nothing");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_as_many_as_memory_has_room_for_and_two_blocks_at_least() {
-        let memory = Bytes(4 << 30);
-        assert_eq!(slots_within(memory, 1, 1 << 20, 2), Ok(16));
-        assert_eq!(slots_within(memory, 1, 100 << 20, 8), Ok(10));
-        assert_eq!(slots_within(memory, 500, 1 << 20, 8), Ok(1024));
-        let error = slots_within(memory, 1 << 32, 4096, 2).expect_err("nobody has so much memory");
-        assert!(error.contains("4294967296 frames") && error.contains("4 GiB"), "{error}");
-        assert!(slots_within(memory, u64::MAX, u64::MAX, 2).is_err());
     }
 }

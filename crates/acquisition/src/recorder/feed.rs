@@ -255,7 +255,7 @@ enum Feeding {
 fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
     let mut engine = Null::new(1, clock);
     ring.seat_source(engine.waker());
-    let frames = recorded.due();
+    let frames = recorded.due_slots();
     let begun = clock.now();
     match FrameSupply::new(recorded, ring.clone(), stop, &engine.waker()) {
         Ok(mut supply) => Drive::new(&mut supply, &mut engine).run(|_| {}),

@@ -161,7 +161,8 @@ fn insert(
 pub(crate) fn is_of_frames(shape: &FramesShape, frame_size: u64) -> bool {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
-    size == Some(frame_size) && shape.is_sound(LINE_MAX, TILES_MAX)
+    // Nobody who keeps a journal puts several into a chunk.
+    size == Some(frame_size) && shape.stack == 1 && shape.is_sound(LINE_MAX, TILES_MAX)
 }
 
 /// A journal may be anybody's: what counts with the dimensions of a frame relies on them.

@@ -25,12 +25,40 @@ pub struct Frame {
     pub came_as: Option<StoredAs>,
     /// CRC-32 (ISO-HDLC) of its bytes, where whoever delivered it knows that.
     pub checksum: Option<u32>,
+    /// The frames that it has, if it is several: what is to be one chunk of HDF5. Its number is that of the stack.
+    pub stack: Option<Box<[StackedFrame]>>,
+}
+
+/// A frame of several that are stored as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackedFrame {
+    /// Counted from 0 by the instrument.
+    pub number: u64,
+    /// When the instrument delivered it.
+    pub due: Nanos,
+    /// Packets of it that never came.
+    pub missing: u64,
 }
 
 impl Frame {
     /// One that is whole, with its own bytes in its slot.
     pub fn new(number: u64, due: Nanos, arrived: Nanos, data: Buffer) -> Self {
-        Frame { number, due, arrived, data, packed: None, encoded: None, came_as: None, checksum: None }
+        Frame {
+            number,
+            due,
+            arrived,
+            data,
+            packed: None,
+            encoded: None,
+            came_as: None,
+            checksum: None,
+            stack: None,
+        }
+    }
+
+    /// Packets of it that never came.
+    pub(crate) fn missing(&self) -> u64 {
+        self.packed.iter().flat_map(|packed| &packed.gaps).map(|gap| gap.count).sum()
     }
 
     /// What is stored of it, if not its own bytes.

@@ -38,7 +38,7 @@ use nilometer_storage::{Buffer, Wake};
 
 use crate::{Chronicle, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
-pub use frame::Frame;
+pub use frame::{Frame, StackedFrame};
 
 /// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {

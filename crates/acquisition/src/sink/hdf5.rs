@@ -34,9 +34,9 @@ pub struct Hdf5Contents {
     pub compression: FrameCompression,
     /// Bytes of a pixel.
     pub element: ElementSize,
-    /// Bytes of a frame.
+    /// Bytes of a frame, or of a stack of them.
     pub frame_size: u64,
-    /// How a frame is cut into chunks, if it is not one.
+    /// How a frame, or a stack of them, is cut into chunks, if it is not one.
     pub grid: Option<Arc<TileGrid>>,
     /// When the clock of the recording began.
     pub start: Moment,
@@ -46,9 +46,20 @@ pub struct Hdf5Contents {
     pub(crate) kept: Option<Arc<KeptNumbers>>,
     /// What of the user's layout is not in the files, and why.
     pub left_out: Vec<String>,
+    /// Several frames that are one frame for the recorder, if they are.
+    pub(crate) stack: Option<StackedFrames>,
     /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
     /// were recorded before.
     pub live: bool,
+}
+
+/// How frames are put together, several into one of the recorder's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackedFrames {
+    /// So many.
+    pub(crate) frames: u64,
+    /// All there are to be, those that are missing with them.
+    pub(crate) due: u64,
 }
 
 /// Where the frames are in such a file.
@@ -181,6 +192,7 @@ impl Hdf5Contents {
             joined: None,
             kept: None,
             left_out: Vec::new(),
+            stack: None,
             live: true,
         })
     }

@@ -13,12 +13,14 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
     Ending, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
-    export::{DamagedFrames, ExportWishes, FramesRead, RecordedFrames},
+    export::{DamagedFrames, ExportWishes, FramesRead, RecordedFrames, StackFault, read_back_stacks},
     index_faults,
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Bytes, Coldness, Format, FrameCompression, Nanos, Storing, TargetDescription};
+use nilometer_model::{
+    ByteRate, Bytes, ChunkShape, Coldness, Format, FrameCompression, Nanos, Storing, TargetDescription,
+};
 use nilometer_recording::{
     OVERWRITTEN, Verified,
     journal::FrameExtent,
@@ -30,6 +32,7 @@ use nilometer_service::{compression_parser, recording::place::make};
 use nilometer_storage::{
     Clock, Target,
     new_file::partial_directory,
+    process::processors,
     target::{Directory, run_id},
     user_file,
 };
@@ -51,6 +54,10 @@ pub(super) struct Hdf5Options {
     /// How frames are compressed [default: as they are in the recording, or as the instrument says]
     #[arg(long, value_name = "COMPRESSION", value_parser = compression_parser())]
     compression: Option<FrameCompression>,
+    /// Pixels of a chunk, slowest dimension first: 256x256 cuts frames into such tiles; with a number of frames in front,
+    /// 64x512x512, a chunk has something of so many [default: as it is in the recording, else a frame]
+    #[arg(long, value_name = "FRAMESxROWSxCOLUMNS")]
+    chunk: Option<ChunkShape>,
     /// What the recording is of, a name of the catalogue or the path of a .toml file: it says what pixels its frames have, and
     /// what else goes into the file, where the recording does not say that itself
     #[arg(long, value_name = "INSTRUMENT")]
@@ -62,6 +69,8 @@ pub(super) struct Hdf5Options {
 
 /// How long storage may be silent after the last frame.
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
+/// No filter compresses more slowly, as a rule.
+const SLOWEST: ByteRate = ByteRate(4e6);
 /// How often it is told how far it is.
 const TOLD: Nanos = Nanos::from_millis(200);
 const SUFFIX: &str = ".h5";
@@ -71,6 +80,7 @@ impl Hdf5Options {
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--compression", self.compression.is_some()),
+            ("--chunk", self.chunk.is_some()),
             ("--instrument", self.instrument.is_some()),
             ("--journal", self.journal),
         ];
@@ -112,7 +122,8 @@ impl Drop for PartialDirectory {
 /// Exports a recording into a file of HDF5.
 pub(super) fn export(export: &Export, whole: Arc<RecordingView>) -> Outcome {
     let instrument = export.hdf5.instrument.as_deref().map(user_file::instrument).transpose().input()?;
-    let wishes = ExportWishes { compression: export.hdf5.compression, instrument: instrument.as_ref() };
+    let Hdf5Options { compression, chunk, .. } = export.hdf5;
+    let wishes = ExportWishes { compression, chunk, instrument: instrument.as_ref() };
     let contents = Hdf5Contents::of_recording(&whole, wishes).map_err(|why| anyhow!(why)).input()?;
     let named = export.place(&whole, Format::Hdf5.suffix()).input()?;
     let stem = named.name.strip_suffix(SUFFIX).unwrap_or(&named.name).to_owned();
@@ -130,6 +141,11 @@ impl Hdf5Export<'_> {
         if self.export.hdf5.journal {
             let journal = self.directory().join(self.journal());
             ensure!(
+                self.contents.stacked().is_none(),
+                "--journal: a journal has a record of each frame, and chunks of several have none: leave it out, or the number of \
+                 frames in --chunk"
+            );
+            ensure!(
                 self.name.ends_with(SUFFIX),
                 "--journal: it names files with the suffix {SUFFIX}: end the name of {} so",
                 self.name
@@ -144,11 +160,13 @@ impl Hdf5Export<'_> {
         let encoding = self.contents.encoding();
         let frame = self.whole.frame_size();
         let compresses = self.contents.compression != FrameCompression::None;
+        let stacked = self.contents.stacked().is_some();
         self.whole.recording(|recording| {
             let places = recording.index.frames.iter().map(|(_, place)| place.extent);
             let bytes = places.map(|FrameExtent { encoding: stored, length, size, .. }| {
                 let plain = u64::from(size);
-                let alike = if stored == encoding { length.into() } else { plain.min(frame) / SMALLEST };
+                let alike =
+                    if stored == encoding && !stacked { length.into() } else { plain.min(frame) / SMALLEST };
                 // How small others become is not known.
                 if compresses { alike } else { plain }
             });
@@ -189,7 +207,7 @@ impl Hdf5Export<'_> {
     /// How the frames lie in the file: as in any recording into one file of HDF5.
     fn layout(&self) -> RawLayout {
         let frames = StoredFrames {
-            size: self.whole.frame_size(),
+            size: self.contents.frame_size,
             format: Format::Hdf5,
             storing: Storing::Growing,
             per_file: None,
@@ -198,10 +216,11 @@ impl Hdf5Export<'_> {
             packets: false,
             padded: true,
         };
-        let checksums = self.export.hdf5.journal || self.export.verify;
+        let stacked = self.contents.stacked().is_some();
+        let checksums = self.export.hdf5.journal || self.export.verify && !stacked;
         let options = LayoutOptions { writers: Some(1), checksums, ..LayoutOptions::with_buffer(Bytes(0)) };
         let plan = RecordingPlan::of(frames, std::slice::from_ref(&self.description), &options);
-        let stream = self.whole.recording(|recording| recording.index.stream.clone());
+        let stream = self.whole.recording(|recording| recording.index.stream.clone()).filter(|_| !stacked);
         let hdf5 = Some(self.contents.clone());
         RawLayout { stream, hdf5, ..plan.layout(&self.stem, run_id().0, 0) }
     }
@@ -215,18 +234,23 @@ impl Hdf5Export<'_> {
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700))?;
         let names = layout.names_before_frames();
         let partial = PartialDirectory { directory: directory.clone(), names };
-        let read = Arc::new(FramesRead::default());
+        let proves = self.export.verify && self.contents.stacked().is_some();
+        let read = Arc::new(if proves { FramesRead::proving() } else { FramesRead::default() });
         let recorded = self.recorded(read.clone());
         let clock = Clock::start();
+        let slots = recorded.slots().map_err(|why| anyhow!(why))?;
+        // A thread for more chunks of several frames than there is memory for would only have memory of its own.
+        let encoders = self.contents.stacked().map(|_| slots.min(processors().len()));
         let target: Arc<dyn Target> = directory;
         let setup = Setup {
             engine: suited_engine(target.as_ref(), layout.is_deep(), clock)?,
-            slots: recorded.slots().map_err(|why| anyhow!(why))?,
+            slots,
             feed: Feed::Recorded(recorded),
-            lanes: lanes_of(vec![(target, layout)], LaneOptions::default())?,
+            lanes: lanes_of(vec![(target, layout)], LaneOptions { reserve: None, encoders })?,
             stop: stop.clone(),
             allowance: Nanos::from_millis(10),
-            hang_after: HANG_AFTER,
+            // That long it may take to compress a chunk of several frames.
+            hang_after: HANG_AFTER + Nanos::from_seconds(self.contents.frame_size as f64 / SLOWEST.0),
         };
         let outcome = self.wait_for(Recorder::start(setup)?, &read);
         self.ended(&outcome, stop)?;
@@ -236,7 +260,8 @@ impl Hdf5Export<'_> {
     /// Its frames, as they are to be read.
     fn recorded(&self, read: Arc<FramesRead>) -> RecordedFrames {
         let encoding = self.contents.encoding();
-        RecordedFrames { whole: self.whole.clone(), encoding, at_most: self.export.rate, read }
+        let stack = self.contents.stacked().unwrap_or(1);
+        RecordedFrames { whole: self.whole.clone(), encoding, stack, at_most: self.export.rate, read }
     }
 
     fn wait_for(&self, mut recorder: Recorder, read: &FramesRead) -> Recorded {
@@ -288,14 +313,16 @@ impl Hdf5Export<'_> {
 
     fn summary(&self, made: &MadeFile, damaged: &DamagedFrames, verified: Option<&ReadBack>) -> String {
         let written = made.outcome.written();
-        let stored = made.outcome.stored();
+        let stacked = self.contents.stacked();
+        let stored = stacked.map_or(made.outcome.stored(), |_| made.read.frames());
         let frame = self.whole.frame_size();
         let smaller = (stored * frame) as f64 / written.max(1) as f64;
         let mut lines = vec![
             format!("written     {}", in_line(self.path().display())),
             format!(
-                "frames      {stored} of {}, compressed as {}: {}, {smaller:.2} times smaller",
+                "frames      {stored} of {}{}, compressed as {}: {}, {smaller:.2} times smaller",
                 Bytes(frame),
+                stacked.map(|frames| format!(", {frames} in a chunk")).unwrap_or_default(),
                 self.contents.compression.name(),
                 Bytes(written)
             ),
@@ -352,16 +379,17 @@ const SMALLEST: u64 = 250;
 
 /// What reading a file back found.
 struct ReadBack {
-    verified: Verified,
+    right: u64,
+    /// Of these, frames that have nothing to be compared with.
+    unchecked: u64,
     /// It came from the storage.
     cold: Coldness,
 }
 
 impl ReadBack {
     fn line(&self) -> String {
-        let Verified { right, unchecked, .. } = self.verified;
-        let checked = right - unchecked;
-        let others = match unchecked {
+        let checked = self.right - self.unchecked;
+        let others = match self.unchecked {
             0 => String::new(),
             count => format!(", {count} have nothing to be compared with and can be read"),
         };
@@ -380,17 +408,28 @@ impl Hdf5Export<'_> {
         let directory = &made.partial.directory;
         // What is in the cache need not be what is on the storage.
         let cold = directory.chill(&format!("{}{SUFFIX}", self.stem)).context("can't read it back")?;
+        let goes_on = || !stop.load(Ordering::Relaxed);
+        if self.contents.stacked().is_some() {
+            let path = directory.path().join(format!("{}{SUFFIX}", self.stem));
+            let right = match read_back_stacks(&path, &self.contents, &made.read, &goes_on) {
+                Err(StackFault::Interrupted) => Err(StackFault::Interrupted.into()),
+                right => {
+                    right.context("it is not as it should be when it is read back, and it is removed again")
+                }
+            }?;
+            return Ok(ReadBack { right, unchecked: 0, cold });
+        }
         let copy = Recording::open(&[directory.path().to_owned()], Trust::Acknowledged)
             .context("can't read it back")?;
         let torn = index_faults(&copy).context("can't read it back")?;
         if let Some((_, why)) = torn.first() {
             return Err(anyhow!("readers of HDF5 do not find all in it, and it is removed again: {why}"));
         }
-        let goes_on = || !stop.load(Ordering::Relaxed);
         let verified = verify_while(&RecordingView::new(copy, Extent::All), &goes_on);
         let verified = verified.context("interrupted: nothing is left there")?;
         all_are_right(&verified, made.outcome.stored())?;
-        Ok(ReadBack { verified, cold })
+        let Verified { right, unchecked, .. } = verified;
+        Ok(ReadBack { right, unchecked, cold })
     }
 }
 

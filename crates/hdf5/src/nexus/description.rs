@@ -126,6 +126,7 @@ impl DetectorDescription {
             scan: self.scan.clone(),
             first_max: self.first_max,
             chunk: self.chunk.clone(),
+            stack: 1,
             filter: self.filter.clone(),
             fill: self.fill.clone(),
         }

@@ -107,7 +107,7 @@ fn nonsense_is_refused() {
         ("recording = { format = \"hdf5\", chunk = [2, 0] }", "at least 1"),
         (
             "recording = { format = \"hdf5\", chunk = [8, 512, 512] }",
-            "several frames in one can't be written yet",
+            "`nilometer export --format hdf5 --chunk 8x512x512` puts several into one",
         ),
         ("recording = { format = \"hdf5\", chunk = [1000, 2527, 2463] }", "less than 4 GiB"),
         ("recording = { format = \"hdf5\", scan = [\"?\", 7], frames_per_file = 8 }", "a multiple of 7"),

@@ -34,6 +34,7 @@ pub(super) struct BlockPlace {
 
 /// What became of it.
 pub(super) struct BlockRead {
+    pub(super) block: u64,
     pub(super) frames: Vec<Frame>,
     /// Those that no frame is in.
     pub(super) slots: Vec<Buffer>,
@@ -103,7 +104,7 @@ impl BlockReader {
         }
         let of_block = self.whole.frames_of_block();
         let damaged = complaint.map(|why| (block * of_block, of_block, why));
-        BlockRead { frames, slots, bytes, damaged }
+        BlockRead { block, frames, slots, bytes, damaged }
     }
 
     /// The frames of a block as they are in a place; or what is wrong with it there.

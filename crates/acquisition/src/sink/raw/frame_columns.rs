@@ -12,7 +12,7 @@ use nilometer_recording::Ranges;
 
 use super::indexed::INCOMPLETE;
 use crate::{
-    Frame,
+    Frame, StackedFrame,
     joined::{JoinedValues, NamedNumber},
     kept_numbers::{KeptNumbers, NUMBERS_AT_END_MAX, NumbersOfFrames, datasets_at_end, row_of_numbers},
     sink::Hdf5Contents,
@@ -60,12 +60,32 @@ pub(super) struct FrameColumns {
 
 /// A frame that is put into a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InsertedFrame<'a> {
-    pub(super) frame: &'a Frame,
-    /// Which frame of the file it is.
-    pub(super) place: u64,
+pub(super) struct InsertedFrame {
+    pub(super) number: u64,
+    pub(super) due: Nanos,
+    pub(super) arrived: Nanos,
+    /// When it was compressed, if it was.
+    pub(super) encoded: Option<Nanos>,
     /// Packets of it that never came.
     pub(super) missing: u64,
+}
+
+impl InsertedFrame {
+    /// Those that are stored as this one: itself, if it is one.
+    pub(super) fn all_of(frame: &Frame) -> impl Iterator<Item = InsertedFrame> {
+        let arrived = frame.arrived;
+        let encoded = frame.encoded.as_deref().map(|encoded| encoded.finished);
+        let alone = StackedFrame { number: frame.number, due: frame.due, missing: frame.missing() };
+        let stacked = frame.stack.as_deref().unwrap_or_default().iter().copied();
+        let alone = frame.stack.is_none().then_some(alone);
+        alone.into_iter().chain(stacked).map(move |StackedFrame { number, due, missing }| InsertedFrame {
+            number,
+            due,
+            arrived,
+            encoded,
+            missing,
+        })
+    }
 }
 
 /// The frames of a file that is closed.
@@ -114,22 +134,22 @@ impl FrameColumns {
         }
     }
 
-    /// Says what is known of a frame.
-    pub(super) fn insert(&mut self, file: &mut Hdf5File, inserted: InsertedFrame<'_>) {
-        let InsertedFrame { frame, place, missing } = inserted;
-        self.came.add(frame.number);
-        let since_1970 = Duration::from_nanos((self.start.0 + frame.due).0);
+    /// Says what is known of a frame, which is the one of this place in its file.
+    pub(super) fn insert(&mut self, file: &mut Hdf5File, place: u64, inserted: InsertedFrame) {
+        let InsertedFrame { number: frame, due, .. } = inserted;
+        self.came.add(frame);
+        let since_1970 = Duration::from_nanos((self.start.0 + due).0);
         for said in &mut self.said {
             let number = match said.source {
-                ColumnSource::Recorder(column) => said_by_recorder(column, frame, missing),
-                ColumnSource::Array(column) => Some(column.number(frame.number, since_1970)),
+                ColumnSource::Recorder(column) => said_by_recorder(column, inserted),
+                ColumnSource::Array(column) => Some(column.number(frame, since_1970)),
                 ColumnSource::Joined(_) => None,
             };
             if let Some(number) = number {
                 said.say(file, place, number);
             }
         }
-        let joined = self.joined.as_ref().map(|joined| joined.take(frame.number));
+        let joined = self.joined.as_ref().map(|joined| joined.take(frame));
         for value in joined.into_iter().flatten() {
             self.join(file, place, value);
         }
@@ -263,13 +283,13 @@ fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64
 /// By the place of a name: by the place in the file.
 type OtherValues = BTreeMap<usize, NumbersOfFrames>;
 
-fn said_by_recorder(column: RecorderColumn, frame: &Frame, missing: u64) -> Option<ColumnNumber> {
+fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<ColumnNumber> {
     let number = match column {
-        RecorderColumn::Flag => i64::from(missing > 0) * INCOMPLETE,
-        RecorderColumn::Missing => missing.cast_signed(),
+        RecorderColumn::Flag => i64::from(frame.missing > 0) * INCOMPLETE,
+        RecorderColumn::Missing => frame.missing.cast_signed(),
         RecorderColumn::Due => frame.due.0.cast_signed(),
         RecorderColumn::Arrived => frame.arrived.0.cast_signed(),
-        RecorderColumn::Encoded => frame.encoded.as_deref()?.finished.0.cast_signed(),
+        RecorderColumn::Encoded => frame.encoded?.0.cast_signed(),
         RecorderColumn::Durable => return None,
     };
     Some(number.into())

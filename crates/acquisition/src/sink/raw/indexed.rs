@@ -204,9 +204,10 @@ impl IndexedFiles {
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.unindexed = others;
         let frame_size = self.layout.frame_size as u32;
+        let stack = self.layout.stack.map_or(1, |stack| stack.frames);
         if let Some(file) = self.get(part) {
             for written in &mine {
-                file.insert(written, frame_size);
+                file.insert(written, frame_size, stack);
             }
             file.insert_late();
         }
@@ -218,11 +219,13 @@ impl IndexedFiles {
         self.insert(part);
         let number = self.file(part);
         let start = self.layout.start;
+        let stack = self.layout.stack;
         let tree = self.layout.tree.clone();
         let IndexedFiles { storing, frames_per_file, due, .. } = *self;
         let file = self.get(part).ok_or(Errno::EIO)?;
         debug_assert_eq!(file.number, number);
         let first = file.first.unwrap_or(0);
+        let due = due.map(|due| stack.map_or(due, |stack| stack.due));
         let left = due.map(|due| due.saturating_sub(first));
         let frames = match storing {
             // Those that did not come have their places too.
@@ -284,8 +287,8 @@ impl IndexedFiles {
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.indexing = others;
         if let Some(file) = self.get(part) {
-            let places = mine.iter().filter_map(|written| file.place(written.frame.number));
-            let places: Vec<_> = places.collect();
+            let frames = mine.iter().flat_map(|written| InsertedFrame::all_of(&written.frame));
+            let places: Vec<_> = frames.filter_map(|frame| file.place(frame.number)).collect();
             file.undurable.extend(places);
         }
         mine
@@ -348,18 +351,27 @@ impl IndexedFile {
         number.checked_sub(self.first?)
     }
 
-    /// Puts a frame into the index, and what is known of it into the columns.
-    fn insert(&mut self, written: &WrittenFrame, frame_size: u32) {
+    /// Puts a frame into the index, or so many that are stored as one, and what is known of each into the columns.
+    fn insert(&mut self, written: &WrittenFrame, frame_size: u32, stack: u64) {
         let WrittenFrame { begin, frame, length } = written;
-        let Some(number) = self.place(frame.number) else { return };
+        let Some(number) = self.place(frame.number * stack) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
-        self.length = self.length.max(number + 1);
         let place = WrittenPlace { offset: begin.offset, length: *length, size: frame_size };
         each_written_chunk(frame, place, number, |chunk| file.insert(chunk));
-        let missing = missing(frame);
-        self.columns.insert(file, InsertedFrame { frame, place: number, missing });
+        for inserted in InsertedFrame::all_of(frame) {
+            self.say(inserted);
+        }
+    }
+
+    /// Says what is known of a frame that is there.
+    fn say(&mut self, inserted: InsertedFrame) {
+        let Some(place) = self.place(inserted.number) else { return };
+        let IndexState::Open(file) = &mut self.state else { return };
+        let InsertedFrame { arrived, missing, .. } = inserted;
+        self.length = self.length.max(place + 1);
+        self.columns.insert(file, place, inserted);
         if self.live {
-            self.last = self.last.max(frame.arrived);
+            self.last = self.last.max(arrived);
         }
         self.totals.missing += missing;
         let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
@@ -376,11 +388,6 @@ impl IndexedFile {
 
 /// The flag of a frame that is there and not whole.
 pub(super) const INCOMPLETE: i64 = 2;
-
-/// Packets that never came of a frame.
-fn missing(frame: &Frame) -> u64 {
-    frame.packed.iter().flat_map(|packed| &packed.gaps).map(|gap| gap.count).sum()
-}
 
 /// What the library can't do with what it is given here is a fault of this program; the lane fails, and others go on.
 #[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]

@@ -45,7 +45,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
 use super::{Hdf5Contents, RingNeeds, Sink, Stored, StoredAs};
-use crate::Frame;
+use crate::{Frame, StackedFrame};
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
@@ -132,6 +132,7 @@ enum Carried {
         /// What is in its slot, if it came encoded.
         came_as: Option<StoredAs>,
         checksum: Option<u32>,
+        stack: Option<Box<[StackedFrame]>>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,
     },
