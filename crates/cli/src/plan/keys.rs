@@ -32,7 +32,11 @@ const STAGE: [Row; 10] = [
     ("depth", "a whole number [1]", "Operations in flight a worker."),
     ("time_limit", "a time", "A phase ends then at the latest."),
     ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
-    ("volumes", "\"alone\", \"together\" [\"alone\"]", "Each target by itself, or all at the same time."),
+    (
+        "volumes",
+        "\"alone\", \"together\", or a whole number from 2 on [\"alone\"]",
+        "Each target by itself, all at the same time, or so many of the first, if there are as many.",
+    ),
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
     ("replicas", "a whole number", "Copies of all data, where the target can."),

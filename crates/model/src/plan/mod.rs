@@ -12,10 +12,11 @@ mod planned;
 mod recording;
 mod reference;
 mod sweep;
+mod volumes;
 mod workload;
 mod written;
 
-pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
+pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use ingest::{
@@ -26,6 +27,7 @@ pub use planned::PlannedCampaign;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use reference::PlanKey;
 pub use sweep::Sweep;
+pub use volumes::Volumes;
 pub use workload::*;
 pub use written::{Plan, Stage};
 
@@ -140,6 +142,18 @@ impl ResolvedPlan {
         let this = chosen(cell);
         let is_whole = self.cells.get(cell).and_then(Cell::as_workload) == this.as_ref().map(|(_, run)| run);
         is_whole || !(0..cell).any(|earlier| chosen(earlier) == this)
+    }
+
+    /// Whether a workload is measured where so many targets can do it. The first of them at once are not where there are
+    /// fewer; nor where there are no more, and another cell of the stage is the same for all at once.
+    pub fn is_measured_on(&self, cell: usize, able: usize) -> bool {
+        let Some(run) = self.cells.get(cell).and_then(Cell::as_workload) else { return false };
+        let Volumes::First(count) = run.volumes else { return able > 0 };
+        let count = count as usize;
+        let all = WorkloadRun { volumes: Volumes::Together, ..run.clone() };
+        let stage = &self.cells[cell].stage;
+        let said_so = || self.workloads().any(|(_, of, other)| of == stage && *other == all);
+        count < able || count == able && !said_so()
     }
 
     fn named(mut self, name: &str) -> Self {

@@ -90,7 +90,7 @@ pub struct Stage {
     /// A phase ends for all workers when the first has done its part.
     #[serde(default)]
     pub stonewall: Sweep<bool>,
-    /// Each target by itself, or all at the same time.
+    /// Each target by itself, the first of them at the same time, or all.
     #[serde(default)]
     pub volumes: Sweep<Volumes>,
     /// Storage devices a file is spread over, where the target can.
