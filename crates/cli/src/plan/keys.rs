@@ -25,7 +25,7 @@ const HEAD: [Row; 11] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 10] = [
+const STAGE: [Row; 11] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads, each with an engine of its own."),
     ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
@@ -40,6 +40,7 @@ const STAGE: [Row; 10] = [
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
     ("replicas", "a whole number", "Copies of all data, where the target can."),
+    ("pool", "a text", "On the devices of the pool of this name, where the target has pools."),
 ];
 
 /// In the ingest of a stage.

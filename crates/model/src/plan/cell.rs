@@ -124,6 +124,9 @@ pub struct WorkloadRun {
     /// Copies of all data, where the target can; its default if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
+    /// On the devices of the pool of this name, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// What the workers do.
     pub workload: WorkloadCell,
 }
@@ -160,6 +163,7 @@ impl WorkloadRun {
         if let Some(replicas) = self.replicas {
             phrases.push(if replicas == 1 { "1 copy".into() } else { format!("{replicas} copies") });
         }
+        phrases.extend(self.pool.as_ref().map(|pool| format!("pool {pool}")));
         phrases.extend(self.volumes.phrase());
         if self.stonewall {
             phrases.push("stonewall".into());
@@ -170,7 +174,7 @@ impl WorkloadRun {
     /// How it wants its files laid out.
     pub fn layout(&self) -> StripeLayout {
         let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;
-        StripeLayout { stripe_count, stripe_size, replicas, pool: None }
+        StripeLayout { stripe_count, stripe_size, replicas, pool: self.pool.clone() }
     }
 
     /// The same without what of a layout can't be chosen there.
@@ -182,6 +186,8 @@ impl WorkloadRun {
             stripe_count: self.stripe_count.filter(|_| has_stripes),
             stripe_size: self.stripe_size.filter(|_| has_stripes),
             replicas: self.replicas.filter(|_| has_replicas),
+            // Whoever has stripes has pools.
+            pool: self.pool.clone().filter(|_| has_stripes),
             ..self.clone()
         }
     }

@@ -290,7 +290,20 @@ fn check(run: &WorkloadRun) -> Result<(), String> {
             "depth = {depth}: the engine `sync` has depth 1; write engine = \"io_uring\" or \"pool\""
         ));
     }
+    check_pool(run.pool.as_deref())?;
     run.workload.parameters().check(run.workers)
+}
+
+/// The name of a pool becomes an argument of the file system's tool: it must not be read as an option.
+fn check_pool(pool: Option<&str>) -> Result<(), String> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "._-:".contains(letter);
+    let is_name = |pool: &str| !pool.is_empty() && !pool.starts_with('-') && pool.chars().all(is_letter);
+    match pool {
+        Some(pool) if !is_name(pool) => Err(format!(
+            "pool = {pool:?}: write the name of a pool, of letters, digits, `.`, `_`, `-` and `:`, which begins with no `-`"
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +324,22 @@ access = "direct"
 
     fn refusal(text: &str) -> String {
         parse(text, "my.toml", 1.0).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn pools_are_a_parameter_like_others_and_no_options_of_a_tool() {
+        let of = |pools: &str| STREAM.replace("workers = [1, 2]", &format!("pool = {pools}"));
+        let plan = parse(&of("[\"flash\", \"2\"]"), "my.toml", 1.0).expect("a valid plan");
+        let pools: Vec<_> = plan.workloads().map(|(_, _, run)| run.layout().pool).collect();
+        assert_eq!(pools, ["flash", "2", "flash", "2"].map(|pool| Some(pool.to_owned())));
+        assert!(plan.cells[0].to_string().ends_with(", pool flash"), "{}", plan.cells[0]);
+        // Where there are no pools, the cells that differ only in it are one.
+        let without = (0..4).filter(|&cell| plan.applies(cell, None)).count();
+        let with = (0..4).filter(|&cell| plan.applies(cell, Some(StripeControl::Lustre))).count();
+        assert_eq!([without, with], [2, 4]);
+        for wrong in ["\"\"", "\"-d\"", "\"a b\"", "\"a/b\"", "\"a\\nb\""] {
+            assert!(refusal(&of(wrong)).contains("write the name of a pool"), "{wrong}");
+        }
     }
 
     #[test]
