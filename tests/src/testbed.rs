@@ -9,7 +9,11 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Ended, await_some, file_system::may_mount, root};
+use crate::{
+    Ended, await_some,
+    file_system::{FileSystem, may_mount},
+    root,
+};
 
 /// What `testbed/up` ends its message with where a package is missing.
 const HOW_TO_INSTALL: &str = "Install them as root: scripts/bootstrap testbed";
@@ -17,7 +21,9 @@ const HOW_TO_INSTALL: &str = "Install them as root: scripts/bootstrap testbed";
 /// A testbed of a test's own. It is taken down when it is dropped, whatever state it is in.
 #[derive(Debug)]
 pub struct Testbed {
-    /// The testbed's folder lies in it.
+    /// A file system of its own, if the testbed is to have only so much room.
+    room: Option<FileSystem>,
+    /// The testbed's folder lies in it otherwise.
     base: TempDir,
 }
 
@@ -25,21 +31,40 @@ impl Testbed {
     /// A folder in which nothing is started yet. If this user may not mount, the test is skipped with a word, or fails where
     /// everything must be tested.
     pub fn empty() -> Option<Self> {
-        may_mount().then(|| Testbed { base: tempfile::tempdir().expect("a temporary directory") })
+        may_mount().then(|| Testbed { room: None, base: tempfile::tempdir().expect("a temporary directory") })
     }
 
     /// Systems that run. If their packages are not there, the test is skipped with a word, or fails where everything must be
     /// tested.
     pub fn of(systems: &[&str]) -> Option<Self> {
-        let testbed = Testbed::empty()?;
-        let ended = testbed.verb("up", systems);
+        Testbed::empty()?.with(systems)
+    }
+
+    /// The same, where all that servers keep is on a file system of so many MiB.
+    pub fn with_room_of(mebibytes: u64, systems: &[&str]) -> Option<Self> {
+        let mut testbed = Testbed::empty()?;
+        testbed.room = Some(FileSystem::ext4(mebibytes));
+        testbed.with(systems)
+    }
+
+    /// Takes all room of such a testbed but so many MiB.
+    pub fn leave_room_of(&self, mebibytes: u64) {
+        let place = self.room.as_ref().expect("it has a file system of its own").path();
+        let there = rustix::fs::statvfs(place).expect("it is mounted");
+        let taken = (there.f_bavail * there.f_frsize).saturating_sub(mebibytes << 20);
+        let file = fs::File::create(place.join("taken")).expect("a file");
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, taken).expect("room");
+    }
+
+    fn with(self, systems: &[&str]) -> Option<Self> {
+        let ended = self.verb("up", systems);
         if ended.code == Some(2) && ended.stderr.contains(HOW_TO_INSTALL) {
             assert!(std::env::var_os("CI").is_none(), "{}", ended.stderr);
             eprintln!("skipped: {}", ended.stderr.trim());
             return None;
         }
         assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-        Some(testbed)
+        Some(self)
     }
 
     /// The same for systems of the extended set, whose packages are large: only where more is tested than usual.
@@ -53,7 +78,7 @@ impl Testbed {
 
     /// The folder that the testbed is, once something runs.
     pub fn folder(&self) -> PathBuf {
-        self.base.path().join("testbed")
+        self.room.as_ref().map_or(self.base.path(), FileSystem::path).join("testbed")
     }
 
     /// `testbed/VERB ARGUMENT...` of this folder, to be started.

@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::FileSystemKind;
+use nilometer_model::{FileSystemKind, Invalid, Measured, Results, Sample, plan::Goal};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{Ended, Running, Testbed, await_some, nilometer, run, start};
 use rustix::process::{Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_mins(5);
@@ -25,6 +26,54 @@ const PLAN: &str = "title = \"a look at each\"\nrepeats = 1\n[[stage]]\nname = \
 const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [512, 1024]\n\
                         pixel = \"uint16\"\nframe_rate = \"20 Hz\"\ndata = \"diffraction\"\n\
                         [recording]\nformat = \"hdf5\"\ncompression = \"bslz4\"\n";
+
+/// The same in plain files: `XRootD`'s FUSE client lets nobody open a file a second time that is written, as HDF5 needs it.
+fn plain_detector() -> String {
+    DETECTOR.replace("format = \"hdf5\"\ncompression = \"bslz4\"\n", "storing = \"files\"\n")
+}
+
+/// An instrument is recorded on each of them, and each answer fits what was recorded.
+fn each_ends_in_a_verdict(testbed: &Testbed, mounts: &[PathBuf]) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let [instrument, record] = ["detector.toml", "record.sqlite"].map(|name| place.path().join(name));
+    fs::write(&instrument, plain_detector()).expect("room");
+    let mut arguments = vec![nilometer().to_str().expect("plain letters"), "evaluate", "--plan", "none"];
+    arguments.extend(["--for", instrument.to_str().expect("plain letters")]);
+    arguments.extend(["--record", record.to_str().expect("plain letters")]);
+    arguments.extend(["--duration", "1 s", "--buffer", "64 MiB", "--keep", "32 MiB", "--readers", "0"]);
+    arguments.extend(mounts.iter().map(|mount| mount.to_str().expect("plain letters")));
+    let ended = testbed.verb("enter", &arguments);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = nilometer_record::read(&record).expect("a record");
+    let report = run(&["report".as_ref(), record.as_os_str(), "--format".as_ref(), "json".as_ref()]);
+    let report: Value =
+        serde_json::from_str(&report.stdout).unwrap_or_else(|error| panic!("{error}: {report:?}"));
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    assert_eq!(verdicts.len(), mounts.len(), "{ended:?}");
+    for (target, verdict) in verdicts.iter().enumerate() {
+        assert!(fits(&results, target, verdict), "{}: {verdict}: {ended:?}", mounts[target].display());
+    }
+}
+
+fn has_failed(sample: &Sample) -> bool {
+    matches!(sample.invalid, Some(Invalid::Errors | Invalid::Hung | Invalid::Refused(_)))
+}
+
+/// Whether a verdict fits what was recorded at the instrument's own pace. What was kept is what was delivered in any case.
+fn fits(results: &Results, target: usize, verdict: &Value) -> bool {
+    let here = results.samples.iter().filter(|measured| measured.key.target == target);
+    let ingests = here.filter_map(|measured| Some((&measured.sample, measured.sample.ingest.as_ref()?)));
+    let paced: Vec<_> = ingests.filter(|(_, ingest)| ingest.goal == Goal::Pace).collect();
+    let [(sample, ingest)] = paced[..] else { return false };
+    let is_right = ingest.readers.iter().all(|reader| (reader.wrong, reader.failed) == (0, 0));
+    let is_whole = (ingest.due, ingest.stored + ingest.lost) == (20, 20);
+    match verdict["decision"].as_str() {
+        Some("carries") => is_right && is_whole && ingest.lost == 0 && !has_failed(sample),
+        Some("does not carry") => is_right && ingest.lost > 0,
+        Some("not decided") => is_right && verdict["sentence"].is_string(),
+        _ => false,
+    }
+}
 
 #[test]
 fn one_campaign_knows_each_of_the_systems_that_it_measures() {
@@ -71,6 +120,11 @@ fn one_campaign_knows_each_of_the_systems_that_it_measures() {
         let report = run(&["report".as_ref(), record.as_os_str(), "--format".as_ref(), "markdown".as_ref()]);
         assert!(report.stdout.contains(part), "{part}: {report:?}");
     }
+    let other_volumes = ["distributed", "sharded", "replicated", "goal-1"];
+    let is_of_these = |mount: &&PathBuf| other_volumes.iter().any(|name| mount.ends_with(name));
+    let one_of_each: Vec<PathBuf> = mounts.iter().filter(|mount| !is_of_these(mount)).cloned().collect();
+    assert_eq!(one_of_each.len(), systems.len());
+    each_ends_in_a_verdict(&testbed, &one_of_each);
     // What is measured without its mount is the disk below.
     testbed.must("harm", &["moosefs", "unmount"]);
     let below = testbed.folder().join("moosefs/mount");
@@ -186,4 +240,78 @@ fn a_mount_that_is_gone_in_the_middle_ends_a_recording_in_order() {
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
     }
     assert!(ended.stdout.contains("Transport endpoint is not connected"), "{ended:?}");
+}
+
+/// Sixteen files a repeat, so that some are on each brick.
+const MANY_FILES: &str = "title = \"many files\"\nrepeats = 4\nreserve = \"0 B\"\nhang_after = \"10 s\"\n[[stage]]\n\
+                          name = \"files\"\nworkers = 4\n[stage.workload.stream]\nfiles = 4\nfile_size = \"1 MiB\"\n\
+                          block_size = \"256 KiB\"\naccess = \"buffered\"\nread_back = false\n";
+
+/// Repeats of a target that are good, but for a processor that was busy.
+fn good(results: &Results, target: usize) -> usize {
+    let of_target = results.samples.iter().filter(|measured| measured.key.target == target);
+    of_target.filter(|measured| matches!(measured.sample.invalid, None | Some(Invalid::Starved(_)))).count()
+}
+
+#[test]
+fn servers_that_are_lost_cost_a_campaign_what_is_on_them_and_nothing_else() {
+    let Some(testbed) = Testbed::of(&["ext4", "gluster", "xrootd"]) else { return };
+    let place = tempfile::tempdir().expect("a temporary directory");
+    fs::write(place.path().join("plan.toml"), MANY_FILES).expect("room");
+    let gluster = testbed.mounts("gluster");
+    let volume = |name: &str| gluster.iter().find(|mount| mount.ends_with(name)).expect("a volume").clone();
+    let [ext4, xrootd] = ["ext4", "xrootd"].map(|system| testbed.mounts(system).remove(0));
+    let mounts = [ext4, volume("dispersed"), volume("distributed"), xrootd];
+    let mut arguments: Vec<&str> = ["evaluate", "--plan", "./plan.toml", "--record", "r.sqlite"].to_vec();
+    arguments.extend(mounts.iter().map(|mount| mount.to_str().expect("plain letters")));
+    let mut running = start(place.path(), &arguments);
+    // Each was measured once, and the tool by itself.
+    running.await_said("[6/");
+    for server in ["dispersed-1", "distributed-1"] {
+        testbed.must("harm", &["gluster", "kill-server", server]);
+    }
+    testbed.must("harm", &["xrootd", "kill-server", "1"]);
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "something failed: {ended:?}");
+    let results =
+        nilometer_record::read(&place.path().join("r.sqlite")).expect("a record is valid whatever happens");
+    assert_eq!([good(&results, 0), good(&results, 1)], [4, 4], "they go on: {ended:?}");
+    for (target, mount) in mounts.iter().enumerate().skip(2) {
+        let here = |measured: &&Measured| measured.key.target == target;
+        let failed = results.samples.iter().filter(here).any(|measured| has_failed(&measured.sample));
+        let left_out = results.targets[target].left_out.is_some();
+        assert!(failed || left_out, "{}: {ended:?}", mount.display());
+        assert!((1..4).contains(&good(&results, target)), "{}: {ended:?}", mount.display());
+    }
+    assert!(results.targets[..2].iter().all(|target| target.left_out.is_none()), "{ended:?}");
+    for text in [&ended.stdout, &run(&["report".as_ref(), place.path().join("r.sqlite").as_os_str()]).stdout]
+    {
+        assert!(text.contains("INVALID in ") || text.contains("left out"), "{text}");
+    }
+}
+
+#[test]
+fn a_volume_of_servers_that_fills_ends_a_recording_in_order() {
+    let Some(testbed) = Testbed::with_room_of(2600, &["gluster"]) else { return };
+    testbed.leave_room_of(400);
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mounts = testbed.mounts("gluster");
+    let mount = mounts.iter().find(|mount| mount.ends_with("distributed")).expect("a volume");
+    let fast = ["--format", "raw", "--storing", "files", "--rate", "200 Hz"];
+    let ended = recording(&place, mount, &fast).end(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for part in ["dropped out", "no directory was left"] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+    }
+    assert!(
+        ended.stdout.contains("No space left on device") || ended.stdout.contains("full up to"),
+        "{ended:?}"
+    );
+    // What was acknowledged before is there, and is what the detector delivered.
+    let verified = verified(&mount.join("scan"));
+    assert!(
+        verified.stdout.contains("compared with what the simulated instrument delivered"),
+        "{verified:?}"
+    );
+    assert!(!verified.stdout.contains("damaged"), "{verified:?}");
 }

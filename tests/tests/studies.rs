@@ -3,9 +3,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use nilometer_model::plan::Volumes;
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 
-const PLANS: [&str; 5] = ["quick", "nus", "pandata", "evlbi", "wa105"];
+const PLANS: [&str; 6] = ["quick", "nus", "pandata", "evlbi", "wa105", "elements"];
 
 #[test]
 fn the_studies_run_on_four_file_systems_in_one_campaign() {
@@ -34,9 +35,16 @@ fn the_studies_run_on_four_file_systems_in_one_campaign() {
     for (index, cell) in results.cells.iter().enumerate() {
         let stripes_everywhere_the_same =
             cell.as_workload().and_then(|run| run.stripe_count).is_some_and(|count| count > 1);
+        let at_once = cell.as_workload().map_or(Volumes::Alone, |run| run.volumes);
         for phase in cell.measured_phases() {
             let on = measured.iter().filter(|group| (group.cell, group.phase) == (index, phase)).count();
-            let expected = if stripes_everywhere_the_same { 0 } else { systems.len() };
+            let expected = match at_once {
+                _ if stripes_everywhere_the_same => 0,
+                Volumes::First(count) if (count as usize) < systems.len() => count as usize,
+                // All of them are what the cell for all measures.
+                Volumes::First(_) => 0,
+                Volumes::Alone | Volumes::Together => systems.len(),
+            };
             assert_eq!(on, expected, "{}: {cell} of {}", phase.name(), cell.stage);
         }
     }

@@ -1,7 +1,10 @@
 //! What the tool by itself can do, with a target that keeps nothing, against what was measured: a figure near its ceiling is
 //! one of this machine and of this program as much as of the storage.
 
-use nilometer_model::{Nanos, Results, Sample, plan::Phase};
+use nilometer_model::{
+    Nanos, Results, Sample,
+    plan::{Phase, Volumes},
+};
 
 use crate::{CellOutcome, Quantity, StudyStage, letter};
 
@@ -52,8 +55,13 @@ impl NearestCeiling {
     }
 }
 
-/// What the tool by itself did in the phase of a cell, if that can be used.
+/// What the tool by itself did in the phase of a cell, if that can be used. Where several targets are measured at once that is
+/// the ceiling of all together, and none of one.
 pub(crate) fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option<&'a Sample> {
+    let run = results.cells.get(outcome.cell)?.as_workload();
+    if run.is_some_and(|run| run.volumes != Volumes::Alone) {
+        return None;
+    }
     let group = (outcome.cell, outcome.phase);
     let same = results.ceilings.iter().filter(|measured| (measured.key.cell, measured.key.phase) == group);
     same.map(|measured| &measured.sample).find(|sample| sample.invalid.is_none())

@@ -11,6 +11,7 @@ mod comparison;
 mod curve;
 pub mod effect;
 mod evidence;
+mod growth;
 mod limits;
 #[cfg(test)]
 mod made_up;
@@ -30,6 +31,7 @@ pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
+pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};

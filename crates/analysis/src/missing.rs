@@ -242,7 +242,7 @@ fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
 fn unused_on(resolved: &PlannedCampaign, stage: &str, target: usize) -> Option<Unused> {
     let cells = resolved.plan.workloads().filter(|(_, of, _)| *of == stage);
     let (used, unused): (Vec<usize>, Vec<usize>) =
-        cells.map(|(index, ..)| index).partition(|&index| resolved.applies(index, target));
+        cells.map(|(index, ..)| index).partition(|&index| resolved.suits(index, target));
     let of = used.len() + unused.len();
     let mut lacking: Vec<_> = unused.iter().flat_map(|&cell| resolved.lacking(cell, target)).collect();
     lacking.sort_unstable();

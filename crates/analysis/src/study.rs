@@ -6,10 +6,11 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, Curve, MissingEvidence, NearestCeiling, Quantity, Verdict, Warning,
+    CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, Quantity, Verdict, Warning,
     ceiling::nearest,
     comparison::{Question, question},
     curve::curves,
+    growth::growths,
     missing::missing,
     outcomes,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
@@ -56,6 +57,8 @@ pub struct StudyStage<'a> {
     pub questions: Vec<Question>,
     /// What the tool by itself can do, where that is nearest to a figure; none if it was not measured.
     pub ceiling: Option<NearestCeiling>,
+    /// How its workloads grow with the targets that do them at once; empty where each does them by itself.
+    pub growths: Vec<ElementGrowth>,
 }
 
 /// A cell of a stage.
@@ -137,8 +140,10 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
         cells: cells.map(|((index, label), parameters)| StageCell { index, label, parameters }).collect(),
         outcomes,
         ceiling: None,
+        growths: Vec::new(),
     };
     stage.ceiling = nearest(results, &stage);
+    stage.growths = growths(results, &stage);
     stage
 }
 

@@ -29,6 +29,17 @@ pub enum ResolveError {
         /// What is missing for the cells of the plan.
         lacking: String,
     },
+    /// The plan is about other numbers of targets.
+    #[error(
+        "{path}: nothing of the plan is measured there: all its volumes are numbers, and none takes this one of {targets} \
+         targets in: name as many targets as one of them says, or add \"alone\" or \"together\" to the plan"
+    )]
+    NotAmong {
+        /// The target.
+        path: String,
+        /// How many there are.
+        targets: usize,
+    },
     /// Nothing can be read again there.
     #[error("{path}: keeps nothing, so that nothing can be copied {way} it: name a directory")]
     KeepsNothing {
@@ -208,6 +219,9 @@ fn check_able(campaign: &PlannedCampaign, target: usize) -> Result<(), ResolveEr
     lacking.dedup();
     let lacking: Vec<_> = lacking.into_iter().map(Capability::name).collect();
     let path = campaign.targets[target].address.to_string();
+    if lacking.is_empty() {
+        return Err(ResolveError::NotAmong { path, targets: campaign.targets.len() });
+    }
     Err(ResolveError::Unable { path, lacking: lacking.join(", ") })
 }
 
@@ -305,8 +319,17 @@ fn check_space(
 
 /// How many of the targets have their files on the file system of this one at the same time.
 fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescription) -> u64 {
-    let count = targets.iter().filter(|target| target.shares_space_with(on)).count() as u64;
-    if run.volumes == Volumes::Together { count } else { count.min(1) }
+    let needs = run.needs();
+    let able: Vec<_> =
+        targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()).collect();
+    let sharing = |among: &[&TargetDescription]| {
+        among.iter().filter(|target| target.shares_space_with(on)).count() as u64
+    };
+    match (run.volumes, run.volumes.at_once(able.len())) {
+        (_, None) => 0,
+        (Volumes::Alone, Some(_)) => sharing(&able).min(1),
+        (_, Some(count)) => sharing(&able[..count]),
+    }
 }
 
 /// As often at the same time.
@@ -364,7 +387,7 @@ pub fn with_source(
     let plan = &campaign.plan;
     for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
         // Targets that are written at the same time have a source each.
-        let sources = if run.volumes == Volumes::Together { campaign.targets.len() as u64 } else { 1 };
+        let sources = run.volumes.at_once(campaign.targets.len()).unwrap_or(0) as u64;
         let Footprint { bytes, entries } = run.footprint();
         let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
         let all = times(each, sources + sharing(run, &campaign.targets, &source));

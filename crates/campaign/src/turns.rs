@@ -282,17 +282,17 @@ pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &Recordin
     }
 }
 
-/// The turns of a workload in the first round.
+/// The turns of a workload in the first round: each target by itself, or those that are measured at once. The tool by itself
+/// is measured apart from all of them.
 fn of_workload(resolved: &PlannedCampaign, cell: usize, volumes: Volumes) -> Vec<ScheduledRepeat> {
-    let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
     let turn = |targets| ScheduledRepeat { targets, cell, repeat: 0 };
-    match volumes {
-        Volumes::Alone => targets.map(|target| turn(vec![target])).collect(),
-        Volumes::Together => {
-            let targets: Vec<usize> = targets.collect();
-            if targets.is_empty() { Vec::new() } else { vec![turn(targets)] }
-        }
+    let alone = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
+    if volumes == Volumes::Alone {
+        return alone.map(|target| turn(vec![target])).collect();
     }
+    let ceiling = alone.filter(|&target| resolved.ceiling == Some(target)).map(|target| vec![target]);
+    let groups = std::iter::once(resolved.at_once(cell)).chain(ceiling);
+    groups.filter(|targets| !targets.is_empty()).map(turn).collect()
 }
 
 #[cfg(test)]
@@ -316,6 +316,40 @@ file_size = ["1 MiB", "2 MiB"]
 block_size = "1 MiB"
 access = "buffered"
 "#;
+
+    /// The targets of each turn of the first round, without those of cells whose files are larger.
+    fn at_once(volumes: &str, targets: usize) -> Vec<Vec<usize>> {
+        let text =
+            PLAN.replace("[\"alone\", \"together\"]", volumes).replace("[\"1 MiB\", \"2 MiB\"]", "\"1 MiB\"");
+        let plan = parse(&text, "test.toml", 1.0).expect("a valid plan");
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let campaign = PlannedCampaign::new(plan, vec![target; targets]);
+        let mut groups: Vec<Vec<usize>> =
+            turns(&campaign).into_iter().filter(|turn| turn.repeat == 0).map(|turn| turn.targets).collect();
+        groups.sort();
+        groups
+    }
+
+    #[test]
+    fn the_first_so_many_are_measured_together_as_far_as_there_are_as_many() {
+        let all = "[\"alone\", 2, 3, 4, 8, \"together\"]";
+        assert_eq!(at_once(all, 3), [vec![0], vec![0, 1], vec![0, 1, 2], vec![1], vec![2]], "three are all");
+        assert_eq!(at_once("[2, 3]", 3), [vec![0, 1], vec![0, 1, 2]]);
+        assert_eq!(at_once("[2, 4]", 3), [vec![0, 1]]);
+        assert_eq!(at_once(all, 1), [vec![0], vec![0]], "alone, and all of one");
+    }
+
+    #[test]
+    fn the_ceiling_of_several_at_once_is_measured_apart_from_them() {
+        let text = PLAN.replace("\"alone\", \"together\"", "2, 8");
+        let plan = parse(&text, "test.toml", 1.0).expect("a valid plan");
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let campaign = crate::with_ceiling(PlannedCampaign::new(plan, vec![target; 3]));
+        let round = turns(&campaign).into_iter().filter(|turn| turn.repeat == 1);
+        let groups: Vec<Vec<usize>> = round.map(|turn| turn.targets).collect();
+        // Two sizes of files; of eight at once there is neither a figure nor a ceiling.
+        assert_eq!(groups, [vec![0, 1], vec![0, 1], vec![3], vec![3]]);
+    }
 
     fn recording(company: Option<u32>) -> RecordingRun {
         let text = include_str!("../../../instruments/pilatus-6m.toml");

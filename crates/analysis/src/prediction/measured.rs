@@ -277,7 +277,7 @@ impl Measures {
     /// None where no limit follows, such as of copies, which the storage that they come from may limit.
     fn of(run: &WorkloadRun, phase: Phase) -> Option<Self> {
         match &run.workload {
-            _ if run.volumes == Volumes::Together => None,
+            _ if run.volumes != Volumes::Alone => None,
             WorkloadCell::Stream(stream) if phase == Phase::Write => Self::of_stream(stream),
             WorkloadCell::Tree(TreeCell { file_size, .. }) if phase == Phase::CreateFiles => {
                 Some(Measures { kind: LimitKind::Files, durable: true, file_size: file_size.0 })

@@ -1,5 +1,6 @@
 //! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
 
+mod growth;
 mod incomplete;
 mod processes;
 mod verdicts;
@@ -16,6 +17,7 @@ use crate::{
     Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
     effect::Answer, effect::Effect, letter,
 };
+use growth::{Growth, growths};
 use incomplete::{Incomplete, incomplete};
 use processes::{Processes, processes};
 use verdicts::{Answered, verdicts};
@@ -46,6 +48,8 @@ struct Document<'a> {
     figures: Vec<Figure<'a>>,
     /// One for each phase of each stage and pair of targets.
     comparisons: Vec<Pair<'a>>,
+    /// One for each phase of a workload that several targets do at once.
+    elements: Vec<Growth<'a>>,
     verdicts: Vec<Answered>,
     /// One for each recording of packets that came over loopback.
     packets: Vec<Packets>,
@@ -251,6 +255,7 @@ pub fn json(study: &Study<'_>) -> String {
         targets: targets(study),
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
+        elements: study.stages.iter().flat_map(|stage| growths(study, stage)).collect(),
         verdicts: verdicts(study),
         packets: packets(study),
         instruments: instruments(&study.predictions),

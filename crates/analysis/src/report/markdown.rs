@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{CellOutcome, Grade, ShortAnswers, StorageMatrix, Study, StudyStage, letter};
 
-use super::{prospects, words};
+use super::{growth, prospects, words};
 
 /// The answers first, then a table a stage.
 pub fn markdown(study: &Study<'_>) -> String {
@@ -29,6 +29,7 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_warnings(text, study)?;
     for stage in &study.stages {
         write_stage(text, stage)?;
+        write_growths(text, study, stage)?;
     }
     write_storage(text, study)?;
     write_environment(text, study)
@@ -177,6 +178,21 @@ fn write_machines(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result
         let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
         let phase = outcome.phase.name();
         writeln!(text, "| {} | {phase} | {} | {} |", plain(label), letter(outcome.target), plain(&words))?;
+    }
+    Ok(())
+}
+
+/// How the workloads of a stage grow with the elements that do them at once.
+fn write_growths(text: &mut String, study: &Study<'_>, stage: &StudyStage<'_>) -> std::fmt::Result {
+    for of in &stage.growths {
+        writeln!(text, "\n### Elements at once: {}\n", plain(&growth::heading(of)))?;
+        writeln!(text, "| {} |\n|--:|--:|--:|--:|", growth::COLUMNS.join(" | "))?;
+        for at in &of.counts {
+            writeln!(text, "| {} |", growth::row(of, at).join(" | "))?;
+        }
+        for sentence in growth::sentences(of, study.results.margin) {
+            writeln!(text, "\n{}", plain(&sentence))?;
+        }
     }
     Ok(())
 }

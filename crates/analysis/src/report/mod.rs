@@ -3,6 +3,7 @@
 mod chart;
 mod csv;
 mod figures_csv;
+mod growth;
 mod html;
 mod json;
 mod latency_columns;

@@ -6,6 +6,7 @@ use nilometer_model::plan::Phase;
 use crate::{CellOutcome, Decision, Grade, Quantity, Question, Study, StudyStage, Verdict, letter};
 
 use super::{
+    growth,
     latency_columns::{LatencyColumn, shown},
     packets, words,
 };
@@ -77,6 +78,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
     for stage in &study.stages {
         page.stage(stage);
         page.times(stage);
+        page.growths(study, stage);
     }
     page.curves(study);
     page.warnings(study);
@@ -225,6 +227,24 @@ impl Page {
             let times = figures(times.each_ref().map(String::as_str));
             page.line("", &format!("{left}{target:>LETTER$}{times}"));
         });
+    }
+
+    /// Of a stage that several targets do at once: what that adds.
+    fn growths(&mut self, study: &Study<'_>, stage: &StudyStage<'_>) {
+        for of in &stage.growths {
+            self.paragraph(BOLD, "  ", &format!("ELEMENTS AT ONCE: {}", growth::heading(of)));
+            let line = |[count, rate, share, ceiling]: [&str; 4]| {
+                format!("  {count:>5} {rate:>RATE$}  {:<20} {ceiling:>9}", clipped(share, 20))
+            };
+            self.line(DIM, &line(["", "rate", "of each alone", "the tool"]));
+            for at in &of.counts {
+                let row = growth::row(of, at);
+                self.line("", &line(row.each_ref().map(String::as_str)));
+            }
+            for sentence in growth::sentences(of, study.results.margin) {
+                self.paragraph("", "  - ", &sentence);
+            }
+        }
     }
 
     /// A row for each outcome; parameters and phase where they change, in so many columns.

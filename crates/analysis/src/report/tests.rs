@@ -11,6 +11,7 @@ mod recorded;
 use super::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
 use crate::{
     Study,
+    growth::tests::LinkedElements,
     made_up::{described, planned, writes},
 };
 use recorded::recorded;
@@ -155,6 +156,12 @@ fn zoo() -> Vec<(&'static str, Results)> {
         ("eventful", eventful),
         ("foreign", foreign),
         ("without cells and targets", lost),
+        ("elements", LinkedElements::alike(4, 1e8, 2.5e8).results()),
+        (
+            "elements that spread",
+            LinkedElements { noise: 0.9, ..LinkedElements::alike(12, 1e8, 5e10) }.results(),
+        ),
+        ("elements, once", LinkedElements { repeats: 1, ..LinkedElements::alike(3, 1e8, 2e8) }.results()),
         ("recorded", recorded(results(1, one(), &[Phase::Write], 2))),
         ("recorded only", recorded(results(1, Vec::new(), &[], 0))),
     ]
@@ -255,6 +262,40 @@ fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{name}: blanks at a line's end");
     }
+}
+
+#[test]
+fn every_report_says_where_more_elements_add_nothing() {
+    let mut elements = LinkedElements::alike(4, 1e8, 2.5e8);
+    elements.rates[1] = 3e7;
+    let odd = elements.results();
+    let results = LinkedElements::alike(4, 1e8, 2.5e8).results();
+    let study = studied(&results);
+    let plain = TextLayout::plain();
+    let knee = "the knee is at 3: 3 at once do 2";
+    for (text, odd) in [
+        (terminal(&study, plain), terminal(&studied(&odd), plain)),
+        (html(&study), html(&studied(&odd))),
+        (markdown(&study), markdown(&studied(&odd))),
+        (json(&study), json(&studied(&odd))),
+    ] {
+        assert!(text.contains(knee), "{text}");
+        let odd = odd.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(odd.contains("B is the odd one: the median of the others is 3."), "{odd}");
+    }
+    let page = html(&study);
+    for part in [">knee</text>", ">at once</text>", ">sum</text>", "more than 3 at once add nothing"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+    let growth = &document["elements"][0];
+    assert_eq!((&growth["knee"], &growth["knee_is_decided"]), (&3.into(), &true.into()));
+    assert_eq!(growth["counts"][2]["targets"], serde_json::json!(["A", "B", "C"]));
+    // Sentences of cells of several at once are of all of them, and no ceiling of one.
+    assert!(document["figures"].as_array().expect("figures").iter().all(|figure| {
+        let alone = figure["parameters"]["volumes"] == "alone";
+        figure["bytes_per_second_ceiling"].is_null() != alone
+    }));
 }
 
 #[test]

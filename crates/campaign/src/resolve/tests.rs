@@ -41,6 +41,40 @@ fn targets_on_one_file_system_that_are_written_together_need_the_space_of_both()
 }
 
 #[test]
+fn the_first_targets_at_once_need_the_space_of_those_that_share_it() {
+    let fits = |count: u32, targets: &[(&str, u64)]| {
+        let volumes = format!("volumes = {count}");
+        let plan = COPIES.replace("volumes = \"alone\"", &format!("volumes = [\"alone\", {count}]"));
+        let plan = parse(&plan, "copies", 1.0).unwrap_or_else(|error| panic!("{volumes}: {error}"));
+        resolve(plan, targets.iter().map(|(mount_point, free)| target(mount_point, *free)).collect()).is_ok()
+    };
+    assert!(
+        fits(2, &[("/a", 1), ("/b", 1), ("/a", 1)]),
+        "the first and the third are never at work together"
+    );
+    assert!(!fits(3, &[("/a", 1), ("/b", 1), ("/a", 1)]));
+    assert!(fits(3, &[("/a", 2), ("/b", 1), ("/a", 2)]));
+    assert!(fits(4, &[("/a", 1), ("/b", 1), ("/a", 1)]), "there are no four");
+}
+
+#[test]
+fn a_target_that_is_in_no_number_of_the_plan_is_refused_with_what_would_do() {
+    let said = |targets: usize| {
+        let plan = parse(&COPIES.replace("\"alone\"", "2"), "copies", 1.0).expect("a valid plan");
+        let targets = (0..targets).map(|index| target(&format!("/{index}"), 9)).collect();
+        resolve(plan, targets).err().map(|error| error.to_string())
+    };
+    assert_eq!(said(2), None);
+    for targets in [1, 3] {
+        let error = said(targets).expect("refused");
+        assert!(
+            error.contains("nothing of the plan is measured there") && error.contains("name as many"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_source_on_the_file_system_of_its_target_takes_from_the_same_space() {
     let fits = |volumes, targets: &[&str], free| {
         let targets = targets.iter().map(|mount_point| target(mount_point, 9)).collect();

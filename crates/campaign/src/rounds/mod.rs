@@ -263,7 +263,9 @@ impl Campaign {
             Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
             Measurement::Recording(_) => self.take_recording(state, turn)?,
             Measurement::Workload(run) => {
-                let run = if turns::is_ceiling(&self.resolved, turn) { ceiling(run) } else { run.clone() };
+                let is_ceiling = turns::is_ceiling(&self.resolved, turn);
+                let elements = self.resolved.at_once(turn.cell).len();
+                let run = if is_ceiling { ceiling(run, elements) } else { run.clone() };
                 self.take_phases(state, turn, &run)?;
             }
         }
@@ -453,10 +455,11 @@ impl State<'_> {
 /// long, where it is many times as fast.
 const CEILING: Nanos = Nanos::from_millis(1000);
 
-/// A workload as the tool by itself is measured in it.
-fn ceiling(run: &WorkloadRun) -> WorkloadRun {
+/// A workload as the tool by itself is measured in it: with the workers of all targets where several are measured at once.
+fn ceiling(run: &WorkloadRun, at_once: usize) -> WorkloadRun {
     let time_limit = run.time_limit.map_or(CEILING, |limit| limit.min(CEILING));
-    WorkloadRun { time_limit: Some(time_limit), ..run.clone() }
+    let workers = run.workers.saturating_mul(at_once.max(1) as u32);
+    WorkloadRun { time_limit: Some(time_limit), workers, ..run.clone() }
 }
 
 fn now(

@@ -25,17 +25,22 @@ const HEAD: [Row; 11] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 10] = [
+const STAGE: [Row; 11] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads, each with an engine of its own."),
     ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
     ("depth", "a whole number [1]", "Operations in flight a worker."),
     ("time_limit", "a time", "A phase ends then at the latest."),
     ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
-    ("volumes", "\"alone\", \"together\" [\"alone\"]", "Each target by itself, or all at the same time."),
+    (
+        "volumes",
+        "\"alone\", \"together\", or a whole number from 2 on [\"alone\"]",
+        "Each target by itself, all at the same time, or so many of the first, if there are as many.",
+    ),
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
     ("replicas", "a whole number", "Copies of all data, where the target can."),
+    ("pool", "a text", "On the devices of the pool of this name, where the target has pools."),
 ];
 
 /// In the ingest of a stage.

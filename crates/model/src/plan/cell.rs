@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, WorkloadCell};
+use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, Volumes, WorkloadCell};
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
 /// What a repeat measures on a target.
@@ -63,7 +63,7 @@ impl Cell {
 
     /// Whether the tool by itself would be faster than any storage: not where it keeps to a pace.
     pub fn has_ceiling(&self) -> bool {
-        self.as_workload().is_some_and(|run| run.volumes == Volumes::Alone)
+        self.as_workload().is_some()
     }
 
     /// Nothing of what comes is stored: that says nothing of a target.
@@ -114,7 +114,7 @@ pub struct WorkloadRun {
     pub time_limit: Option<Nanos>,
     /// A phase ends for all workers when the first has done its part.
     pub stonewall: bool,
-    /// Each target by itself, or all at the same time.
+    /// Each target by itself, or several at the same time.
     pub volumes: Volumes,
     /// Storage devices a file is spread over, where the target can; its default if none.
     pub stripe_count: Option<u32>,
@@ -124,6 +124,9 @@ pub struct WorkloadRun {
     /// Copies of all data, where the target can; its default if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
+    /// On the devices of the pool of this name, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// What the workers do.
     pub workload: WorkloadCell,
 }
@@ -132,17 +135,6 @@ impl fmt::Display for WorkloadRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.phrases().join(", "))
     }
-}
-
-/// Whether targets are measured one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Volumes {
-    /// Each target by itself.
-    #[default]
-    Alone,
-    /// All at the same time, each with its workers.
-    Together,
 }
 
 impl WorkloadRun {
@@ -171,9 +163,8 @@ impl WorkloadRun {
         if let Some(replicas) = self.replicas {
             phrases.push(if replicas == 1 { "1 copy".into() } else { format!("{replicas} copies") });
         }
-        if self.volumes == Volumes::Together {
-            phrases.push("all at once".into());
-        }
+        phrases.extend(self.pool.as_ref().map(|pool| format!("pool {pool}")));
+        phrases.extend(self.volumes.phrase());
         if self.stonewall {
             phrases.push("stonewall".into());
         }
@@ -183,7 +174,7 @@ impl WorkloadRun {
     /// How it wants its files laid out.
     pub fn layout(&self) -> StripeLayout {
         let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;
-        StripeLayout { stripe_count, stripe_size, replicas, pool: None }
+        StripeLayout { stripe_count, stripe_size, replicas, pool: self.pool.clone() }
     }
 
     /// The same without what of a layout can't be chosen there.
@@ -195,6 +186,8 @@ impl WorkloadRun {
             stripe_count: self.stripe_count.filter(|_| has_stripes),
             stripe_size: self.stripe_size.filter(|_| has_stripes),
             replicas: self.replicas.filter(|_| has_replicas),
+            // Whoever has stripes has pools.
+            pool: self.pool.clone().filter(|_| has_stripes),
             ..self.clone()
         }
     }

@@ -44,8 +44,8 @@ impl ResolvedPlan {
         let mut seconds = 0.0;
         let mut written = 0_u64;
         let mut space = Footprint::default();
-        for (_, _, cell) in self.workloads() {
-            let times = if cell.volumes == Volumes::Together { 1.0 } else { targets as f64 };
+        for (_, _, cell) in self.workloads().filter(|(index, ..)| self.is_measured_on(*index, targets)) {
+            let times = if cell.volumes == Volumes::Alone { targets as f64 } else { 1.0 };
             seconds += rounds * times * cell.seconds(speed);
             written =
                 written.saturating_add(cell.written().saturating_mul(u64::from(self.warm_up + self.repeats)));

@@ -12,10 +12,11 @@ mod planned;
 mod recording;
 mod reference;
 mod sweep;
+mod volumes;
 mod workload;
 mod written;
 
-pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
+pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use ingest::{
@@ -26,6 +27,7 @@ pub use planned::PlannedCampaign;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use reference::PlanKey;
 pub use sweep::Sweep;
+pub use volumes::Volumes;
 pub use workload::*;
 pub use written::{Plan, Stage};
 
@@ -147,6 +149,18 @@ impl ResolvedPlan {
         let this = chosen(cell);
         let is_whole = self.cells.get(cell).and_then(Cell::as_workload) == this.as_ref().map(|(_, run)| run);
         is_whole || !(0..cell).any(|earlier| chosen(earlier) == this)
+    }
+
+    /// Whether a workload is measured where so many targets can do it. The first of them at once are not where there are
+    /// fewer; nor where there are no more, and another cell of the stage is the same for all at once.
+    pub fn is_measured_on(&self, cell: usize, able: usize) -> bool {
+        let Some(run) = self.cells.get(cell).and_then(Cell::as_workload) else { return false };
+        let Volumes::First(count) = run.volumes else { return able > 0 };
+        let count = count as usize;
+        let all = WorkloadRun { volumes: Volumes::Together, ..run.clone() };
+        let stage = &self.cells[cell].stage;
+        let said_so = || self.workloads().any(|(_, of, other)| of == stage && *other == all);
+        count < able || count == able && !said_so()
     }
 
     fn named(mut self, name: &str) -> Self {
@@ -284,7 +298,20 @@ fn check(run: &WorkloadRun) -> Result<(), String> {
             "depth = {depth}: the engine `sync` has depth 1; write engine = \"io_uring\" or \"pool\""
         ));
     }
+    check_pool(run.pool.as_deref())?;
     run.workload.parameters().check(run.workers)
+}
+
+/// The name of a pool becomes an argument of the file system's tool: it must not be read as an option.
+fn check_pool(pool: Option<&str>) -> Result<(), String> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "._-:".contains(letter);
+    let is_name = |pool: &str| !pool.is_empty() && !pool.starts_with('-') && pool.chars().all(is_letter);
+    match pool {
+        Some(pool) if !is_name(pool) => Err(format!(
+            "pool = {pool:?}: write the name of a pool, of letters, digits, `.`, `_`, `-` and `:`, which begins with no `-`"
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -305,6 +332,22 @@ access = "direct"
 
     fn refusal(text: &str) -> String {
         parse(text, "my.toml", 1.0).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn pools_are_a_parameter_like_others_and_no_options_of_a_tool() {
+        let of = |pools: &str| STREAM.replace("workers = [1, 2]", &format!("pool = {pools}"));
+        let plan = parse(&of("[\"flash\", \"2\"]"), "my.toml", 1.0).expect("a valid plan");
+        let pools: Vec<_> = plan.workloads().map(|(_, _, run)| run.layout().pool).collect();
+        assert_eq!(pools, ["flash", "2", "flash", "2"].map(|pool| Some(pool.to_owned())));
+        assert!(plan.cells[0].to_string().ends_with(", pool flash"), "{}", plan.cells[0]);
+        // Where there are no pools, the cells that differ only in it are one.
+        let without = (0..4).filter(|&cell| plan.applies(cell, None)).count();
+        let with = (0..4).filter(|&cell| plan.applies(cell, Some(StripeControl::Lustre))).count();
+        assert_eq!([without, with], [2, 4]);
+        for wrong in ["\"\"", "\"-d\"", "\"a b\"", "\"a/b\"", "\"a\\nb\""] {
+            assert!(refusal(&of(wrong)).contains("write the name of a pool"), "{wrong}");
+        }
     }
 
     #[test]

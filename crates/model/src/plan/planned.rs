@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ResolvedPlan;
+use super::{ResolvedPlan, Volumes};
 use crate::{Capability, TargetDescription};
 
 /// A plan that fits its targets.
@@ -43,10 +43,33 @@ impl PlannedCampaign {
         self.targets[target].capabilities.lacking(&self.plan.cells[cell].needs())
     }
 
-    /// Whether a cell is measured on a target. The tool's own ceiling is that of workloads.
-    pub fn applies(&self, cell: usize, target: usize) -> bool {
+    /// Whether a target is one of those that a cell can be measured on. The tool's own ceiling is that of workloads.
+    pub fn suits(&self, cell: usize, target: usize) -> bool {
         let able = self.lacking(cell, target).is_empty();
         let asked = self.ceiling != Some(target) || self.plan.cells[cell].has_ceiling();
         able && asked && self.plan.applies(cell, self.targets[target].striping)
+    }
+
+    /// Whether a cell is measured on a target: of a workload for the first targets at once, on these. The ceiling of several
+    /// at once is measured as soon as they are.
+    pub fn applies(&self, cell: usize, target: usize) -> bool {
+        if !self.suits(cell, target) {
+            return false;
+        }
+        let volumes = self.plan.cells[cell].as_workload().map_or(Volumes::Alone, |run| run.volumes);
+        volumes == Volumes::Alone
+            || self.ceiling == Some(target) && !self.at_once(cell).is_empty()
+            || self.at_once(cell).contains(&target)
+    }
+
+    /// The targets that a workload is measured on at the same time; empty where each is measured by itself.
+    pub fn at_once(&self, cell: usize) -> Vec<usize> {
+        let volumes = self.plan.cells[cell].as_workload().map_or(Volumes::Alone, |run| run.volumes);
+        let able: Vec<usize> = self.asked().filter(|&target| self.suits(cell, target)).collect();
+        if volumes == Volumes::Alone || !self.plan.is_measured_on(cell, able.len()) {
+            return Vec::new();
+        }
+        let count = volumes.at_once(able.len()).unwrap_or(0);
+        able.into_iter().take(count).collect()
     }
 }

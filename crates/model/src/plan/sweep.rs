@@ -23,19 +23,19 @@ impl<T: Default> Default for Sweep<T> {
     }
 }
 
-impl<T: Copy> Sweep<T> {
+impl<T: Clone> Sweep<T> {
     /// The first value.
     pub(super) fn first(&self) -> T {
-        self.0[0]
+        self.0[0].clone()
     }
 
     /// Each of `cells` once with each value.
     pub fn over<C: Clone>(&self, cells: Vec<C>, set: impl Fn(&mut C, T)) -> Vec<C> {
         let mut all = Vec::with_capacity(cells.len() * self.0.len());
         for cell in cells {
-            for &value in &self.0 {
+            for value in &self.0 {
                 let mut cell = cell.clone();
-                set(&mut cell, value);
+                set(&mut cell, value.clone());
                 all.push(cell);
             }
         }

@@ -90,7 +90,7 @@ pub struct Stage {
     /// A phase ends for all workers when the first has done its part.
     #[serde(default)]
     pub stonewall: Sweep<bool>,
-    /// Each target by itself, or all at the same time.
+    /// Each target by itself, the first of them at the same time, or all.
     #[serde(default)]
     pub volumes: Sweep<Volumes>,
     /// Storage devices a file is spread over, where the target can.
@@ -99,6 +99,8 @@ pub struct Stage {
     pub stripe_size: Option<Sweep<Bytes>>,
     /// Copies of all data, where the target can.
     pub replicas: Option<Sweep<u32>>,
+    /// On the devices of the pool of this name, where the target has pools.
+    pub pool: Option<Sweep<String>>,
     /// What the workers do.
     pub workload: Option<WorkloadSweep>,
     /// Or what is recorded.
@@ -125,6 +127,7 @@ impl Stage {
             ("stripe_count", self.stripe_count.is_some()),
             ("stripe_size", self.stripe_size.is_some()),
             ("replicas", self.replicas.is_some()),
+            ("pool", self.pool.is_some()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
             Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
@@ -146,6 +149,7 @@ impl Stage {
                 stripe_count: None,
                 stripe_size: None,
                 replicas: None,
+                pool: None,
                 workload,
             });
         }
@@ -156,12 +160,13 @@ impl Stage {
         let runs = self.volumes.over(runs, |run, value| run.volumes = value);
         let runs = over(self.stripe_count.as_ref(), runs, |run, value| run.stripe_count = Some(value));
         let runs = over(self.stripe_size.as_ref(), runs, |run, value| run.stripe_size = Some(value));
-        over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value))
+        let runs = over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value));
+        over(self.pool.as_ref(), runs, |run, value| run.pool = Some(value))
     }
 }
 
 /// The matrix over a parameter that need not be written.
-fn over<T: Copy>(
+fn over<T: Clone>(
     sweep: Option<&Sweep<T>>,
     runs: Vec<WorkloadRun>,
     set: impl Fn(&mut WorkloadRun, T),

@@ -6,6 +6,7 @@
 
 mod answer;
 mod appendix;
+mod growth;
 mod latency;
 mod packets;
 mod recording;

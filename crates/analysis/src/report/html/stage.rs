@@ -11,7 +11,7 @@ use super::{
         chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
         words,
     },
-    clipped, latency, write_charts, write_key,
+    clipped, growth, latency, write_charts, write_key,
 };
 
 /// Pixels at the natural size of a chart.
@@ -43,6 +43,7 @@ pub(super) fn write(
     if let Some(ceiling) = stage.ceiling {
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
     }
+    growth::write(page, study, stage)?;
     write_cells(page, study, stage)?;
     latency::write(page, stage)?;
     page.push_str("</section>");
@@ -93,7 +94,7 @@ fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
     }
 }
 
-fn interval(summary: &Summary) -> Option<(f64, f64)> {
+pub(super) fn interval(summary: &Summary) -> Option<(f64, f64)> {
     let half = summary.half_width()?;
     Some(((summary.mean - half).max(0.0), summary.mean + half))
 }
@@ -128,7 +129,7 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String
     panels.collect()
 }
 
-fn unit(quantity: Quantity) -> Unit {
+pub(super) fn unit(quantity: Quantity) -> Unit {
     match quantity {
         Quantity::Bytes => Unit::ByteRate,
         Quantity::Operations => Unit::Operations,

@@ -26,8 +26,26 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<(), TargetEr
     let names = ["ceph.dir.layout.stripe_count", "ceph.dir.layout.stripe_unit", "ceph.dir.layout.pool"];
     options(names, asked).iter().try_for_each(|[name, value]| {
         setxattr(directory, name.as_str(), value.as_bytes(), XattrFlags::empty())
-            .map_err(TargetError::io(directory, "set the layout of"))
+            .map_err(|errno| refused(directory, name, value, errno))
     })
+}
+
+/// The system says no more than that a value is invalid, or that there is no such thing: the rules are in "File layouts".
+fn refused(directory: &Path, name: &str, value: &str, errno: Errno) -> TargetError {
+    let valid = match name.rsplit('.').next() {
+        Some("stripe_unit") => {
+            "a stripe is a multiple of 64 KiB, and objects (4 MiB, if nobody chose otherwise) a multiple of it"
+        }
+        Some("pool") => {
+            "a pool is one of the file system's data pools: `ceph fs ls` names them, `ceph fs add_data_pool` adds one"
+        }
+        _ => "a stripe count is 1 or more",
+    };
+    if matches!(errno, Errno::INVAL | Errno::NOENT) {
+        let message = format!("{name} = {value} was refused ({errno}): {valid}");
+        return TargetError::Probe { path: directory.into(), message };
+    }
+    TargetError::io(directory, "set the layout of")(errno)
 }
 
 /// Files get the layout of the directories above again.
@@ -50,6 +68,21 @@ fn read(text: &str) -> StripeLayout {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::spread, *};
+
+    #[test]
+    fn what_is_refused_is_told_with_what_would_do() {
+        let said = |name: &str, errno| {
+            let name = format!("ceph.dir.layout.{name}");
+            refused(Path::new("/d"), &name, "1000", errno).to_string()
+        };
+        for (name, valid) in
+            [("stripe_unit", "64 KiB"), ("pool", "`ceph fs ls`"), ("stripe_count", "1 or more")]
+        {
+            let said = said(name, Errno::INVAL);
+            assert!(said.contains(valid) && said.contains("1000 was refused"), "{said}");
+        }
+        assert!(!said("pool", Errno::ACCESS).contains("refused"));
+    }
 
     #[test]
     fn replay_of_the_attribute() {

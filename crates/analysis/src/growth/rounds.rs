@@ -1,0 +1,101 @@
+//! Rates by the round in which they were measured, and how sure their differences are.
+
+use std::collections::BTreeMap;
+
+use crate::effect::Effect;
+
+/// What was measured in each round that is valid.
+pub(super) type RoundRates = BTreeMap<u32, f64>;
+
+/// The logarithms of the ratios of what was measured in the same round.
+pub(super) fn differences(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<f64> {
+    of.iter().filter_map(|(round, rate)| Some((rate / against(*round)?).ln())).collect()
+}
+
+/// How far a difference of two rows that were measured in the same rounds spreads: what is left of all rows when the means
+/// of rows and of rounds are taken out, so that what drifts for all counts for nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ResidualSpread {
+    variance: f64,
+    freedom: usize,
+}
+
+impl ResidualSpread {
+    /// Rounds in which a row is missing are left out.
+    pub(super) fn of(rows: &[&RoundRates]) -> Self {
+        let rounds = common_rounds(rows);
+        let freedom = rows.len().saturating_sub(1) * rounds.len().saturating_sub(1);
+        if freedom == 0 {
+            return ResidualSpread { variance: 0.0, freedom };
+        }
+        let logs: Vec<Vec<f64>> =
+            rows.iter().map(|row| rounds.iter().map(|round| row[round].ln()).collect()).collect();
+        let of_rows: Vec<f64> = logs.iter().map(|row| mean(row.iter().copied())).collect();
+        let of_rounds: Vec<f64> =
+            (0..rounds.len()).map(|round| mean(logs.iter().map(|row| row[round]))).collect();
+        let of_all = mean(of_rows.iter().copied());
+        let mut squares = 0.0;
+        for (row, of_row) in logs.iter().zip(&of_rows) {
+            let residuals =
+                row.iter().zip(&of_rounds).map(|(log, of_round)| log - of_row - of_round + of_all);
+            squares += residuals.map(|residual| residual.powi(2)).sum::<f64>();
+        }
+        // A difference has the variance of both of its ends.
+        ResidualSpread { variance: 2.0 * squares / freedom as f64, freedom }
+    }
+
+    /// The mean of these differences with its interval; none of none.
+    pub(super) fn effect(self, differences: &[f64]) -> Option<Effect> {
+        Effect::of_cell(differences, self.variance, self.freedom)
+    }
+}
+
+fn common_rounds(rows: &[&RoundRates]) -> Vec<u32> {
+    let Some((first, others)) = rows.split_first() else { return Vec::new() };
+    let is_common = |round: &&u32| others.iter().all(|row| row.contains_key(round));
+    first.keys().filter(is_common).copied().collect()
+}
+
+/// Of at least one value.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len();
+    values.sum::<f64>() / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(of: &[f64]) -> RoundRates {
+        (0..).zip(of.iter().copied()).collect()
+    }
+
+    #[test]
+    fn what_drifts_for_all_rows_is_no_spread() {
+        let [one, other] = [rates(&[100.0, 50.0, 25.0]), rates(&[200.0, 100.0, 50.0])];
+        let effect = ResidualSpread::of(&[&one, &other])
+            .effect(&differences(&other, |round| one.get(&round).copied()))
+            .expect("three rounds");
+        assert!((effect.log_ratio.exp() - 2.0).abs() < 1e-9, "{effect:?}");
+        assert!((effect.high - effect.low).abs() < 1e-6, "{effect:?}");
+    }
+
+    /// Two rows of two rounds: the difference is 0.1 in one and 0.3 in the other, its variance 0.02, with one degree of
+    /// freedom: 12.706 x sqrt (0.02 / 2) to each side.
+    #[test]
+    fn the_interval_is_that_of_a_difference() {
+        let [one, other] = [rates(&[1.0, 1.0]), rates(&[0.1_f64.exp(), 0.3_f64.exp()])];
+        let effect = ResidualSpread::of(&[&one, &other])
+            .effect(&differences(&other, |round| one.get(&round).copied()))
+            .expect("two rounds");
+        assert!((effect.high - 0.2 - 12.7062 * 0.1).abs() < 1e-3, "{effect:?}");
+    }
+
+    #[test]
+    fn too_few_rounds_decide_nothing() {
+        let [one, other] = [rates(&[1.0]), rates(&[2.0, 2.0])];
+        let effect = ResidualSpread::of(&[&one, &other]).effect(&[2_f64.ln()]).expect("a pair");
+        assert!(effect.high.is_infinite(), "{effect:?}");
+        assert_eq!(ResidualSpread::of(&[]).effect(&[]), None);
+    }
+}
