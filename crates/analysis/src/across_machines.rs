@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn each_machine_has_its_rate_and_the_mean_its_error_over_machines() {
-        let across = across(&[[500, 500, 1000, 900], [500, 400, 900, 1000]]);
+        let across = across(&[[500, 450, 1000, 500], [500, 450, 500, 1000]]);
         let machines = [("node0", 4e8), ("node1", 2e8)];
         assert_eq!(across.machines.len(), machines.len());
         for ((found, rate), (node, wanted)) in across.machines.iter().zip(machines) {
