@@ -21,9 +21,10 @@ pub(super) struct ResidualSpread {
 }
 
 impl ResidualSpread {
-    /// Rounds in which a row is missing are left out.
-    pub(super) fn of(rows: &[&RoundRates]) -> Self {
-        let rounds = common_rounds(rows);
+    /// Rounds in which a row is missing are left out, and rows of a single round: they have no spread.
+    pub(super) fn of(all: &[&RoundRates]) -> Self {
+        let rows: Vec<&RoundRates> = all.iter().copied().filter(|row| row.len() > 1).collect();
+        let rounds = common_rounds(&rows);
         let freedom = rows.len().saturating_sub(1) * rounds.len().saturating_sub(1);
         if freedom == 0 {
             return ResidualSpread { variance: 0.0, freedom };
@@ -89,6 +90,14 @@ mod tests {
             .effect(&differences(&other, |round| one.get(&round).copied()))
             .expect("two rounds");
         assert!((effect.high - 0.2 - 12.7062 * 0.1).abs() < 1e-3, "{effect:?}");
+    }
+
+    #[test]
+    fn a_row_of_a_single_round_takes_nothing_from_the_others() {
+        let [one, other, once] = [rates(&[1.0, 1.1]), rates(&[2.0, 2.1]), rates(&[3.0])];
+        let effect = |rows: &[&RoundRates]| ResidualSpread::of(rows).effect(&[0.5]).expect("a pair");
+        assert_eq!(effect(&[&one, &other, &once]), effect(&[&one, &other]));
+        assert!(effect(&[&one, &other, &once]).high.is_finite());
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn beyond(growth: &ElementGrowth, count: usize, most: usize, margin: f64) -> Str
     let Some(effect) = &growth.beyond_knee else { return "too few repeats".into() };
     let words = effect.words(margin, &at_once(most), &at_once(count));
     // Whether anything is decided is said before.
-    words.trim_start_matches("not decided: ").to_owned()
+    words.replace("not decided: ", "").replace("not decided, ", "")
 }
 
 fn at_once(count: usize) -> String {
