@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn a_row_of_a_single_round_takes_nothing_from_the_others() {
-        let [one, other, once] = [rates(&[1.0, 1.1]), rates(&[2.0, 2.1]), rates(&[3.0])];
+        let [one, other, single] = [rates(&[1.0, 1.1]), rates(&[2.0, 2.1]), rates(&[3.0])];
         let effect = |rows: &[&RoundRates]| ResidualSpread::of(rows).effect(&[0.5]).expect("a pair");
-        assert_eq!(effect(&[&one, &other, &once]), effect(&[&one, &other]));
-        assert!(effect(&[&one, &other, &once]).high.is_finite());
+        assert_eq!(effect(&[&one, &other, &single]), effect(&[&one, &other]));
+        assert!(effect(&[&one, &other, &single]).high.is_finite());
     }
 
     #[test]
