@@ -10,10 +10,11 @@ PREFIX ?= /usr/local
 evaluate: build
 	@scripts/evaluate target/release/nilometer
 
-# With MPI=1 also what speaks to the MPI of this machine, for campaigns of several processes: docs/cluster.md.
+# With MPI=1 also what speaks to the MPI of this machine, for campaigns of several processes: docs/cluster.md. With REMOTE=1 the
+# program has clients of XRootD and NFS in it, for targets by URL; it needs their libraries then.
 build:
-	@scripts/bootstrap build
-	cargo build --release --locked --package nilometer-cli
+	@scripts/bootstrap $(if $(REMOTE),remote,build)
+	cargo build --release --locked --package nilometer-cli $(if $(REMOTE),--features remote)
 ifdef MPI
 	@scripts/bootstrap mpi
 	target/release/nilometer generate mpi | mpicc -O2 -shared -fPIC -x c - -o target/release/libnilometer_mpi.so

@@ -3,6 +3,7 @@
 //! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
 //! `nilometer-bench verdict` holds verdicts against known truths instead, in simulation and on real devices.
 //! `nilometer-bench invalid` counts instead how often samples are INVALID on this machine.
+//! `nilometer-bench by-url` compares a client in this program with its own program for copies.
 //! `nilometer-bench index` holds the memory that reading a recording takes against a bound.
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
@@ -10,6 +11,7 @@
 
 mod bare;
 mod between;
+mod by_url;
 mod codecs;
 mod contest;
 mod data;
@@ -119,10 +121,11 @@ struct Check {
     run: fn(&Stop) -> anyhow::Result<bool>,
 }
 
-const CHECKS: [Check; 3] = [
+const CHECKS: [Check; 4] = [
     Check { name: verdict::NAME, run: verdict::run },
     Check { name: invalid::NAME, run: invalid::check },
     Check { name: index::NAME, run: index::check },
+    Check { name: by_url::NAME, run: by_url::check },
 ];
 
 fn main() -> ExitCode {

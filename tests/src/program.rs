@@ -20,12 +20,22 @@ pub fn nilometer() -> &'static Path {
     BUILT.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", "nilometer-cli"]).current_dir(root());
+        build.args(["build", "--quiet", "--package", "nilometer-cli", "--features"]).current_dir(root());
+        build.arg(clients().join(","));
         assert!(build.status().expect("cargo starts").success(), "the program can't be built");
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
         let program = root().join(target).join("debug/nilometer");
         program.canonicalize().expect("cargo built the program")
     })
+}
+
+/// The clients of storage by URL that can be built here: those of which `scripts/bootstrap` has installed the library. Without
+/// it tests of one are skipped with a word, or fail where everything must be tested.
+pub fn clients() -> Vec<&'static str> {
+    let libraries =
+        [("xrootd", "/usr/include/xrootd/XrdCl/XrdClFile.hh"), ("nfs", "/usr/include/nfsc/libnfs.h")];
+    let there = libraries.into_iter().filter(|(_, header)| Path::new(header).exists());
+    there.map(|(client, _)| client).collect()
 }
 
 /// A command of this program, or a copy of it. SIGHUP ends it though these tests may be run under `nohup`, which has it ignored.

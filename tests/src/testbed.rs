@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    Ended, await_some,
+    Ended, await_some, clients,
     file_system::{FileSystem, may_mount},
     root,
 };
@@ -65,6 +65,18 @@ impl Testbed {
         }
         assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
         Some(self)
+    }
+
+    /// A system, for a client of it that the program has where its library is installed. Without it the test is skipped with a
+    /// word, or fails where everything must be tested.
+    pub fn of_client(system: &str, client: &str) -> Option<Self> {
+        if clients().contains(&client) {
+            return Testbed::of(&[system]);
+        }
+        let missing = format!("the library of the client {client} is missing: scripts/bootstrap remote");
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("skipped: {missing}");
+        None
     }
 
     /// The same for systems of the extended set, whose packages are large: only where more is tested than usual.

@@ -20,7 +20,7 @@ use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
 
 use nilometer_storage::{
     in_time,
-    target::{Directory, TargetError},
+    target::{KeptDirectory, TargetError},
 };
 
 use crate::sink::Hdf5Contents;
@@ -100,7 +100,7 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
 pub fn put_master(
     contents: &Hdf5Contents,
     name: &str,
-    directories: &[Arc<Directory>],
+    directories: &[Arc<dyn KeptDirectory>],
     at_most: Nanos,
 ) -> Result<Option<PathBuf>, MasterError> {
     let paths: Vec<_> = directories.iter().map(|directory| directory.path().to_owned()).collect();

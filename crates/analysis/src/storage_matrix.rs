@@ -39,7 +39,7 @@ impl StorageMatrix {
     pub fn of(results: &Results) -> Self {
         let described = results.targets.iter().enumerate().filter_map(|(index, target)| {
             let description =
-                target.description.as_ref().filter(|description| description.directory().is_some())?;
+                target.description.as_ref().filter(|description| description.is_on_storage())?;
             Some((letter(index), description))
         });
         let (letters, described): (Vec<String>, Vec<&TargetDescription>) = described.unzip();

@@ -7,10 +7,8 @@ use nilometer_model::{
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Record, RecordError};
-use nilometer_storage::{
-    Target,
-    target::{CopySource, TargetError, open, run_handle, run_id},
-};
+use nilometer_remote::{CopySource, open, run_handle};
+use nilometer_storage::{Target, TargetError, target::run_id};
 
 use crate::environment::{environment, layouts};
 

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use nilometer_cluster::{Cluster, ClusterDecision, JoinedRun, RankReport};
 use nilometer_model::{Nanos, TargetAddress, TargetDescription};
-use nilometer_storage::{
-    Target,
-    target::{TargetError, join},
-};
+use nilometer_remote::join;
+use nilometer_storage::{Target, TargetError};
 
 /// How a target is described: without an end where it hangs, or in a child that is given up.
 pub type Describe<'a> = &'a dyn Fn(&TargetAddress) -> Result<TargetDescription, TargetError>;

@@ -2,10 +2,8 @@
 
 use nilometer_model::{Event, Nanos, Results, RunHandle, TargetDescription, plan::PlannedCampaign};
 use nilometer_record::{Begun, Record, RecordError};
-use nilometer_storage::{
-    Calendar, in_time,
-    target::{Cleaned, TargetError, clean_run, is_run_at},
-};
+use nilometer_remote::{clean_run, is_run_at};
+use nilometer_storage::{Calendar, TargetError, in_time, target::Cleaned};
 
 use crate::turns::Trials;
 

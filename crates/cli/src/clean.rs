@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_acquisition::free_reserved;
-use nilometer_model::Bytes;
+use nilometer_model::{Bytes, TargetAddress};
 use nilometer_recording::reader::with_below;
-use nilometer_storage::target::{self, TargetError};
+use nilometer_remote::clean;
+use nilometer_storage::TargetError;
 
 use crate::{Blame, Failure, Outcome, tell};
 
@@ -15,7 +16,7 @@ use crate::{Blame, Failure, Outcome, tell};
 /// nothing else: recordings stay
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Directories that were evaluated or recorded to, or run directories and recordings themselves
+    /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 }
@@ -24,7 +25,8 @@ impl Clean {
     pub(crate) fn execute(&self) -> Outcome {
         let (mut removed, mut left, mut in_use, mut freed) = (0, 0, 0, 0);
         for path in &self.paths {
-            let cleaned = target::clean(path).input()?;
+            let address = TargetAddress::of_named(path).input()?;
+            let cleaned = clean(&address).input()?;
             for path in &cleaned.removed {
                 tell::result_line(format_args!("removed {}", path.display()));
             }
@@ -35,7 +37,8 @@ impl Clean {
             let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });
             in_use += cleaned.left.iter().filter(held).count();
             left += cleaned.left.len();
-            freed += free(path).run()?;
+            // On a server nothing is reserved.
+            freed += if address.url().is_some() { 0 } else { free(path).run()? };
         }
         match (removed + freed, left - in_use) {
             (0, 0) if in_use == 0 => tell::result_line("nothing to clean"),

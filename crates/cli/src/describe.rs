@@ -5,14 +5,15 @@ use std::path::Path;
 use clap::Args;
 use nilometer_analysis::report::units_in_keys;
 use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
-use nilometer_storage::target::{TargetError, describe, describe_in_child};
+use nilometer_remote::{describe, describe_in_child};
+use nilometer_storage::TargetError;
 
 use crate::{Blame, Outcome, tell};
 
 /// Says what storage a directory is on: its type and servers, devices below, layout, options, fullness, and what it can do
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// Directories to describe, or `null:`
+    /// Directories to describe, URLs (root://, nfs://), or `null:`
     #[arg(required = true)]
     targets: Vec<TargetAddress>,
     /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;
@@ -52,7 +53,12 @@ impl Describe {
     }
 }
 
-/// What is at a path, and the path without symlinks: recordings and exports go into directories.
+/// What is where a user wants a recording: in a directory, or at a URL.
+pub(crate) fn described_place(path: &Path) -> anyhow::Result<TargetDescription> {
+    Ok(describe_in_child(&TargetAddress::of_named(path)?)?)
+}
+
+/// What is at a path, and the path without symlinks: exports go into directories.
 pub(crate) fn described_directory(path: &Path) -> Result<TargetDescription, TargetError> {
     describe_in_child(&path.into())
 }

@@ -37,6 +37,7 @@ mod signals;
 mod simulate;
 mod size;
 mod status_line;
+mod stored_at;
 mod tell;
 mod trusted;
 mod verify;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
-use crate::{Blame, Outcome, recording_text::in_line, signals::stop_on_signal, tell};
+use crate::{Blame, Outcome, recording_text::in_line, signals::stop_on_signal, stored_at::refuse_urls, tell};
 
 /// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
@@ -25,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };
         let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;

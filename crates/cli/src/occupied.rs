@@ -2,16 +2,11 @@
 //! measured under the load of the other.
 
 use nilometer_model::{TargetDescription, plan::PlannedCampaign};
-use std::{
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, bail};
-use nilometer_storage::{
-    PATIENCE, in_time,
-    target::{Holder, in_use},
-};
+use nilometer_remote::in_use;
+use nilometer_storage::target::Holder;
 
 /// One directory is one target, by whatever paths it is named.
 pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
@@ -38,16 +33,13 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
 /// No other campaign runs where this one would measure, copy from or copy to.
 pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
     let besides = resolved.source.iter().chain(&resolved.archive);
-    let directories = resolved.targets.iter().chain(besides).filter_map(TargetDescription::directory);
-    for path in directories {
-        let place: PathBuf = path.into();
-        let holder = in_time(PATIENCE, path.into(), move || in_use(&place)).flatten()?;
-        if let Some(Holder { directory, process }) = holder {
+    for description in resolved.targets.iter().chain(besides) {
+        if let Some(Holder { directory, process }) = in_use(description)? {
             let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
             bail!(
                 "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; begin \
                  when it is over",
-                path.display(),
+                description.address,
                 directory.display()
             );
         }

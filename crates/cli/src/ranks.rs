@@ -6,7 +6,8 @@ use anyhow::{Context, anyhow};
 use nilometer_campaign::{follow, joined_by_all};
 use nilometer_cluster::{Alone, Cluster, MessageCluster, MpiMessages, launched};
 use nilometer_model::Nanos;
-use nilometer_storage::{Target, target::describe_in_child};
+use nilometer_remote::describe_in_child;
+use nilometer_storage::Target;
 
 use crate::{Blame, Failure, Outcome, signals::stop_on_signal, version};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nilometer_acquisition::{Chronicle, Outcome as Recorded, sink::Durability};
 use nilometer_model::TargetDescription;
 use nilometer_service::recording::ended::ended_how;
-use nilometer_storage::{Target, target::Directory};
+use nilometer_storage::target::KeptDirectory;
 
 /// How each lane ended, a line each.
-fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
+fn lanes(outcome: &Recorded, targets: &[Arc<dyn KeptDirectory>], what: &str) -> Vec<String> {
     let writers = outcome.lanes.len() / targets.len();
     let mut lines = Vec::new();
     for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
@@ -22,7 +22,11 @@ fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<Stri
 }
 
 /// How often nothing moved, how much of the ring was used, and how each lane ended: a line each, of frames or blocks.
-pub(crate) fn ring_and_lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
+pub(crate) fn ring_and_lanes(
+    outcome: &Recorded,
+    targets: &[Arc<dyn KeptDirectory>],
+    what: &str,
+) -> Vec<String> {
     let books = outcome.books;
     let mut lines = vec![
         format!("stalls      {}", stalls(&outcome.chronicle)),
@@ -43,7 +47,7 @@ fn stalls(chronicle: &Chronicle) -> String {
 }
 
 /// When what was recorded survives the loss of power: in directories on these file systems.
-pub(crate) fn durable_when(durability: Durability, targets: &[Arc<Directory>]) -> String {
+pub(crate) fn durable_when(durability: Durability, targets: &[Arc<dyn KeptDirectory>]) -> String {
     let descriptions = targets.iter().map(|target| target.description());
     memory(descriptions).unwrap_or_else(|| synced_when(durability).into())
 }
@@ -71,6 +75,7 @@ mod tests {
 
     use super::*;
     use nilometer_storage::{
+        Target,
         clock::VirtualClock,
         testing::{Device, Simulated},
     };

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
 
-use crate::{Blame, Failure, Outcome, recording_text::in_line, tell};
+use crate::{Blame, Failure, Outcome, recording_text::in_line, stored_at::refuse_urls, tell};
 
 /// Makes the HDF5 files of a recording whole again, after a loss of power or damage: in place, frames are not copied
 ///
@@ -34,6 +34,7 @@ struct Faults {
 
 impl Repair {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_urls(&self.directories).input()?;
         let options = RepairOptions { dry_run: self.dry_run, recorder_is_down: self.recorder_is_down };
         let mut faults = Faults::default();
         let mut tell = |file: &RepairedFile| {

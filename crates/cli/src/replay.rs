@@ -13,12 +13,15 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_recording::{
-    reader::{Recording, Trust},
+    reader::Trust,
     view::{Extent, RecordingView},
 };
 use nilometer_storage::Clock;
 
-use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
+use crate::{
+    Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal,
+    stored_at::StoredAt, tell,
+};
 
 /// Sends a recording again, packet by packet, at its own rate; also while it is still recorded
 #[derive(Debug, Args)]
@@ -52,7 +55,7 @@ impl Replay {
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;
-        let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
+        let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::Mark));
         let replaying = Replaying { serial: self.serial, rate: self.rate };
         let replay = Replayer::new(whole.clone(), replaying).map_err(|error| match error {

@@ -9,7 +9,8 @@ use nilometer_model::{
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Begun, Record};
-use nilometer_storage::{Calendar, target::describe_in_child};
+use nilometer_remote::describe_in_child;
+use nilometer_storage::Calendar;
 
 use crate::{
     Blame, Failure,

@@ -6,7 +6,7 @@ use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
     OVERWRITTEN,
-    reader::{Recording, Trust, with_below},
+    reader::Trust,
     view::{Extent, Hole, Jump, RecordingView, Scan as Scanned},
 };
 use nilometer_wire::Stamp;
@@ -16,6 +16,7 @@ use crate::{
     Blame, Failure, Outcome,
     recording_text::{gaps, in_line, not_come, unreadable},
     share::Share,
+    stored_at::StoredAt,
     tell,
 };
 
@@ -35,11 +36,11 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
-        let directories = with_below(&self.directories).input()?;
-        let (recordings, unread) = Recording::open_each(&directories, Trust::Acknowledged).input()?;
+        let stored = StoredAt::named(&self.directories).input()?;
+        let (recordings, unread) = stored.open_each(Trust::Acknowledged).input()?;
         if recordings.is_empty() {
             // The message of one that is not there.
-            Recording::open(&self.directories, Trust::Acknowledged).input()?;
+            stored.open(Trust::Acknowledged).input()?;
         }
         let wholes: Vec<_> =
             recordings.into_iter().map(|recording| RecordingView::new(recording, Extent::All)).collect();

@@ -18,13 +18,14 @@ use nilometer_wire::Stamp;
 use crate::{
     Blame, Failure, Outcome,
     recording_text::{absent_lanes, gaps, in_line, not_come, ranges, unreadable, what},
+    stored_at::StoredAt,
     tell,
 };
 
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of the recording, those of all lanes
+    /// The directories of the recording, those of all lanes, or their URLs (root://, nfs://)
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Count only frames that survive the loss of power, not all that were acknowledged
@@ -35,11 +36,12 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn execute(&self) -> Outcome {
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
-        let recording = Recording::open(&self.directories, trust).input()?;
+        let stored = StoredAt::named(&self.directories).input()?;
+        let recording = stored.open(trust).input()?;
         let whole = RecordingView::new(recording, Extent::All);
         let verified = verify(&whole);
         let scan = Scan::of(&whole);
-        let unproved = self.unproved(&whole, &verified).input()?;
+        let unproved = self.unproved(&stored, &whole, &verified).input()?;
         let torn = whole.recording(|recording| torn(recording, &verified)).input()?;
         let faults = whole.recording(|recording| {
             tell::result(tell::visible(&told(recording, &verified, unproved, &scan)));
@@ -70,7 +72,12 @@ impl Verify {
 impl Verify {
     /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
     /// were not durable by then anything may be there, and they have no checksum to be compared with.
-    fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {
+    fn unproved(
+        &self,
+        stored: &StoredAt,
+        whole: &RecordingView,
+        verified: &Verified,
+    ) -> Result<u64, OpenError> {
         let went_down = whole.recording(|recording| {
             let Index { boot, due, .. } = &recording.index;
             boot.is_some() && *boot != BootId::now() && due.is_none()
@@ -78,7 +85,7 @@ impl Verify {
         if self.durable || !went_down || verified.unchecked == 0 {
             return Ok(0);
         }
-        let durable = Recording::open(&self.directories, Trust::Durable)?;
+        let durable = stored.open(Trust::Durable)?;
         let there = whole.recording(|recording| recording.index.frames.len());
         Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
     }

@@ -66,8 +66,8 @@ pub use storing::{ChunkNumber, Storing, StoringKind};
 pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
     FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,
-    StripeLayout, TargetAddress, TargetAddressError, TargetDescription, UnknownFileSystem, check_expected,
-    check_expected_count, option_meanings, published_features,
+    StripeLayout, TargetAddress, TargetAddressError, TargetDescription, TargetUrl, TargetUrlError,
+    UnknownFileSystem, UrlScheme, check_expected, check_expected_count, option_meanings, published_features,
 };
 pub use time::Nanos;
 pub use timeline::Timeline;

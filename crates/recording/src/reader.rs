@@ -103,8 +103,21 @@ impl Recording {
     /// The same, where the journals of many recordings may be: each by itself, in the order of their names; and what can't be
     /// read, of whichever recording that is.
     pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<(Vec<Self>, Unreadable), OpenError> {
-        let (found, unreadable) = find(&MountedDirectories, directories)?;
-        Ok((Recording::each(found, directories, trust), unreadable))
+        Recording::open_each_on(
+            &(Arc::new(MountedDirectories) as Arc<dyn RecordingStorage>),
+            directories,
+            trust,
+        )
+    }
+
+    /// The same, in directories of this storage.
+    pub fn open_each_on(
+        storage: &Arc<dyn RecordingStorage>,
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Result<(Vec<Self>, Unreadable), OpenError> {
+        let (found, unreadable) = find(&**storage, directories)?;
+        Ok((Recording::each(storage, found, directories, trust), unreadable))
     }
 
     /// Of these journals alone, which lie in some of these directories: there the other lanes are looked for. And those of them
@@ -116,18 +129,22 @@ impl Recording {
     ) -> (Vec<Self>, Unreadable) {
         let lane = |path: &PathBuf| parts_of(path).map(|(_, lane)| (lane, path.clone()));
         let (found, unreadable) = read_heads(&MountedDirectories, journals.iter().filter_map(lane));
-        (Recording::each(found, directories, trust), unreadable)
+        let storage: Arc<dyn RecordingStorage> = Arc::new(MountedDirectories);
+        (Recording::each(&storage, found, directories, trust), unreadable)
     }
 
-    fn each(found: Vec<Found>, directories: &[PathBuf], trust: Trust) -> Vec<Self> {
+    fn each(
+        storage: &Arc<dyn RecordingStorage>,
+        found: Vec<Found>,
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Vec<Self> {
         let mut by_recording: BTreeMap<(String, u64), Vec<Found>> = BTreeMap::new();
         for found in found {
             let name = parts_of(&found.path).map_or("", |(name, _)| name).to_owned();
             by_recording.entry((name, found.head.recording)).or_default().push(found);
         }
-        let of = |found: Vec<Found>| {
-            Recording::of(Arc::new(MountedDirectories), &found, Vec::new(), directories, trust)
-        };
+        let of = |found: Vec<Found>| Recording::of(storage.clone(), &found, Vec::new(), directories, trust);
         by_recording.into_values().map(of).collect()
     }
 

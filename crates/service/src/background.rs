@@ -6,8 +6,9 @@ use std::{
     sync::{Arc, atomic::AtomicBool, mpsc::SyncSender},
 };
 
-use nilometer_model::Nanos;
-use nilometer_storage::{DetachedTask, NoOutcome, target::TargetError};
+use nilometer_model::{Nanos, TargetAddress};
+use nilometer_remote::is_taken;
+use nilometer_storage::{DetachedTask, NoOutcome};
 
 use crate::{
     console::OrderAnswer,
@@ -16,7 +17,6 @@ use crate::{
     recording::{
         account::{BeforeRecording, RecordingMetadata},
         options::RecordOptions,
-        place::is_taken,
         prepare::PreparedRecording,
         series::OpenedSeries,
         settings::RecordingSettings,
@@ -177,10 +177,13 @@ pub(crate) fn disarm(current: CurrentRecording) -> TaskOutcome {
 pub(crate) fn free_name(to: &[PathBuf], label: &str) -> Result<String, RefusedOrder> {
     let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
     for name in std::iter::once(label.to_owned()).chain(letters) {
-        let mut places = to.iter().map(|to| is_taken(to, &name));
-        let taken = places.try_fold(false, |taken, place| Ok(taken || place?));
-        let failed = |error: TargetError| RefusedOrder::Failed(with_causes(&error));
-        if !taken.map_err(failed)? {
+        let mut taken = false;
+        for to in to {
+            let address = TargetAddress::of_named(to);
+            let address = address.map_err(|error| RefusedOrder::AskedWrongly(error.to_string()))?;
+            taken |= is_taken(&address, &name).map_err(|error| RefusedOrder::Failed(with_causes(&error)))?;
+        }
+        if !taken {
             return Ok(name);
         }
     }

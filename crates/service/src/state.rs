@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use nilometer_acquisition::Status;
 use nilometer_model::{ByteRate, Bytes, Instrument, Moment, TargetDescription, packets::VlbiMode};
-use nilometer_storage::Target;
 use serde::Serialize;
 
 use crate::recording::{

@@ -15,7 +15,7 @@ use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::{OpenError, Recording, Trust};
 use nilometer_storage::{
     in_time,
-    target::{Directory, TargetError},
+    target::{KeptDirectory, TargetError},
 };
 use rustix::fs::OFlags;
 
@@ -58,7 +58,7 @@ struct PlacedValue {
 /// If the recording can't be read, or a file can't be written.
 pub fn put_late_values(
     contents: &Hdf5Contents,
-    directories: &[Arc<Directory>],
+    directories: &[Arc<dyn KeptDirectory>],
     at_most: Nanos,
 ) -> Result<(), LateValuesError> {
     let Some(joined) = contents.joined.clone() else { return Ok(()) };

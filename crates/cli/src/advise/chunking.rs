@@ -32,12 +32,9 @@ use nilometer_model::{
     TargetDescription,
 };
 use nilometer_recording::instrument::Content;
+use nilometer_remote::open;
 use nilometer_service::recording::place::check_buffer;
-use nilometer_storage::{
-    Calendar, Clock, Target,
-    target::{open, run_id},
-    user_file,
-};
+use nilometer_storage::{Calendar, Clock, Target, target::run_id, user_file};
 
 use crate::{Blame, Outcome, describe::described_directory, signals::stop_on_signal, tell};
 use table::{ChunkTable, MeasuredChoice};

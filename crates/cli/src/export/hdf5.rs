@@ -28,12 +28,12 @@ use nilometer_recording::{
     verify_while,
     view::{Extent, RecordingView},
 };
-use nilometer_service::{compression_parser, recording::place::make};
+use nilometer_service::compression_parser;
 use nilometer_storage::{
-    Clock, Target,
+    Clock, PATIENCE, Target, in_time,
     new_file::partial_directory,
     process::processors,
-    target::{Directory, run_id},
+    target::{Directory, KeptDirectory, run_id},
     user_file,
 };
 
@@ -229,7 +229,10 @@ impl Hdf5Export<'_> {
     fn make(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<MadeFile> {
         let layout = self.layout();
         let partial = partial_directory(self.directory(), &self.name);
-        let directory = make(vec![self.description.clone()], &partial)?.remove(0);
+        let place = self.directory().to_owned();
+        let description = self.description.clone();
+        let made = in_time(PATIENCE, place, move || Directory::create(description, &partial));
+        let directory = Arc::new(made.flatten()?);
         // Nobody else reads what does not have the rights of the recording yet.
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700))?;
         let names = layout.names_before_frames();

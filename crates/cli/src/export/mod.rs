@@ -37,6 +37,7 @@ use crate::{
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
+    stored_at::{StoredAt, refuse_urls},
     tell,
 };
 
@@ -87,7 +88,8 @@ const DEPTH: u32 = 4;
 
 impl Export {
     pub(crate) fn execute(&self) -> Outcome {
-        let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
+        refuse_urls([&self.to]).input()?;
+        let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
         if self.format.as_deref() == Some(HDF5) {
             return hdf5::export(self, whole);

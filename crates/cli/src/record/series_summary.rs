@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     series::{SeriesEnding, SeriesRefusal, SeriesTraffic},
 };
 use nilometer_model::Bytes;
-use nilometer_storage::target::Directory;
+use nilometer_storage::target::KeptDirectory;
 
 use super::summary::recorded;
 use crate::recorded::ring_and_lanes;
@@ -17,7 +17,7 @@ pub(super) fn series_summary(
     outcome: &Recorded,
     series: &SeriesTraffic,
     status: &Status,
-    targets: &[Arc<Directory>],
+    targets: &[Arc<dyn KeptDirectory>],
 ) -> String {
     let SeriesTraffic { tally, .. } = series;
     let rate = series.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"));

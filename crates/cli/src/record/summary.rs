@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome as Recorded, Status, Traffic};
 use nilometer_model::Bytes;
-use nilometer_storage::target::Directory;
+use nilometer_storage::target::KeptDirectory;
 use nilometer_wire::Ignored;
 
 use crate::recorded::ring_and_lanes;
 
 /// What became of the packets, a line each.
-pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Directory>]) -> String {
+pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn KeptDirectory>]) -> String {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let Traffic { tally, counted, .. } = &traffic;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();

@@ -22,18 +22,18 @@ use nilometer_service::{
     compression_parser,
     recording::{
         ended::early_ends,
-        place::{check_align, check_buffer, check_name, check_place, make},
+        place::{check_align, check_buffer, check_mounted, check_name, check_place, make},
     },
 };
 use nilometer_storage::{
     Calendar, Clock, Target,
-    target::{Directory, run_id},
+    target::{KeptDirectory, run_id},
 };
 
 use super::Asked;
 use crate::{
     Blame, Outcome,
-    describe::described_directory,
+    describe::described_place,
     recorded::{durable_when, ring_and_lanes},
     signals::stop_on_signal,
     tell,
@@ -164,8 +164,8 @@ impl Files {
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let instrument = &asked.instrument;
         let wishes = file_wishes(instrument).input()?;
-        let described = to.iter().map(|path| described_directory(path));
-        let described = described.collect::<Result<Vec<_>, _>>().input()?;
+        let described = to.iter().map(|path| described_place(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
         let plan = self.plan(instrument, &described);
@@ -254,6 +254,7 @@ impl Files {
             "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
         );
         check_buffer(self.buffer(), instrument.frame_size())?;
+        check_mounted(instrument.recording.format, to)?;
         for description in to {
             check_place(description, name, self.reserve(), "file", Bytes(plan.file_size()))?;
         }
@@ -304,7 +305,7 @@ fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
 /// The writers in each directory.
 fn lanes_on(
     plan: &RecordingPlan,
-    targets: &[Arc<Directory>],
+    targets: &[Arc<dyn KeptDirectory>],
     id: u64,
     name: &str,
     content: &Content,
@@ -324,7 +325,7 @@ fn lanes_on(
 }
 
 /// What became of the frames, a line each.
-fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
+fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<dyn KeptDirectory>]) -> String {
     let frame = instrument.frame_size();
     let bytes = outcome.stored() * frame.0;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();

@@ -11,7 +11,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use nilometer_acquisition::{sink::settle_instrument, transport::udp::Address};
-use nilometer_model::{Instrument, Nanos, Seed};
+use nilometer_model::{Instrument, Nanos, Seed, TargetUrl};
 use nilometer_storage::{target::run_id, user_file};
 
 use crate::{Blame, Outcome};
@@ -106,7 +106,7 @@ impl Simulate {
     /// Where packets go to; none if frames go into directories.
     fn address(&self) -> anyhow::Result<Option<Address>> {
         let written: Vec<_> = self.to.iter().map(|to| to.to_string_lossy()).collect();
-        let Some(first) = written.iter().find(|to| Address::is_meant_by(to)) else {
+        let Some(first) = written.iter().find(|to| Address::is_meant_by(to) && !TargetUrl::is_one(to)) else {
             if let Some(address) = written.iter().find(|to| to.parse::<SocketAddr>().is_ok()) {
                 bail!("--to {address}: to send packets there write udp://{address}");
             }

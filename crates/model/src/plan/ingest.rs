@@ -283,6 +283,10 @@ impl RecordingRun {
         if !self.readers.none() || self.read.is_some() {
             needs.push(Capability::Keep);
         }
+        // The library of HDF5 reads files by their paths.
+        if self.read.is_some() || self.instrument.recording.format == Format::Hdf5 {
+            needs.push(Capability::Mounted);
+        }
         Capabilities::of(&needs)
     }
 

@@ -8,6 +8,8 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
+use super::{TargetUrl, TargetUrlError};
+
 /// Where a target is. As text, and in records, it is a path or begins with a scheme: a path that looks like one is written
 /// with `./` before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,17 +18,35 @@ pub enum TargetAddress {
     Directory(PathBuf),
     /// `null:` takes everything and keeps nothing: the ceiling of the tool itself.
     Null,
+    /// What a client in this program reaches, with no kernel between.
+    Url(TargetUrl),
 }
 
 impl TargetAddress {
-    /// What an address may begin with instead of being a path, each with its colon.
-    pub const SCHEMES: [&str; 1] = ["null:"];
-
     /// The directory, if it is one.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             TargetAddress::Directory(path) => Some(path),
-            TargetAddress::Null => None,
+            TargetAddress::Null | TargetAddress::Url(_) => None,
+        }
+    }
+
+    /// The URL, if it is one.
+    pub fn url(&self) -> Option<&TargetUrl> {
+        match self {
+            TargetAddress::Url(url) => Some(url),
+            TargetAddress::Null | TargetAddress::Directory(_) => None,
+        }
+    }
+
+    /// The address of what a user named by this path: a URL that was given where a directory may stand, or else the path.
+    ///
+    /// # Errors
+    /// It begins as a URL does, and is none.
+    pub fn of_named(path: &Path) -> Result<Self, TargetAddressError> {
+        match path.to_str().filter(|text| TargetUrl::is_one(text)) {
+            Some(text) => text.parse(),
+            None => Ok(path.into()),
         }
     }
 }
@@ -57,9 +77,9 @@ pub enum TargetAddressError {
     /// A known scheme that says more than it allows.
     #[error("`{0}`: nothing stands behind `null:`; a directory of that name is written `./{0}`")]
     BehindNull(String),
-    /// A scheme that is not known.
-    #[error("`{0}`: only mounted directories and `null:` can be evaluated: mount it, and name the directory")]
-    UnknownScheme(String),
+    /// A URL that is none of a place for files.
+    #[error(transparent)]
+    NoUrl(#[from] TargetUrlError),
 }
 
 /// Whether a text begins with a scheme as addresses on networks do: RFC 3986, section 3.1, and two slashes.
@@ -76,7 +96,7 @@ impl FromStr for TargetAddress {
         match text.strip_prefix("null:") {
             Some("") => Ok(TargetAddress::Null),
             Some(_) => Err(TargetAddressError::BehindNull(text.into())),
-            None if has_scheme(text) => Err(TargetAddressError::UnknownScheme(text.into())),
+            None if has_scheme(text) => Ok(TargetAddress::Url(text.parse()?)),
             None => Ok(TargetAddress::Directory(text.into())),
         }
     }
@@ -87,6 +107,7 @@ impl fmt::Display for TargetAddress {
         match self {
             TargetAddress::Directory(path) => path.display().fmt(f),
             TargetAddress::Null => f.write_str("null:"),
+            TargetAddress::Url(url) => url.fmt(f),
         }
     }
 }
@@ -99,7 +120,7 @@ impl Serialize for TargetAddress {
                 Some(text) => serializer.serialize_str(text),
                 None => Err(ser::Error::custom("path contains invalid UTF-8 characters")),
             },
-            TargetAddress::Null => serializer.collect_str(self),
+            TargetAddress::Null | TargetAddress::Url(_) => serializer.collect_str(self),
         }
     }
 }
@@ -132,6 +153,7 @@ mod tests {
             ("./null:", TargetAddress::Directory("./null:".into())),
             ("/data", TargetAddress::Directory("/data".into())),
             ("a:b", TargetAddress::Directory("a:b".into())),
+            ("s3://bucket/x", TargetAddress::Url("s3://bucket/x".parse().expect("a URL"))),
         ] {
             let address: TargetAddress = text.parse().expect("valid");
             assert_eq!((&address, address.to_string().as_str()), (&expected, text));
@@ -140,10 +162,15 @@ mod tests {
         }
         let error = "null:/data".parse::<TargetAddress>().expect_err("what would that be").to_string();
         assert!(error.contains("`./null:/data`"), "{error}");
-        for url in ["s3://bucket/x", "root://host//eos"] {
-            let error = url.parse::<TargetAddress>().expect_err(url).to_string();
-            assert!(error.contains("mount it, and name the directory"), "{error}");
-        }
-        assert!(TargetAddress::SCHEMES.iter().all(|scheme| scheme.parse() == Ok(TargetAddress::Null)));
+        let error = "gsiftp://host//x".parse::<TargetAddress>().expect_err("no such client").to_string();
+        assert!(error.contains("mount it, and name the directory"), "{error}");
+    }
+
+    #[test]
+    fn a_url_may_be_named_where_a_directory_may() {
+        let named = |text: &str| TargetAddress::of_named(Path::new(text));
+        assert_eq!(named("root://a//b").expect("a URL").to_string(), "root://a//b");
+        assert_eq!(named("gsiftp://a"), Ok(TargetAddress::Directory("gsiftp://a".into())), "as before");
+        assert!(named("root://").is_err());
     }
 }

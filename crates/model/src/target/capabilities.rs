@@ -48,6 +48,13 @@ capabilities! {
     List = "listing",
     /// What was synced survives the loss of power.
     Sync = "syncing",
+    /// A file that is removed can be read for as long as it is open.
+    OpenRemoved = "keeping a file that is removed while it is open",
+    /// A directory that is there is not made again, one that is not there not removed, none is removed as a file, and none is made
+    /// for a file that is put into it.
+    StrictNames = "refusing to make what is there and to remove what is not",
+    /// Files have paths on this machine: other libraries open them, and engines copy from directories that are mounted.
+    Mounted = "being mounted",
 }
 
 /// What a target can do, or what a workload needs.

@@ -34,13 +34,11 @@ impl TargetDescription {
         if self.profile.kind == expected {
             return Ok(());
         }
-        let is = format!(
-            "{} ({} of {}, mounted at {})",
-            self.profile.kind,
-            self.file_system,
-            self.source,
-            self.mount_point.display()
-        );
+        let mounted = match self.directory() {
+            Some(_) => format!(", mounted at {}", self.mount_point.display()),
+            None => String::new(),
+        };
+        let is = format!("{} ({} of {}{mounted})", self.profile.kind, self.file_system, self.source);
         Err(NotExpected::Another { address: self.address.clone(), is, expected })
     }
 }
@@ -50,12 +48,12 @@ pub fn check_expected_count(expected: usize, targets: usize) -> Result<(), NotEx
     if expected <= 1 || expected == targets { Ok(()) } else { Err(NotExpected::Count { expected, targets }) }
 }
 
-/// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any. What is no
-/// directory, `null:`, is on no file system, and counts for nothing.
+/// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any. `null:` is on
+/// no file system, and counts for nothing.
 pub fn check_expected(targets: &[TargetDescription], expected: &[FileSystemKind]) -> Result<(), NotExpected> {
-    let mounted = || targets.iter().filter(|target| target.directory().is_some());
-    check_expected_count(expected.len(), mounted().count())?;
+    let stored = || targets.iter().filter(|target| target.is_on_storage());
+    check_expected_count(expected.len(), stored().count())?;
     let kinds = |index: usize| expected.get(index).or(expected.first());
-    let mut pairs = mounted().enumerate().filter_map(|(index, target)| Some((target, *kinds(index)?)));
+    let mut pairs = stored().enumerate().filter_map(|(index, target)| Some((target, *kinds(index)?)));
     pairs.try_for_each(|(target, kind)| target.expect_kind(kind))
 }

@@ -114,7 +114,7 @@ file_systems! {
     MooseFs = "moosefs", Elsewhere, FUSE;
     /// `CephFS`, through the kernel or FUSE.
     CephFs = "cephfs", Elsewhere, None;
-    /// `XRootD` through its FUSE client.
+    /// `XRootD`, through its FUSE client or by URL.
     XRootD = "xrootd", Elsewhere, FUSE;
     /// EOS through its FUSE client.
     Eos = "eos", Elsewhere, FUSE;
@@ -140,6 +140,10 @@ file_systems! {
     Virtiofs = "virtiofs", Elsewhere, FUSE;
     /// A directory of the host of a virtual machine, or of another server, over 9P.
     NineP = "9p", Elsewhere, Some(0x0102_1997);
+    /// Objects, as S3 has them.
+    S3 = "s3", Elsewhere, None;
+    /// The file system of Hadoop.
+    Hdfs = "hdfs", Elsewhere, None;
     /// Some other file system through FUSE.
     Fuse = "fuse", Elsewhere, FUSE;
 }
@@ -188,7 +192,7 @@ impl FileSystemKind {
     fn of_name(name: &str) -> Self {
         let is_mounted_so = |kind: &&FileSystemKind| kind.magic() != FUSE || **kind == Self::Virtiofs;
         let known = Self::KNOWN.iter().filter(is_mounted_so);
-        let invented = [Self::DCache, Self::Smb, Self::CephFs, Self::Daos];
+        let invented = [Self::DCache, Self::Smb, Self::CephFs, Self::Daos, Self::S3, Self::Hdfs];
         let mut known = known.filter(|kind| !invented.contains(kind));
         known.find(|kind| kind.name() == name).copied().unwrap_or_default()
     }

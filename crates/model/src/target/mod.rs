@@ -8,6 +8,7 @@ mod kind;
 mod layer;
 mod mount_options;
 mod published;
+mod url;
 
 pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
@@ -16,6 +17,7 @@ pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_featur
 pub use kind::{FileSystemKind, UnknownFileSystem};
 pub use layer::{BlockLayer, BlockLayerKind};
 pub use mount_options::option_meanings;
+pub use url::{TargetUrl, TargetUrlError, UrlScheme};
 
 use std::path::PathBuf;
 
@@ -242,6 +244,11 @@ impl TargetDescription {
         self.address.directory()
     }
 
+    /// It is on some storage system: all but `null:` is.
+    pub fn is_on_storage(&self) -> bool {
+        self.address != TargetAddress::Null
+    }
+
     /// What is written here is there afterwards.
     pub fn keeps(&self) -> bool {
         self.capabilities.has(Capability::Keep)
@@ -280,7 +287,8 @@ impl TargetDescription {
     pub fn shares_space_with(&self, other: &TargetDescription) -> bool {
         let one_device = self.device.is_some() && self.device == other.device;
         let mounted = !self.mount_point.as_os_str().is_empty();
-        one_device || mounted && self.mount_point == other.mount_point
+        let one_server = self.address.url().is_some() && self.source == other.source;
+        one_device || one_server || mounted && self.mount_point == other.mount_point
     }
 
     /// `O_DIRECT` works and is what it says.

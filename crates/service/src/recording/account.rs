@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
-use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::Directory};
+use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::KeptDirectory};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -124,7 +124,7 @@ impl RecordingAccount {
 
     /// Writes it into each directory of the recording; that is well if one took it. Storage that hangs is waited for so
     /// long, and then left.
-    pub fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
+    pub fn keep(&self, directories: &[Arc<dyn KeptDirectory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
         let name = format!("{}.summary.json", self.name);
         let mut kept = Vec::new();

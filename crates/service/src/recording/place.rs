@@ -1,12 +1,10 @@
 //! Where a new recording goes: what is refused before anything is made, and the directories of its name.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use nilometer_model::{Bytes, TargetDescription};
-use nilometer_storage::{
-    PATIENCE, in_time, process,
-    target::{Directory, TargetError},
-};
+use nilometer_model::{Bytes, Format, TargetDescription};
+use nilometer_remote::{create_directory, is_taken};
+use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
 
 use crate::error::{ServiceError, require};
 
@@ -50,6 +48,20 @@ pub fn check_align(align: Bytes) -> Result<(), ServiceError> {
 const ALIGN_LEAST: u64 = 4 << 10;
 const ALIGN_MOST: u64 = 1 << 30;
 
+/// Whether files of this format can be made in the described directories: the library of HDF5 opens them by their paths when
+/// the recording is over.
+///
+/// # Errors
+/// What can be named instead.
+pub fn check_mounted(format: Format, described: &[TargetDescription]) -> Result<(), ServiceError> {
+    let by_url = described.iter().find(|description| description.address.url().is_some());
+    let Some(description) = by_url.filter(|_| format == Format::Hdf5) else { return Ok(()) };
+    Err(ServiceError::AskedWrongly(format!(
+        "{}: HDF5 needs a directory that is mounted: name one, or --format raw",
+        description.address
+    )))
+}
+
 /// The file of a recording of which only the latest is kept.
 pub(crate) const KEPT: &str = "file to be kept";
 
@@ -66,8 +78,8 @@ pub fn check_place(
     require(description.writable, || {
         format!("{path}: can't be written: name a directory that this user may write to")
     })?;
-    let taken = is_taken(directory_of(description), name).map_err(ServiceError::asked_wrongly)?;
-    require(!taken, || format!("{path}/{name} exists: choose another --name"))?;
+    let taken = is_taken(path, name).map_err(ServiceError::asked_wrongly)?;
+    require(!taken, || format!("{} exists: choose another --name", within(description, name)))?;
     let free = description.space.free;
     let less = if part == KEPT { ", or --keep less" } else { "" };
     require(free.0.saturating_sub(reserve.0) >= size.0, || {
@@ -78,14 +90,12 @@ pub fn check_place(
     })
 }
 
-/// Whether something of this name is there.
-///
-/// # Errors
-///
-/// The storage does not answer.
-pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError> {
-    let path = directory.join(name);
-    in_time(PATIENCE, directory.into(), move || path.exists())
+/// Where something of this name is in the described directory.
+fn within(description: &TargetDescription, name: &str) -> String {
+    match description.address.url() {
+        Some(url) => url.join(name).to_string(),
+        None => format!("{}/{name}", description.address),
+    }
 }
 
 /// Makes the recording's directory in each of the described ones: all, or none.
@@ -93,27 +103,26 @@ pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError
 /// # Errors
 ///
 /// One is there already or can't be made, or its storage does not answer.
-pub fn make(described: Vec<TargetDescription>, name: &str) -> Result<Vec<Arc<Directory>>, ServiceError> {
-    let mut made: Vec<Directory> = Vec::new();
+pub fn make(
+    described: Vec<TargetDescription>,
+    name: &str,
+) -> Result<Vec<Arc<dyn KeptDirectory>>, ServiceError> {
+    let mut made: Vec<Arc<dyn KeptDirectory>> = Vec::new();
     for description in described {
-        let path = directory_of(&description).to_owned();
+        let path = description.address.to_string().into();
         let name = name.to_owned();
-        match in_time(PATIENCE, path, move || Directory::create(description, &name)).flatten() {
+        match in_time(PATIENCE, path, move || create_directory(description, &name)).flatten() {
             Ok(directory) => made.push(directory),
             Err(error) => {
                 // They are new and empty.
                 for directory in made {
-                    drop(directory.remove_if_empty());
+                    drop(directory.remove_unused(&[]));
                 }
                 return Err(ServiceError::asked_wrongly(error));
             }
         }
     }
-    Ok(made.into_iter().map(Arc::new).collect())
-}
-
-fn directory_of(description: &TargetDescription) -> &Path {
-    description.directory().expect("recordings go to paths, which are described as directories")
+    Ok(made)
 }
 
 #[cfg(test)]

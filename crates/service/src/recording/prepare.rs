@@ -16,12 +16,13 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_model::{
-    Bytes, Format, Instrument, Nanos, TargetDescription, check_expected, packets::Packets,
+    Bytes, Format, Instrument, Nanos, TargetAddress, TargetDescription, check_expected, packets::Packets,
 };
 use nilometer_recording::{Stream, journal::Head};
+use nilometer_remote::describe_in_child;
 use nilometer_storage::{
     Calendar, Clock, PATIENCE, Target, in_time,
-    target::{Directory, describe_in_child, run_id},
+    target::{KeptDirectory, run_id},
 };
 use nilometer_wire::{Known, WireFormat};
 
@@ -41,7 +42,7 @@ pub struct PreparedRecording {
     /// It has everything, and records nothing yet.
     pub recorder: Recorder,
     /// The directories of the recording, a lane each.
-    pub targets: Vec<Arc<Directory>>,
+    pub targets: Vec<Arc<dyn KeptDirectory>>,
     /// As it was asked for, or the instrument and a number.
     pub name: String,
     /// Where it comes from: where packets are awaited, at the first of the ports, or frames over TCP are sent.
@@ -61,7 +62,7 @@ pub struct PreparedRecording {
 /// What a recorder is made for.
 #[derive(Debug)]
 pub(super) struct Arranged {
-    pub(super) targets: Vec<Arc<Directory>>,
+    pub(super) targets: Vec<Arc<dyn KeptDirectory>>,
     /// Of the first lane.
     pub(super) layout: RawLayout,
     pub(super) clock: Clock,
@@ -174,8 +175,11 @@ impl RecordingSettings {
 
     /// What is there where the recording goes.
     pub(super) fn described(&self) -> Result<Vec<TargetDescription>, ServiceError> {
-        let described = self.wishes.to.iter().map(|path| describe_in_child(&Path::new(path).into()));
-        let described = described.collect::<Result<Vec<_>, _>>().map_err(ServiceError::asked_wrongly)?;
+        let mut described = Vec::new();
+        for path in &self.wishes.to {
+            let address = TargetAddress::of_named(Path::new(path)).map_err(ServiceError::asked_wrongly)?;
+            described.push(describe_in_child(&address).map_err(ServiceError::asked_wrongly)?);
+        }
         check_expected(&described, &self.wishes.expect).map_err(ServiceError::asked_wrongly)?;
         Ok(described)
     }
@@ -226,7 +230,7 @@ impl RecordingSettings {
 
     fn setup(&self, arranged: &Arranged, feed: Feed) -> Result<Setup, ServiceError> {
         let Arranged { targets, layout, clock, stop, instrument } = arranged;
-        let lane = |(lane, target): (u32, &Arc<Directory>)| {
+        let lane = |(lane, target): (u32, &Arc<dyn KeptDirectory>)| {
             let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
             (target.clone() as Arc<dyn Target>, layout)
         };
@@ -267,13 +271,12 @@ impl PreparedRecording {
 
 /// Removes directories in which nothing was recorded, with the files that lanes make before the first frame. What is foreign
 /// in one stays, and it with that. One that does not answer is given up.
-fn remove_unused(targets: Vec<Arc<Directory>>, layout: &RawLayout) {
+fn remove_unused(targets: Vec<Arc<dyn KeptDirectory>>, layout: &RawLayout) {
     for (lane, target) in (0..).zip(targets) {
-        let Some(directory) = Arc::into_inner(target) else { continue };
         let own = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
         let names = own.names_before_frames();
-        let path = directory.path().to_owned();
-        drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
+        let path = target.path().to_owned();
+        drop(in_time(PATIENCE, path, move || drop(target.remove_unused(&names))));
     }
 }
 

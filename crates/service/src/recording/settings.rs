@@ -16,7 +16,7 @@ use nilometer_wire::WireFormat;
 use super::{
     addresses::ListenAddress,
     options::RecordOptions,
-    place::{KEPT, check_align, check_buffer, check_name, check_place},
+    place::{KEPT, check_align, check_buffer, check_mounted, check_name, check_place},
     source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
@@ -211,6 +211,7 @@ impl RecordingSettings {
     ) -> Result<RecordingPlan, ServiceError> {
         self.check_chunks(blocks, name)?;
         self.check_kept(blocks)?;
+        check_mounted(blocks.format, described)?;
         let plan = RecordingPlan::of(blocks, described, &self.layout_options());
         for description in described {
             let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;

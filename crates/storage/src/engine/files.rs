@@ -217,6 +217,6 @@ fn checked(operation: &Operation) -> Result<&CStr, Errno> {
 
 /// Names an entry of a directory, or the directory itself; never its parent or anything further away.
 #[inline]
-pub(crate) fn plain(name: &[u8]) -> bool {
+pub fn plain(name: &[u8]) -> bool {
     !name.is_empty() && name != b".." && !name.contains(&b'/')
 }

@@ -2,19 +2,22 @@
 
 mod files;
 mod immediate;
+mod mailbox;
 mod null;
 mod pause;
 mod pool;
 mod shared;
+mod slot_order;
 mod sync;
 mod uring;
 
 pub use files::Reach;
-#[cfg(any(test, feature = "test-kit"))]
-pub(crate) use files::plain;
+pub use files::plain;
 pub use immediate::{Execute, Immediate};
+pub use mailbox::Mailbox;
 pub use null::{Nothing, Null};
 pub use pool::{Blocking, Pool};
+pub use slot_order::{SlotOrder, SubmittedOperation};
 pub use sync::{Sync, SystemCalls};
 pub use uring::Uring;
 

@@ -1,18 +1,14 @@
 //! Many operations in flight by as many threads, each blocked in one: for systems that are bound by latency and for
-//! libraries that know no other way. Slots keep their order, see [`order`]; all else is done as the threads come to it.
+//! libraries that know no other way. Slots keep their order, see [`SlotOrder`]; all else is done as the threads come to it.
 
 mod exchange;
-mod order;
 
 use std::{sync::Arc, time::Duration};
 
 use nilometer_model::Nanos;
 
-use self::{
-    exchange::Exchange,
-    order::{Job, Order},
-};
-use super::{Engine, EngineError, Wait, Wake};
+use self::exchange::{Exchange, ThreadNews};
+use super::{Engine, EngineError, SlotOrder, SubmittedOperation, Wait, Wake};
 use crate::{Arena, Clock, Completion, Operation, operation::Errno};
 
 /// Does an operation in the calling thread, in any of many threads at once.
@@ -31,8 +27,9 @@ const STACK_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Pool {
     exchange: Arc<Exchange>,
-    order: Order,
-    ready: Vec<Job>,
+    order: SlotOrder,
+    came: Vec<ThreadNews>,
+    ready: Vec<SubmittedOperation>,
     clock: Clock,
     last: Nanos,
     depth: usize,
@@ -46,7 +43,8 @@ impl Pool {
         let depth = depth as usize;
         let pool = Pool {
             exchange: Arc::new(Exchange::new(depth)),
-            order: Order::new(slots),
+            order: SlotOrder::new(slots),
+            came: Vec::with_capacity(depth),
             ready: Vec::new(),
             clock,
             last: clock.now(),
@@ -87,7 +85,7 @@ fn serve(exchange: &Exchange, blocking: &dyn Blocking, clock: Clock) {
         }
     }
     let _stay = Stay(exchange);
-    while let Some(Job { mut operation, due }) = exchange.next() {
+    while let Some(SubmittedOperation { mut operation, due }) = exchange.next() {
         let issued = clock.now();
         let result = blocking.execute(&mut operation);
         let finished = clock.now();
@@ -111,7 +109,7 @@ impl Engine for Pool {
 
     fn submit(&mut self, operation: Operation, due: Nanos) {
         self.flying += 1;
-        if let Some(job) = self.order.submit(Job { operation, due }) {
+        if let Some(job) = self.order.submit(SubmittedOperation { operation, due }) {
             self.exchange.give(job);
         }
     }
@@ -121,10 +119,14 @@ impl Engine for Pool {
             return;
         }
         let before = done.len();
-        self.exchange.take(wait, &self.clock, done);
-        for completion in &done[before..] {
+        self.exchange.take(wait, &self.clock, &mut self.came);
+        for news in self.came.drain(..) {
+            let ThreadNews::Done(completion) = news else {
+                panic!("a thread of the pool panicked: its operation is lost");
+            };
             self.flying -= 1;
             self.order.finished(&completion.operation, &mut self.ready);
+            done.push(completion);
         }
         for job in self.ready.drain(..) {
             self.exchange.give(job);

@@ -1,21 +1,22 @@
 //! A storage system under test.
 
 mod null;
-mod open;
 mod posix;
 
 pub use null::NullTarget;
-pub use open::{
-    CopySource, clean_run, describe, describe_in_child, is_run_at, join, open, run_handle, run_id,
+pub use posix::{
+    Cleaned, Directory, Holder, OURS, Posix, SharedRun, clean, describe_in_child, in_use, is_run_name, probe,
+    run_name,
 };
-pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use nilometer_model::{Coldness, FileSystemSpace, StripeLayout, TargetDescription};
+use nilometer_model::{Coldness, FileSystemSpace, Seed, StripeLayout, TargetDescription};
 
 use crate::engine::{Engine, EngineError, Options};
 
@@ -72,6 +73,26 @@ pub trait Target: Send + Sync + std::fmt::Debug {
     fn remove(&self) -> Result<(), TargetError>;
 }
 
+/// A new directory on a target, for files that stay: what a recording writes is the user's. Nothing outside it is touched.
+pub trait KeptDirectory: Target {
+    /// Where it is, as a user names it.
+    fn path(&self) -> &Path;
+
+    /// Puts a new file into the directory, for good: all of it or nothing, also after a loss of power. It takes the place of
+    /// nothing that is there.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Removes the directory with plain files of these names, which the caller has made in it, if there is nothing else: for
+    /// one that was made and then not needed.
+    fn remove_unused(&self, names: &[String]) -> Result<(), TargetError>;
+}
+
+/// Different for each run: names of run directories are never used twice.
+pub fn run_id() -> Seed {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
+}
+
 /// A target that can't be used, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
@@ -122,6 +143,26 @@ pub enum TargetError {
         path: PathBuf,
         /// How long was waited.
         limit: nilometer_model::Nanos,
+    },
+    /// A client in this process can't reach it, or not do this.
+    #[error("{place}: can't {action} it: {why}")]
+    Client {
+        /// Where, as a URL.
+        place: String,
+        /// What was tried.
+        action: &'static str,
+        /// What the client or the server said.
+        why: String,
+    },
+    /// This program has no client for it.
+    #[error("{place}: this program was built without {what}: {how}")]
+    NotBuilt {
+        /// Where, as a URL.
+        place: String,
+        /// What reaches it.
+        what: &'static str,
+        /// How one is built that has it.
+        how: &'static str,
     },
     /// Describing it failed in the child process.
     #[error("{path}: {message}")]

@@ -95,6 +95,9 @@ impl Parameters for StreamCell {
         if self.preallocate {
             needs.push(Capability::Resize);
         }
+        if self.source == DataSource::Disk {
+            needs.push(Capability::Mounted);
+        }
         needs
     }
 

@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::{
-    super::{Target, TargetError},
+    super::{KeptDirectory, Target, TargetError},
     chilled, directory_of, space,
 };
 use crate::{
@@ -49,19 +49,6 @@ impl Directory {
         Ok(Directory { description, path, parent, root })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Puts a new file into the directory, for good: all of it or nothing, also after a loss of power. It is in the directory
-    /// that was made, whatever has its path by now, and takes the place of nothing that is there.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        let file = NewFile::create_in(self.root.try_clone()?, name)?;
-        file.file().write_all(bytes)?;
-        file.finish(0o666)
-    }
-
     /// Moves a file of this directory up into that where it was made, under a name that must be free there; then it has these
     /// bits of a mode, as far as this process gives them to anything that it makes, and survives the loss of power.
     pub fn move_up(&self, name: &str, to: &str, mode: impl FnOnce(&Metadata) -> u32) -> io::Result<()> {
@@ -75,16 +62,35 @@ impl Directory {
 
     /// Removes the directory if it is empty: for one that was made and then not needed.
     pub fn remove_if_empty(self) -> Result<(), TargetError> {
-        self.remove_unused::<&str>(&[])
+        self.remove_unused(&[])
     }
 
-    /// The same, with plain files of these names, which the caller has made in it. Whatever has the directory's path by now
-    /// is not touched.
-    pub fn remove_unused<S: AsRef<str>>(&self, names: &[S]) -> Result<(), TargetError> {
-        for name in names.iter().map(AsRef::as_ref) {
-            let there = fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW);
+    fn kept(&self) -> TargetError {
+        TargetError::Kept {
+            path: self.path.clone(),
+            why: "a recording stays until its user removes it".into(),
+        }
+    }
+}
+
+impl KeptDirectory for Directory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// It goes into the directory that was made, whatever has its path by now.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = NewFile::create_in(self.root.try_clone()?, name)?;
+        file.file().write_all(bytes)?;
+        file.finish(0o666)
+    }
+
+    /// Whatever has the directory's path by now is not touched.
+    fn remove_unused(&self, names: &[String]) -> Result<(), TargetError> {
+        for name in names {
+            let there = fs::statat(&self.root, name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
             if there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode).is_file()) {
-                fs::unlinkat(&self.root, name, AtFlags::empty())
+                fs::unlinkat(&self.root, name.as_str(), AtFlags::empty())
                     .map_err(TargetError::io(&self.path.join(name), "remove"))?;
             }
         }
@@ -96,13 +102,6 @@ impl Directory {
             return Err(failed(Errno::NOENT));
         }
         fs::unlinkat(&self.parent, name, AtFlags::REMOVEDIR).map_err(failed)
-    }
-
-    fn kept(&self) -> TargetError {
-        TargetError::Kept {
-            path: self.path.clone(),
-            why: "a recording stays until its user removes it".into(),
-        }
     }
 }
 
@@ -160,7 +159,9 @@ mod tests {
         let description = probe(below.path()).expect("it can be described");
         let armed = Directory::create(description.clone(), "scan-3").expect("it is new");
         std::fs::write(armed.path().join("scan-3.0.journal"), "x").expect("space");
-        armed.remove_unused(&["scan-3.0.journal", "scan-3.vdif"]).expect("nothing foreign is in it");
+        armed
+            .remove_unused(&["scan-3.0.journal".to_owned(), "scan-3.vdif".to_owned()])
+            .expect("nothing foreign is in it");
         assert_eq!(std::fs::read_dir(below.path()).expect("listed").count(), 1);
     }
 
@@ -176,7 +177,7 @@ mod tests {
         std::fs::write(path.join("resolv.conf"), "ours").expect("space");
         std::fs::rename(&path, below.path().join("away")).expect("the owner of the directory may");
         std::os::unix::fs::symlink(&elsewhere, &path).expect("a link");
-        made.remove_unused(&["resolv.conf"]).expect_err("it is not there any more");
+        made.remove_unused(&["resolv.conf".to_owned()]).expect_err("it is not there any more");
         assert!(elsewhere.join("resolv.conf").exists() && path.symlink_metadata().is_ok());
         assert!(!below.path().join("away/resolv.conf").exists(), "the one in the held directory is ours");
     }

@@ -16,9 +16,8 @@ mod tool;
 
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
-pub use probe::probe;
-pub(super) use probe::probe_in_child;
-pub use run_directory::SharedRun;
+pub use probe::{describe_in_child, probe};
+pub use run_directory::{OURS, SharedRun, name as run_name, well_named as is_run_name};
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -78,7 +77,7 @@ impl Posix {
     }
 
     /// Where [`Posix::create`] makes the run's directory.
-    pub(super) fn run_directory(path: &Path, id: u64) -> PathBuf {
+    pub fn run_directory(path: &Path, id: u64) -> PathBuf {
         path.join(run_directory::name(id))
     }
 

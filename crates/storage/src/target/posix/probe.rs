@@ -136,8 +136,9 @@ fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
     [512, 4096].into_iter().find(taken).unwrap_or(64 << 10)
 }
 
-/// [`probe`] in a child process, `program describe --exchange -- PATH`, with a time limit.
-pub(crate) fn probe_in_child(
+/// Has a target described by a child process, `program describe --exchange -- ADDRESS`, which is given up after the limit:
+/// storage that hangs never answers.
+pub fn describe_in_child(
     program: &Path,
     path: &Path,
     limit: Nanos,

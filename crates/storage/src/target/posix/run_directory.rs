@@ -31,7 +31,7 @@ use super::{
 };
 
 /// The prefix of every name that a run makes in its directory.
-pub(super) const OURS: &[u8] = b"n_";
+pub const OURS: &[u8] = b"n_";
 pub(super) const PREFIX: &str = "nilometer-";
 pub(super) const MARKER: &str = ".nilometer-run";
 /// The marker before it is complete.
@@ -41,7 +41,7 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The name of a run's directory.
-pub(super) fn name(id: u64) -> String {
+pub fn name(id: u64) -> String {
     format!("{PREFIX}{id:016x}")
 }
 
@@ -342,7 +342,7 @@ fn text(errno: Errno) -> String {
 }
 
 /// Whether a name is that of a run directory.
-pub(super) fn well_named(name: &str) -> bool {
+pub fn well_named(name: &str) -> bool {
     let digits = name.strip_prefix(PREFIX).unwrap_or_default();
     digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -28,7 +28,10 @@ fn operations(capability: Capability) -> Vec<Operation> {
         | Capability::Append
         | Capability::WriteAnywhere
         | Capability::Resize
-        | Capability::Sync => Vec::new(),
+        | Capability::Sync
+        | Capability::OpenRemoved
+        | Capability::StrictNames
+        | Capability::Mounted => Vec::new(),
     }
 }
 

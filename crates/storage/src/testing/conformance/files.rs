@@ -1,12 +1,14 @@
 //! Data and slots: what engines must do with open files.
 
-use nilometer_model::Capability::{Keep, List, Read, Remove, Resize, Sync, Write, WriteAnywhere};
+use nilometer_model::Capability::{
+    Keep, List, OpenRemoved, Read, Remove, Resize, Sync, Write, WriteAnywhere,
+};
 
 use super::checked::{Check, Checked};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
 /// Each for an engine with one slot besides the directory's, with what it must be able to do.
-pub(super) const ALL: [Check; 10] = [
+pub(super) const ALL: [Check; 11] = [
     (data_comes_back, &[Keep, Read, WriteAnywhere]),
     (holes_are_zeros, &[Keep, Read, WriteAnywhere]),
     (sizes_change, &[Keep, Read, Write, Resize]),
@@ -14,7 +16,8 @@ pub(super) const ALL: [Check; 10] = [
     (who_shares_a_file_keeps_what_is_in_it, &[Keep, Read, WriteAnywhere]),
     (empty_slots_are_refused, &[Keep, Resize, Sync, List]),
     (the_directory_stays_open, &[Keep, Write, List]),
-    (slots_are_used_again, &[Keep, Read, Write, Remove]),
+    (slots_are_used_again, &[Keep, Read, Write]),
+    (an_open_file_stays_when_its_name_goes, &[Keep, Read, Write, Remove, OpenRemoved]),
     (as_many_as_the_depth_are_in_flight, &[Keep, Read, WriteAnywhere]),
     (nothing_is_asked_by_a_nop, &[]),
 ];
@@ -149,6 +152,12 @@ fn slots_are_used_again(engine: &mut Checked) {
     engine.expect_named(READ, FILE, b"a", Ok(0));
     engine.expect_named(READ, FILE, b"none", Err(Errno::ENOENT));
     assert_eq!(engine.read(FILE, 0, 1), Ok(vec![b'a']), "a failed open leaves what is in the slot");
+}
+
+fn an_open_file_stays_when_its_name_goes(engine: &mut Checked) {
+    engine.expect_named(CREATE, FILE, b"a", Ok(0));
+    assert_eq!(engine.write(FILE, 0, b"a"), Ok(1));
+    engine.expect_named(READ, FILE, b"a", Ok(0));
     engine.expect_named(OpKind::Unlink, ROOT, b"a", Ok(0));
     assert_eq!(engine.read(FILE, 0, 1), Ok(vec![b'a']), "an open file stays when its name goes");
 }

@@ -1,14 +1,15 @@
 //! Names and directories: what engines must answer, and that nothing leads them out of the run's directory.
 
-use nilometer_model::Capability::{Directories, Keep, List, Remove, Rename, Write};
+use nilometer_model::Capability::{Directories, Keep, List, Remove, Rename, StrictNames, Write};
 
 use super::checked::{Check, Checked, NAMES};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, listing};
 
 /// Each for an engine with two slots besides the directory's, with what it must be able to do.
-pub(super) const ALL: [Check; 6] = [
+pub(super) const ALL: [Check; 7] = [
     (files_have_names, &[Keep, Write, Remove, Directories, List]),
     (directories_hold_names, &[Keep, Write, Remove, Directories, List]),
+    (directories_are_made_and_removed_once, &[Keep, Write, Remove, Directories, StrictNames]),
     (directories_are_listed, &[Keep, Write, Directories, List]),
     (renames_move_and_replace, &[Keep, Write, Rename, Remove, Directories, List]),
     (names_are_checked, &[Keep, Write, Rename, Remove, Directories, List]),
@@ -40,13 +41,10 @@ fn files_have_names(engine: &mut Checked) {
 }
 
 fn directories_hold_names(engine: &mut Checked) {
-    engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Err(Errno::ENOENT));
     engine.expect_named(OpKind::MakeDir, ROOT, b"d", Ok(0));
     assert!(engine.stat(b"d").expect("it exists").directory, "a directory says that it is one");
-    engine.expect_named(OpKind::MakeDir, ROOT, b"d", Err(Errno::EEXIST));
     engine.expect_named(CREATE, FILE, b"d", Err(Errno::EEXIST));
     engine.expect_named(WRITE, FILE, b"d", Err(Errno::EISDIR));
-    engine.expect_named(OpKind::Unlink, ROOT, b"d", Err(Errno::EISDIR));
     engine.expect_named(OpKind::OpenDir, DIR, b"d", Ok(0));
     let in_it = |kind, name| Operation::named(kind, DIR, FILE, name, Buffer::alone(16));
     engine.expect("a file in a directory", in_it(CREATE, b"f"), Ok(0));
@@ -54,7 +52,18 @@ fn directories_hold_names(engine: &mut Checked) {
     engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Err(Errno::ENOTEMPTY));
     engine.expect("a file in a directory", in_it(OpKind::Unlink, b"f"), Ok(0));
     engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Ok(0));
-    engine.expect("a file in a directory that is gone", in_it(CREATE, b"f"), Err(Errno::ENOENT));
+}
+
+fn directories_are_made_and_removed_once(engine: &mut Checked) {
+    engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Err(Errno::ENOENT));
+    engine.expect_named(OpKind::MakeDir, ROOT, b"d", Ok(0));
+    engine.expect_named(OpKind::MakeDir, ROOT, b"d", Err(Errno::EEXIST));
+    engine.expect_named(OpKind::Unlink, ROOT, b"d", Err(Errno::EISDIR));
+    engine.expect_named(OpKind::OpenDir, DIR, b"d", Ok(0));
+    engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Ok(0));
+    engine.expect_named(OpKind::RemoveDir, ROOT, b"d", Err(Errno::ENOENT));
+    let in_it = Operation::named(CREATE, DIR, FILE, b"f", Buffer::alone(16));
+    engine.expect("a file in a directory that is gone", in_it, Err(Errno::ENOENT));
 }
 
 fn directories_are_listed(engine: &mut Checked) {

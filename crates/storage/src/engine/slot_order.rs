@@ -9,16 +9,18 @@ use crate::operation::{OpKind, Operation, Slot};
 
 /// An operation that no thread has begun.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) operation: Operation,
-    pub(super) due: Nanos,
+pub struct SubmittedOperation {
+    /// What is to be done.
+    pub operation: Operation,
+    /// When it should have been issued.
+    pub due: Nanos,
 }
 
 /// What is being done with each slot, and what waits for it.
 #[derive(Debug)]
-pub(super) struct Order {
+pub struct SlotOrder {
     places: Vec<Place>,
-    held: VecDeque<Job>,
+    held: VecDeque<SubmittedOperation>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,13 +52,14 @@ fn touch(operation: &Operation) -> Touch {
     }
 }
 
-impl Order {
-    pub(super) fn new(slots: u32) -> Self {
-        Order { places: vec![Place::default(); slots.max(1) as usize], held: VecDeque::new() }
+impl SlotOrder {
+    /// For so many slots, all of them empty.
+    pub fn new(slots: u32) -> Self {
+        SlotOrder { places: vec![Place::default(); slots.max(1) as usize], held: VecDeque::new() }
     }
 
     /// The job back if it may be done now; else it is held.
-    pub(super) fn submit(&mut self, job: Job) -> Option<Job> {
+    pub fn submit(&mut self, job: SubmittedOperation) -> Option<SubmittedOperation> {
         if self.admit(&job.operation) {
             return Some(job);
         }
@@ -65,7 +68,7 @@ impl Order {
     }
 
     /// This one is done. Appends those that it held up.
-    pub(super) fn finished(&mut self, operation: &Operation, ready: &mut Vec<Job>) {
+    pub fn finished(&mut self, operation: &Operation, ready: &mut Vec<SubmittedOperation>) {
         self.mark(&touch(operation), |place| place.changing = false, |place| place.users -= 1);
         if !self.held.is_empty() {
             self.review(ready);
@@ -73,7 +76,7 @@ impl Order {
     }
 
     /// Goes through what is held as if it were submitted now, in the same order.
-    fn review(&mut self, ready: &mut Vec<Job>) {
+    fn review(&mut self, ready: &mut Vec<SubmittedOperation>) {
         for place in &mut self.places {
             (place.use_held, place.change_held) = (false, false);
         }
@@ -114,16 +117,16 @@ mod tests {
     use super::*;
     use crate::{Buffer, ROOT, operation::Open};
 
-    fn job(kind: OpKind, file: u32) -> Job {
+    fn job(kind: OpKind, file: u32) -> SubmittedOperation {
         let operation = Operation { dir: ROOT, ..Operation::on(kind, Slot(file), Buffer::empty()) };
-        Job { operation, due: Nanos(0) }
+        SubmittedOperation { operation, due: Nanos(0) }
     }
 
     const OPEN: OpKind = OpKind::Open(Open::READ);
 
     #[test]
     fn slots_keep_order_and_others_do_not_wait_for_them() {
-        let mut order = Order::new(4);
+        let mut order = SlotOrder::new(4);
         let mut ready = Vec::new();
         let open = order.submit(job(OPEN, 1)).expect("nothing before it");
         assert!(order.submit(job(OpKind::Read, 1)).is_none(), "behind its open");
@@ -134,7 +137,7 @@ mod tests {
         assert!(order.submit(job(OpKind::Read, 9)).is_some(), "no such slot: the fault comes at once");
         order.finished(&open.operation, &mut ready);
         assert_eq!(ready.len(), 2, "both reads");
-        let [first, second]: [Job; 2] = std::mem::take(&mut ready).try_into().expect("two");
+        let [first, second]: [SubmittedOperation; 2] = std::mem::take(&mut ready).try_into().expect("two");
         order.finished(&first.operation, &mut ready);
         assert!(ready.is_empty(), "the close waits for the second read");
         assert!(order.submit(job(OpKind::Read, 1)).is_none(), "behind the close and the open");
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_directory_stays_open_while_names_are_looked_up_in_it() {
-        let mut order = Order::new(4);
+        let mut order = SlotOrder::new(4);
         let mut inside = job(OpKind::Stat, 0);
         inside.operation.dir = Slot(3);
         let inside = order.submit(inside).expect("free");

@@ -1,0 +1,145 @@
+//! Bytes to a server and back by URL, beside the client's own program for copies: the processor time that each of them spends.
+//! It runs where the server is reached, by `testbed/enter`; `NILOMETER_BENCH_URL` says where that is.
+
+use std::{path::Path, process::Command, sync::Arc};
+
+use anyhow::{Context, bail};
+use nilometer_campaign::workload::{Direction, Order, SLOTS, Transfer, WorkerPart, WorkerPlace, Writing};
+use nilometer_model::{Bytes, Nanos, Sample, TargetAddress, TargetUrl, UrlScheme, plan::EngineKind};
+use nilometer_storage::{
+    Arena, Buffer, Clock, Drive, OpKind, Operation, ROOT, Tally, Target, Wait, engine::Options,
+    target::run_id,
+};
+
+use crate::{
+    contest::{Bound, Contest, Contestant, Cost, Limit, Quantity, Stop},
+    measure,
+    ours::{GIB, SEED},
+    place,
+};
+
+/// As it is named on the command line.
+pub(crate) const NAME: &str = "by-url";
+const URL: &str = "NILOMETER_BENCH_URL";
+const SIZE: u64 = 1 << 30;
+
+const OURS: &str = "nilometer, by URL, recorded";
+const FILE: &str = "n_ours";
+
+/// The client's own program for copies, and transfers like its own.
+#[derive(Debug, Clone, Copy)]
+struct CopyProgram {
+    name: &'static str,
+    options: &'static [&'static str],
+    block: usize,
+    depth: u32,
+}
+
+/// xrdcp has four chunks of 8 MiB under way; nfs-cp as much as the server takes at once, one after the other.
+fn copy_program(url: &TargetUrl) -> anyhow::Result<CopyProgram> {
+    match url.scheme {
+        UrlScheme::XRootD => {
+            Ok(CopyProgram { name: "xrdcp", options: &["-f", "-N", "-s"], block: 8 << 20, depth: 4 })
+        }
+        UrlScheme::Nfs => Ok(CopyProgram { name: "nfs-cp", options: &[], block: 1 << 20, depth: 1 }),
+        _ => bail!("{url}: there is nothing to compare with"),
+    }
+}
+
+/// Compares, prints what is found, and says whether the bounds are met.
+pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
+    let url = std::env::var(URL);
+    let url = url.with_context(|| format!("{URL}: say which server, and run this by testbed/enter"))?;
+    let address: TargetAddress = url.parse()?;
+    let url = address.url().context("it is no URL")?.clone();
+    let program = copy_program(&url)?;
+    let description = nilometer_remote::describe(&address)?;
+    let target = nilometer_remote::open(&description, run_id().0, None)?;
+    let memory = tempfile::tempdir_in("/dev/shm")?;
+    let source = memory.path().join("source");
+    let mut bytes = vec![0; SIZE as usize];
+    SEED.stream().fill(&mut bytes);
+    std::fs::write(&source, bytes)?;
+    let clock = Clock::start();
+    let ours = Copies { target, program, clock };
+    let contest = Contest {
+        title: format!("{NAME}: 1 GiB to {url} and back, in blocks of {}", Bytes(program.block as u64)),
+        quantity: Quantity::CpuPerGib,
+        phases: &["write", "read"],
+        rounds: 7,
+        contestants: vec![
+            Contestant::new(program.name, || theirs(program, &url, &source)),
+            Contestant::new(OURS, || ours.both()),
+        ],
+        bounds: vec![Bound { subject: OURS, peer: program.name, limit: Limit::Times(1.15) }],
+    };
+    let outcome = contest.run(stop)?;
+    println!("{outcome}");
+    Ok(outcome.is_met())
+}
+
+/// The whole process, its start included, from memory and into memory.
+fn theirs(program: CopyProgram, url: &TargetUrl, source: &Path) -> anyhow::Result<Vec<Cost>> {
+    let there = url.join("theirs").to_string();
+    let back = source.with_file_name("back");
+    place::touch_memory(SIZE as usize);
+    let mut write = Command::new(program.name);
+    write.args(program.options).arg(source).arg(&there);
+    let (write, _) = measure::child(SIZE as f64 / GIB, &mut write)?;
+    let mut read = Command::new(program.name);
+    read.args(program.options).arg(&there).arg(&back);
+    let (read, _) = measure::child(SIZE as f64 / GIB, &mut read)?;
+    std::fs::remove_file(back)?;
+    Ok(vec![write, read])
+}
+
+/// Our side: a file in a run's directory.
+struct Copies {
+    target: Arc<dyn Target>,
+    program: CopyProgram,
+    clock: Clock,
+}
+
+impl Copies {
+    fn options(&self) -> Options {
+        Options { kind: EngineKind::Pool, depth: self.program.depth, slots: SLOTS, clock: self.clock }
+    }
+
+    fn both(&self) -> anyhow::Result<Vec<Cost>> {
+        place::touch_memory(SIZE as usize);
+        let write = self.transfer(Direction::Write(Writing::NEW))?;
+        let read = self.transfer(Direction::Read)?;
+        let mut engine = self.target.engine(&self.options())?;
+        let unlink = Operation::named(OpKind::Unlink, ROOT, ROOT, FILE.as_bytes(), Buffer::alone(64));
+        let mut done = Vec::new();
+        engine.submit(unlink, Nanos(0));
+        while done.is_empty() {
+            engine.reap(Wait::ForOne, &mut done);
+        }
+        Ok(vec![write, read])
+    }
+
+    /// With the engine made and its memory filled before, as in a phase of a campaign.
+    fn transfer(&self, direction: Direction) -> anyhow::Result<Cost> {
+        let block = self.program.block;
+        let order = Order::sequential(Bytes(SIZE), Bytes(block as u64));
+        let mut engine = self.target.engine(&self.options())?;
+        let (arena, mut buffers) = Arena::shared_out(self.program.depth as usize, block);
+        for buffer in &mut buffers {
+            SEED.stream().fill(buffer);
+        }
+        engine.register(&arena)?;
+        let part = WorkerPart::new(WorkerPlace::alone(0, 1), SEED, buffers);
+        let mut workload = Transfer::new(FILE, order, direction, part);
+        let start = self.clock.now();
+        let mut tally = Tally::new(start);
+        let cost = measure::here(SIZE as f64 / GIB, || {
+            Drive::new(&mut workload, engine.as_mut()).run(|completion| tally.observe(completion));
+            Ok(())
+        })?;
+        let mut sample = Sample::new(start);
+        tally.add_to(&mut sample);
+        anyhow::ensure!(sample.errors.is_empty(), "operations failed: {:?}", sample.errors);
+        Ok(cost)
+    }
+}

@@ -1,0 +1,69 @@
+//! Where recordings are that a user names: in directories that are mounted, or on a server, by URL.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Result, bail};
+use nilometer_model::{TargetAddress, TargetUrl};
+use nilometer_recording::{
+    reader::{OpenError, Recording, Trust, Unreadable, with_below},
+    recording_storage::{MountedDirectories, RecordingStorage, TargetDirectories},
+};
+use nilometer_remote::recording_at;
+
+/// Directories of recordings, and what opens what is in them.
+#[derive(Debug)]
+pub(crate) struct StoredAt {
+    storage: Arc<dyn RecordingStorage>,
+    directories: Vec<PathBuf>,
+    is_remote: bool,
+}
+
+impl StoredAt {
+    /// What these paths or URLs name.
+    ///
+    /// # Errors
+    /// A URL is none, or its server is not reached; or some are URLs and some are not.
+    pub(crate) fn named(paths: &[PathBuf]) -> Result<Self> {
+        let addresses = paths.iter().map(|path| TargetAddress::of_named(path));
+        let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
+        let urls: Vec<&TargetUrl> = addresses.iter().filter_map(TargetAddress::url).collect();
+        if urls.is_empty() {
+            let storage = Arc::new(MountedDirectories);
+            return Ok(StoredAt { storage, directories: paths.to_vec(), is_remote: false });
+        }
+        if urls.len() < paths.len() {
+            bail!(
+                "{}: name directories, or URLs, and not both: copy the one beside the other first",
+                urls[0]
+            );
+        }
+        let mut targets = Vec::new();
+        for url in urls {
+            targets.push((PathBuf::from(url.to_string()), recording_at(url)?));
+        }
+        let directories = targets.iter().map(|(path, _)| path.clone()).collect();
+        Ok(StoredAt { storage: Arc::new(TargetDirectories::new(targets)?), directories, is_remote: true })
+    }
+
+    /// The recording in all of them.
+    pub(crate) fn open(&self, trust: Trust) -> Result<Recording, OpenError> {
+        Recording::open_on(self.storage.clone(), &self.directories, trust)
+    }
+
+    /// Each recording in them, and in directories below those that are mounted; and what can't be read.
+    pub(crate) fn open_each(&self, trust: Trust) -> Result<(Vec<Recording>, Unreadable), OpenError> {
+        let directories =
+            if self.is_remote { self.directories.clone() } else { with_below(&self.directories)? };
+        Recording::open_each_on(&self.storage, &directories, trust)
+    }
+}
+
+/// Refuses URLs where only directories that are mounted will do.
+pub(crate) fn refuse_urls<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    for path in paths {
+        if path.to_str().is_some_and(TargetUrl::is_one) {
+            bail!("{}: this needs a directory that is mounted: name one", path.display());
+        }
+    }
+    Ok(())
+}

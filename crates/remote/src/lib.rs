@@ -1,0 +1,32 @@
+//! Storage that no kernel mounts: a client in this process reaches it by URL, and is a target like any other.
+//!
+//! ```text
+//! address -> open -> Posix, NullTarget, as they are
+//!                 -> RemoteTarget -> RemoteSystem (a server) -> RemoteEngine -> Client -> library of the client
+//! ```
+//!
+//! A [`RemoteSystem`] makes engines on directories of a server. What is alike for all is here: the table of open files, a
+//! run's directory with its marker, and the directory of a recording. What a library does stands in the module of its feature.
+
+#[cfg(any(feature = "xrootd", feature = "nfs"))]
+mod answer;
+#[cfg(any(feature = "xrootd", feature = "nfs"))]
+mod client;
+#[cfg(any(feature = "xrootd", feature = "nfs"))]
+mod engine;
+mod files;
+#[cfg(feature = "nfs")]
+mod nfs;
+mod open;
+mod run;
+#[cfg(any(feature = "xrootd", feature = "nfs"))]
+mod table;
+mod target;
+#[cfg(feature = "xrootd")]
+mod xrootd;
+
+pub use open::{
+    CopySource, clean, clean_run, create_directory, describe, describe_in_child, in_use, is_run_at, is_taken,
+    join, open, recording_at, run_handle,
+};
+pub use target::RemoteSystem;

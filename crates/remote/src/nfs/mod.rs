@@ -1,0 +1,176 @@
+//! `nfs://`: NFS 3, by the asynchronous interface of libnfs. Each engine has a connection of its own, and its thread serves it.
+
+mod client;
+mod ffi;
+
+use std::{ffi::CString, io, rc::Rc, sync::Mutex};
+
+use nilometer_model::{
+    Bytes, Capabilities, Capability, DirectIo, FileSystemKind, FileSystemSpace, StorageProfile,
+    TargetAddress, TargetDescription, TargetUrl,
+};
+use nilometer_storage::{Engine, EngineError, Errno, TargetError, engine::Options};
+
+use crate::{engine::RemoteEngine, target::RemoteSystem};
+use client::NfsClient;
+use ffi::{NfsContext, NfsFault};
+
+/// A server, and what of it is mounted.
+#[derive(Debug)]
+pub(crate) struct Nfs {
+    url: TargetUrl,
+    /// The path of the export that took the last mount.
+    export: Mutex<Option<String>>,
+}
+
+/// A connection, and the length of the path that it has mounted.
+struct MountedExport {
+    context: Rc<NfsContext>,
+    export: usize,
+}
+
+/// So long a mount may take, in milliseconds.
+const MOUNT_MILLISECONDS: i32 = 10_000;
+
+impl Nfs {
+    pub(crate) fn of(url: &TargetUrl) -> Result<Self, TargetError> {
+        match url.query_value("version") {
+            None | Some("3") => Ok(Nfs { url: url.clone(), export: Mutex::new(None) }),
+            Some(version) => {
+                let why = format!(
+                    "version={version}: this client writes by NFS 3 only, leave it out or write version=3"
+                );
+                Err(TargetError::Client { place: url.to_string(), action: "use", why })
+            }
+        }
+    }
+
+    /// A connection by which this path is reached. Which part of it names an export only the server knows: the longest that it
+    /// takes.
+    fn mount(&self, path: &str) -> Result<MountedExport, NfsFault> {
+        let known = self.export.lock().ok().and_then(|known| known.clone());
+        if let Some(export) = known.filter(|export| path.starts_with(export.as_str())) {
+            return Ok(MountedExport { context: self.mount_export(&export)?, export: export.len() });
+        }
+        let mut export = path;
+        let mut first = None;
+        loop {
+            match self.mount_export(export) {
+                Ok(context) => {
+                    if let Ok(mut known) = self.export.lock() {
+                        *known = Some(export.to_owned());
+                    }
+                    return Ok(MountedExport { context, export: export.len() });
+                }
+                Err(fault) => {
+                    let is_final = !matches!(
+                        fault.errno,
+                        Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR | Errno::EINVAL
+                    );
+                    first = first.or(Some(fault));
+                    let above = export.rsplit_once('/').map(|(above, _)| above);
+                    match above.filter(|above| !above.is_empty() && !is_final) {
+                        Some(above) => export = above,
+                        None => return Err(first.unwrap_or_else(unreachable_fault)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn mount_export(&self, export: &str) -> Result<Rc<NfsContext>, NfsFault> {
+        let path = export.to_owned();
+        let mut url = TargetUrl { path, ..self.url.clone() };
+        // What is said wins; else the library would ask for version 3 too, today.
+        let query = url.query.take().unwrap_or_default();
+        url.query = Some(if query.contains("version=") { query } else { format!("{query}&version=3") });
+        let text = CString::new(url.to_string().replace("?&", "?"));
+        let text =
+            text.map_err(|_| NfsFault { errno: Errno::EINVAL, why: "a zero byte in its path".into() })?;
+        NfsContext::mount(&text, MOUNT_MILLISECONDS)
+    }
+
+    fn within(path: &str, export: usize) -> CString {
+        let within = &path[export.min(path.len())..];
+        CString::new(if within.is_empty() { "/" } else { within }).unwrap_or_default()
+    }
+}
+
+/// A loop over the parts of a path has at least one.
+fn unreachable_fault() -> NfsFault {
+    NfsFault { errno: Errno::EINVAL, why: "no path".into() }
+}
+
+impl RemoteSystem for Nfs {
+    fn engine(&self, path: &str, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let setup = |source: io::Error| EngineError::Setup {
+            engine: options.kind.name(),
+            what: "the client of NFS",
+            source,
+        };
+        let mounted = self.mount(path).map_err(|fault| setup(io::Error::other(in_words(&fault))))?;
+        let client = NfsClient::new(mounted.context, mounted.export, options.clock);
+        let client = client.map_err(|errno| setup(errno.into()))?;
+        Ok(Box::new(RemoteEngine::new(client, path.to_owned(), options)))
+    }
+
+    fn space(&self, path: &str) -> Result<FileSystemSpace, String> {
+        let MountedExport { context, export } = self.mount(path).map_err(|fault| in_words(&fault))?;
+        let space = context.space(&Nfs::within(path, export)).map_err(|errno| match errno {
+            Errno::ENOENT => "there is no such directory on the server".to_owned(),
+            errno => errno.to_string(),
+        })?;
+        let [size, free_of_all, free, inodes, free_inodes] = space;
+        let counted = inodes > 0;
+        Ok(FileSystemSpace {
+            size: Bytes(size),
+            free: Bytes(free),
+            used: Some(Bytes(size.saturating_sub(free_of_all))),
+            inodes: counted.then_some(inodes),
+            free_inodes: counted.then_some(free_inodes),
+        })
+    }
+
+    fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String> {
+        let MountedExport { context, export } = self.mount(&url.path).map_err(|fault| in_words(&fault))?;
+        let [read, write] = context.most();
+        let facts = vec![
+            ("version".to_owned(), "NFS 3, by libnfs, without a mount".to_owned()),
+            ("export".to_owned(), url.path[..export.min(url.path.len())].to_owned()),
+            ("transfers".to_owned(), format!("{} to read, {} to write", Bytes(read), Bytes(write))),
+        ];
+        Ok(TargetDescription {
+            address: TargetAddress::Url(url.clone()),
+            capabilities: Capabilities::all().without(&[Capability::Mounted, Capability::OpenRemoved]),
+            file_system: "nfs".into(),
+            mount_point: std::path::PathBuf::new(),
+            source: url.authority.clone(),
+            options: url.query.clone().unwrap_or_default(),
+            device: None,
+            space: self.space(&url.path)?,
+            writable: true,
+            direct: DirectIo::Refused(
+                "a client in this process has no cache to go past; the server has its own".into(),
+            ),
+            striping: None,
+            stripe_size: None,
+            profile: StorageProfile { kind: FileSystemKind::Nfs, ..StorageProfile::default() },
+            facts,
+        })
+    }
+}
+
+/// What went wrong, and what may help.
+fn in_words(fault: &NfsFault) -> String {
+    let NfsFault { errno, why } = fault;
+    let why = if why.is_empty() { errno.to_string() } else { why.clone() };
+    match *errno {
+        Errno::ENOENT | Errno::EACCES | Errno::EPERM => {
+            format!(
+                "the server has no such export for this machine ({why}): `showmount -e SERVER` lists them"
+            )
+        }
+        Errno::ESTALE => format!("{why}: the server no longer knows it"),
+        _ => format!("no mount ({why}): does the server run, with its portmapper?"),
+    }
+}

@@ -1,0 +1,291 @@
+//! The one place where a target is made of its address: described, opened for a run or a recording, found again and cleaned
+//! after a kill.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nilometer_model::{
+    RunHandle, TargetAddress, TargetDescription, TargetUrl, UrlScheme, published_features,
+};
+use nilometer_storage::{
+    Errno, PATIENCE, Target, TargetError, in_time,
+    target::{
+        self, Cleaned, Directory, Holder, KeptDirectory, NullTarget, Posix, SharedRun, is_run_name, run_id,
+        run_name,
+    },
+};
+
+use crate::{
+    files::Place,
+    run::{self, RunKept},
+    target::{
+        ReadDirectory, RemoteDirectory, RemoteSystem, RemoteTarget, failed, files_at, kept, unreached, url_of,
+    },
+};
+
+/// How a program is built that reaches all storage.
+#[allow(dead_code, reason = "where all features are chosen nothing is missing")]
+const BUILD: &str = "`make build REMOTE=1` makes one that has it";
+/// What has no client yet.
+const NO_CLIENT: &str = "there is no client for it yet: mount it, and name the directory";
+
+/// The server of a URL, with nothing asked of it.
+fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
+    let place = url.to_string();
+    match url.scheme {
+        #[cfg(feature = "xrootd")]
+        UrlScheme::XRootD | UrlScheme::XRootDEncrypted => Ok(Arc::new(crate::xrootd::XRootD::of(url))),
+        #[cfg(not(feature = "xrootd"))]
+        UrlScheme::XRootD | UrlScheme::XRootDEncrypted => {
+            Err(TargetError::NotBuilt { place, what: "the client of XRootD", how: BUILD })
+        }
+        #[cfg(feature = "nfs")]
+        UrlScheme::Nfs => crate::nfs::Nfs::of(url).map(|nfs| Arc::new(nfs) as Arc<dyn RemoteSystem>),
+        #[cfg(not(feature = "nfs"))]
+        UrlScheme::Nfs => Err(TargetError::NotBuilt { place, what: "the client of NFS", how: BUILD }),
+        UrlScheme::S3 => Err(TargetError::NotBuilt { place, what: "a client of S3", how: NO_CLIENT }),
+        UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, what: "a client of HDFS", how: NO_CLIENT }),
+    }
+}
+
+/// What is at an address and what it can do. Storage that hangs never answers: a campaign asks [`describe_in_child`].
+pub fn describe(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
+    match address {
+        TargetAddress::Directory(path) => target::probe(path),
+        TargetAddress::Null => Ok(NullTarget::new().description().clone()),
+        TargetAddress::Url(url) => describe_url(url),
+    }
+}
+
+/// What is at a URL; whether it can be written is tried.
+fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
+    let system = system_of(url)?;
+    let unknown = |why| TargetError::Client { place: url.to_string(), action: "reach", why };
+    let mut description = system.description(url).map_err(unknown)?;
+    let files = files_at(system.as_ref(), &url.path).map_err(unreached(url))?;
+    match files.stat(Place::root(".")) {
+        Ok(stat) if stat.directory => {}
+        Ok(_) => return Err(TargetError::NotADirectory { path: url.to_string().into() }),
+        Err(errno) => return Err(failed(url, "look at")(errno)),
+    }
+    let name = run_name(run_id().0);
+    let tried = files.make_dir(Place::root(&name)).and_then(|()| files.remove_dir(Place::root(&name)));
+    // A full one can be written: what is missing is said when the plan is resolved.
+    description.writable = matches!(tried, Ok(()) | Err(Errno::ENOSPC | Errno::EDQUOT));
+    if let Err(errno) = tried {
+        description.facts.push(("written to".into(), format!("refused: {errno}")));
+    }
+    description.profile.features = published_features(description.profile.kind);
+    Ok(description)
+}
+
+/// The file that this process runs, also when another one has its name by now.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// [`describe`] in a child process that is given up after [`PATIENCE`], because storage that hangs never answers. The child
+/// runs the program of this process, which has to answer `describe --exchange -- ADDRESS` as `nilometer` does.
+pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
+    let in_child = |path: &Path| target::describe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE);
+    match address {
+        TargetAddress::Directory(path) => in_child(path),
+        TargetAddress::Null => describe(address),
+        TargetAddress::Url(url) => {
+            // What was not built in needs no child to say so.
+            system_of(url)?;
+            in_child(Path::new(&url.to_string()))
+        }
+    }
+}
+
+/// Where the copies of a run come from: what is there, and the number of the run on it.
+#[derive(Debug, Clone)]
+pub struct CopySource {
+    /// The storage that is read.
+    pub description: TargetDescription,
+    /// What tells the run from others there.
+    pub run: u64,
+}
+
+/// Makes what a run needs on the described target: `run` tells it from other runs.
+pub fn open(
+    description: &TargetDescription,
+    run: u64,
+    origin: Option<CopySource>,
+) -> Result<Arc<dyn Target>, TargetError> {
+    match &description.address {
+        TargetAddress::Directory(_) => {
+            let target = Posix::create(description.clone(), run)?;
+            let Some(CopySource { description, run }) = origin else { return Ok(Arc::new(target)) };
+            Ok(Arc::new(target.with_source(Posix::create(description, run)?)?))
+        }
+        // Nothing that copies is run there: what it reads would be kept nowhere, or can't be reached.
+        TargetAddress::Null => Ok(Arc::new(NullTarget::new())),
+        TargetAddress::Url(url) => {
+            Ok(Arc::new(RemoteTarget::create(system_of(url)?, description.clone(), run)?))
+        }
+    }
+}
+
+/// Joins what another process of the campaign made on a target that this one has described: see [`Target::share`].
+pub fn join(description: TargetDescription, run: Option<&SharedRun>) -> Result<Arc<dyn Target>, TargetError> {
+    match (&description.address, run) {
+        (TargetAddress::Url(url), _) => Err(TargetError::Client {
+            place: url.to_string(),
+            action: "join others on",
+            why: "several processes measure directories that are mounted only".into(),
+        }),
+        (_, Some(run)) => Ok(Arc::new(Posix::join(description, run)?)),
+        (_, None) => Ok(Arc::new(NullTarget::new())),
+    }
+}
+
+/// Makes the directory of this name in the described one, for files that stay.
+pub fn create_directory(
+    description: TargetDescription,
+    name: &str,
+) -> Result<Arc<dyn KeptDirectory>, TargetError> {
+    match description.address.url() {
+        Some(url) => {
+            let system = system_of(url)?;
+            Ok(Arc::new(RemoteDirectory::create(system, description, name)?))
+        }
+        None => Ok(Arc::new(Directory::create(description, name)?)),
+    }
+}
+
+/// Whether something of this name is in the directory at an address.
+///
+/// # Errors
+/// The storage does not answer in time.
+pub fn is_taken(address: &TargetAddress, name: &str) -> Result<bool, TargetError> {
+    let place: PathBuf = address.to_string().into();
+    let name = name.to_owned();
+    let TargetAddress::Url(url) = address else {
+        let path = place.join(name);
+        return in_time(PATIENCE, place, move || path.exists());
+    };
+    let system = system_of(url)?;
+    let url = url.clone();
+    let asked = in_time(PATIENCE, place, move || {
+        let files = files_at(system.as_ref(), &url.path).map_err(unreached(&url))?;
+        Ok(files.stat(Place::root(&name)).is_ok())
+    });
+    asked.flatten()
+}
+
+/// A directory on a server that is there, for those who only read it.
+pub fn recording_at(url: &TargetUrl) -> Result<Arc<dyn Target>, TargetError> {
+    let system = system_of(url)?;
+    let of = url.clone();
+    let opened =
+        in_time(PATIENCE, url.to_string().into(), move || ReadDirectory::at(system, of)).flatten()?;
+    Ok(Arc::new(opened))
+}
+
+/// What [`open`] makes there and a later campaign would have to clean; none if it makes nothing.
+pub fn run_handle(description: &TargetDescription, run: u64) -> Option<RunHandle> {
+    match &description.address {
+        TargetAddress::Directory(path) => {
+            Some(RunHandle(Posix::run_directory(path, run).display().to_string()))
+        }
+        TargetAddress::Url(url) => Some(RunHandle(url.join(&run_name(run)).to_string())),
+        TargetAddress::Null => None,
+    }
+}
+
+/// Whether a run of this handle was on the described target.
+pub fn is_run_at(handle: &RunHandle, description: &TargetDescription) -> bool {
+    match &description.address {
+        TargetAddress::Directory(path) => Path::new(&handle.0).parent() == Some(path),
+        TargetAddress::Url(url) => {
+            let run: Option<TargetUrl> = handle.0.parse().ok();
+            run.as_ref().and_then(TargetUrl::split_last).is_some_and(|(above, _)| above == *url)
+        }
+        TargetAddress::Null => false,
+    }
+}
+
+/// Removes what a killed run left; none if nothing is there. Of the caller's own it is all or nothing: see [`Cleaned`].
+pub fn clean_run(handle: &RunHandle) -> Result<Option<Cleaned>, TargetError> {
+    let path = PathBuf::from(&handle.0);
+    match TargetAddress::of_named(&path) {
+        Ok(address @ TargetAddress::Url(_)) => {
+            let cleaned = clean(&address)?;
+            let found = !cleaned.removed.is_empty() || !cleaned.left.is_empty();
+            Ok(found.then_some(cleaned))
+        }
+        _ if path.symlink_metadata().is_err() => Ok(None),
+        _ => target::clean(&path).map(Some),
+    }
+}
+
+/// Removes what killed runs left at an address, or that run directory itself.
+pub fn clean(address: &TargetAddress) -> Result<Cleaned, TargetError> {
+    match address {
+        TargetAddress::Directory(path) => target::clean(path),
+        TargetAddress::Null => Ok(Cleaned::default()),
+        TargetAddress::Url(url) => {
+            let system = system_of(url)?;
+            let url = url.clone();
+            in_time(CLEANED_WITHIN, url.to_string().into(), move || clean_url(system.as_ref(), &url))
+                .flatten()
+        }
+    }
+}
+
+/// Many files are removed one by one.
+const CLEANED_WITHIN: nilometer_model::Nanos = nilometer_model::Nanos::from_millis(600_000);
+
+fn clean_url(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Cleaned, TargetError> {
+    let single = url.split_last().filter(|(_, name)| is_run_name(name));
+    let above = single.as_ref().map_or_else(|| url.clone(), |(above, _)| above.clone());
+    let files = files_at(system, &above.path).map_err(unreached(&above))?;
+    let names = match single {
+        Some((_, name)) if files.stat(Place::root(name)) == Err(Errno::ENOENT) => Vec::new(),
+        Some((_, name)) => vec![name.to_owned()],
+        None => run::runs_in(&files).map_err(failed(&above, "list"))?,
+    };
+    let mut cleaned = Cleaned::default();
+    for name in names {
+        let free =
+            run::holder(&files, &name).and_then(|holder| holder.map_or(Ok(()), |id| Err(RunKept::InUse(id))));
+        match free.and_then(|()| run::remove(system, &above.path, &name)) {
+            Ok(()) => cleaned.removed.push(above.join(&name).to_string().into()),
+            Err(why) => cleaned.left.push(kept(&above.join(&name), why)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// The campaign that runs on the described target, if one does, as far as that can be seen from this machine.
+///
+/// # Errors
+/// The storage does not answer in time, or can't be listed.
+pub fn in_use(description: &TargetDescription) -> Result<Option<Holder>, TargetError> {
+    let place: PathBuf = description.address.to_string().into();
+    match &description.address {
+        TargetAddress::Null => Ok(None),
+        TargetAddress::Directory(path) => {
+            let path = path.clone();
+            in_time(PATIENCE, place, move || target::in_use(&path)).flatten()
+        }
+        TargetAddress::Url(_) => {
+            let url = url_of(description)?;
+            let system = system_of(&url)?;
+            in_time(PATIENCE, place, move || held_at(system.as_ref(), &url)).flatten()
+        }
+    }
+}
+
+fn held_at(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Option<Holder>, TargetError> {
+    let files = files_at(system, &url.path).map_err(unreached(url))?;
+    for name in run::runs_in(&files).map_err(failed(url, "list"))? {
+        if let Ok(Some(process)) = run::holder(&files, &name) {
+            let directory = url.join(&name).to_string().into();
+            return Ok(Some(Holder { directory, process: Some(process) }));
+        }
+    }
+    Ok(None)
+}

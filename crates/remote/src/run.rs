@@ -1,0 +1,231 @@
+//! The one directory that a run makes on a server, and the proof that it is ours: as on a mounted file system, but for what
+//! no client of these has: inodes and locks.
+//!
+//! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory itself and the process
+//! that made it, by machine, start of that machine, number and start. On another machine nobody can say whether that process
+//! runs: there the directory stays. All entries that the run makes begin with `n_`; nothing else is ever removed.
+
+use std::{fmt, fs};
+
+use nilometer_storage::{
+    Errno,
+    listing::DIRECTORY,
+    process::BootId,
+    target::{OURS, is_run_name},
+};
+
+use crate::{
+    files::{Place, TargetFiles},
+    target::{RemoteSystem, files_at},
+};
+
+/// As on mounted file systems.
+const MARKER: &str = ".nilometer-run";
+const FIRST_LINE: &str = "A run of nilometer made this directory. `nilometer clean` removes it.";
+
+/// Who made a run's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunMaker {
+    host: String,
+    boot: String,
+    pub(crate) process: u32,
+    started: u64,
+}
+
+impl RunMaker {
+    fn this_process() -> Self {
+        let process = std::process::id();
+        RunMaker { host: host(), boot: boot(), process, started: start_of(process).unwrap_or_default() }
+    }
+
+    /// What the marker of a directory of this name says.
+    fn of_marker(text: &str, name: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next() != Some(FIRST_LINE) || lines.next()? != format!("name {name}") {
+            return None;
+        }
+        let mut field = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ').map(str::to_owned);
+        Some(RunMaker {
+            host: field("host")?,
+            boot: field("boot")?,
+            process: field("process")?.parse().ok()?,
+            started: field("started")?.parse().ok()?,
+        })
+    }
+
+    fn marker(&self, name: &str) -> String {
+        let RunMaker { host, boot, process, started } = self;
+        format!("{FIRST_LINE}\nname {name}\nhost {host}\nboot {boot}\nprocess {process}\nstarted {started}\n")
+    }
+
+    /// Whether it still runs; none where that can't be known.
+    fn is_alive(&self) -> Option<bool> {
+        if self.host != host() {
+            return None;
+        }
+        Some(self.boot == boot() && start_of(self.process) == Some(self.started))
+    }
+}
+
+fn host() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    host.lines().next().unwrap_or_default().to_owned()
+}
+
+fn boot() -> String {
+    BootId::now().map_or_else(|| "unknown".to_owned(), |boot| format!("{:032x}", boot.0))
+}
+
+/// When a process of this machine began, in ticks since the machine did (proc(5), `stat`).
+fn start_of(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field is a name, which may have anything in it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Makes the directory of this name, marked, in the directory that these files are in.
+pub(crate) fn make(above: &TargetFiles, name: &str) -> Result<(), Errno> {
+    above.make_dir(Place::root(name))?;
+    let marker = RunMaker::this_process().marker(name);
+    above.write_new(Place::within(name, MARKER), marker.as_bytes()).inspect_err(|_| {
+        // On a full server nothing is to stay behind; if this fails too, the first error says why.
+        above.unlink(Place::within(name, MARKER)).ok();
+        above.remove_dir(Place::root(name)).ok();
+    })
+}
+
+/// Why a directory of a run stays.
+#[derive(Debug)]
+pub(crate) enum RunKept {
+    /// Its campaign runs.
+    InUse(u32),
+    /// Nothing proves that it is ours.
+    NotOurs(String),
+    /// Something in it, or it, could not be removed.
+    Left(String),
+}
+
+impl fmt::Display for RunKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunKept::InUse(process) => write!(f, "in use by a running campaign (process {process})"),
+            RunKept::NotOurs(why) | RunKept::Left(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The process that is at work in the directory of this name; none if it is at work no more.
+///
+/// # Errors
+/// It is not ours, or nobody can say.
+pub(crate) fn holder(above: &TargetFiles, name: &str) -> Result<Option<u32>, RunKept> {
+    let text = match above.read(Place::within(name, MARKER)) {
+        Ok(text) => text,
+        Err(errno) => return without_marker(above, name, errno),
+    };
+    let maker = RunMaker::of_marker(&String::from_utf8_lossy(&text), name);
+    let maker = maker.ok_or_else(|| RunKept::NotOurs("its marker is none of this directory".into()))?;
+    match maker.is_alive() {
+        Some(alive) => Ok(alive.then_some(maker.process)),
+        None => Err(RunKept::Left(format!(
+            "process {} of {} made it, and only there can be seen whether that runs: clean it there",
+            maker.process, maker.host
+        ))),
+    }
+}
+
+/// A run that was killed before its marker was there leaves an empty directory.
+fn without_marker(above: &TargetFiles, name: &str, errno: Errno) -> Result<Option<u32>, RunKept> {
+    let is_empty = errno == Errno::ENOENT && above.names(Some(name)).is_ok_and(|names| names.is_empty());
+    if is_empty { Ok(None) } else { Err(RunKept::NotOurs(format!("no marker {MARKER}: {errno}"))) }
+}
+
+/// Removes what a run made in its directory: the first of what stays, if anything does.
+pub(crate) fn clear(system: &dyn RemoteSystem, path: &str) -> Result<(), RunKept> {
+    remove_below(system, path, true)
+}
+
+/// Removes the directory of this name, in the directory `above`, with all that the run made in it.
+pub(crate) fn remove(system: &dyn RemoteSystem, above: &str, name: &str) -> Result<(), RunKept> {
+    clear(system, &format!("{above}/{name}"))?;
+    let files = files_at(system, above).map_err(|error| RunKept::Left(error.to_string()))?;
+    let gone = |result: Result<(), Errno>, what: &str| match result {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(RunKept::Left(format!("can't remove {what}: {errno}"))),
+    };
+    gone(files.unlink(Place::within(name, MARKER)), "the marker")?;
+    gone(files.remove_dir(Place::root(name)), "the directory")
+}
+
+/// Removes what is in a directory. At the top what marks it stays.
+fn remove_below(system: &dyn RemoteSystem, path: &str, is_top: bool) -> Result<(), RunKept> {
+    let files = files_at(system, path).map_err(|error| RunKept::Left(error.to_string()))?;
+    let names = match files.names(None) {
+        Err(Errno::ENOENT) => return Ok(()),
+        names => names.map_err(|errno| RunKept::Left(format!("can't list {path}: {errno}")))?,
+    };
+    let mut kept = None;
+    for (name, kind) in names.iter().filter(|(name, _)| !(is_top && name == MARKER)) {
+        let removed = remove_entry(system, &files, Entry { path, name, kind: *kind });
+        kept = kept.or(removed.err());
+    }
+    kept.map_or(Ok(()), Err)
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    path: &'a str,
+    name: &'a str,
+    kind: u8,
+}
+
+fn remove_entry(system: &dyn RemoteSystem, files: &TargetFiles, entry: Entry<'_>) -> Result<(), RunKept> {
+    let Entry { path, name, kind } = entry;
+    if !name.as_bytes().starts_with(OURS) {
+        return Err(RunKept::Left(format!(
+            "{path}/{name} is in a run directory, but the run did not make it"
+        )));
+    }
+    let removed = if kind == DIRECTORY {
+        remove_below(system, &format!("{path}/{name}"), false)?;
+        files.remove_dir(Place::root(name))
+    } else {
+        files.unlink(Place::root(name))
+    };
+    match removed {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(RunKept::Left(format!("can't remove {path}/{name}: {errno}"))),
+    }
+}
+
+/// The names of run directories in a directory.
+pub(crate) fn runs_in(files: &TargetFiles) -> Result<Vec<String>, Errno> {
+    let names = files.names(None)?;
+    Ok(names.into_iter().map(|(name, _)| name).filter(|name| is_run_name(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_names_its_directory_and_who_made_it() {
+        let maker = RunMaker::this_process();
+        let text = maker.marker("nilometer-0000000000000001");
+        assert_eq!(RunMaker::of_marker(&text, "nilometer-0000000000000001"), Some(maker.clone()));
+        assert_eq!(RunMaker::of_marker(&text, "nilometer-0000000000000002"), None, "it was moved");
+        for end in 0..text.len() - 1 {
+            assert!(
+                text[..end].lines().count() < 6
+                    || RunMaker::of_marker(&text[..end], "nilometer-0000000000000001") != Some(maker.clone()),
+                "a marker that was cut proves nothing: {end}"
+            );
+        }
+        assert_eq!(maker.is_alive(), Some(true), "this process runs");
+        let other = RunMaker { started: maker.started + 1, ..maker.clone() };
+        assert_eq!(other.is_alive(), Some(false), "the number belongs to another process by now");
+        let elsewhere = RunMaker { host: "elsewhere".into(), ..maker };
+        assert_eq!(elsewhere.is_alive(), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! Directories on a server as targets: that of a run, that of a recording, and one that is only read.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use nilometer_model::{FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind};
+use nilometer_storage::{
+    Clock, Engine, EngineError, Errno, Target, TargetError,
+    engine::Options,
+    target::{KeptDirectory, run_name},
+};
+
+use crate::{
+    files::{Place, SLOTS, TargetFiles},
+    run::{self, RunKept},
+};
+
+/// A server that keeps files: it makes engines on directories there. Paths are as those of URLs are.
+pub trait RemoteSystem: std::fmt::Debug + Send + Sync {
+    /// An engine for the calling thread on a directory, whatever engine the options name: the client's library knows how.
+    fn engine(&self, path: &str, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
+
+    /// Free space at a path, now; in words why that is not known.
+    fn space(&self, path: &str) -> Result<FileSystemSpace, String>;
+
+    /// What the server is and what it can do, without a try: in words why it can't be reached.
+    fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String>;
+}
+
+/// Files in a directory, one operation after the other.
+pub(crate) fn files_at(system: &dyn RemoteSystem, path: &str) -> Result<TargetFiles, EngineError> {
+    let options = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: Clock::start() };
+    system.engine(path, &options).map(TargetFiles::new)
+}
+
+/// Something that did not work on a place, as an error.
+pub(crate) fn failed(place: &TargetUrl, action: &'static str) -> impl FnOnce(Errno) -> TargetError {
+    let place = place.to_string();
+    move |errno| TargetError::Io { path: place.into(), action, source: io::Error::from_raw_os_error(errno.0) }
+}
+
+/// An engine that can't be made is a server that is not reached.
+pub(crate) fn unreached(place: &TargetUrl) -> impl FnOnce(EngineError) -> TargetError {
+    let place = place.to_string();
+    move |error| TargetError::Client { place, action: "use", why: error.to_string() }
+}
+
+/// Why a run's directory stays, as an error.
+pub(crate) fn kept(place: &TargetUrl, why: RunKept) -> TargetError {
+    let path: PathBuf = place.to_string().into();
+    match why {
+        RunKept::InUse(process) => TargetError::InUse { path, process: Some(process) },
+        RunKept::NotOurs(why) => TargetError::NotOurs { path, why },
+        RunKept::Left(why) => TargetError::Kept { path, why },
+    }
+}
+
+/// A directory of our own below the place under test. It is removed when the target is dropped.
+#[derive(Debug)]
+pub(crate) struct RemoteTarget {
+    description: TargetDescription,
+    system: Arc<dyn RemoteSystem>,
+    url: TargetUrl,
+    name: String,
+    is_there: Mutex<bool>,
+}
+
+impl RemoteTarget {
+    /// Makes the run's directory at the described place. `id` tells it from those of other runs.
+    pub(crate) fn create(
+        system: Arc<dyn RemoteSystem>,
+        description: TargetDescription,
+        id: u64,
+    ) -> Result<Self, TargetError> {
+        let url = url_of(&description)?;
+        let name = run_name(id);
+        let above = files_at(system.as_ref(), &url.path).map_err(unreached(&url))?;
+        run::make(&above, &name).map_err(failed(&url.join(&name), "make the directory"))?;
+        Ok(RemoteTarget { description, system, url, name, is_there: Mutex::new(true) })
+    }
+
+    fn place(&self) -> TargetUrl {
+        self.url.join(&self.name)
+    }
+}
+
+/// The URL of a target that has one.
+pub(crate) fn url_of(description: &TargetDescription) -> Result<TargetUrl, TargetError> {
+    let is_none = || TargetError::NotADirectory { path: description.address.to_string().into() };
+    description.address.url().cloned().ok_or_else(is_none)
+}
+
+fn space_of(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<FileSystemSpace, TargetError> {
+    let action = "ask for the free space of";
+    system.space(&url.path).map_err(|why| TargetError::Client { place: url.to_string(), action, why })
+}
+
+impl Target for RemoteTarget {
+    fn description(&self) -> &TargetDescription {
+        &self.description
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        self.system.engine(&self.place().path, options)
+    }
+
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
+        space_of(self.system.as_ref(), &self.url)
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        let place = self.place();
+        run::clear(self.system.as_ref(), &place.path).map_err(|why| kept(&place, why))
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        let mut is_there = self.is_there.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_there {
+            return Ok(());
+        }
+        run::remove(self.system.as_ref(), &self.url.path, &self.name)
+            .map_err(|why| kept(&self.place(), why))?;
+        *is_there = false;
+        Ok(())
+    }
+}
+
+impl Drop for RemoteTarget {
+    fn drop(&mut self) {
+        // Whoever needs to know calls `remove`; what is left here is left to `nilometer clean`.
+        drop(self.remove());
+    }
+}
+
+/// A new directory for files that stay: what a recording writes is the user's.
+#[derive(Debug)]
+pub(crate) struct RemoteDirectory {
+    description: TargetDescription,
+    system: Arc<dyn RemoteSystem>,
+    above: TargetUrl,
+    name: String,
+    path: PathBuf,
+}
+
+impl RemoteDirectory {
+    /// Makes the directory of this name at the described place; it must not exist.
+    pub(crate) fn create(
+        system: Arc<dyn RemoteSystem>,
+        description: TargetDescription,
+        name: &str,
+    ) -> Result<Self, TargetError> {
+        let above = url_of(&description)?;
+        let url = above.join(name);
+        let files = files_at(system.as_ref(), &above.path).map_err(unreached(&above))?;
+        let action = "make the directory";
+        // Not every server refuses to make a directory that is there.
+        match files.stat(Place::root(name)) {
+            Ok(_) => return Err(failed(&url, action)(Errno::EEXIST)),
+            Err(_) => files.make_dir(Place::root(name)).map_err(failed(&url, action))?,
+        }
+        let path = url.to_string().into();
+        Ok(RemoteDirectory { description, system, above, name: name.into(), path })
+    }
+
+    fn url(&self) -> TargetUrl {
+        self.above.join(&self.name)
+    }
+
+    fn files(&self, url: &TargetUrl) -> io::Result<TargetFiles> {
+        files_at(self.system.as_ref(), &url.path).map_err(io::Error::other)
+    }
+
+    fn stays(&self) -> TargetError {
+        let why = "a recording stays until its user removes it".into();
+        TargetError::Kept { path: self.path.clone(), why }
+    }
+}
+
+fn as_io(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.0)
+}
+
+impl KeptDirectory for RemoteDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let files = self.files(&self.url())?;
+        if files.stat(Place::root(name)).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let partial = format!(".{name}.{}.partial", std::process::id());
+        let written = files.write_new(Place::root(&partial), bytes);
+        let named = written.and_then(|()| files.rename(&partial, name));
+        named.map_err(|errno| {
+            files.unlink(Place::root(&partial)).ok();
+            as_io(errno)
+        })
+    }
+
+    fn remove_unused(&self, names: &[String]) -> Result<(), TargetError> {
+        let url = self.url();
+        let files = files_at(self.system.as_ref(), &self.above.path).map_err(unreached(&url))?;
+        for name in names {
+            match files.unlink(Place::within(&self.name, name)) {
+                Ok(()) | Err(Errno::ENOENT) => {}
+                Err(errno) => return Err(failed(&url.join(name), "remove")(errno)),
+            }
+        }
+        files.remove_dir(Place::root(&self.name)).map_err(failed(&url, "remove"))
+    }
+}
+
+impl Target for RemoteDirectory {
+    fn description(&self) -> &TargetDescription {
+        &self.description
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        self.system.engine(&self.url().path, options)
+    }
+
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
+        space_of(self.system.as_ref(), &self.above)
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        Err(self.stays())
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        Err(self.stays())
+    }
+}
+
+/// A directory that is there, for those who only read it.
+#[derive(Debug)]
+pub(crate) struct ReadDirectory {
+    description: TargetDescription,
+    system: Arc<dyn RemoteSystem>,
+    url: TargetUrl,
+}
+
+impl ReadDirectory {
+    /// What is there is looked at by whoever reads it.
+    pub(crate) fn at(system: Arc<dyn RemoteSystem>, url: TargetUrl) -> Result<Self, TargetError> {
+        let why = |why| TargetError::Client { place: url.to_string(), action: "reach", why };
+        let description = system.description(&url).map_err(why)?;
+        let description =
+            TargetDescription { address: TargetAddress::Url(url.clone()), writable: false, ..description };
+        Ok(ReadDirectory { description, system, url })
+    }
+
+    fn stays(&self) -> TargetError {
+        TargetError::Kept { path: self.url.to_string().into(), why: "it is only read".into() }
+    }
+}
+
+impl Target for ReadDirectory {
+    fn description(&self) -> &TargetDescription {
+        &self.description
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        self.system.engine(&self.url.path, options)
+    }
+
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
+        space_of(self.system.as_ref(), &self.url)
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        Err(self.stays())
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        Err(self.stays())
+    }
+}

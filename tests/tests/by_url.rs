@@ -1,0 +1,213 @@
+//! Storage that no kernel mounts, reached by URL: real servers of `testbed/`, through the clients' own libraries. Servers are in a
+//! network namespace, so what asks them runs there: the program, and this test itself for what needs an engine.
+
+use std::{fs, path::Path, process::Stdio};
+
+use nilometer_model::{FileSystemKind, TargetAddress, TargetUrl, plan::EngineKind};
+use nilometer_storage::{Clock, Target, engine::Options, testing::conformance};
+use nilometer_tests::{Ended, MARKER, Testbed, await_some, nilometer, run_directories};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The URL of a server, in the environment of this test when it runs where the server is.
+const URL: &str = "NILOMETER_TEST_URL";
+
+/// Runs an ignored test of this file where the servers are.
+fn inside(testbed: &Testbed, test: &str, url: &str) {
+    let program = std::env::current_exe().expect("this test");
+    let program = program.to_str().expect("plain letters");
+    let mut command = testbed.command("enter", &[program, "--exact", test, "--ignored", "--nocapture"]);
+    let output = command.env(URL, url).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Runs the program where the servers are.
+fn program(testbed: &Testbed, arguments: &[&str]) -> Ended {
+    let program = nilometer().to_str().expect("plain letters");
+    testbed.verb("enter", &[&[program][..], arguments].concat())
+}
+
+/// Targets on a server, a new one each time.
+struct Server(TargetAddress);
+
+impl Server {
+    fn here() -> Self {
+        let url = std::env::var(URL).expect("it is run by another test of this file");
+        Server(url.parse().expect("a URL"))
+    }
+
+    fn target(&self) -> std::sync::Arc<dyn Target> {
+        let description = nilometer_remote::describe(&self.0).expect("the server runs");
+        let id = nilometer_storage::target::run_id().0;
+        nilometer_remote::open(&description, id, None).expect("a run directory")
+    }
+}
+
+#[test]
+#[ignore = "run by other tests, where the servers are"]
+fn keeps_to_what_engines_and_targets_must_do() {
+    let server = Server::here();
+    conformance::target_suite(server.target().as_ref());
+    let capabilities = server.target().description().capabilities.clone();
+    let mut targets = Vec::new();
+    conformance::engine_suite(&capabilities, &mut |depth, slots| {
+        // In a run's own a marker is listed.
+        let description = nilometer_remote::describe(&server.0).expect("the server runs");
+        let name = nilometer_storage::target::run_id().0.to_string();
+        let target = nilometer_remote::create_directory(description, &name).expect("a directory");
+        let options = Options { kind: EngineKind::Sync, depth, slots, clock: Clock::start() };
+        let engine = target.engine(&options).expect("the server runs");
+        targets.push(target);
+        engine
+    });
+}
+
+#[test]
+fn xrootd_does_what_engines_and_targets_must_do() {
+    let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };
+    inside(&testbed, "keeps_to_what_engines_and_targets_must_do", &testbed.url("xrootd"));
+}
+
+#[test]
+fn nfs_does_what_engines_and_targets_must_do() {
+    let Some(testbed) = Testbed::of_client("nfs", "nfs") else { return };
+    inside(&testbed, "keeps_to_what_engines_and_targets_must_do", &testbed.url("nfs"));
+}
+
+/// A detector with frames of 1 MiB that can be made again, and a plan that looks at all kinds of operations.
+const DETECTOR: &str = "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [512, 1024]\n\
+                        pixel = \"uint16\"\nframe_rate = \"20 Hz\"\ndata = \"diffraction\"\n";
+const PLAN: &str = "title = \"a look\"\nrepeats = 1\nreserve = \"0 B\"\n\
+                    [[stage]]\nname = \"files\"\nworkers = 2\ntime_limit = \"1 s\"\n[stage.workload.stream]\n\
+                    file_size = \"4 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n\
+                    [[stage]]\nname = \"names\"\n[stage.workload.tree]\nlevels = 1\nbranching = 2\n\
+                    items = 10\n\
+                    [[stage]]\nname = \"copies\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\nsource = \"disk\"\n";
+
+/// What is measured and recorded on a server is found there again, and what is left there removed.
+fn is_measured_and_recorded(system: &str, client: &str, kind: FileSystemKind) {
+    let Some(testbed) = Testbed::of_client(system, client) else { return };
+    let url = testbed.url(system);
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let [plan, record, detector, source] = ["plan.toml", "record.sqlite", "detector.toml", "source"]
+        .map(|name| place.path().join(name).to_str().expect("plain letters").to_owned());
+    fs::write(&plan, PLAN).expect("room");
+    fs::write(&detector, DETECTOR).expect("room");
+    fs::create_dir(&source).expect("a directory");
+    let asked = [
+        "evaluate",
+        &url,
+        "--plan",
+        &plan,
+        "--record",
+        &record,
+        "--source",
+        &source,
+        "--expect",
+        kind.name(),
+    ];
+    let ended = program(&testbed, &asked);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = nilometer_record::read(Path::new(&record)).expect("a record");
+    let stages = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
+    let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
+    assert_eq!(faults.map(|measured| stages(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
+    let measured = |stage: &str| results.samples.iter().any(|sample| stages(&sample.key) == stage);
+    assert!(measured("files") && measured("names") && !measured("copies"), "{ended:?}");
+    assert!(ended.stdout.contains("being mounted"), "what is not supported is said: {ended:?}");
+
+    let to = ["simulate", &detector, "--to", &url, "--duration", "2 s", "--name", "scan", "--reserve", "0 B"];
+    let ended = program(&testbed, &to);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(program(&testbed, &to).code, Some(2), "it is there");
+    let scan = url.parse::<TargetUrl>().expect("a URL").join("scan").to_string();
+    let verified = program(&testbed, &["verify", &scan]);
+    assert!(verified.code == Some(0) && verified.stdout.contains("right       40 frames"), "{verified:?}");
+    let file = place.path().join("exported");
+    let file = file.to_str().expect("plain letters");
+    let exported = program(&testbed, &["export", &scan, "--to", file, "--verify"]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let scanned = program(&testbed, &["scan", &scan, "--json"]);
+    assert!(scanned.code == Some(0) && scanned.stdout.contains("\"scan\""), "{scanned:?}");
+    let nothing = program(&testbed, &["clean", &url]);
+    assert!(nothing.code == Some(0) && nothing.stdout.contains("nothing to clean"), "{nothing:?}");
+}
+
+#[test]
+fn xrootd_is_measured_and_recorded() {
+    is_measured_and_recorded("xrootd", "xrootd", FileSystemKind::XRootD);
+}
+
+#[test]
+fn nfs_is_measured_and_recorded() {
+    is_measured_and_recorded("nfs", "nfs", FileSystemKind::Nfs);
+}
+
+/// One message, exit code 2, and nothing on the server.
+#[test]
+fn what_can_not_be_reached_is_refused() {
+    let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };
+    let url = testbed.url("xrootd");
+    let refused_port = url.replace(":1094", ":1999");
+    for (arguments, part) in [
+        (&["evaluate", &refused_port][..], "does the server run"),
+        (&["evaluate", &format!("{url}/none")], "there is no such directory"),
+        (&["describe", "--expect", "nfs", &url], "not on nfs"),
+        (&["verify", &format!("{url}/none")], "no such directory"),
+        (&["describe", "s3://bucket/data"], "no client for it yet"),
+        (&["evaluate", "gsiftp://server/x"], "mount it, and name the directory"),
+        (&["mount", &url, "--at", "/mnt"], "a directory that is mounted"),
+        (
+            &["simulate", "pco-edge", "--to", &url, "--format", "hdf5"],
+            "HDF5 needs a directory that is mounted",
+        ),
+    ] {
+        let ended = program(&testbed, arguments);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{arguments:?}: {ended:?}");
+    }
+}
+
+/// Once the file is there with bytes in it, the program is killed; then what it left is removed, and nothing else.
+#[test]
+fn what_a_killed_campaign_left_on_a_server_is_removed() {
+    let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };
+    let url = testbed.url("xrootd");
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let plan = place.path().join("plan.toml");
+    let endless = PLAN.replace("time_limit = \"1 s\"", "time_limit = \"10 min\"").replace("4 MiB", "4 GiB");
+    fs::write(&plan, endless).expect("room");
+    let record = place.path().join("record.sqlite");
+    let [plan, record] = [&plan, &record].map(|path| path.to_str().expect("plain letters"));
+    let program_path = nilometer().to_str().expect("plain letters");
+    let arguments =
+        [program_path, "evaluate", &url, "--plan", plan, "--record", record, "--time-limit", "20 min"];
+    let mut command = testbed.command("enter", &arguments);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let store = testbed.folder().join("xrootd/private/run/store");
+    let run = await_some("files of a run", || {
+        let run = run_directories(&store).pop()?;
+        fs::read_dir(&run)
+            .ok()?
+            .any(|entry| entry.is_ok_and(|entry| entry.file_name() != MARKER))
+            .then_some(run)
+    });
+    let marker = fs::read_to_string(run.join(MARKER)).expect("a marker");
+    let process = marker.lines().find_map(|line| line.strip_prefix("process "));
+    let process: i32 = process.and_then(|id| id.parse().ok()).expect("a process");
+    let held = program(&testbed, &["clean", &url]);
+    assert!(held.code == Some(1) && held.stderr.contains("in use"), "{held:?}");
+    assert!(run.exists());
+    let pid = Pid::from_raw(process).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it runs");
+    running.wait().expect("it was killed");
+    let cleaned = await_some("the end of the process", || {
+        let cleaned = program(&testbed, &["clean", &url]);
+        cleaned.stdout.contains("removed").then_some(cleaned)
+    });
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    assert!(run_directories(&store).is_empty());
+}
