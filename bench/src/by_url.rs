@@ -25,6 +25,7 @@ const SIZE: u64 = 1 << 30;
 
 const OURS: &str = "nilometer, by URL, recorded";
 const FILE: &str = "n_ours";
+const THEIRS: &str = "n_theirs";
 
 /// The client's own program for copies, and transfers like its own.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +55,10 @@ pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
     let url = address.url().context("it is no URL")?.clone();
     let program = copy_program(&url)?;
     let description = nilometer_remote::describe(&address)?;
-    let target = nilometer_remote::open(&description, run_id().0, None)?;
+    let id = run_id().0;
+    let target = nilometer_remote::open(&description, id, None)?;
+    let run = nilometer_remote::run_handle(&description, id).context("a URL has one")?;
+    let there = run.0.parse::<TargetUrl>()?.join(THEIRS);
     let memory = tempfile::tempdir_in("/dev/shm")?;
     let source = memory.path().join("source");
     let mut bytes = vec![0; SIZE as usize];
@@ -68,7 +72,7 @@ pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
         phases: &["write", "read"],
         rounds: 7,
         contestants: vec![
-            Contestant::new(program.name, || theirs(program, &url, &source)),
+            Contestant::new(program.name, || ours.theirs(&there, &source)),
             Contestant::new(OURS, || ours.both()),
         ],
         bounds: vec![Bound { subject: OURS, peer: program.name, limit: Limit::Times(1.15) }],
@@ -78,22 +82,7 @@ pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
     Ok(outcome.is_met())
 }
 
-/// The whole process, its start included, from memory and into memory.
-fn theirs(program: CopyProgram, url: &TargetUrl, source: &Path) -> anyhow::Result<Vec<Cost>> {
-    let there = url.join("theirs").to_string();
-    let back = source.with_file_name("back");
-    place::touch_memory(SIZE as usize);
-    let mut write = Command::new(program.name);
-    write.args(program.options).arg(source).arg(&there);
-    let (write, _) = measure::child(SIZE as f64 / GIB, &mut write)?;
-    let mut read = Command::new(program.name);
-    read.args(program.options).arg(&there).arg(&back);
-    let (read, _) = measure::child(SIZE as f64 / GIB, &mut read)?;
-    std::fs::remove_file(back)?;
-    Ok(vec![write, read])
-}
-
-/// Our side: a file in a run's directory.
+/// Files in a run's directory, by us and by the client's own program.
 struct Copies {
     target: Arc<dyn Target>,
     program: CopyProgram,
@@ -109,14 +98,37 @@ impl Copies {
         place::touch_memory(SIZE as usize);
         let write = self.transfer(Direction::Write(Writing::NEW))?;
         let read = self.transfer(Direction::Read)?;
+        self.remove(FILE)?;
+        Ok(vec![write, read])
+    }
+
+    /// The whole process, its start included, from memory and into memory.
+    fn theirs(&self, there: &TargetUrl, source: &Path) -> anyhow::Result<Vec<Cost>> {
+        let CopyProgram { name, options, .. } = self.program;
+        let there = there.to_string();
+        let back = source.with_file_name("back");
+        place::touch_memory(SIZE as usize);
+        let mut write = Command::new(name);
+        write.args(options).arg(source).arg(&there);
+        let (write, _) = measure::child(SIZE as f64 / GIB, &mut write)?;
+        let mut read = Command::new(name);
+        read.args(options).arg(&there).arg(&back);
+        let (read, _) = measure::child(SIZE as f64 / GIB, &mut read)?;
+        std::fs::remove_file(back)?;
+        // Not every program writes over what is there.
+        self.remove(THEIRS)?;
+        Ok(vec![write, read])
+    }
+
+    fn remove(&self, name: &str) -> anyhow::Result<()> {
         let mut engine = self.target.engine(&self.options())?;
-        let unlink = Operation::named(OpKind::Unlink, ROOT, ROOT, FILE.as_bytes(), Buffer::alone(64));
+        let unlink = Operation::named(OpKind::Unlink, ROOT, ROOT, name.as_bytes(), Buffer::alone(64));
         let mut done = Vec::new();
         engine.submit(unlink, Nanos(0));
         while done.is_empty() {
             engine.reap(Wait::ForOne, &mut done);
         }
-        Ok(vec![write, read])
+        Ok(())
     }
 
     /// With the engine made and its memory filled before, as in a phase of a campaign.

@@ -86,7 +86,8 @@ const PLAN: &str = "title = \"a look\"\nrepeats = 1\nreserve = \"0 B\"\n\
                     file_size = \"4 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n\
                     [[stage]]\nname = \"names\"\n[stage.workload.tree]\nlevels = 1\nbranching = 2\n\
                     items = 10\n\
-                    [[stage]]\nname = \"copies\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\nsource = \"disk\"\n";
+                    [[stage]]\nname = \"copies\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\n\
+                    access = \"buffered\"\nsource = \"disk\"\n";
 
 /// What is measured and recorded on a server is found there again, and what is left there removed.
 fn is_measured_and_recorded(system: &str, client: &str, kind: FileSystemKind) {
@@ -178,8 +179,10 @@ fn what_a_killed_campaign_left_on_a_server_is_removed() {
     let url = testbed.url("xrootd");
     let place = tempfile::tempdir().expect("a temporary directory");
     let plan = place.path().join("plan.toml");
-    let endless = PLAN.replace("time_limit = \"1 s\"", "time_limit = \"10 min\"").replace("4 MiB", "4 GiB");
-    fs::write(&plan, endless).expect("room");
+    // In small blocks a file takes half a minute.
+    let lasting = "title = \"lasting\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n\
+                   [stage.workload.stream]\nfile_size = \"1 GiB\"\nblock_size = \"4 KiB\"\naccess = \"buffered\"\n";
+    fs::write(&plan, lasting).expect("room");
     let record = place.path().join("record.sqlite");
     let [plan, record] = [&plan, &record].map(|path| path.to_str().expect("plain letters"));
     let program_path = nilometer().to_str().expect("plain letters");

@@ -247,7 +247,9 @@ fn settle_accounts(
     let spent = surroundings.end(clock, &begun.moment);
     let target = &task.targets[number];
     let all = task.targets.len();
-    let alone = task.cell.engine == EngineKind::Sync;
+    // A client's library has threads of its own.
+    let by_library = task.at_work(&target.1).description().address.url().is_some();
+    let alone = task.cell.engine == EngineKind::Sync && !by_library;
     let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
     (sample.user, sample.system, sample.switches) = (user, system, switches);

@@ -52,9 +52,8 @@ impl Nfs {
         if let Some(export) = known.filter(|export| path.starts_with(export.as_str())) {
             return Ok(MountedExport { context: self.mount_export(&export)?, export: export.len() });
         }
-        let mut export = path;
-        let mut first = None;
-        loop {
+        let mut refused = None;
+        for export in std::iter::successors(Some(path), |path| above(path)) {
             match self.mount_export(export) {
                 Ok(context) => {
                     if let Ok(mut known) = self.export.lock() {
@@ -62,20 +61,14 @@ impl Nfs {
                     }
                     return Ok(MountedExport { context, export: export.len() });
                 }
-                Err(fault) => {
-                    let is_final = !matches!(
-                        fault.errno,
-                        Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR | Errno::EINVAL
-                    );
-                    first = first.or(Some(fault));
-                    let above = export.rsplit_once('/').map(|(above, _)| above);
-                    match above.filter(|above| !above.is_empty() && !is_final) {
-                        Some(above) => export = above,
-                        None => return Err(first.unwrap_or_else(unreachable_fault)),
-                    }
+                // The part above may be an export. What was asked for is what the message is of.
+                Err(fault) if fault.is_no_export() => {
+                    refused.get_or_insert(fault);
                 }
+                Err(fault) => return Err(refused.unwrap_or(fault)),
             }
         }
+        Err(refused.unwrap_or_else(NfsFault::no_path))
     }
 
     fn mount_export(&self, export: &str) -> Result<Rc<NfsContext>, NfsFault> {
@@ -96,9 +89,21 @@ impl Nfs {
     }
 }
 
-/// A loop over the parts of a path has at least one.
-fn unreachable_fault() -> NfsFault {
-    NfsFault { errno: Errno::EINVAL, why: "no path".into() }
+/// A path without its last part, if anything is left.
+fn above(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())
+}
+
+impl NfsFault {
+    /// The server does not export this path, as far as it says.
+    fn is_no_export(&self) -> bool {
+        matches!(self.errno, Errno::ENOENT | Errno::EACCES | Errno::ENOTDIR | Errno::EINVAL)
+    }
+
+    /// There is nothing to be mounted.
+    fn no_path() -> Self {
+        NfsFault { errno: Errno::ENOENT, why: "no path".into() }
+    }
 }
 
 impl RemoteSystem for Nfs {
