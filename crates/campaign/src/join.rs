@@ -108,7 +108,8 @@ fn joined_run(run: &JoinedRun, describe: Describe<'_>) -> Result<Arc<dyn Target>
 
 #[cfg(test)]
 mod tests {
-    use nilometer_storage::target::{Posix, describe, probe};
+    use nilometer_remote::describe;
+    use nilometer_storage::target::{Posix, probe};
 
     use super::*;
 

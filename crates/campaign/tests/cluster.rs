@@ -13,7 +13,8 @@ use nilometer_model::{
     plan::{Phase, PlannedCampaign, parse},
 };
 use nilometer_record::Record;
-use nilometer_storage::target::{Posix, describe, probe};
+use nilometer_remote::describe;
+use nilometer_storage::target::{Posix, probe};
 use tempfile::TempDir;
 
 const PLAN: &str = r#"
