@@ -140,7 +140,7 @@ fn on_another(mpi: &Mpi) -> String {
     let variable = mpi.kind().rank_variable();
     let program = nilometer().display();
     format!(
-        "if [ \"${variable}\" = 1 ]; then exec unshare --mount --uts sh -c 'hostname lost; mount -t tmpfs none target; \
+        "if [ \"${variable}\" = 1 ]; then exec unshare --mount --uts sh -c 'hostname lost; mount -t ramfs none target; \
          exec \"$0\" \"$@\"' {program} \"$@\"; fi; exec {program} \"$@\""
     )
 }
@@ -156,10 +156,32 @@ fn a_process_that_sees_another_file_system_is_named_and_nothing_begins() {
         let command = mpi.command(RANKS, lab.at(), &[&["sh", "-c", &script, "sh"], &EVALUATE[..]].concat());
         let ended = Running::of(command).end(std::time::Duration::from_mins(1));
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let said = "target is tmpfs here and ";
+        let said = "target is ramfs here and ";
         assert!(ended.stderr.contains("lost: ") && ended.stderr.contains(said), "{ended:?}");
         lab.assert_nothing_made(&ended);
     }
+}
+
+#[test]
+fn the_time_limit_ends_a_phase_of_all_processes() {
+    let endless = r#"
+title = "endless"
+repeats = 1
+reserve = "0 B"
+time_limit = "3 s"
+[[stage]]
+name = "synced"
+[stage.workload.stream]
+file_size = "1 GiB"
+block_size = "4 KiB"
+access = "buffered"
+sync = { every = 1 }
+"#;
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let lab = RankLab::new(endless);
+    let ended = mpi.run(2, lab.at(), &EVALUATE);
+    assert!(ended.stdout.contains("the time limit of 3 s was reached"), "{ended:?}");
+    lab.assert_target_is_empty();
 }
 
 /// The process of a rank that does the work.

@@ -39,64 +39,87 @@ pub(crate) struct KeptNumbers {
 }
 
 impl KeptNumbers {
-    /// Of a file with this tree, by the frame of the file. What can't be read is not kept.
-    pub(crate) fn of(file: &File, tree: &TreeGroup) -> Self {
+    /// Of a file with this tree and so many places, by the frame of the file. What can't be read is not kept.
+    pub(crate) fn of(file: &File, tree: &TreeGroup, places: u64) -> Self {
         let mut kept = KeptNumbers::default();
-        drop(kept.add(file, tree, 0));
+        drop(kept.add(file, tree, 0..places));
         kept
     }
 
-    /// Of all files of a recording, by frame; and what can't be read, and why.
+    /// Of all files of a recording, by frame; and what can't be read, and why, a line each.
     pub(crate) fn of_recording(recording: &Recording, tree: &TreeGroup) -> (Self, Vec<String>) {
         let mut kept = KeptNumbers::default();
-        let mut unread = Vec::new();
         let files = match files_of(recording) {
             Ok(files) => files,
             Err(error) => return (kept, vec![lost_of(Path::new(recording.name()), &error.to_string())]),
         };
+        let frames = recording.index.expected();
+        let mut lost = Vec::new();
         for (path, first) in files {
             let opened = opened_own(&path).map_err(|error| error.to_string());
+            let places = first..frames.max(first);
             let added =
-                opened.and_then(|file| kept.add(&file, tree, first).map_err(|error| error.to_string()));
-            unread.extend(added.err().map(|why| lost_of(&path, &why)));
+                opened.and_then(|file| kept.add(&file, tree, places).map_err(|error| error.to_string()));
+            match added {
+                Ok(unread) => lost.extend(unread.iter().map(|what| format!("{}: {what}", path.display()))),
+                Err(why) => lost.push(lost_of(&path, &why)),
+            }
         }
-        (kept, unread)
+        (kept, lost)
     }
 
-    /// Adds those of a file whose first frame has this number.
-    fn add(&mut self, file: &File, tree: &TreeGroup, first: u64) -> Result<(), Hdf5Error> {
+    /// Adds those of a file, which has these frames at the most; and what of it can't be read.
+    fn add(&mut self, file: &File, tree: &TreeGroup, frames: Range<u64>) -> Result<Vec<String>, Hdf5Error> {
         let read = ReadFile::open(&path_of(file))?;
-        let mut failed = None;
+        let mut unread = Vec::new();
+        let places = frames.end - frames.start;
         for (path, column) in tree.columns() {
-            if RecorderColumn::ALL.iter().any(|known| known.key() == column.key) {
+            // What the journals say is right.
+            let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
+            if is_of_journals || column.key == NdArrayColumn::UniqueId.key() {
                 continue;
             }
-            match numbers(&read, &path, column) {
-                Ok(numbers) => extend(self.columns.entry(column.key.clone()).or_default(), numbers, first),
-                Err(error) => failed = failed.or(Some(error)),
+            match numbers(&read, &path, column, places) {
+                Ok(numbers) => {
+                    extend(self.columns.entry(column.key.clone()).or_default(), numbers, frames.start);
+                }
+                Err(error) => unread.push(not_taken(&path, &error)),
             }
         }
-        self.add_others(&read, tree, first);
+        self.add_others(&read, tree, &frames, &mut unread);
         if self.series_date.is_none() {
             self.series_date = series_date(&read, tree);
         }
-        failed.map_or(Ok(()), Err)
+        Ok(unread)
     }
 
     /// Whatever else is said of frames in groups of the tree, or where it is put if nobody said where.
-    fn add_others(&mut self, read: &ReadFile, tree: &TreeGroup, first: u64) {
+    fn add_others(
+        &mut self,
+        read: &ReadFile,
+        tree: &TreeGroup,
+        frames: &Range<u64>,
+        unread: &mut Vec<String>,
+    ) {
+        let places = frames.end - frames.start;
         let mut groups = tree.group_paths();
-        groups.push(ND_ATTRIBUTES.into());
-        groups.dedup();
+        if !groups.iter().any(|group| group == ND_ATTRIBUTES) {
+            groups.push(ND_ATTRIBUTES.into());
+        }
         for group in groups {
             // Where there is no such group there is nothing in it.
             for name in read.members(&group).unwrap_or_default() {
                 let path = format!("{}/{name}", group.trim_end_matches('/'));
-                if tree.find(&path).is_none()
-                    && let Some(numbers) = other_numbers(read, &path)
-                {
-                    let others = self.others.entry(group.clone()).or_default();
-                    extend(others.entry(name).or_default(), numbers, first);
+                if tree.find(&path).is_some() || self.are_others_too_many(places) {
+                    continue;
+                }
+                match other_numbers(read, &path, places) {
+                    Ok(Some(numbers)) => {
+                        let others = self.others.entry(group.clone()).or_default();
+                        extend(others.entry(name).or_default(), numbers, frames.start);
+                    }
+                    Ok(None) => {}
+                    Err(error) => unread.push(not_taken(&path, &error)),
                 }
             }
         }
@@ -111,6 +134,11 @@ impl KeptNumbers {
                 made.set(column, frame - frames.start, *number);
             }
         }
+    }
+
+    /// The keys of columns that are known.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, numbers)| !numbers.is_empty()).map(|(key, _)| key.as_str())
     }
 
     /// The number of a frame is known from the journal.
@@ -169,13 +197,39 @@ fn extend(all: &mut NumbersOfFrames, numbers: NumbersOfFrames, first: u64) {
     all.extend(numbers.into_iter().map(|(frame, number)| (first.saturating_add(frame), number)));
 }
 
+/// Of a dataset, that it is not taken over.
+fn not_taken(path: &str, error: &Hdf5Error) -> String {
+    format!("{path}: what it says of frames is not taken over: {error}")
+}
+
 /// Those of a column of which something is known.
-fn numbers(read: &ReadFile, path: &str, column: &FrameColumn) -> Result<NumbersOfFrames, Hdf5Error> {
-    let dataset = read.dataset(path)?;
+fn numbers(
+    read: &ReadFile,
+    path: &str,
+    column: &FrameColumn,
+    places: u64,
+) -> Result<NumbersOfFrames, Hdf5Error> {
+    let dataset = row(read, path, places)?;
     let whole = !matches!(column.element, NumberType::Float32 | NumberType::Float64);
-    let known = (0..).zip(all_numbers(&dataset, whole)?);
+    let known = (0..places).zip(all_numbers(&dataset, whole)?);
     Ok(known.filter(|(_, number)| number.bytes(column) != column.fill).collect())
 }
+
+/// A dataset of the file's own with a number for each frame: a file may be anybody's, and say that there are any number.
+fn row(read: &ReadFile, path: &str, places: u64) -> Result<ReadDataset, Hdf5Error> {
+    let dataset = read.own_dataset(path)?;
+    match dataset.dimensions() {
+        // Places are reserved in steps, and there may be more than frames.
+        [length] if *length <= places.saturating_add(PLACES_MORE) => Ok(dataset),
+        dimensions => {
+            let what = format!("{path} has the dimensions {dimensions:?}, and there are {places} frames");
+            Err(Hdf5Error::Description { what })
+        }
+    }
+}
+
+/// A column may have so many places more than there are frames.
+const PLACES_MORE: u64 = 1 << 20;
 
 fn all_numbers(dataset: &ReadDataset, whole: bool) -> Result<Vec<ColumnNumber>, Hdf5Error> {
     Ok(if whole {
@@ -186,18 +240,20 @@ fn all_numbers(dataset: &ReadDataset, whole: bool) -> Result<Vec<ColumnNumber>, 
 }
 
 /// The numbers of a dataset that has one for each frame, if it is such a one.
-fn other_numbers(read: &ReadFile, path: &str) -> Option<NumbersOfFrames> {
-    let dataset = read.dataset(path).ok()?;
-    if dataset.dimensions().len() != 1 || !read.has_attribute(path, NAMED_BY).ok()? {
-        return None;
+fn other_numbers(read: &ReadFile, path: &str, places: u64) -> Result<Option<NumbersOfFrames>, Hdf5Error> {
+    // A group, or a link to what is elsewhere, is none.
+    let Ok(dataset) = read.own_dataset(path) else { return Ok(None) };
+    if !read.has_attribute(path, NAMED_BY)? {
+        return Ok(None);
     }
-    let whole = dataset.is_whole_numbers().ok()??;
-    let known = (0..).zip(all_numbers(&dataset, whole).ok()?).filter(|(_, number)| match number {
+    let Some(whole) = dataset.is_whole_numbers()? else { return Ok(None) };
+    let dataset = row(read, path, places)?;
+    let known = (0..places).zip(all_numbers(&dataset, whole)?).filter(|(_, number)| match number {
         ColumnNumber::Whole(number) => *number != UNKNOWN,
         ColumnNumber::Fraction(number) => !number.is_nan(),
         ColumnNumber::Unknown => false,
     });
-    Some(known.collect())
+    Ok(Some(known.collect()))
 }
 
 fn series_date(read: &ReadFile, tree: &TreeGroup) -> Option<String> {

@@ -1,6 +1,9 @@
 //! A process of a campaign that is not rank 0: it decides nothing, and has no record.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{Arc, atomic::AtomicBool, mpsc::sync_channel},
+    thread,
+};
 
 use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
@@ -20,14 +23,16 @@ use crate::{
 /// it made there. `version` is that of this program, and has to be that of rank 0.
 ///
 /// What this rank can't join is told to rank 0, which ends the campaign before it begins, and says why.
-pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>) {
+///
+/// Rank 0 decides when the campaign is over; `stop` ends a phase on this rank alone, which then counts for none.
+pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop: &Arc<AtomicBool>) {
     match cluster.broadcast(None) {
         ClusterDecision::Join { version: theirs, targets, hang_after } => {
             let all = joined(&theirs, version, &targets, describe);
             let all = all.map_err(|why| format!("{}: {why}", cluster.node()));
             let report = all.as_ref().map(drop).map_err(Clone::clone);
             cluster.gather(RankReport::Joined(report));
-            follow_joined(cluster, all.unwrap_or_default(), hang_after);
+            follow_joined(cluster, all.unwrap_or_default(), hang_after, stop.clone());
         }
         ClusterDecision::End => {}
         decision => unreachable!("a campaign begins before {decision:?}"),
@@ -36,10 +41,13 @@ pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>) {
 }
 
 /// The same with all targets, in the order of the plan's; rank 0 measures none that this rank has not joined.
-fn follow_joined(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
+fn follow_joined(
+    cluster: &dyn Cluster,
+    targets: Vec<Option<Arc<dyn Target>>>,
+    hang_after: Nanos,
+    stop: Arc<AtomicBool>,
+) {
     let clock = Clock::start();
-    // Only rank 0 decides when it is over.
-    let stop = Arc::new(AtomicBool::new(false));
     let run = Run { clock, hang_after, stop, ends: Nanos::MAX, usual: Baseline::now() };
     let served_by = |target: &Option<Arc<dyn Target>>| {
         target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
@@ -49,12 +57,29 @@ fn follow_joined(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, h
     loop {
         match cluster.broadcast(None) {
             ClusterDecision::Repeat { run, seed, targets } => follower.begin(*run, seed, &targets),
-            ClusterDecision::Phase { phase, targets } => follower.take(phase, &targets),
+            ClusterDecision::Phase { phase, targets, left } => {
+                follower.run.ends = clock.now() + left;
+                follower.take(phase, &targets);
+            }
             ClusterDecision::Join { .. } | ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
                 unreachable!("the campaign has begun, and a phase asks for what begins it")
             }
             ClusterDecision::End => break,
         }
+    }
+    leave(follower.targets, hang_after);
+}
+
+/// Leaves the targets; one that hangs is not waited for longer than this.
+fn leave(targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
+    let (left, is_left) = sync_channel(1);
+    let leaves = move || {
+        drop(targets);
+        left.send(()).ok();
+    };
+    // Where no thread can be started they are left when this process ends.
+    if thread::Builder::new().name("leave".into()).spawn(leaves).is_ok() {
+        is_left.recv_timeout(hang_after.duration()).ok();
     }
 }
 

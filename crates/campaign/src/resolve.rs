@@ -194,7 +194,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
             let sharing = sharing(run, &targets, target).saturating_mul(u64::from(plan.ranks.max(1)));
-            check_space(stage, times(run.footprint(), sharing), target, &plan)?;
+            check_space(stage, run.footprint().times(sharing), target, &plan)?;
             check_access(stage, run, target)?;
         }
     }
@@ -332,11 +332,6 @@ fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescript
     }
 }
 
-/// As often at the same time.
-fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
-    Footprint { bytes: Bytes(bytes.0.saturating_mul(times)), entries: entries.saturating_mul(times) }
-}
-
 /// All that is recorded at the same time.
 fn check_recording<'a>(
     plan: &ResolvedPlan,
@@ -390,7 +385,7 @@ pub fn with_source(
         let sources = run.volumes.at_once(campaign.targets.len()).unwrap_or(0) as u64;
         let Footprint { bytes, entries } = run.footprint();
         let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
-        let all = times(each, sources + sharing(run, &campaign.targets, &source));
+        let all = each.times(sources + sharing(run, &campaign.targets, &source));
         check_space(stage, all, &source, plan)?;
     }
     Ok(PlannedCampaign { source: Some(source), ..campaign })

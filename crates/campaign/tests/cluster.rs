@@ -64,7 +64,7 @@ fn what_one_rank_can_not_join_begins_for_none() {
     let place = tempfile::tempdir().expect("a directory");
     let [first, second] = ranks();
     let campaign = campaign(&place, Arc::new(first));
-    let follower = thread::spawn(move || follow(&second, "2", &describe));
+    let follower = thread::spawn(move || follow(&second, "2", &describe, &Arc::default()));
     let refused = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
     let why = refused.expect_err("the programs are others");
     assert!(why.contains("its program is 2, and that of rank 0 is 1"), "{why}");
@@ -76,7 +76,7 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
     let place = tempfile::tempdir().expect("a directory");
     let [first, second] = ranks();
     let campaign = campaign(&place, Arc::new(first));
-    let follower = thread::spawn(move || follow(&second, "1", &describe));
+    let follower = thread::spawn(move || follow(&second, "1", &describe, &Arc::default()));
     let joined = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
     assert_eq!(joined, Ok(()));
     let mut parts = Vec::new();

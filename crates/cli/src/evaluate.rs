@@ -173,9 +173,12 @@ impl Prepared {
 
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
+        // Before there are others that would wait for this process.
+        let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
         if cluster.rank() > 0 {
-            return ranks::follow_first(cluster.as_ref());
+            ranks::follow_first(cluster.as_ref(), &stop);
+            return Ok(());
         }
         if self.dry_run {
             dismiss(cluster.as_ref());
@@ -183,17 +186,16 @@ impl Evaluate {
             tell::result(self.would_do(&self.resolved().input()?));
             return Ok(());
         }
-        let prepared = self.prepared().inspect_err(|_| dismiss(cluster.as_ref()))?;
+        let prepared = self.prepared(stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
         prepared.joined(cluster.as_ref(), self.resume)?;
         prepared.execute(cluster, self.progress)
     }
 
     /// All that is made before the first phase.
-    fn prepared(&self) -> Result<Prepared, Failure> {
+    fn prepared(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
         let mut ready = if self.resume { resumed(self)? } else { self.begun()? };
         warn_of_record_on_target(&ready.path, &ready.resolved);
         let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
-        let stop = stop_on_signal().run()?;
         let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
         Ok(Prepared { ready, targets, archive, stop })
     }

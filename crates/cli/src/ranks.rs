@@ -1,6 +1,6 @@
 //! `nilometer evaluate` in several processes, which a launcher of MPI has started: all but the first do as that one decides.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, anyhow};
 use nilometer_campaign::{follow, joined_by_all};
@@ -9,7 +9,7 @@ use nilometer_model::Nanos;
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
-use crate::{Blame, Failure, Outcome, signals::stop_on_signal, version};
+use crate::{Blame, Failure, Outcome, version};
 
 /// The processes that a launcher has started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
@@ -20,11 +20,8 @@ pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
 }
 
 /// What a process does that is not the first: it prints nothing, and has no record.
-pub(crate) fn follow_first(cluster: &dyn Cluster) -> Outcome {
-    // The first decides when it is over; a signal that is sent to all is not to end this one before.
-    let _stop = stop_on_signal().run()?;
-    follow(cluster, version::SHORT, &describe_in_child);
-    Ok(())
+pub(crate) fn follow_first(cluster: &dyn Cluster, stop: &Arc<AtomicBool>) {
+    follow(cluster, version::SHORT, &describe_in_child, stop);
 }
 
 /// Has all others join what was made on these targets.

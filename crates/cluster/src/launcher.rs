@@ -27,10 +27,10 @@ pub fn launched() -> Option<Launcher> {
 }
 
 fn launched_by(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
-    COUNTS.into_iter().find_map(|(name, what)| {
-        let processes = variable(name)?.parse().ok().filter(|count| *count > 1)?;
-        Some(Launcher { said_by: format!("{what} ({name}={processes})"), processes })
-    })
+    // The nearest one says how many it has started; what is around it may have left its own words.
+    let said = COUNTS.into_iter().find_map(|(name, what)| Some((name, what, variable(name)?.parse().ok()?)));
+    let (name, what, processes) = said.filter(|(_, _, processes)| *processes > 1)?;
+    Some(Launcher { said_by: format!("{what} ({name}={processes})"), processes })
 }
 
 #[cfg(test)]
@@ -48,6 +48,11 @@ mod tests {
             of(&[("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0")]),
             None,
             "a batch script is one process"
+        );
+        assert_eq!(
+            of(&[("OMPI_COMM_WORLD_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "4")]),
+            None,
+            "one of a step"
         );
         let launcher = of(&[("PMI_RANK", "3"), ("PMI_SIZE", "4")]).expect("four were started");
         assert_eq!((launcher.processes, launcher.said_by.contains("PMI_SIZE=4")), (4, true));

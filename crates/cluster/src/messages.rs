@@ -216,7 +216,10 @@ where
         self.uncertainty.store(offset.uncertainty, Ordering::Relaxed);
         self.up(());
         let soon = HEARD_WITHIN.0 * u64::from(self.depth() + 1);
-        let start = self.down((self.rank == 0).then(|| (clock.now() + Nanos(soon)).0));
+        let start = (self.rank == 0).then(|| (clock.now() + Nanos(soon)).0);
+        // All are here, and it is said at once: who slept might hear it too late.
+        let start = start.unwrap_or_else(|| self.receive_at_once(self.above().expect("rank 0 says it")));
+        self.below().for_each(|below| self.send(below, &start));
         offset.here(Nanos(start))
     }
 
@@ -290,6 +293,7 @@ mod tests {
             let start = cluster.agree_start(&clock);
             // By which the clock is behind that on which all are compared.
             let behind = common.now().0.cast_signed() - clock.now().0.cast_signed();
+            assert!(start.0 > 0, "it is on a clock that has begun");
             (start.0.cast_signed() + behind, cluster.clock_offset())
         });
         let (first, of_first) = starts[0];

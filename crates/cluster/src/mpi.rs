@@ -89,17 +89,26 @@ pub enum MpiError {
 
 /// Where an adapter is looked for, the first that is there counts; one that is named counts alone.
 fn places() -> Vec<PathBuf> {
-    if let Some(named) = env::var_os(NAMED) {
+    // A program with rights that its user has not takes no code from that user.
+    if let Some(named) = env::var_os(NAMED).filter(|_| !is_privileged()) {
         return vec![named.into()];
     }
     let program = env::current_exe().unwrap_or_default();
-    let beside = program.parent().unwrap_or(Path::new("."));
+    let Some(beside) = program.parent().filter(|beside| beside.is_absolute()) else { return Vec::new() };
     vec![beside.join(FILE), beside.join("../lib/nilometer").join(FILE)]
+}
+
+/// The kernel gave this program rights that its user has not.
+fn is_privileged() -> bool {
+    // SAFETY: it reads what the kernel told this process at its start.
+    let secure = unsafe { libc::getauxval(libc::AT_SECURE) };
+    secure != 0
 }
 
 /// The adapter, if there is one.
 pub fn adapter_path() -> Option<PathBuf> {
-    places().into_iter().find(|path| path.is_file())
+    // The loader looks for a name without a directory elsewhere.
+    places().into_iter().filter(|path| path.is_file()).find_map(|path| path.canonicalize().ok())
 }
 
 type Start = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_char, c_int) -> c_int;
@@ -116,6 +125,7 @@ struct Adapter {
     look: Look,
     take: Take,
     end: unsafe extern "C" fn() -> c_int,
+    abort: unsafe extern "C" fn(c_int),
     /// The others are of it. It stays loaded to the end of the process: MPI has threads and handlers of its own.
     _library: std::mem::ManuallyDrop<Library>,
 }
@@ -162,6 +172,7 @@ impl Adapter {
                 look: *library.get(b"nilometer_mpi_look\0").map_err(not_loaded)?,
                 take: *library.get(b"nilometer_mpi_take\0").map_err(not_loaded)?,
                 end: *library.get(b"nilometer_mpi_end\0").map_err(not_loaded)?,
+                abort: *library.get(b"nilometer_mpi_abort\0").map_err(not_loaded)?,
                 _library: std::mem::ManuallyDrop::new(library),
             })
         }
@@ -176,7 +187,10 @@ impl MpiMessages {
     pub fn start(started: u32) -> Result<Self, MpiError> {
         let path = adapter_path().ok_or_else(|| {
             let places: Vec<_> = places().iter().map(|place| place.display().to_string()).collect();
-            MpiError::NoAdapter { first: places[0].clone(), places: places.join(" or ") }
+            MpiError::NoAdapter {
+                first: places.first().cloned().unwrap_or_else(|| FILE.into()),
+                places: places.join(" or "),
+            }
         })?;
         let adapter = Adapter::load(&path)?;
         let mut rank = 0;
@@ -196,6 +210,8 @@ impl MpiMessages {
         let library = library.lines().next().unwrap_or_default().to_owned();
         let known = u32::try_from(size).unwrap_or(0);
         if known != started {
+            // SAFETY: it was started, and nothing is called after.
+            unsafe { (adapter.end)() };
             return Err(MpiError::OtherLauncher { started, known, library, path });
         }
         let rank = u32::try_from(rank).unwrap_or(0);
@@ -266,10 +282,14 @@ impl RankMessages for MpiMessages {
 
 impl Drop for MpiMessages {
     fn drop(&mut self) {
-        // A process that panics does not end in order: MPI then ends the others.
-        if !std::thread::panicking() {
-            // SAFETY: all that was sent has left, and nothing is called after.
-            unsafe { (self.adapter.end)() };
+        // SAFETY: all that was sent has left, or is of no use to anybody; nothing is called after.
+        unsafe {
+            if std::thread::panicking() {
+                // The others wait for this one: not every launcher ends them.
+                (self.adapter.abort)(1);
+            } else {
+                (self.adapter.end)();
+            }
         }
     }
 }

@@ -50,6 +50,8 @@ pub enum ClusterDecision {
         phase: Phase,
         /// Those that were not left out meanwhile.
         targets: Vec<usize>,
+        /// The campaign ends after this time at the latest.
+        left: Nanos,
     },
     /// The phase begins, but on targets where it failed to on some rank; in the order of its targets.
     Begin(Vec<Option<Invalid>>),

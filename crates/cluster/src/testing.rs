@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use crate::RankMessages;
 
@@ -50,6 +50,12 @@ impl RankMessages for ThreadMessages {
     }
 
     fn receive(&mut self, from: u32) -> Option<Vec<u8>> {
-        self.from[from as usize].try_recv().ok()
+        match self.from[from as usize].try_recv() {
+            Ok(bytes) => Some(bytes),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                panic!("rank {from} is gone, and rank {} waits for it", self.rank)
+            }
+        }
     }
 }

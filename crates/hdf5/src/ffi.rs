@@ -37,6 +37,8 @@ pub const H5Z_FLAG_REVERSE: c_uint = 0x0100;
 pub const H5Z_CLASS_T_VERS: c_int = 1;
 pub const H5T_INTEGER: c_int = 0;
 pub const H5T_FLOAT: c_int = 1;
+pub const H5L_TYPE_HARD: c_int = 0;
+pub const H5D_VIRTUAL: c_int = 3;
 pub const H5_INDEX_NAME: c_int = 0;
 pub const H5_ITER_INC: c_int = 0;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
@@ -58,6 +60,16 @@ pub struct H5FD_t {
     pub threshold: hsize_t,
     pub alignment: hsize_t,
     pub paged_aggr: bool,
+}
+
+/// The last of it is a union of a token of 16 bytes and a size.
+#[repr(C)]
+pub struct H5L_info2_t {
+    pub r#type: c_int,
+    pub corder_valid: bool,
+    pub corder: i64,
+    pub cset: c_int,
+    pub u: [u64; 2],
 }
 
 #[repr(C)]
@@ -245,6 +257,10 @@ unsafe extern "C" {
     ) -> isize;
     pub fn H5Gcreate2(at: hid_t, name: *const c_char, lcpl: hid_t, gcpl: hid_t, gapl: hid_t) -> hid_t;
     pub fn H5Oopen(at: hid_t, name: *const c_char, lapl: hid_t) -> hid_t;
+    pub fn H5Lget_info2(at: hid_t, name: *const c_char, info: *mut H5L_info2_t, lapl: hid_t) -> herr_t;
+    pub fn H5Dget_create_plist(dataset: hid_t) -> hid_t;
+    pub fn H5Pget_external_count(dcpl: hid_t) -> c_int;
+    pub fn H5Pget_layout(dcpl: hid_t) -> c_int;
     pub fn H5Lexists(at: hid_t, name: *const c_char, access: hid_t) -> c_int;
     pub fn H5Lcreate_hard(
         from: hid_t,

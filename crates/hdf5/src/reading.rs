@@ -130,6 +130,9 @@ impl ReadFile {
     /// If there is no such group.
     pub fn members(&self, path: &str) -> Result<Vec<String>, Hdf5Error> {
         let what = || format!("open the group {path}");
+        if path != "/" && !self.is_own(path)? {
+            return Err(Hdf5Error::Description { what: format!("{path} leads out of the file") });
+        }
         let text = name(path)?;
         let mut info = ffi::H5G_info_t { storage_type: 0, nlinks: 0, max_corder: 0, mounted: false };
         // SAFETY: a text that ends with zero.
@@ -139,6 +142,42 @@ impl ReadFile {
         checked(unsafe { ffi::H5Gget_info(group.id(), &raw mut info) }, what)?;
         let names = (0..info.nlinks.min(MEMBERS_MAX)).map(|number| member(&group, number));
         Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// A dataset that is in this file, all of it: no link leads to it, and its numbers are in no other file. Another one might be
+    /// any file of the user's.
+    ///
+    /// # Errors
+    /// If there is none, or it is elsewhere.
+    pub fn own_dataset(&self, path: &str) -> Result<ReadDataset, Hdf5Error> {
+        let elsewhere = || Hdf5Error::Description { what: format!("{path} leads out of the file") };
+        self.is_own(path)?.then_some(()).ok_or_else(elsewhere)?;
+        let dataset = self.dataset(path)?;
+        let what = || format!("read how {path} is stored");
+        // SAFETY: identifiers that are open.
+        let is_inside = unsafe {
+            let properties = Handle::of(ffi::H5Dget_create_plist(dataset.handle.id()), what)?;
+            ffi::H5Pget_external_count(properties.id()) == 0
+                && ffi::H5Pget_layout(properties.id()) != ffi::H5D_VIRTUAL
+        };
+        if is_inside { Ok(dataset) } else { Err(elsewhere()) }
+    }
+
+    /// Whether no part of a path is a link that may lead elsewhere.
+    fn is_own(&self, path: &str) -> Result<bool, Hdf5Error> {
+        let ends = path.char_indices().skip(1).filter(|(_, letter)| *letter == '/').map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            let part = name(&path[..end])?;
+            let mut info = ffi::H5L_info2_t { r#type: 0, corder_valid: false, corder: 0, cset: 0, u: [0; 2] };
+            // SAFETY: a text that ends with zero, and a structure to be filled.
+            let status =
+                unsafe { ffi::H5Lget_info2(self.file.id(), part.as_ptr(), &raw mut info, H5P_DEFAULT) };
+            checked(status, || format!("find {path}"))?;
+            if info.r#type != ffi::H5L_TYPE_HARD {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether an object has an attribute.

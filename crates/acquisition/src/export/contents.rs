@@ -47,11 +47,15 @@ impl Hdf5Contents {
             let tree = crate::repair::tree_of(recording);
             if let Some(instrument) = wishes.instrument {
                 check_alike(instrument, tree.clone())?;
-                return of_instrument(instrument, wishes.compression, size);
+                let contents = of_instrument(instrument, wishes.compression, size)?;
+                return Ok(match tree {
+                    Some(tree) => contents.with_kept(recording, &tree),
+                    None => contents,
+                });
             }
             if let Some(tree) = tree {
-                let contents = of_tree(tree, wishes, compression_in(recording)?, size)?;
-                return Ok(contents.with_kept(recording));
+                let contents = of_tree(tree.clone(), wishes, compression_in(recording)?, size)?;
+                return Ok(contents.with_kept(recording, &tree));
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
                 Some(origin) => {
@@ -78,8 +82,11 @@ impl Hdf5Contents {
     }
 
     /// With what the files of a recording say of its frames.
-    fn with_kept(self, recording: &Recording) -> Self {
-        let (kept, mut left_out) = KeptNumbers::of_recording(recording, &self.tree);
+    fn with_kept(self, recording: &Recording, tree: &TreeGroup) -> Self {
+        let (kept, mut left_out) = KeptNumbers::of_recording(recording, tree);
+        let has_place = |key: &&str| self.tree.columns().iter().any(|(_, column)| column.key == **key);
+        let placeless = kept.keys().filter(|key| !has_place(key));
+        left_out.extend(placeless.map(|key| format!("{key}: the file that is made has no place for it")));
         if kept.are_others_too_many(recording.index.expected()) {
             left_out.push(
                 "datasets that files were given when they were closed: more numbers than are kept".into(),

@@ -50,7 +50,7 @@ const PAGE: u64 = 4096;
 /// Makes the metadata of a file anew, of all its frames that are not lost. If that can't be done, the file is what it was.
 pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> Result<(), RemakeError> {
     let length = file.metadata()?.len();
-    let kept = KeptNumbers::of(file, tree);
+    let kept = KeptNumbers::of(file, tree, expected.file.places);
     let mut writing = Writing { file, superblock: None, kept };
     // Places of frames that the file is too short for stay empty: nobody is to take metadata for them.
     let begin = expected.file.end(length).next_multiple_of(PAGE);

@@ -311,7 +311,8 @@ impl Campaign {
                 break;
             }
             let numbers = targets.iter().map(|(number, _)| *number).collect();
-            self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers }));
+            let left = state.run.ends.since(state.run.clock.now());
+            self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers, left }));
             let cluster = self.cluster.as_ref();
             let task = Task { targets: &targets, cell, phase, seed, reached: &reached, cluster };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };

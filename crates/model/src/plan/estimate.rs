@@ -46,10 +46,10 @@ impl ResolvedPlan {
         let mut space = Footprint::default();
         for (_, _, cell) in self.workloads().filter(|(index, ..)| self.is_measured_on(*index, targets)) {
             let times = if cell.volumes == Volumes::Alone { targets as f64 } else { 1.0 };
-            seconds += rounds * times * cell.seconds(speed);
-            written =
-                written.saturating_add(cell.written().saturating_mul(u64::from(self.warm_up + self.repeats)));
-            let Footprint { bytes, entries } = cell.footprint();
+            seconds += rounds * times * cell.seconds(speed, self.ranks);
+            let often = u64::from(self.warm_up + self.repeats) * u64::from(self.ranks);
+            written = written.saturating_add(cell.written().saturating_mul(often));
+            let Footprint { bytes, entries } = cell.footprint().times(self.ranks.into());
             space = Footprint { bytes: space.bytes.max(bytes), entries: space.entries.max(entries) };
         }
         for (_, recording) in self.recordings() {
@@ -61,11 +61,11 @@ impl ResolvedPlan {
 }
 
 impl WorkloadRun {
-    /// All phases at such a speed.
-    fn seconds(&self, speed: EstimatedSpeed) -> f64 {
+    /// All phases at such a speed, of so many processes.
+    fn seconds(&self, speed: EstimatedSpeed, ranks: u32) -> f64 {
         let parameters = self.workload.parameters();
         let phases = parameters.phases().into_iter().map(|phase| {
-            let work = parameters.work(phase, self.workers);
+            let work = parameters.work(phase, self.workers.saturating_mul(ranks));
             let least = parameters.least_time(phase).seconds();
             let whole = speed.time(work.bytes, work.operations).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));

@@ -60,6 +60,15 @@ pub struct Footprint {
     pub entries: u64,
 }
 
+impl Footprint {
+    /// As often at the same time.
+    #[must_use]
+    pub const fn times(self, times: u64) -> Self {
+        let Footprint { bytes: Bytes(bytes), entries } = self;
+        Footprint { bytes: Bytes(bytes.saturating_mul(times)), entries: entries.saturating_mul(times) }
+    }
+}
+
 /// What a phase does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
