@@ -172,7 +172,7 @@ time_limit = "3 s"
 [[stage]]
 name = "synced"
 [stage.workload.stream]
-file_size = "1 GiB"
+file_size = "128 MiB"
 block_size = "4 KiB"
 access = "buffered"
 sync = { every = 1 }
