@@ -8,7 +8,10 @@ use std::{
 };
 
 use nilometer_model::{Measured, Results};
-use nilometer_tests::{Ended, Mpi, MpiKind, Running, await_some, may_mount, nilometer, run_directories};
+use nilometer_tests::{
+    Ended, FaultyDisk, Mpi, MpiKind, Running, await_some, may_have_faulty_disks, may_mount, nilometer,
+    run_directories,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -178,10 +181,18 @@ access = "buffered"
 sync = { every = 1 }
 "#;
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    if !may_have_faulty_disks() {
+        return;
+    }
+    // On which it takes some minutes.
+    let slow = FaultyDisk::ext4(500, std::time::Duration::from_millis(5));
     let lab = RankLab::new(endless);
-    let ended = mpi.run(2, lab.at(), &EVALUATE);
+    let target = slow.path().join("target");
+    fs::create_dir(&target).expect("space");
+    let target = target.to_str().expect("a plain name");
+    let ended = mpi.run(2, lab.at(), &["evaluate", target, "--plan", "plan.toml", "--record", "r.sqlite"]);
     assert!(ended.stdout.contains("the time limit of 3 s was reached"), "{ended:?}");
-    lab.assert_target_is_empty();
+    assert!(run_directories(Path::new(target)).is_empty());
 }
 
 /// The process of a rank that does the work.

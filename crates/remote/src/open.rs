@@ -170,7 +170,11 @@ pub fn is_taken(address: &TargetAddress, name: &str) -> Result<bool, TargetError
     let url = url.clone();
     let asked = in_time(PATIENCE, place, move || {
         let files = files_at(system.as_ref(), &url.path).map_err(unreached(&url))?;
-        Ok(files.stat(Place::root(&name)).is_ok())
+        match files.stat(Place::root(&name)) {
+            Ok(_) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(failed(&url.join(&name), "look for")(errno)),
+        }
     });
     asked.flatten()
 }

@@ -87,7 +87,11 @@ fn start_of(process: u32) -> Option<u64> {
 pub(crate) fn make(above: &TargetFiles, name: &str) -> Result<(), Errno> {
     above.make_dir(Place::root(name))?;
     let marker = RunMaker::this_process().marker(name);
-    above.write_new(Place::within(name, MARKER), marker.as_bytes()).inspect_err(|_| {
+    above.write_new(Place::within(name, MARKER), marker.as_bytes()).inspect_err(|errno| {
+        if *errno == Errno::EEXIST {
+            // It is another's.
+            return;
+        }
         // On a full server nothing is to stay behind; if this fails too, the first error says why.
         above.unlink(Place::within(name, MARKER)).ok();
         above.remove_dir(Place::root(name)).ok();

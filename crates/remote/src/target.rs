@@ -159,7 +159,9 @@ impl RemoteDirectory {
         // Not every server refuses to make a directory that is there.
         match files.stat(Place::root(name)) {
             Ok(_) => return Err(failed(&url, action)(Errno::EEXIST)),
-            Err(_) => files.make_dir(Place::root(name)).map_err(failed(&url, action))?,
+            Err(Errno::ENOENT) => files.make_dir(Place::root(name)).map_err(failed(&url, action))?,
+            // Whether it is there is not known: what is in it may be somebody's.
+            Err(errno) => return Err(failed(&url, action)(errno)),
         }
         let path = url.to_string().into();
         Ok(RemoteDirectory { description, system, above, name: name.into(), path })

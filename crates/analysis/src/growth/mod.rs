@@ -192,7 +192,7 @@ impl PhaseElements<'_> {
         for (cell, volumes) in self.elements.cells().filter(|(_, volumes)| *volumes != Volumes::Alone) {
             let outcomes = self.elements.outcomes(cell, self.phase);
             let targets: Vec<usize> = outcomes.iter().map(|outcome| outcome.target).collect();
-            let known = counts.iter().any(|at| at.targets == targets);
+            let known = counts.iter().any(|at| at.targets.len() == targets.len());
             // Where an element was left out, fewer were measured than the plan says.
             let whole = volumes.at_once(targets.len()) == Some(targets.len());
             if targets.len() > 1 && whole && !known {

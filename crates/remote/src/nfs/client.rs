@@ -93,15 +93,19 @@ impl NfsClient {
         if hears {
             polled.push(PollFd::new(&self.bell.0, PollFlags::IN));
         }
-        let limit = limit.map(|limit| Timespec {
+        let longest = limit.map(|limit| Timespec {
             tv_sec: (limit.0 / 1_000_000_000).cast_signed(),
             tv_nsec: (limit.0 % 1_000_000_000).cast_signed(),
         });
         // What is not ready, or was interrupted, is asked again.
-        poll(&mut polled, limit.as_ref()).ok();
+        poll(&mut polled, longest.as_ref()).ok();
         let ready = polled[0].revents();
         let rung = polled.get(1).is_some_and(|bell| !bell.revents().is_empty());
         drop(polled);
+        if !awaited.contains(PollFlags::IN) && ready.intersects(PollFlags::ERR | PollFlags::HUP) {
+            // The server is not there: the library would connect again and again without a pause.
+            std::thread::sleep(limit.unwrap_or(RETRY).min(RETRY).duration());
+        }
         self.context.service(ready.bits().cast_signed());
         rung
     }

@@ -18,7 +18,7 @@ typedef void (*done_function)(void *context, int32_t error, uint64_t number, con
 
 enum kind { PLAIN, MOVED, LOOK, LIST, OPENED };
 
-/* Each request has one, which is gone once it was called. */
+/* Each request has one, which is gone once it was answered. */
 struct request {
     done_function done;
     void *context;
@@ -26,6 +26,8 @@ struct request {
     /* Where what is read goes. */
     void *into;
     uint64_t length;
+    /* The library is being asked, and may answer before it returns. */
+    int is_starting, is_answered;
 };
 
 static struct request *request_of(enum kind kind, done_function done, void *context)
@@ -36,6 +38,7 @@ static struct request *request_of(enum kind kind, done_function done, void *cont
     request->kind = kind;
     request->done = done;
     request->context = context;
+    request->is_starting = 1;
     return request;
 }
 
@@ -64,13 +67,22 @@ static void say_list(struct request *request, struct nfs_context *nfs, struct nf
     free(text);
 }
 
+static void answered(struct request *request)
+{
+    request->is_answered = 1;
+    if (!request->is_starting)
+        free(request);
+}
+
 static void answer(int status, struct nfs_context *nfs, void *data, void *private)
 {
     struct request *request = private;
     if (status < 0) {
-        const char *text = data ? data : "";
+        /* Of reading and writing the data are those of the reply, and no text. */
+        const char *text = request->kind == MOVED ? nfs_get_error(nfs) : data;
+        text = text ? text : "";
         request->done(request->context, -status, 0, text, strlen(text));
-        free(request);
+        answered(request);
         return;
     }
     switch (request->kind) {
@@ -96,16 +108,19 @@ static void answer(int status, struct nfs_context *nfs, void *data, void *privat
         request->done(request->context, 0, (uint64_t)(uintptr_t)data, NULL, 0);
         break;
     }
-    free(request);
+    answered(request);
 }
 
-/* It was not even begun: nobody else will call. */
+/* The library may have answered while it was asked, and say all the same that it could not begin. */
 static void begun(int status, struct request *request)
 {
-    if (status < 0) {
+    request->is_starting = 0;
+    if (!request->is_answered && status < 0) {
         request->done(request->context, ENOMEM, 0, NULL, 0);
-        free(request);
+        request->is_answered = 1;
     }
+    if (request->is_answered)
+        free(request);
 }
 
 /* A context that is mounted at the path of a URL; else null, and why in `message`. */
@@ -123,6 +138,8 @@ struct nfs_context *nilometer_nfs_mount(const char *url, int milliseconds, int *
         *error = EINVAL;
     } else {
         nfs_set_timeout(nfs, milliseconds);
+        /* What is listed is asked of the server each time. */
+        nfs_set_dircache(nfs, 0);
         nfs_set_autoreconnect(nfs, 0);
         status = nfs_mount(nfs, parsed->server, parsed->path);
         nfs_destroy_url(parsed);
