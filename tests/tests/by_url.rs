@@ -11,11 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The URL of a server, in the environment of this test when it runs where the server is.
 const URL: &str = "NILOMETER_TEST_URL";
 
-/// Runs an ignored test of this file where the servers are.
-fn inside(testbed: &Testbed, test: &str, url: &str) {
+/// Runs a test of this file again, where the servers are.
+fn again_inside(testbed: &Testbed, test: &str, url: &str) {
     let program = std::env::current_exe().expect("this test");
     let program = program.to_str().expect("plain letters");
-    let mut command = testbed.command("enter", &[program, "--exact", test, "--ignored", "--nocapture"]);
+    let mut command = testbed.command("enter", &[program, "--exact", test, "--nocapture"]);
     let output = command.env(URL, url).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -35,9 +35,10 @@ fn program(testbed: &Testbed, arguments: &[&str]) -> Ended {
 struct Server(TargetAddress);
 
 impl Server {
-    fn here() -> Self {
-        let url = std::env::var(URL).expect("it is run by another test of this file");
-        Server(url.parse().expect("a URL"))
+    /// If this test runs where the server is.
+    fn here() -> Option<Self> {
+        let url = std::env::var(URL).ok()?;
+        Some(Server(url.parse().expect("a URL")))
     }
 
     fn target(&self) -> std::sync::Arc<dyn Target> {
@@ -47,10 +48,16 @@ impl Server {
     }
 }
 
-#[test]
-#[ignore = "run by other tests, where the servers are"]
-fn keeps_to_what_engines_and_targets_must_do() {
-    let server = Server::here();
+/// Runs the suites of targets and engines on a server, by the test of this name.
+fn keeps_to_what_engines_and_targets_must_do(system: &str, test: &str) {
+    if let Some(server) = Server::here() {
+        return pass_the_suites(&server);
+    }
+    let Some(testbed) = Testbed::of_client(system, system) else { return };
+    again_inside(&testbed, test, &testbed.url(system));
+}
+
+fn pass_the_suites(server: &Server) {
     conformance::target_suite(server.target().as_ref());
     let capabilities = server.target().description().capabilities.clone();
     let mut targets = Vec::new();
@@ -68,14 +75,12 @@ fn keeps_to_what_engines_and_targets_must_do() {
 
 #[test]
 fn xrootd_does_what_engines_and_targets_must_do() {
-    let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };
-    inside(&testbed, "keeps_to_what_engines_and_targets_must_do", &testbed.url("xrootd"));
+    keeps_to_what_engines_and_targets_must_do("xrootd", "xrootd_does_what_engines_and_targets_must_do");
 }
 
 #[test]
 fn nfs_does_what_engines_and_targets_must_do() {
-    let Some(testbed) = Testbed::of_client("nfs", "nfs") else { return };
-    inside(&testbed, "keeps_to_what_engines_and_targets_must_do", &testbed.url("nfs"));
+    keeps_to_what_engines_and_targets_must_do("nfs", "nfs_does_what_engines_and_targets_must_do");
 }
 
 /// A detector with frames of 1 MiB that can be made again, and a plan that looks at all kinds of operations.
