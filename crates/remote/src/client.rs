@@ -55,6 +55,24 @@ pub(crate) struct Flight {
     pub(crate) issued: Nanos,
 }
 
+/// The memory of an operation. It belongs to the flight, which waits for the answer: so it lives until that comes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperationMemory {
+    pub(crate) start: *mut u8,
+    pub(crate) length: u32,
+    /// Of the file.
+    pub(crate) offset: u64,
+}
+
+impl Flight {
+    /// Where the bytes of the operation are.
+    pub(crate) fn memory(&mut self) -> OperationMemory {
+        let operation = &mut self.operation;
+        let length = operation.length.min(operation.buffer.len() as u32);
+        OperationMemory { start: operation.buffer.as_mut_ptr(), length, offset: operation.offset }
+    }
+}
+
 /// A name in a directory, and its type as listings have it.
 pub(crate) type NamedEntry = (Vec<u8>, u8);
 

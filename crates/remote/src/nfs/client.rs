@@ -16,7 +16,7 @@ use rustix::{
     io::Errno as KernelErrno,
 };
 
-use super::ffi::{NfsContext, NfsFile, NfsMemory};
+use super::ffi::{NfsContext, NfsFile};
 use crate::{
     answer::{Answered, LibraryAnswer, entries, how},
     client::{Client, Finished, Flight, Reply, Request},
@@ -146,13 +146,6 @@ impl NfsClient {
     }
 }
 
-/// The memory of an operation: it belongs to the flight, which waits for the answer.
-fn memory(flight: &mut Flight) -> NfsMemory {
-    let operation = &mut flight.operation;
-    let length = operation.length.min(operation.buffer.len() as u32);
-    NfsMemory { start: operation.buffer.as_mut_ptr(), length, offset: operation.offset }
-}
-
 impl Client for NfsClient {
     type File = NfsFile;
 
@@ -172,11 +165,11 @@ impl Client for NfsClient {
             }
             Request::Close(file) => file.close(self.pending(flight, PendingKind::Plain)),
             Request::Read(file) => {
-                let memory = memory(&mut flight);
+                let memory = flight.memory();
                 file.read(memory, self.pending(flight, PendingKind::Moved));
             }
             Request::Write(file) => {
-                let memory = memory(&mut flight);
+                let memory = flight.memory();
                 file.write(memory, self.pending(flight, PendingKind::Moved));
             }
             Request::Sync(file) => file.sync(self.pending(flight, PendingKind::Plain)),

@@ -8,7 +8,10 @@ use std::{
 
 use nilometer_storage::Errno;
 
-use crate::answer::{Answered, Done, LibraryAnswer, begun, done};
+use crate::{
+    answer::{Answered, Done, LibraryAnswer, begun, done},
+    client::OperationMemory,
+};
 
 unsafe extern "C" {
     fn nilometer_nfs_mount(
@@ -187,15 +190,6 @@ pub(super) struct NfsFile {
     context: Rc<NfsContext>,
 }
 
-/// Memory of an operation that is owned by what waits for the answer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NfsMemory {
-    pub(super) start: *mut u8,
-    pub(super) length: u32,
-    /// Of the file.
-    pub(super) offset: u64,
-}
-
 impl NfsFile {
     /// Of what an open gave as its number.
     ///
@@ -207,8 +201,8 @@ impl NfsFile {
     }
 
     /// The file must stay until the answer.
-    pub(super) fn read<A: Answered>(&self, memory: NfsMemory, waiting: Box<A>) {
-        let NfsMemory { start, length, offset } = memory;
+    pub(super) fn read<A: Answered>(&self, memory: OperationMemory, waiting: Box<A>) {
+        let OperationMemory { start, length, offset } = memory;
         let nfs = self.context.raw();
         // SAFETY: what waits owns the memory, of at least this length; the engine closes no file with operations under way.
         unsafe {
@@ -225,8 +219,8 @@ impl NfsFile {
     }
 
     /// The file must stay until the answer.
-    pub(super) fn write<A: Answered>(&self, memory: NfsMemory, waiting: Box<A>) {
-        let NfsMemory { start, length, offset } = memory;
+    pub(super) fn write<A: Answered>(&self, memory: OperationMemory, waiting: Box<A>) {
+        let OperationMemory { start, length, offset } = memory;
         let nfs = self.context.raw();
         // SAFETY: as for reading.
         unsafe {

@@ -7,7 +7,7 @@ use std::{
 
 use nilometer_storage::{Clock, Errno, Open, Wait, Wake, engine::Mailbox, listing::Stat};
 
-use super::ffi::{OperationMemory, XRootDFile, XRootDServer};
+use super::ffi::{XRootDFile, XRootDServer};
 use crate::{
     answer::{Answered, LibraryAnswer, entries, how},
     client::{Client, Finished, Flight, Reply, Request},
@@ -72,13 +72,6 @@ impl XRootDClient {
     }
 }
 
-/// The memory of an operation: it belongs to the flight, which waits for the answer.
-fn memory(flight: &mut Flight) -> OperationMemory {
-    let operation = &mut flight.operation;
-    let length = operation.length.min(operation.buffer.len() as u32);
-    OperationMemory { start: operation.buffer.as_mut_ptr(), length, offset: operation.offset }
-}
-
 impl Client for XRootDClient {
     type File = XRootDFile;
 
@@ -91,11 +84,11 @@ impl Client for XRootDClient {
                 XRootDFile::close(handle, self.pending(flight, PendingKind::Close { _file: file }));
             }
             Request::Read(file) => {
-                let memory = memory(&mut flight);
+                let memory = flight.memory();
                 file.read(memory, self.pending(flight, PendingKind::Moved));
             }
             Request::Write(file) => {
-                let memory = memory(&mut flight);
+                let memory = flight.memory();
                 file.write(memory, self.pending(flight, PendingKind::Written(memory.length)));
             }
             Request::Sync(file) => file.sync(self.pending(flight, PendingKind::Plain)),

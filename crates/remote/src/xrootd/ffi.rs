@@ -5,7 +5,10 @@ use std::{
     ptr::NonNull,
 };
 
-use crate::answer::{Answered, Done, begun, done};
+use crate::{
+    answer::{Answered, Done, begun, done},
+    client::OperationMemory,
+};
 
 unsafe extern "C" {
     fn nilometer_xrootd_default(key: *const c_char, value: c_int) -> c_int;
@@ -84,15 +87,6 @@ pub(super) struct XRootDFile(NonNull<c_void>);
 
 // SAFETY: the library's files may be used by any thread; only one owns this.
 unsafe impl Send for XRootDFile {}
-
-/// Memory of an operation that is owned by what waits for the answer, and so lives until it comes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OperationMemory {
-    pub(super) start: *mut u8,
-    pub(super) length: u32,
-    /// Of the file.
-    pub(super) offset: u64,
-}
 
 impl XRootDFile {
     /// Not open yet.
