@@ -25,9 +25,12 @@ use crate::{
     },
 };
 
-/// How a program is built that reaches all storage.
-#[allow(dead_code, reason = "where all features are chosen nothing is missing")]
-const BUILD: &str = "`make build REMOTE=1` makes one that has it";
+#[cfg(not(feature = "xrootd"))]
+const NO_XROOTD: &str =
+    "this program was built without the client of XRootD: `make build REMOTE=1` makes one that has it";
+#[cfg(not(feature = "nfs"))]
+const NO_NFS: &str =
+    "this program was built without the client of NFS: `make build REMOTE=1` makes one that has it";
 /// What has no client yet.
 const NO_CLIENT: &str = "there is no client for it yet: mount it, and name the directory";
 
@@ -39,14 +42,13 @@ fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
         UrlScheme::XRootD | UrlScheme::XRootDEncrypted => Ok(Arc::new(crate::xrootd::XRootD::of(url))),
         #[cfg(not(feature = "xrootd"))]
         UrlScheme::XRootD | UrlScheme::XRootDEncrypted => {
-            Err(TargetError::NotBuilt { place, what: "the client of XRootD", how: BUILD })
+            Err(TargetError::NotBuilt { place, why: NO_XROOTD })
         }
         #[cfg(feature = "nfs")]
         UrlScheme::Nfs => crate::nfs::Nfs::of(url).map(|nfs| Arc::new(nfs) as Arc<dyn RemoteSystem>),
         #[cfg(not(feature = "nfs"))]
-        UrlScheme::Nfs => Err(TargetError::NotBuilt { place, what: "the client of NFS", how: BUILD }),
-        UrlScheme::S3 => Err(TargetError::NotBuilt { place, what: "a client of S3", how: NO_CLIENT }),
-        UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, what: "a client of HDFS", how: NO_CLIENT }),
+        UrlScheme::Nfs => Err(TargetError::NotBuilt { place, why: NO_NFS }),
+        UrlScheme::S3 | UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, why: NO_CLIENT }),
     }
 }
 

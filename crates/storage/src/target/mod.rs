@@ -155,14 +155,12 @@ pub enum TargetError {
         why: String,
     },
     /// This program has no client for it.
-    #[error("{place}: this program was built without {what}: {how}")]
+    #[error("{place}: {why}")]
     NotBuilt {
         /// Where, as a URL.
         place: String,
-        /// What reaches it.
-        what: &'static str,
-        /// How one is built that has it.
-        how: &'static str,
+        /// What is missing, and what to do.
+        why: &'static str,
     },
     /// Describing it failed in the child process.
     #[error("{path}: {message}")]
