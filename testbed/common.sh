@@ -38,7 +38,7 @@ must_be_root() {
 
 # The names of all systems, those first that `testbed/up` is most often asked for.
 all_systems() {
-    local first="ext4 xfs btrfs-raid0 gluster moosefs xrootd xrootd-cluster nfs s3 cephfs hdfs uml" name
+    local first="ext4 xfs btrfs-raid0 gluster moosefs xrootd xrootd-cluster nfs s3 cephfs hdfs nodes uml" name
     for name in $first; do
         [ ! -e "$TESTBED/systems/$name.sh" ] || echo "$name"
     done

@@ -100,7 +100,7 @@ fn contest<'a>(path: &'a Path, kind: &str, load: Load) -> Contest<'a> {
 fn bare(path: &Path, load: Load) -> anyhow::Result<Vec<Cost>> {
     let home = tempfile::tempdir_in(path)?;
     let directory = |worker| {
-        let path = home.path().join(workload::name_of(worker));
+        let path = home.path().join(WorkerPlace::alone(worker, 1).name());
         create_dir(&path).and_then(|()| File::open(path))
     };
     let directories = (0..load.workers).map(directory).collect::<Result<Vec<_>, _>>()?;

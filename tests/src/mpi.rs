@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Ended, Running, nilometer, run};
+use crate::{Ended, Running, Testbed, nilometer, run};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -77,6 +77,23 @@ impl Mpi {
         }
         command.args(["-n", &ranks.to_string()]).args(program).current_dir(at);
         command.env("NILOMETER_MPI", self.adapter()).process_group(0);
+        command
+    }
+
+    /// A process of `nilometer` on each of these nodes of a testbed, to be started on the first of them.
+    pub fn command_on(&self, testbed: &Testbed, nodes: &[u32], at: &Path, arguments: &[&str]) -> Command {
+        let hosts: Vec<_> = nodes.iter().map(|node| format!("node-{node}")).collect();
+        let hosts = hosts.join(",");
+        let (launcher, ranks) = (self.kind.program("mpirun"), nodes.len().to_string());
+        let program = nilometer().to_str().expect("a plain name");
+        let launch = match self.kind {
+            MpiKind::OpenMpi => vec!["--host", &hosts, "-x", "NILOMETER_MPI"],
+            MpiKind::Mpich => vec!["-hosts", &hosts],
+        };
+        let first = nodes[0].to_string();
+        let words = [&[first.as_str(), &launcher][..], &launch, &["-n", &ranks, program], arguments].concat();
+        let mut command = testbed.command("node", &words);
+        command.current_dir(at).env("NILOMETER_MPI", self.adapter()).process_group(0);
         command
     }
 

@@ -56,7 +56,9 @@ fn follow_joined(
     let mut follower = Follower { cluster, targets, run, surroundings, repeat: None };
     loop {
         match cluster.broadcast(None) {
-            ClusterDecision::Repeat { run, seed, targets } => follower.begin(*run, seed, &targets),
+            ClusterDecision::Repeat { run, seed, attempt, targets } => {
+                follower.begin(*run, seed, attempt, &targets);
+            }
             ClusterDecision::Phase { phase, targets, left } => {
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets);
@@ -95,20 +97,23 @@ struct Follower<'a> {
 struct Repeat {
     cell: WorkloadRun,
     seed: Seed,
+    attempt: u32,
     reached: Reached,
 }
 
 impl Follower<'_> {
-    fn begin(&mut self, cell: WorkloadRun, seed: Seed, targets: &[usize]) {
+    fn begin(&mut self, cell: WorkloadRun, seed: Seed, attempt: u32, targets: &[usize]) {
         let reached = Reached::new(targets, cell.workers);
-        self.repeat = Some(Repeat { cell, seed, reached });
+        self.repeat = Some(Repeat { cell, seed, attempt, reached });
     }
 
     fn take(&mut self, phase: Phase, targets: &[usize]) {
-        let Repeat { cell, seed, reached } = self.repeat.as_ref().expect("a repeat comes before its phases");
+        let Repeat { cell, seed, attempt, reached } =
+            self.repeat.as_ref().expect("a repeat comes before its phases");
         let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
         let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
-        let task = Task { targets: &targets, cell, phase, seed: *seed, reached, cluster: self.cluster };
+        let (seed, attempt, cluster) = (*seed, *attempt, self.cluster);
+        let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster };
         run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
     }
 }

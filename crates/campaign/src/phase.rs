@@ -76,6 +76,8 @@ pub(crate) struct Task<'a> {
     pub(crate) cell: &'a WorkloadRun,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
+    /// Which repeat it is of all that several processes make together; 0 where there is one.
+    pub(crate) attempt: u32,
     /// How far the workers of this process came in the phases before.
     pub(crate) reached: &'a Reached,
     /// The processes that run it together.
@@ -85,7 +87,9 @@ pub(crate) struct Task<'a> {
 impl Task<'_> {
     /// Where the workers of this process stand among all.
     fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
-        WorkerPlace::of_rank(self.cluster.rank(), self.cluster.size(), self.cell.workers)
+        let attempt = self.attempt;
+        let places = WorkerPlace::of_rank(self.cluster.rank(), self.cluster.size(), self.cell.workers);
+        places.map(move |place| place.in_attempt(attempt))
     }
 
     /// What a later phase needs is made whole.

@@ -41,6 +41,8 @@ pub enum ClusterDecision {
         run: Box<WorkloadRun>,
         /// Of this repeat; each worker of each rank derives its own.
         seed: Seed,
+        /// Counted from 1 over all repeats of the campaign, also those that are made again.
+        attempt: u32,
         /// Numbers of the targets in the plan.
         targets: Vec<usize>,
     },

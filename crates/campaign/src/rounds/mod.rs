@@ -151,6 +151,8 @@ struct State<'a> {
     place: (usize, usize),
     /// What was noted of layouts: the same of each round is one note.
     noted: Vec<String>,
+    /// Repeats that were begun by several processes.
+    attempts: u32,
     tell: Tell<'a>,
 }
 
@@ -253,6 +255,7 @@ impl Campaign {
             turn_begun: clock.now(),
             place: (0, turns.len()),
             noted: Vec::new(),
+            attempts: 0,
             tell,
         }
     }
@@ -291,7 +294,9 @@ impl Campaign {
         let seed = self.seed(turn);
         let reached = Reached::new(&turn.targets, cell.workers);
         let run = Box::new(cell.clone());
-        self.cluster.broadcast(Some(ClusterDecision::Repeat { run, seed, targets: turn.targets.clone() }));
+        let targets = turn.targets.clone();
+        let attempt = state.next_attempt(self.cluster.as_ref());
+        self.cluster.broadcast(Some(ClusterDecision::Repeat { run, seed, attempt, targets }));
         let mut going = Vec::new();
         for &number in &turn.targets {
             match self.lay_out(state, number, cell)? {
@@ -314,7 +319,7 @@ impl Campaign {
             let left = state.run.ends.since(state.run.clock.now());
             self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers, left }));
             let cluster = self.cluster.as_ref();
-            let task = Task { targets: &targets, cell, phase, seed, reached: &reached, cluster };
+            let task = Task { targets: &targets, cell, phase, seed, attempt, reached: &reached, cluster };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
@@ -434,6 +439,12 @@ impl State<'_> {
     /// Those that were not left out.
     fn in_use(&self, targets: &[usize]) -> Vec<usize> {
         targets.iter().copied().filter(|&target| !self.left_out[target]).collect()
+    }
+
+    /// The number of a repeat that begins.
+    fn next_attempt(&mut self, cluster: &dyn Cluster) -> u32 {
+        self.attempts += u32::from(cluster.size() > 1);
+        self.attempts
     }
 
     /// A phase of a cell; none if the campaign ended first.

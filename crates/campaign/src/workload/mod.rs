@@ -84,11 +84,6 @@ impl WorkerPart {
 /// More blocks than any file has.
 pub const EVERY_BLOCK: u64 = u64::MAX;
 
-/// The name of the file or directory, in the run's directory, of the worker with this number among all.
-pub fn name_of(number: u32) -> String {
-    format!("n_w{number}")
-}
-
 /// The files that workers of a process read in a phase of a cell and that must be cold on its node before: of a copy
 /// those on the source, else those on the target.
 pub fn files_of<'a>(
@@ -100,9 +95,7 @@ pub fn files_of<'a>(
         (WorkloadCell::Stream(cell), phase) => {
             Box::new(places.flat_map(move |place| stream::files(cell, phase, place)))
         }
-        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => {
-            Box::new(places.map(|place| name_of(place.number())))
-        }
+        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new(places.map(WorkerPlace::name)),
         (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
         _ => Box::new(std::iter::empty()),
     }
@@ -135,7 +128,7 @@ pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
 
 /// The workload of one worker in one phase.
 pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
-    let name = name_of(part.place.number());
+    let name = part.place.name();
     match (cell, phase) {
         (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
         (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),

@@ -12,17 +12,41 @@ pub struct WorkerPlace {
     pub worker: u32,
     /// Workers of each process.
     pub workers: u32,
+    /// Which repeat it is of all that the campaign makes; see [`WorkerPlace::name_of`].
+    pub attempt: u32,
 }
 
 impl WorkerPlace {
     /// A worker of a campaign of one process.
     pub const fn alone(worker: u32, workers: u32) -> Self {
-        WorkerPlace { rank: 0, ranks: 1, worker, workers }
+        WorkerPlace { rank: 0, ranks: 1, worker, workers, attempt: 0 }
     }
 
     /// All workers of a process, in order.
     pub fn of_rank(rank: u32, ranks: u32, workers: u32) -> impl Iterator<Item = Self> {
-        (0..workers).map(move |worker| WorkerPlace { rank, ranks, worker, workers })
+        (0..workers).map(move |worker| WorkerPlace { rank, ranks, worker, workers, attempt: 0 })
+    }
+
+    /// The same in this repeat.
+    pub const fn in_attempt(self, attempt: u32) -> Self {
+        WorkerPlace { attempt, ..self }
+    }
+
+    /// What its file or directory is called, in the run's directory.
+    pub fn name(self) -> String {
+        self.name_of(self.number())
+    }
+
+    /// What that of the worker with this number among all is called. Where several processes work, each repeat has names of
+    /// its own: rank 0 removes what others made, and clients of file systems over a network go on for a while to believe in
+    /// a file that another client has removed. `GlusterFS` then fails to make one of the same name.
+    pub fn name_of(self, number: u32) -> String {
+        self.shared(&format!("n_w{number}"))
+    }
+
+    /// The same for what all workers share.
+    pub fn shared(self, stem: &str) -> String {
+        if self.attempt == 0 { stem.into() } else { format!("{stem}_a{}", self.attempt) }
     }
 
     /// Its number among the workers of all processes, from 0.

@@ -2,11 +2,11 @@
 
 use nilometer_model::plan::{Coverage, Mode, Phase, RandomCell};
 
-use super::{Direction, Order, Transfer, WorkerPart, Writing, laid_out, name_of};
+use super::{Direction, Order, Transfer, WorkerPart, Writing, laid_out};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &RandomCell, phase: Phase, part: WorkerPart) -> Transfer {
-    let name = name_of(part.place.number());
+    let name = part.place.name();
     let part = part.of_whole_files();
     if phase == Phase::LayOut {
         let order = Order::sequential(cell.file_size, laid_out(cell.file_size, cell.block_size));

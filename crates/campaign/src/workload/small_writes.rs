@@ -8,7 +8,7 @@ use nilometer_model::{
     plan::{COLLECTED, SmallWritesCell, Way},
 };
 
-use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing, name_of};
+use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing};
 
 /// Longer than what file systems compress at a time.
 const POOL: Bytes = Bytes(1 << 20);
@@ -28,7 +28,7 @@ pub(super) fn pools(cell: &SmallWritesCell) -> usize {
 
 /// The workload of one worker. The last buffer becomes the pool, unless all is written at once.
 pub(super) fn build(cell: &SmallWritesCell, mut part: WorkerPart) -> Transfer {
-    let names = Names::from(&*name_of(part.place.number()));
+    let names = Names::from(&*part.place.name());
     let seed = part.seed_for("content");
     let (block, pooled) = match cell.way {
         Way::Each => (cell.write_size, true),

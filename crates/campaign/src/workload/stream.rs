@@ -3,9 +3,7 @@
 use nilometer_model::plan::{DataSource, FileLayout, Phase, StreamCell};
 use nilometer_storage::{Open, Workload};
 
-use super::{
-    Copy, Direction, Names, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, name_of, names,
-};
+use super::{Copy, Direction, Names, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, names};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
@@ -47,13 +45,13 @@ pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<
 }
 
 fn source_names(cell: &StreamCell, place: WorkerPlace) -> Names {
-    Names::new(name_of(place.number()), cell.files)
+    Names::new(place.name(), cell.files)
 }
 
 fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
     match cell.layout {
         FileLayout::Own => source_names(cell, place),
-        FileLayout::Segmented | FileLayout::Strided => names::SHARED.into(),
+        FileLayout::Segmented | FileLayout::Strided => Names::from(&*place.shared(names::SHARED)),
     }
 }
 

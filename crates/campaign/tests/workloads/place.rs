@@ -93,7 +93,7 @@ fn a_worker_of_another_process_does_what_it_would_do_in_one_process() {
     let mut checked = 0;
     for cell in cells() {
         for (rank, worker, workers) in [(1, 0, 1), (0, 1, 2), (1, 1, 2)] {
-            let place = WorkerPlace { rank, ranks: 2, worker, workers };
+            let place = WorkerPlace { rank, ranks: 2, worker, workers, attempt: 0 };
             let alone = WorkerPlace::alone(place.number(), place.total());
             let asked = [place, alone].map(|place| asked(&cell, place));
             assert!(asked[0] == asked[1], "{cell}: {place:?} is not {alone:?}");
@@ -129,4 +129,6 @@ fn each_process_drops_its_own_files_from_the_cache_of_its_node_and_what_is_share
     };
     assert_eq!([0, 1].map(|rank| of(&cells[0], rank)), [["n_w0", "n_w1"], ["n_w2", "n_w3"]]);
     assert_eq!([0, 1].map(|rank| of(&cells[1], rank)), [["n_shared"], ["n_shared"]]);
+    let again = |cell| files_of(cell, Phase::Read, [WorkerPlace::alone(1, 2).in_attempt(3)].into_iter());
+    assert!(again(&cells[0]).eq(["n_w1_a3"]), "a repeat has names of its own");
 }

@@ -84,7 +84,7 @@ impl Tree {
         let content = part.seed_for("content");
         let WorkerPart { place, buffers, .. } = part;
         assert!(buffers.iter().all(|buffer| buffer.len() >= BUFFER_MIN), "see `workload::buffer_size`");
-        let task = Task::of(cell, phase, place.number(), place.total());
+        let task = Task::of(cell, phase, place);
         let at_once = (buffers.len() as u32).min(slots.saturating_sub(2 + cell.entered_levels()));
         let files = slots - at_once.max(1);
         Tree {

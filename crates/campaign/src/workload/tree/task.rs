@@ -3,7 +3,7 @@
 use nilometer_model::plan::{Directories, Phase, TreeCell};
 use nilometer_storage::{OpKind, Open};
 
-use super::super::{name::Name, name_of};
+use super::super::{WorkerPlace, name::Name};
 
 /// One worker's part of a phase.
 #[derive(Debug, Clone)]
@@ -56,20 +56,20 @@ pub(super) const LETTER: usize = 2;
 pub(super) const RENAMED: u8 = b'r';
 
 impl Task {
-    /// The part of worker `worker` of `workers`.
-    pub(super) fn of(cell: &TreeCell, phase: Phase, worker: u32, workers: u32) -> Self {
+    /// The part of a worker.
+    pub(super) fn of(cell: &TreeCell, phase: Phase, place: WorkerPlace) -> Self {
         let part = match phase {
-            Phase::MakeTree => Self::around(cell, worker, Around::Made, OpKind::MakeDir),
-            Phase::RemoveTree => Self::around(cell, worker, Around::Removed, OpKind::RemoveDir),
-            _ => Self::items(cell, phase, worker, workers),
+            Phase::MakeTree => Self::around(cell, place, Around::Made, OpKind::MakeDir),
+            Phase::RemoveTree => Self::around(cell, place, Around::Removed, OpKind::RemoveDir),
+            _ => Self::items(cell, phase, place),
         };
-        part.unwrap_or_else(Self::nothing)
+        part.unwrap_or_else(|| Self::nothing(place))
     }
 
     /// For a worker that has nothing to do.
-    fn nothing() -> Self {
+    fn nothing(place: WorkerPlace) -> Self {
         Task {
-            root: Name::of(SHARED),
+            root: Name::of(&place.shared(SHARED)),
             around: Around::Kept,
             levels: None,
             branching: 0,
@@ -81,10 +81,10 @@ impl Task {
     }
 
     /// The lowest directories are items of those above: they are made or removed, but not entered.
-    fn around(cell: &TreeCell, worker: u32, around: Around, kind: OpKind) -> Option<Self> {
+    fn around(cell: &TreeCell, place: WorkerPlace, around: Around, kind: OpKind) -> Option<Self> {
         let root = match cell.directories {
-            Directories::Unique => Name::of(&name_of(worker)),
-            Directories::Shared if worker == 0 => Name::of(SHARED),
+            Directories::Unique => Name::of(&place.name()),
+            Directories::Shared if place.number() == 0 => Name::of(&place.shared(SHARED)),
             Directories::Shared => return None,
         };
         let levels = cell.entered_levels().checked_sub(1);
@@ -100,15 +100,15 @@ impl Task {
         })
     }
 
-    fn items(cell: &TreeCell, phase: Phase, worker: u32, workers: u32) -> Option<Self> {
+    fn items(cell: &TreeCell, phase: Phase, place: WorkerPlace) -> Option<Self> {
         let (letter, item, shifts) = work(cell, phase)?;
         let further = |from: u32, shifts: u64| {
-            ((u64::from(from) + shifts * u64::from(cell.shift)) % u64::from(workers.max(1))) as u32
+            ((u64::from(from) + shifts * u64::from(cell.shift)) % u64::from(place.total().max(1))) as u32
         };
-        let maker = further(worker, shifts);
+        let maker = further(place.number(), shifts);
         let root = match cell.directories {
-            Directories::Unique => Name::of(&name_of(further(maker, 1))),
-            Directories::Shared => Name::of(SHARED),
+            Directories::Unique => Name::of(&place.name_of(further(maker, 1))),
+            Directories::Shared => Name::of(&place.shared(SHARED)),
         };
         Some(Task {
             root,

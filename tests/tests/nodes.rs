@@ -1,0 +1,177 @@
+//! Campaigns over three nodes, each with a network, a host name and mounts of its own of one GlusterFS and one `MooseFS`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nilometer_model::Results;
+use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const NODES: [u32; 3] = [1, 2, 3];
+
+/// Files of each process and one of all of them, and a tree.
+const PLAN: &str = r#"
+title = "nodes"
+repeats = 2
+reserve = "0 B"
+[[stage]]
+name = "files"
+[stage.workload.stream]
+file_size = "2 MiB"
+block_size = "256 KiB"
+access = "buffered"
+layout = ["own", "strided"]
+[[stage]]
+name = "tree"
+[stage.workload.tree]
+items = 10
+levels = 1
+branching = 2
+"#;
+
+/// Three nodes with their storage, and a directory for the record.
+struct NodesLab {
+    testbed: Testbed,
+    home: TempDir,
+}
+
+impl NodesLab {
+    fn new() -> Option<Self> {
+        let testbed = Testbed::of(&["gluster", "moosefs", "nodes"])?;
+        Some(NodesLab { testbed, home: tempfile::tempdir().expect("a temporary directory") })
+    }
+
+    fn plan(&self, text: &str) {
+        fs::write(self.home.path().join("plan.toml"), text).expect("space");
+    }
+
+    /// Where a volume is mounted on every node.
+    fn mount(&self, volume: &str) -> String {
+        let mount = self.testbed.folder().join("nodes/mount").join(volume);
+        mount.to_str().expect("plain letters").to_owned()
+    }
+
+    fn start(&self, mpi: &Mpi, arguments: &[&str]) -> Running {
+        Running::of(mpi.command_on(&self.testbed, &NODES, self.home.path(), arguments))
+    }
+
+    fn run(&self, mpi: &Mpi, arguments: &[&str]) -> Ended {
+        self.start(mpi, arguments).end(Duration::from_mins(5))
+    }
+
+    fn record(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn results(&self, name: &str) -> Results {
+        nilometer_record::read(&self.record(name)).expect("a record")
+    }
+
+    /// Nothing of a campaign is left on a volume, as it is seen from outside of the nodes.
+    fn assert_left_nothing(&self, seen: &str) {
+        let place = self.testbed.folder().join(seen);
+        let left = run_directories(&place);
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Each sample on a target is of all nodes, each cell and phase was measured so often.
+fn assert_of_all_nodes(results: &Results, target: usize, wanted: u32) {
+    let all: BTreeSet<_> = NODES.into_iter().map(|node| format!("node-{node}")).collect();
+    let mut repeats: BTreeMap<_, u32> = BTreeMap::new();
+    for measured in results.samples.iter().filter(|measured| measured.key.target == target) {
+        let nodes: BTreeSet<_> = measured.sample.parts.iter().map(|part| part.node.clone()).collect();
+        assert_eq!(nodes, all, "{:?}", measured.key);
+        *repeats.entry((measured.key.cell, measured.key.phase)).or_default() += 1;
+    }
+    assert!(!repeats.is_empty() && repeats.values().all(|count| *count == wanted), "{repeats:?}");
+}
+
+#[test]
+fn campaigns_over_three_nodes() {
+    let Some(lab) = NodesLab::new() else { return };
+    for mpi in Mpi::all() {
+        a_campaign_is_one_record_of_all_nodes(&lab, &mpi);
+    }
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    a_node_that_is_lost_ends_a_campaign_which_goes_on(&lab, &mpi);
+    a_node_without_the_mount_is_named(&lab, &mpi);
+}
+
+/// Files that each process has for itself on both; one that all write on GlusterFS alone: `MooseFS` fails to open a file
+/// that several nodes create at once (EEXIST), which is in the record then, and not the same in each run.
+fn a_campaign_is_one_record_of_all_nodes(lab: &NodesLab, mpi: &Mpi) {
+    let record = format!("{:?}.sqlite", mpi.kind());
+    lab.plan(PLAN);
+    let arguments =
+        ["evaluate", &lab.mount("gluster-replicated"), "--plan", "plan.toml", "--record", &record];
+    let ended = lab.run(mpi, &arguments);
+    assert!(ended.has_answered(), "{ended:?}");
+    assert!(ended.stdout.contains("3 processes on 3 machines"), "{ended:?}");
+    assert_of_all_nodes(&lab.results(&record), 0, 2);
+    lab.assert_left_nothing("gluster/mount/replicated");
+
+    let of_both = format!("both-{record}");
+    lab.plan(&PLAN.replace(r#"layout = ["own", "strided"]"#, ""));
+    let targets = [lab.mount("gluster-dispersed"), lab.mount("moosefs/goal-2")];
+    let arguments = ["evaluate", &targets[0], &targets[1], "--plan", "plan.toml", "--record", &of_both];
+    let ended = lab.run(mpi, &arguments);
+    assert!(ended.has_answered(), "{ended:?}");
+    for target in 0..2 {
+        assert_of_all_nodes(&lab.results(&of_both), target, 2);
+    }
+    lab.assert_left_nothing("gluster/mount/dispersed");
+    lab.assert_left_nothing("moosefs/mount/goal-2");
+}
+
+/// The process that works on a node: it is told apart by the name of its host.
+fn worker_on(node: u32, at: &Path) -> Option<Pid> {
+    let processes = fs::read_dir("/proc").expect("it is there").flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|number| is_worker(*number, node, at)).find_map(Pid::from_raw)
+}
+
+fn is_worker(number: i32, node: u32, at: &Path) -> bool {
+    let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+    let said = String::from_utf8_lossy(&environment);
+    let rank = format!("OMPI_COMM_WORLD_RANK={}\0", node - 1);
+    let is_here = fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|path| path == at);
+    is_here && said.contains("NILOMETER_WATCHED=1\0") && said.contains(&rank)
+}
+
+fn a_node_that_is_lost_ends_a_campaign_which_goes_on(lab: &NodesLab, mpi: &Mpi) {
+    lab.plan(&PLAN.replace("repeats = 2", "repeats = 6"));
+    let target = lab.mount("gluster-replicated");
+    let running = lab.start(mpi, &["evaluate", &target, "--plan", "plan.toml", "--record", "lost.sqlite"]);
+    let record = lab.record("lost.sqlite");
+    let some = || nilometer_record::read(&record).is_ok_and(|results| results.samples.len() > 10);
+    await_some("some samples", || some().then_some(()));
+    let victim = worker_on(2, lab.home.path()).expect("it runs");
+    kill_process(victim, Signal::KILL).expect("it runs");
+    let ended = running.end(Duration::from_mins(2));
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let before = lab.results("lost.sqlite").samples.len();
+    let ended = lab.run(mpi, &["evaluate", "--resume", "--record", "lost.sqlite"]);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = lab.results("lost.sqlite");
+    assert!(results.samples.len() > before);
+    assert_of_all_nodes(&results, 0, 6);
+    lab.assert_left_nothing("gluster/mount/replicated");
+}
+
+/// The usual case of several nodes: what lies below the mount point is there, and is another file system.
+fn a_node_without_the_mount_is_named(lab: &NodesLab, mpi: &Mpi) {
+    lab.plan(PLAN);
+    let target = lab.mount("gluster-sharded");
+    lab.testbed.must("node", &["3", "umount", "--lazy", &target]);
+    let ended = lab.run(mpi, &["evaluate", &target, "--plan", "plan.toml", "--record", "none.sqlite"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("node-3: ") && ended.stderr.contains("is it mounted here?"), "{ended:?}");
+    assert!(!lab.record("none.sqlite").exists(), "{ended:?}");
+    lab.assert_left_nothing("gluster/mount/sharded");
+}
