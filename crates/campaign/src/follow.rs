@@ -108,11 +108,12 @@ impl Follower<'_> {
     }
 
     fn take(&mut self, phase: Phase, targets: &[usize]) {
-        let Repeat { cell, seed, attempt, reached } =
-            self.repeat.as_ref().expect("a repeat comes before its phases");
+        let repeat = self.repeat.as_ref().expect("a repeat comes before its phases");
+        let Repeat { cell, reached, .. } = repeat;
         let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
         let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
-        let (seed, attempt, cluster) = (*seed, *attempt, self.cluster);
+        let Repeat { seed, attempt, .. } = *repeat;
+        let cluster = self.cluster;
         let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster };
         run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
     }
