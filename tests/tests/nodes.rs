@@ -10,6 +10,7 @@ use std::{
 use nilometer_model::Results;
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const NODES: [u32; 3] = [1, 2, 3];
@@ -174,4 +175,42 @@ fn a_node_without_the_mount_is_named(lab: &NodesLab, mpi: &Mpi) {
     assert!(ended.stderr.contains("node-3: ") && ended.stderr.contains("is it mounted here?"), "{ended:?}");
     assert!(!lab.record("none.sqlite").exists(), "{ended:?}");
     lab.assert_left_nothing("gluster/mount/sharded");
+}
+
+/// One link is made slow on purpose: what a machine sends, not what it receives.
+#[test]
+fn the_network_between_three_nodes_and_the_slow_link_in_it() {
+    let Some(testbed) = Testbed::of(&["nodes"]) else { return };
+    let shape = ["2", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "80mbit", "burst", "64kb"];
+    testbed.must("node", &[&shape[..], &["latency", "50ms"]].concat());
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for mpi in Mpi::all() {
+        let arguments = ["network", "--flows", "1", "--duration", "300 ms", "--udp", "--json"];
+        let command = mpi.command_on(&testbed, &NODES, home.path(), &arguments);
+        let ended = Running::of(command).end(Duration::from_mins(5));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let said: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        names_the_slow_sender(&said);
+    }
+}
+
+fn names_the_slow_sender(said: &Value) {
+    let figures = said["figures"].as_array().expect("a list");
+    assert_eq!(figures.len(), 6 + 3 + 3 + 3 + 1, "{figures:?}");
+    for figure in figures {
+        assert!(figure["bytes_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{figure}");
+        assert_eq!(figure["repeats"], 3, "{figure}");
+    }
+    let odd: BTreeSet<_> =
+        said["odd_links"].as_array().expect("a list").iter().map(|odd| odd["from"].as_str()).collect();
+    assert_eq!(odd, BTreeSet::from([Some("node-2")]), "{said}");
+    let from_slow = figures.iter().filter(|figure| figure["pair"]["from"] == "node-2");
+    for figure in from_slow {
+        let rate = figure["bytes_per_second"].as_f64().expect("a rate");
+        assert!(rate < 10.5e6, "more than the link carries: {figure}");
+    }
+    let loss_free = said["loss_free"].as_array().expect("a list");
+    let found = loss_free.iter().filter(|found| found["from"] == "node-2");
+    let most = found.filter_map(|found| found["loss_free_bytes_per_second"].as_f64()).fold(0.0, f64::max);
+    assert!(loss_free.len() == 6 && most < 12e6, "{loss_free:?}");
 }

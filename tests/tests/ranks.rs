@@ -240,3 +240,12 @@ fn a_process_that_is_killed_ends_the_campaign_and_it_goes_on_from_its_record() {
         assert!(run_directories(&lab.at().join("target")).is_empty());
     }
 }
+
+#[test]
+fn one_machine_has_no_network_between_machines() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let ended = mpi.run(2, home.path(), &["network"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("all processes are on one machine"), "{ended:?}");
+}

@@ -16,6 +16,7 @@ mod limits;
 #[cfg(test)]
 mod made_up;
 mod missing;
+mod network;
 mod outcome;
 mod parameters;
 mod prediction;
@@ -34,6 +35,7 @@ pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
+pub use network::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
 pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{

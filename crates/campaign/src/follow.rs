@@ -63,7 +63,11 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets);
             }
-            ClusterDecision::Join { .. } | ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
+            ClusterDecision::Join { .. }
+            | ClusterDecision::Begin(_)
+            | ClusterDecision::Cancel
+            | ClusterDecision::Traffic(_)
+            | ClusterDecision::Connect(_) => {
                 unreachable!("the campaign has begun, and a phase asks for what begins it")
             }
             ClusterDecision::End => break,

@@ -8,7 +8,7 @@ use crate::Arguments;
 
 /// Commands by what one has in mind, in the order in which one would use them.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "clean"]),
+    ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "network", "clean"]),
     (
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 19] = [
+const EXAMPLES: [(&str, [&str; 3]); 20] = [
     (
         "evaluate",
         [
@@ -54,6 +54,14 @@ const EXAMPLES: [(&str, [&str; 3]); 19] = [
     (
         "describe",
         ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],
+    ),
+    (
+        "network",
+        [
+            "mpirun --host node1,node2,node3 -n 3 nilometer network",
+            "mpirun --host node1:4,node2:4 -n 8 nilometer network --flows 1,4,16 --network 10.1.0.0/16",
+            "srun --nodes 9 --ntasks-per-node 1 nilometer network --udp --json",
+        ],
     ),
     ("clean", ["nilometer clean /data", "nilometer clean /data /scratch", "nilometer clean ."]),
     (

@@ -16,6 +16,7 @@ mod generate;
 mod help;
 mod instrument;
 mod mount;
+mod network;
 mod occupied;
 mod panics;
 mod plan;
@@ -75,6 +76,7 @@ enum Command {
     Replay(replay::Replay),
     Report(report::Report),
     Describe(describe::Describe),
+    Network(network::Network),
     Plan(plan::Plan),
     Instrument(instrument::Command),
     Facility(facility::Command),
@@ -181,6 +183,7 @@ fn main() -> ExitCode {
         Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Describe(describe) => code(describe.execute()),
+        Command::Network(network) => code(network.execute()),
         Command::Plan(plan) => code(plan.execute()),
         Command::Clean(clean) => code(clean.execute()),
         Command::Generate(generate) => code(generate.execute()),

@@ -1,7 +1,9 @@
 //! What the processes of a campaign say to each other, and what rank 0 makes of it.
 
+use std::net::{IpAddr, SocketAddr};
+
 use nilometer_model::{
-    Invalid, Nanos, RankSample, Seed, TargetDescription,
+    FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
     plan::{Phase, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
@@ -21,6 +23,19 @@ pub enum RankReport {
         /// In the order of the phase's targets.
         samples: Vec<RankSample>,
     },
+    /// Where it can be reached.
+    Reachable {
+        /// The name of its machine.
+        node: String,
+        /// At these addresses, or why at none.
+        addresses: Result<Vec<IpAddr>, String>,
+    },
+    /// Where it waits for the flows that come to it, by the number of the flow; or why it can't.
+    Listens(Result<Vec<(usize, u16)>, String>),
+    /// Its flows are connected, or why they are not.
+    Connected(Result<(), String>),
+    /// What came of them.
+    Carried(Vec<FlowEnd>),
 }
 
 /// What rank 0 decides for all.
@@ -59,6 +74,10 @@ pub enum ClusterDecision {
     Begin(Vec<Option<Invalid>>),
     /// The phase does not begin: the campaign is over.
     Cancel,
+    /// Flows are next: each rank listens for those that come to it.
+    Traffic(NetworkTraffic),
+    /// Each rank connects the flows that it sends.
+    Connect(Vec<SocketAddr>),
     /// There is nothing more to do.
     End,
 }
@@ -76,7 +95,7 @@ pub struct JoinedRun {
 pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     let ready = reports.into_iter().filter_map(|report| match report {
         RankReport::Ready(failed) => Some(failed),
-        RankReport::Joined(_) | RankReport::Measured { .. } => None,
+        _ => None,
     });
     let gravest = |all: Vec<Option<Invalid>>, of_rank: Vec<Option<Invalid>>| {
         all.into_iter().zip(of_rank).map(|(one, other)| Invalid::gravest(one, other)).collect()

@@ -15,6 +15,7 @@ mod histogram;
 mod instrument;
 mod invalid;
 mod moment;
+mod network;
 pub mod packets;
 mod picture;
 pub mod plan;
@@ -48,6 +49,10 @@ pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use moment::{Moment, MomentError};
+pub use network::{
+    DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, NetworkCell, NetworkFlow, NetworkMachine,
+    NetworkProtocol, NetworkResults, NetworkSample, NetworkTraffic, TcpFindings, TrafficPattern,
+};
 pub use packets::Packets;
 pub use picture::{COUNT_CUTOFF, CbfHeader, Picture};
 pub use plugin_filter::PluginFilter;

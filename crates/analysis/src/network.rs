@@ -1,0 +1,213 @@
+//! What the samples of a network say: the rate of each pattern with its interval, the link that is not like the others, and
+//! where packets begin to be lost.
+
+use nilometer_model::{
+    ByteRate, NetworkCell, NetworkProtocol, NetworkResults, NetworkSample, TrafficPattern,
+    statistics::{Summary, median},
+};
+
+/// What is known of a cell. Means are over the repeats in which no flow failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkOutcome {
+    /// Which cell.
+    pub number: usize,
+    /// The cell.
+    pub cell: NetworkCell,
+    /// Bytes a second, all flows together; none if every repeat failed.
+    pub rate: Option<Summary>,
+    /// The slowest flow's share of the mean of all; 1 where all got the same. None of one flow.
+    pub slowest: Option<f64>,
+    /// Segments that were sent again, a repeat.
+    pub retransmitted: f64,
+    /// The median of the flows' smoothed round trip times, in seconds.
+    pub round_trip: Option<f64>,
+    /// Processor seconds a GB of the threads that send and of those that receive.
+    pub processor: Option<[f64; 2]>,
+    /// Why the first that failed did.
+    pub failed: Option<String>,
+}
+
+/// A link that carries less than the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OddLink {
+    /// The machine that sends.
+    pub from: usize,
+    /// The one that receives.
+    pub to: usize,
+    /// Flows at the same time.
+    pub flows: u32,
+    /// Its rate as a share of the median of all links.
+    pub share: f64,
+}
+
+/// Where packets begin to be lost on the way from one machine to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossFreeRate {
+    /// The machine that sends.
+    pub from: usize,
+    /// The one that receives.
+    pub to: usize,
+    /// The highest rate that was sent at which nothing was lost; none if something was at each.
+    pub whole: Option<ByteRate>,
+    /// The lowest at which something was; none if nothing was at any.
+    pub lossy: Option<ByteRate>,
+}
+
+/// A link is odd if the upper end of its interval is below this share of the median of all.
+const ODD: f64 = 0.8;
+
+/// Of each cell of TCP.
+pub fn network_outcomes(results: &NetworkResults) -> Vec<NetworkOutcome> {
+    let streams = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Tcp);
+    streams.map(|(number, cell)| outcome(results, number, *cell)).collect()
+}
+
+fn outcome(results: &NetworkResults, number: usize, cell: NetworkCell) -> NetworkOutcome {
+    let all: Vec<&NetworkSample> = results.of_cell(number).collect();
+    let valid: Vec<&NetworkSample> = all.iter().copied().filter(|sample| sample.failed().is_none()).collect();
+    let rates: Vec<f64> = valid.iter().map(|sample| sample.rate().0).collect();
+    let again: Vec<f64> = valid.iter().map(|sample| sample.retransmitted() as f64).collect();
+    NetworkOutcome {
+        number,
+        cell,
+        rate: Summary::of(&rates),
+        slowest: mean(valid.iter().filter_map(|sample| slowest(sample))),
+        retransmitted: mean(again.into_iter()).unwrap_or(0.0),
+        round_trip: median(&round_trips(&valid)),
+        processor: processor(&valid),
+        failed: all.iter().find_map(|sample| sample.failed()).map(Into::into),
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Summary::of(&values.collect::<Vec<_>>()).map(|summary| summary.mean)
+}
+
+/// Of all flows of a repeat.
+fn slowest(sample: &NetworkSample) -> Option<f64> {
+    let rates: Vec<f64> = sample.flows.iter().map(|flow| flow.rate().0).collect();
+    let summary = Summary::of(&rates).filter(|summary| summary.count > 1 && summary.mean > 0.0)?;
+    Some(summary.range.0 / summary.mean)
+}
+
+fn round_trips(samples: &[&NetworkSample]) -> Vec<f64> {
+    let flows = samples.iter().flat_map(|sample| &sample.flows);
+    flows.filter_map(|flow| Some(flow.sent.connection.as_ref()?.round_trip.seconds())).collect()
+}
+
+fn processor(samples: &[&NetworkSample]) -> Option<[f64; 2]> {
+    let flows = || samples.iter().flat_map(|sample| &sample.flows);
+    let gigabytes = flows().map(|flow| flow.received.bytes).sum::<u64>() as f64 / 1e9;
+    let sending: f64 = flows().map(|flow| flow.sent.processor.seconds()).sum();
+    let receiving: f64 = flows().map(|flow| flow.received.processor.seconds()).sum();
+    (gigabytes > 0.0).then(|| [sending / gigabytes, receiving / gigabytes])
+}
+
+/// Those of single pairs, with as many flows, that are slower than the others beyond their interval.
+pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
+    let mut odd = Vec::new();
+    for outcome in outcomes {
+        let TrafficPattern::Pair { from, to } = outcome.cell.pattern else { continue };
+        let flows = outcome.cell.flows;
+        let alike = outcomes.iter().filter(|other| {
+            other.cell.flows == flows && matches!(other.cell.pattern, TrafficPattern::Pair { .. })
+        });
+        let rates: Vec<f64> = alike.filter_map(|other| Some(other.rate?.mean)).collect();
+        let Some(usual) = median(&rates).filter(|_| rates.len() > 2) else { continue };
+        let Some(rate) = outcome.rate else { continue };
+        let Some(half_width) = rate.half_width() else { continue };
+        if rate.mean + half_width < ODD * usual {
+            odd.push(OddLink { from, to, flows, share: rate.mean / usual });
+        }
+    }
+    odd
+}
+
+/// Of each pair that was searched.
+pub fn loss_free_rates(results: &NetworkResults) -> Vec<LossFreeRate> {
+    let searched = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Udp);
+    let found = searched.filter_map(|(number, cell)| {
+        let TrafficPattern::Pair { from, to } = cell.pattern else { return None };
+        let of = |is_whole: bool| {
+            let samples = results.of_cell(number).filter(move |sample| sample.failed().is_none());
+            let alike = samples.filter(move |sample| (sample.lost() == 0) == is_whole);
+            alike.map(|sample| sample.offered().0)
+        };
+        let lossy = of(false).reduce(f64::min);
+        let whole = of(true).filter(|whole| lossy.is_none_or(|lossy| *whole < lossy)).reduce(f64::max);
+        Some(LossFreeRate { from, to, whole: whole.map(ByteRate), lossy: lossy.map(ByteRate) })
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{DatagramCounts, FlowEnd, FlowSample, Nanos};
+
+    use super::*;
+
+    /// A repeat of a cell in which one flow carried so many bytes in a second.
+    fn sample(cell: usize, repeat: u32, bytes: u64) -> NetworkSample {
+        let received = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
+        let flow = FlowSample { from: 0, to: 1, received, ..FlowSample::default() };
+        NetworkSample { cell, repeat, asked: None, flows: vec![flow] }
+    }
+
+    fn pairs(rates: &[(usize, usize, u64)], repeats: u32) -> NetworkResults {
+        let cell = |&(from, to, _): &(usize, usize, u64)| NetworkCell {
+            pattern: TrafficPattern::Pair { from, to },
+            protocol: NetworkProtocol::Tcp,
+            flows: 1,
+        };
+        let of = |(number, &(_, _, rate)): (usize, &(usize, usize, u64))| {
+            (0..repeats).map(move |repeat| sample(number, repeat, rate + u64::from(repeat)))
+        };
+        NetworkResults {
+            cells: rates.iter().map(cell).collect(),
+            samples: rates.iter().enumerate().flat_map(of).collect(),
+            ..NetworkResults::default()
+        }
+    }
+
+    #[test]
+    fn the_link_that_carries_less_is_named_and_no_other() {
+        let rates = [(0, 1, 1000), (1, 0, 990), (0, 2, 1010), (2, 0, 100), (1, 2, 1005), (2, 1, 900)];
+        let odd = |repeats| odd_links(&network_outcomes(&pairs(&rates, repeats)));
+        let found = odd(3);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].from, found[0].to, found[0].flows), (2, 0, 1));
+        assert!((found[0].share - 0.1).abs() < 0.01, "{found:?}");
+        assert!(odd(1).is_empty(), "one repeat has no interval");
+    }
+
+    #[test]
+    fn a_repeat_in_which_a_flow_failed_does_not_count() {
+        let mut results = pairs(&[(0, 1, 1000)], 2);
+        let mut lost = sample(0, 2, 1);
+        lost.flows[0].received.failed = Some("gone".into());
+        results.samples.push(lost);
+        let outcome = network_outcomes(&results).remove(0);
+        assert_eq!(outcome.rate.map(|rate| rate.count), Some(2));
+        assert_eq!(outcome.failed.as_deref(), Some("gone"));
+    }
+
+    #[test]
+    fn loss_begins_between_the_highest_rate_without_and_the_lowest_with() {
+        let mut results = pairs(&[(0, 1, 1000)], 0);
+        results.cells[0].protocol = NetworkProtocol::Udp;
+        let trial = |asked, came| {
+            let counts = |packets| Some(DatagramCounts { packets, reordered: 0 });
+            let mut sample = sample(0, 0, 1);
+            sample.asked = Some(2 * asked);
+            let sent = FlowEnd { bytes: asked, last: Nanos(1_000_000_000), ..FlowEnd::default() };
+            sample.flows[0].sent = sent;
+            (sample.flows[0].sent.packets, sample.flows[0].received.packets) = (counts(100), counts(came));
+            sample
+        };
+        results.samples =
+            [trial(800, 90), trial(400, 100), trial(600, 99), trial(500, 100), trial(700, 100)].into();
+        let found = loss_free_rates(&results);
+        assert_eq!(found[0].whole, Some(ByteRate(500.0)), "what is lossless above a rate with loss was luck");
+        assert_eq!(found[0].lossy, Some(ByteRate(600.0)));
+    }
+}

@@ -1,0 +1,107 @@
+//! `nilometer network`: what the network between the machines of a launcher's processes carries.
+
+use clap::Args;
+use nilometer_analysis::report::{network_json, network_text};
+use nilometer_cluster::Cluster;
+use nilometer_model::{ByteRate, Nanos, Seed};
+use nilometer_network::{NetworkProgress, NetworkTrials, Subnet, follow_network, lead_network};
+
+use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
+
+/// Measures the network between the machines that a launcher of MPI has started this program on: each pair, both ways, one to
+/// many, many to one, all to all
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Network {
+    /// Flows of TCP from each machine to each other at the same time, shared out among its processes; each of these numbers
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    flows: Vec<u32>,
+    /// How long data are sent in each trial
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    duration: Nanos,
+    /// Rounds, each in another order
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeats: u32,
+    /// Search for the highest rate of UDP without loss, from each machine to each other
+    #[arg(long)]
+    udp: bool,
+    /// The network that is meant, where machines are in several: an address and how many bits of it count, as 10.1.0.0/16
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<Subnet>,
+    /// The order of the trials follows from it
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON, with every sample
+    #[arg(long)]
+    json: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  measured
+  1  flows failed in every repeat of a pattern, or it was interrupted
+  2  asked wrongly, or there is one machine only: nothing was measured";
+
+impl Network {
+    pub(crate) fn execute(&self) -> Outcome {
+        let stop = stop_on_signal().run()?;
+        let cluster = ranks::cluster()?;
+        if cluster.rank() > 0 {
+            follow_network(cluster.as_ref());
+            return Ok(());
+        }
+        let trials = self.trials();
+        let led = lead_network(cluster.as_ref(), &trials, &stop, &mut tell_progress);
+        let results =
+            led.map_err(|why| anyhow::anyhow!("{}{why}", how_to_start(cluster.as_ref()))).input()?;
+        if self.json {
+            tell::result_line(network_json(&results));
+        } else {
+            tell::result(tell::visible(&network_text(&results)));
+        }
+        let unknown =
+            nilometer_analysis::network_outcomes(&results).into_iter().find(|known| known.rate.is_none());
+        let why = unknown.map(|known| known.failed.unwrap_or_else(|| "it was interrupted".into()));
+        why.map_or(Ok(()), |why| Err(anyhow::anyhow!("a pattern has no figure: {why}")).run())
+    }
+
+    fn trials(&self) -> NetworkTrials {
+        let mut flows = self.flows.clone();
+        flows.sort_unstable();
+        flows.dedup();
+        NetworkTrials {
+            flows,
+            duration: self.duration,
+            repeats: self.repeats,
+            udp: self.udp,
+            network: self.network,
+            seed: Seed(self.seed),
+        }
+    }
+}
+
+fn how_to_start(cluster: &dyn Cluster) -> &'static str {
+    if cluster.size() > 1 {
+        ""
+    } else {
+        "start it on several machines, as `mpirun --host a,b -n 2 nilometer network`: "
+    }
+}
+
+fn tell_progress(progress: &NetworkProgress<'_>) {
+    let NetworkProgress { results, done, of } = progress;
+    let Some(sample) = results.samples.last() else { return };
+    let cell = &results.cells[sample.cell];
+    let what = format!("{}, {} {}", cell.pattern.words(&results.names()), cell.protocol, flows(cell.flows));
+    let asked = sample.asked.map(|rate| {
+        let rate = ByteRate(rate as f64).bits();
+        format!(", {rate} asked, {} sent, {} packets lost", sample.offered().bits(), sample.lost())
+    });
+    let came = sample.failed().map_or_else(|| sample.rate().bits(), |why| format!("failed: {why}"));
+    tell::note(format!("[{done}/{of}] {what}{}: {came}", asked.unwrap_or_default()));
+}
+
+fn flows(count: u32) -> String {
+    if count == 1 { "one flow".into() } else { format!("{count} flows") }
+}

@@ -1,0 +1,338 @@
+//! What the network between machines carried: which flows there were at the same time, and what came of each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ByteRate, Nanos};
+
+/// Who sends to whom at the same time, by the numbers of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrafficPattern {
+    /// One machine to another.
+    Pair {
+        /// Sends.
+        from: usize,
+        /// Receives.
+        to: usize,
+    },
+    /// Two machines to each other.
+    BothWays {
+        /// One.
+        one: usize,
+        /// The other.
+        other: usize,
+    },
+    /// One machine to all others.
+    OneToMany {
+        /// Sends.
+        from: usize,
+    },
+    /// All others to one machine (incast).
+    ManyToOne {
+        /// Receives.
+        to: usize,
+    },
+    /// Each machine to each other.
+    AllToAll,
+}
+
+impl TrafficPattern {
+    /// Pairs of machines, from which and to which, of so many.
+    pub fn pairs(self, machines: usize) -> Vec<(usize, usize)> {
+        let others = |of: usize| (0..machines).filter(move |other| *other != of);
+        match self {
+            TrafficPattern::Pair { from, to } => vec![(from, to)],
+            TrafficPattern::BothWays { one, other } => vec![(one, other), (other, one)],
+            TrafficPattern::OneToMany { from } => others(from).map(|to| (from, to)).collect(),
+            TrafficPattern::ManyToOne { to } => others(to).map(|from| (from, to)).collect(),
+            TrafficPattern::AllToAll => {
+                (0..machines).flat_map(|from| others(from).map(move |to| (from, to))).collect()
+            }
+        }
+    }
+
+    /// What is measured of so many machines: each pair alone, both ways, from one and to one, and all at once. Of more than
+    /// [`EACH_PAIR_MAX`] machines the pairs are those of neighbours in a ring, and one and the same machine is that to which
+    /// all send: with each pair of a hundred it would take hours.
+    pub fn all_of(machines: usize) -> Vec<Self> {
+        let is_small = machines <= EACH_PAIR_MAX;
+        let next = |of: usize| (of + 1) % machines;
+        let mut pairs: Vec<(usize, usize)> = if is_small {
+            TrafficPattern::AllToAll.pairs(machines)
+        } else {
+            (0..machines).map(|from| (from, next(from))).collect()
+        };
+        pairs.sort_unstable();
+        let pair = |&(from, to): &(usize, usize)| TrafficPattern::Pair { from, to };
+        let mut all: Vec<Self> = pairs.iter().map(pair).collect();
+        let ordered = pairs.iter().filter(|(one, other)| one < other);
+        all.extend(ordered.map(|&(one, other)| TrafficPattern::BothWays { one, other }));
+        if machines > 2 {
+            let roots = 0..if is_small { machines } else { 1 };
+            all.extend(roots.clone().map(|from| TrafficPattern::OneToMany { from }));
+            all.extend(roots.map(|to| TrafficPattern::ManyToOne { to }));
+            all.push(TrafficPattern::AllToAll);
+        }
+        all
+    }
+
+    /// In words, with the names of machines.
+    pub fn words(self, names: &[String]) -> String {
+        match self {
+            TrafficPattern::Pair { from, to } => format!("{} to {}", names[from], names[to]),
+            TrafficPattern::BothWays { one, other } => {
+                format!("{} and {}, both ways", names[one], names[other])
+            }
+            TrafficPattern::OneToMany { from } => format!("{} to all others", names[from]),
+            TrafficPattern::ManyToOne { to } => format!("all others to {}", names[to]),
+            TrafficPattern::AllToAll => "all to all".into(),
+        }
+    }
+}
+
+/// Up to so many machines each pair is measured.
+pub const EACH_PAIR_MAX: usize = 8;
+
+/// How data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkProtocol {
+    /// As fast as the other end takes them.
+    Tcp,
+    /// At a rate that is given.
+    Udp,
+}
+
+impl fmt::Display for NetworkProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NetworkProtocol::Tcp => "TCP",
+            NetworkProtocol::Udp => "UDP",
+        })
+    }
+}
+
+/// What is measured at once.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NetworkCell {
+    /// Between which machines.
+    pub pattern: TrafficPattern,
+    /// How.
+    pub protocol: NetworkProtocol,
+    /// Flows from each machine to each other, with a thread at each end.
+    pub flows: u32,
+}
+
+/// One flow that is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkFlow {
+    /// The rank that sends.
+    pub from: u32,
+    /// The rank that receives.
+    pub to: u32,
+}
+
+/// What all ranks do at the same time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkTraffic {
+    /// All flows.
+    pub flows: Vec<NetworkFlow>,
+    /// How they go.
+    pub protocol: NetworkProtocol,
+    /// How long data are sent.
+    pub duration: Nanos,
+    /// Of UDP, the bytes a second that each flow is sent at.
+    pub rate: u64,
+    /// What its flows are known by.
+    pub trial: u64,
+}
+
+/// What came of one flow, as its two ends saw it. Times are from the agreed start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowEnd {
+    /// Which of the cell's flows.
+    pub flow: usize,
+    /// Bytes that the receiver got; of an end that sends, those that it handed over.
+    pub bytes: u64,
+    /// When the last of them came, or was handed over.
+    pub last: Nanos,
+    /// Processor time of the thread of this end.
+    pub processor: Nanos,
+    /// What the kernel says of the connection, at the end that sends.
+    pub connection: Option<TcpFindings>,
+    /// What is known of packets, where they are counted.
+    pub packets: Option<DatagramCounts>,
+    /// Why it did not come to its end.
+    pub failed: Option<String>,
+}
+
+/// What the kernel says of a TCP connection at its end (`TCP_INFO`, linux/tcp.h).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpFindings {
+    /// Segments that were sent again.
+    pub retransmitted: u64,
+    /// The smoothed round trip time, under load.
+    pub round_trip: Nanos,
+    /// The shortest round trip that was seen.
+    pub least_round_trip: Nanos,
+    /// Bytes of a segment.
+    pub segment: u32,
+    /// The congestion control.
+    pub congestion: String,
+    /// Room of the sender in the kernel, in bytes.
+    pub send_buffer: u64,
+}
+
+/// Packets of a UDP flow; who sends says how many it sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramCounts {
+    /// Sent, or come.
+    pub packets: u64,
+    /// Came after one with a higher number.
+    pub reordered: u64,
+}
+
+/// Both ends of a flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowSample {
+    /// The rank that sent.
+    pub from: u32,
+    /// The rank that received.
+    pub to: u32,
+    /// At the end that sent.
+    pub sent: FlowEnd,
+    /// At the end that received.
+    pub received: FlowEnd,
+}
+
+impl FlowSample {
+    /// What came, over the time until its last byte had come.
+    pub fn rate(&self) -> ByteRate {
+        ByteRate::of(self.received.bytes, self.received.last)
+    }
+
+    /// Why it must not be used, if so.
+    pub fn failed(&self) -> Option<&str> {
+        self.sent.failed.as_deref().or(self.received.failed.as_deref())
+    }
+}
+
+/// One repeat of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkSample {
+    /// Which of the cells.
+    pub cell: usize,
+    /// Which repeat; of a search, which of its trials.
+    pub repeat: u32,
+    /// Of UDP, the bytes a second that each flow was to be sent at.
+    pub asked: Option<u64>,
+    /// All flows.
+    pub flows: Vec<FlowSample>,
+}
+
+impl NetworkSample {
+    /// Of all flows together. All are sent for the same time; each has its rate until its own last byte had come, so that
+    /// one that waits in a slow link's queue behind the end makes the others no slower.
+    pub fn rate(&self) -> ByteRate {
+        ByteRate(self.flows.iter().map(|flow| flow.rate().0).sum())
+    }
+
+    /// What was handed to the network, of all flows together: less than what was asked where a sender can't do it.
+    pub fn offered(&self) -> ByteRate {
+        ByteRate(self.flows.iter().map(|flow| ByteRate::of(flow.sent.bytes, flow.sent.last).0).sum())
+    }
+
+    /// Why it must not be used, if so: the first flow that failed.
+    pub fn failed(&self) -> Option<&str> {
+        self.flows.iter().find_map(FlowSample::failed)
+    }
+
+    /// Packets that were sent and did not come.
+    pub fn lost(&self) -> u64 {
+        let count = |end: &FlowEnd| end.packets.map_or(0, |counts| counts.packets);
+        self.flows.iter().map(|flow| count(&flow.sent).saturating_sub(count(&flow.received))).sum()
+    }
+
+    /// Segments that were sent again.
+    pub fn retransmitted(&self) -> u64 {
+        let of = |flow: &FlowSample| flow.sent.connection.as_ref().map_or(0, |found| found.retransmitted);
+        self.flows.iter().map(of).sum()
+    }
+}
+
+/// A machine, with the ranks on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkMachine {
+    /// Its host name.
+    pub name: String,
+    /// Its ranks, the least first.
+    pub ranks: Vec<u32>,
+    /// The addresses at which it receives.
+    pub addresses: Vec<String>,
+}
+
+/// All that was measured of the network.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkResults {
+    /// In the order of their least ranks.
+    pub machines: Vec<NetworkMachine>,
+    /// In the order of their numbers.
+    pub cells: Vec<NetworkCell>,
+    /// In the order in which they were measured.
+    pub samples: Vec<NetworkSample>,
+}
+
+impl NetworkResults {
+    /// The names of the machines.
+    pub fn names(&self) -> Vec<String> {
+        self.machines.iter().map(|machine| machine.name.clone()).collect()
+    }
+
+    /// The samples of a cell.
+    pub fn of_cell(&self, cell: usize) -> impl Iterator<Item = &NetworkSample> {
+        self.samples.iter().filter(move |sample| sample.cell == cell)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_of_few_machines_and_neighbours_of_many() {
+        let of = |machines| TrafficPattern::all_of(machines);
+        assert_eq!(of(2).len(), 3, "there and back, and both");
+        let three = of(3);
+        let pairs = three.iter().filter(|pattern| matches!(pattern, TrafficPattern::Pair { .. })).count();
+        assert_eq!((pairs, three.len()), (6, 6 + 3 + 3 + 3 + 1));
+        assert!(three.contains(&TrafficPattern::AllToAll));
+        let many = of(100);
+        assert_eq!(many.len(), 100 + 99 + 3);
+        assert!(many.contains(&TrafficPattern::Pair { from: 99, to: 0 }), "the ring is closed");
+    }
+
+    #[test]
+    fn a_pattern_is_pairs_and_none_with_itself() {
+        assert_eq!(TrafficPattern::ManyToOne { to: 1 }.pairs(3), [(0, 1), (2, 1)]);
+        assert_eq!(TrafficPattern::OneToMany { from: 2 }.pairs(3), [(2, 0), (2, 1)]);
+        assert_eq!(TrafficPattern::BothWays { one: 0, other: 2 }.pairs(3), [(0, 2), (2, 0)]);
+        let all = TrafficPattern::AllToAll.pairs(5);
+        assert!(all.len() == 20 && all.iter().all(|(from, to)| from != to));
+    }
+
+    #[test]
+    fn a_rate_is_what_came_until_the_last_byte_had_come_and_those_of_flows_add_up() {
+        let end = |bytes, last| FlowEnd { bytes, last: Nanos(last), ..FlowEnd::default() };
+        let flow = |bytes, last| FlowSample { received: end(bytes, last), ..FlowSample::default() };
+        let sample = NetworkSample {
+            cell: 0,
+            repeat: 0,
+            asked: None,
+            flows: vec![flow(300, 1_000_000_000), flow(100, 2_000_000_000)],
+        };
+        assert!((sample.rate().0 - 350.0).abs() < 1e-9);
+        assert!((sample.flows[0].rate().0 - 300.0).abs() < 1e-9);
+    }
+}

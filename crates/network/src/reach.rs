@@ -1,0 +1,54 @@
+//! At which addresses a machine can be reached, and which of them is taken.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, sys::socket::SockaddrStorage};
+
+use crate::Subnet;
+
+/// The addresses of the interfaces of this machine that are up, but for its loopback and those of one link only.
+pub(crate) fn addresses() -> io::Result<Vec<IpAddr>> {
+    let mut found = Vec::new();
+    for interface in getifaddrs()? {
+        let is_up = interface.flags.contains(InterfaceFlags::IFF_UP);
+        let is_loopback = interface.flags.contains(InterfaceFlags::IFF_LOOPBACK);
+        let address = interface.address.as_ref().and_then(address_of);
+        found.extend(address.filter(|_| is_up && !is_loopback));
+    }
+    Ok(found)
+}
+
+fn address_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let of_four = address.as_sockaddr_in().map(|address| IpAddr::V4(Ipv4Addr::from(address.ip())));
+    let of_six =
+        || address.as_sockaddr_in6().map(|address| address.ip()).filter(|address| !is_of_link(address));
+    of_four.or_else(|| of_six().map(IpAddr::V6))
+}
+
+/// It means nothing without an interface.
+fn is_of_link(address: &Ipv6Addr) -> bool {
+    address.is_unicast_link_local()
+}
+
+/// The first of a machine's addresses that lies in the network; the first of all if no network is named.
+pub(crate) fn chosen(addresses: &[IpAddr], network: Option<Subnet>) -> Option<IpAddr> {
+    addresses.iter().copied().find(|address| network.is_none_or(|network| network.holds(*address)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_that_is_named_decides() {
+        let all: Vec<IpAddr> =
+            ["192.168.1.5", "10.1.0.5"].map(|text| text.parse().expect("an address")).into();
+        let in_network = |text: &str| chosen(&all, Some(text.parse().expect("a network")));
+        assert_eq!(chosen(&all, None), Some(all[0]));
+        assert_eq!(in_network("10.0.0.0/8"), Some(all[1]));
+        assert_eq!(in_network("172.16.0.0/12"), None);
+    }
+}
