@@ -22,7 +22,7 @@ mod reading;
 pub mod tree;
 mod tree_search;
 
-pub use column::ColumnNumber;
+pub use column::{ColumnValue, TEXT_BYTES, fitting_text};
 #[doc(hidden)]
 pub use declared::declared;
 pub use error::Hdf5Error;
