@@ -368,11 +368,12 @@ mod tests {
     use std::io::Write;
 
     use nilometer_hdf5::Hdf5FileOptions;
+    use tempfile::NamedTempFile;
 
     use super::*;
 
     /// A file with a column, and beside it datasets that nobody announced.
-    fn file_of(frames: u64, others: &[&str]) -> File {
+    fn file_of(frames: u64, others: &[&str]) -> NamedTempFile {
         let rows = others.iter().map(|name| {
             let row = TreeValue::from(NumberArray::ints(&[3, 4]));
             ((*name).to_owned(), row)
@@ -386,7 +387,7 @@ mod tests {
             let begin = write.offset as usize;
             bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
         }
-        let mut file = tempfile::tempfile().expect("space");
+        let mut file = NamedTempFile::new().expect("space");
         file.write_all(&bytes).expect("space");
         file
     }
@@ -398,9 +399,10 @@ mod tests {
         for (places, kept_count) in
             [(2, 3), (VALUES_AT_END_MAX / 3, 3), (VALUES_AT_END_MAX / 2, 2), (VALUES_AT_END_MAX + 1, 0)]
         {
-            let (kept, lost) = KeptValues::of(&file_of(2, &names), &tree, places);
+            let file = file_of(2, &names);
+            let (kept, lost) = KeptValues::of(file.as_file(), &tree, places);
             let there: Vec<_> = kept.others.values().flat_map(BTreeMap::keys).collect();
-            assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}");
+            assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}: {lost:?}");
             let named = names[kept_count..]
                 .iter()
                 .map(|name| format!("/g/{name}: what it says of frames is not taken over:"));

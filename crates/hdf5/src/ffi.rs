@@ -40,7 +40,11 @@ pub const H5T_INTEGER: c_int = 0;
 pub const H5T_FLOAT: c_int = 1;
 pub const H5T_STRING: c_int = 3;
 pub const H5L_TYPE_HARD: c_int = 0;
+pub const H5D_CHUNKED: c_int = 2;
 pub const H5D_VIRTUAL: c_int = 3;
+pub const H5I_GROUP: c_int = 2;
+pub const H5I_DATASET: c_int = 5;
+pub const H5T_SGN_NONE: c_int = 0;
 pub const H5_INDEX_NAME: c_int = 0;
 pub const H5_ITER_INC: c_int = 0;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
@@ -252,6 +256,24 @@ unsafe extern "C" {
     pub fn H5Dget_create_plist(dataset: hid_t) -> hid_t;
     pub fn H5Pget_external_count(dcpl: hid_t) -> c_int;
     pub fn H5Pget_layout(dcpl: hid_t) -> c_int;
+    pub fn H5Pget_chunk(dcpl: hid_t, rank: c_int, dimensions: *mut hsize_t) -> c_int;
+    pub fn H5Pget_fill_value(dcpl: hid_t, kind: hid_t, value: *mut c_void) -> herr_t;
+    pub fn H5Pget_nfilters(dcpl: hid_t) -> c_int;
+    pub fn H5Pget_filter2(
+        dcpl: hid_t,
+        number: c_uint,
+        flags: *mut c_uint,
+        count: *mut usize,
+        values: *mut c_uint,
+        name_length: usize,
+        name: *mut c_char,
+        configuration: *mut c_uint,
+    ) -> c_int;
+    pub fn H5Zfilter_avail(filter: c_int) -> c_int;
+    pub fn H5Iget_type(id: hid_t) -> c_int;
+    pub fn H5Tget_size(kind: hid_t) -> usize;
+    pub fn H5Tget_sign(kind: hid_t) -> c_int;
+    pub fn H5Dget_storage_size(dataset: hid_t) -> hsize_t;
     pub fn H5Lexists(at: hid_t, name: *const c_char, access: hid_t) -> c_int;
     pub fn H5Lcreate_hard(
         from: hid_t,

@@ -19,6 +19,7 @@ pub mod nexus;
 mod plant;
 mod plugin;
 mod reading;
+mod stored;
 pub mod tree;
 mod tree_search;
 
@@ -31,4 +32,5 @@ pub use frame_times::{ImageTimeColumn, NdArrayColumn, SERIES_DATE};
 pub use image::{FileWrite, SUPERBLOCK};
 pub use plugin::{FilterPlugin, PluginError, exports_library, filter_plugin};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};
+pub use stored::{PlacedChunk, StoredFilter, StoredShape};
 pub use tree_search::KnownAtEnd;

@@ -103,6 +103,10 @@ impl ReadFile {
         Ok(ReadFile { file, _image: Some(image) })
     }
 
+    pub(crate) fn id(&self) -> hid_t {
+        self.file.id()
+    }
+
     /// A dataset by its path.
     ///
     /// # Errors
@@ -131,6 +135,16 @@ impl ReadFile {
     /// # Errors
     /// If there is no such group.
     pub fn members(&self, path: &str) -> Result<Vec<String>, Hdf5Error> {
+        Ok(self.first_members(path, MEMBERS_MAX)?.into_iter().map(|member| member.name).collect())
+    }
+
+    /// What is in a group and in this file, each with a number that it has alone, whatever its names.
+    pub(crate) fn own_members(&self, path: &str) -> Result<Vec<(String, [u64; 2])>, Hdf5Error> {
+        let members = self.first_members(path, MEMBERS_MAX)?.into_iter();
+        Ok(members.filter_map(|member| Some((member.name, member.object?))).collect())
+    }
+
+    fn first_members(&self, path: &str, most: usize) -> Result<Vec<GroupMember>, Hdf5Error> {
         let what = || format!("open the group {path}");
         if path != "/" && !self.is_own(path)? {
             return Err(Hdf5Error::Description { what: format!("{path} leads out of the file") });
@@ -139,7 +153,7 @@ impl ReadFile {
         // SAFETY: a text that ends with zero.
         let id = unsafe { ffi::H5Oopen(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
         let group = Handle::of(id, what)?;
-        let mut members = GroupMembers::default();
+        let mut members = GroupMembers { members: Vec::new(), left: most };
         // One walk: asked for by its number, the library walks to each of them from the first.
         // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
         let status = unsafe {
@@ -148,7 +162,7 @@ impl ReadFile {
             ffi::H5Literate2(group.id(), ffi::H5_INDEX_NAME, ffi::H5_ITER_INC, first, put_member, into)
         };
         checked(status, || format!("list the group {path}"))?;
-        Ok(members.names)
+        Ok(members.members)
     }
 
     /// A dataset that is in this file, all of it: no link leads to it, and its numbers are in no other file. Another one might be
@@ -240,31 +254,42 @@ const MEMBERS_MAX: usize = 10_000;
 /// Bytes of a name: more than any has that this program makes.
 const NAME_MAX: usize = 1024;
 
+/// A member of a group.
+#[derive(Debug)]
+struct GroupMember {
+    name: String,
+    /// Which object of the file it is; none if it is a link that may lead elsewhere.
+    object: Option<[u64; 2]>,
+}
+
 /// What is in a group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct GroupMembers {
-    names: Vec<String>,
-    /// Those without a name that is text, or with one that is too long, too.
-    looked_at: usize,
+    members: Vec<GroupMember>,
+    /// So many more are looked at, those too whose name is no text, or too long.
+    left: usize,
 }
 
 /// Puts a member that the library names into the [`GroupMembers`] behind `into`, unless there are too many.
 unsafe extern "C" fn put_member(
     _group: hid_t,
     name: *const c_char,
-    _info: *const ffi::H5L_info2_t,
+    info: *const ffi::H5L_info2_t,
     into: *mut c_void,
 ) -> herr_t {
-    // SAFETY: it is what was given to the library, for this call alone; and a text that ends with zero.
-    let (members, name) = unsafe { (&mut *into.cast::<GroupMembers>(), CStr::from_ptr(name)) };
-    members.looked_at += 1;
+    // SAFETY: it is what was given to the library, for this call alone.
+    let members = unsafe { &mut *into.cast::<GroupMembers>() };
+    // SAFETY: a text that ends with zero, and what the library knows of the link.
+    let (name, info) = unsafe { (CStr::from_ptr(name), &*info) };
+    members.left = members.left.saturating_sub(1);
     let text = name.to_str().ok().filter(|name| name.len() < NAME_MAX);
-    members.names.extend(text.map(String::from));
-    herr_t::from(members.looked_at >= MEMBERS_MAX)
+    let object = (info.r#type == ffi::H5L_TYPE_HARD).then_some(info.u);
+    members.members.extend(text.map(|name| GroupMember { name: name.into(), object }));
+    herr_t::from(members.left == 0)
 }
 
 /// `H5S_MAX_RANK`.
-const RANK_MAX: usize = 32;
+pub(crate) const RANK_MAX: usize = 32;
 
 /// Numbers of a dataset that are read at once, at the most: of one for each frame nobody would wait for the end.
 const NUMBERS_MAX: u64 = 1 << 28;
@@ -273,6 +298,20 @@ const NUMBERS_MAX: u64 = 1 << 28;
 const TEXTS_AT_ONCE: usize = (1 << 20) / TEXT_BYTES;
 
 impl ReadDataset {
+    pub(crate) fn id(&self) -> hid_t {
+        self.handle.id()
+    }
+
+    /// Its path.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Where its chunks are, by their begins.
+    pub(crate) fn all_places(&self) -> Result<HashMap<Box<[u64]>, ChunkPlace>, Hdf5Error> {
+        Ok(self.all_chunks()?.places)
+    }
+
     /// Its dimensions, the slowest first.
     pub fn dimensions(&self) -> &[u64] {
         &self.dimensions
@@ -400,5 +439,40 @@ impl ReadDataset {
         // SAFETY: the caller has room.
         let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };
         checked(status, || format!("read {}", self.label))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Hdf5File, Hdf5FileOptions,
+        tree::{NumberArray, TreeGroup},
+    };
+
+    #[test]
+    fn the_members_of_a_group_are_named_in_order_and_of_too_many_the_first() {
+        let many = (0..300).fold(TreeGroup::default(), |group, number| {
+            group.value(&format!("d{number:06}"), NumberArray::int(number))
+        });
+        let tree = TreeGroup::default().group("many", many).group("none", TreeGroup::default());
+        let file = Hdf5File::create("many", &tree, Hdf5FileOptions::default()).expect("it can be");
+        let mut closed = file.close(0, &TreeGroup::default()).expect("it can be");
+        let mut bytes = vec![0; closed.size() as usize];
+        while let Some(write) = closed.next_write() {
+            let begin = write.offset as usize;
+            bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        let read = ReadFile::of_bytes(&bytes).expect("it is a file");
+        let expected: Vec<_> = (0..300).map(|number| format!("d{number:06}")).collect();
+        assert_eq!(read.members("/many").expect("it is there"), expected);
+        for most in [1, 299, 300, 301] {
+            let named = read.first_members("/many", most).expect("it is there").into_iter();
+            let names: Vec<_> = named.map(|member| member.name).collect();
+            assert_eq!(names, expected[..most.min(300)], "{most}");
+        }
+        assert_eq!(read.members("/none").expect("it is there"), Vec::<String>::new());
+        assert_eq!(read.members("/").expect("every file has one"), ["many", "none"]);
+        assert!(read.members("/nowhere").is_err());
     }
 }
