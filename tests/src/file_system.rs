@@ -61,6 +61,12 @@ impl FileSystem {
         Self::mounted(directory, &["-t", "tmpfs", "-o", options], Path::new("tmpfs"))
     }
 
+    /// ramfs: none of those that one machine has for itself, as far as the program knows.
+    pub fn ramfs() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::mounted(directory, &["-t", "ramfs"], Path::new("ramfs"))
+    }
+
     fn mounted(directory: TempDir, options: &[&str], what: &Path) -> Self {
         let point = directory.path().join("mounted");
         std::fs::create_dir(&point).expect("a mount point");

@@ -239,7 +239,7 @@ impl Whole<'_> {
                 let line = shape.scan.iter().product::<u64>().max(1);
                 let sides = shape.scan.iter().chain(&shape.frame).copied();
                 DatasetContent::Virtual(VirtualDataset {
-                    element: shape.element,
+                    element: shape.element.into(),
                     shape: [self.frames.div_ceil(line)].into_iter().chain(sides).collect(),
                     parts: self.runs.iter().flat_map(|run| run.parts_in_scan(path, &shape.scan)).collect(),
                     fill: shape.fill.clone(),
@@ -249,7 +249,7 @@ impl Whole<'_> {
                 element: column.element,
                 shape: vec![self.frames],
                 parts: self.parts(path),
-                fill: Some(column.fill.clone()),
+                fill: Some(column.unknown()),
             }),
             other => other.clone(),
         }

@@ -26,7 +26,7 @@ mod frame_chunks;
 mod hdf5_master;
 mod hdf5_reading;
 pub mod joined;
-mod kept_numbers;
+mod kept_values;
 mod receiver;
 mod recorder;
 mod recording_plan;

@@ -226,6 +226,27 @@ impl RecordingPlan {
         }
     }
 
+    /// Looks whether each of several writers finds frames to write: those that are together, a line of a scan, are in one file,
+    /// which one writer has.
+    ///
+    /// # Errors
+    /// What can be done, if one has the whole buffer and the others wait.
+    pub fn check_lines(&self) -> Result<(), String> {
+        let lanes = u64::from(self.lanes());
+        let line = self.frames.together;
+        let needed = Bytes((2 * lanes).saturating_mul(line).saturating_mul(self.spacing.stride));
+        let is_chunked = self.frames.format == Format::Hdf5 && self.frames.storing.is_chunked();
+        if !is_chunked || lanes < 2 || line < 2 || needed <= self.buffer {
+            return Ok(());
+        }
+        let buffer = self.buffer;
+        Err(format!(
+            "--buffer {buffer}: {line} frames that belong together (a line of the scan, or the channels of an image) are \
+             written into one file by one of {lanes} writers, and the others find nothing to do in so little memory: it needs \
+             {needed}, or one directory and one writer"
+        ))
+    }
+
     /// Into which files frames go.
     pub fn storing(&self) -> Storing {
         self.frames.storing

@@ -5,7 +5,7 @@ use std::path::Path;
 use nilometer_hdf5::{
     layout::{FrameAttribute, Hdf5Layout, LayoutContents, LayoutError, TextPlace},
     nexus::DetectorDescription,
-    tree::NumberType,
+    tree::{ColumnElement, NumberType},
 };
 use nilometer_recording::journal::CONTENTS_MAX;
 use nilometer_storage::user_file::{self, UserFileError};
@@ -91,7 +91,9 @@ fn bytes_of_tree(layout: &Hdf5Layout) -> usize {
     attributes.extend(FrameAttribute::of_the_recorder());
     attributes.extend(FrameAttribute::of_the_end());
     let names = layout.attribute_names().into_iter();
-    attributes.extend(names.map(|(name, element)| FrameAttribute::joined(&name, element)));
+    attributes.extend(
+        names.map(|(name, element)| FrameAttribute::joined(&name, element.unwrap_or(ColumnElement::FLOAT))),
+    );
     let frames = DetectorDescription::new("", "", NumberType::Uint8, &[1]).frames_shape();
     let tree = layout.tree(&LayoutContents { frames, attributes }).tree;
     serde_json::to_string(&tree).map_or(0, |text| text.len())

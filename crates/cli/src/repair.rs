@@ -55,9 +55,12 @@ impl Repair {
     }
 }
 
-/// What became of a file: a line, and one for each frame that is lost.
+/// As many datasets of a file are named that are not kept.
+const NAMED_MAX: usize = 20;
+
+/// What became of a file: a line, one for each frame that is lost, and for each dataset that is not kept.
 fn told(file: &RepairedFile) -> String {
-    let RepairedFile { outcome, frames, unproved, lost, lost_frames, .. } = file;
+    let RepairedFile { outcome, frames, unproved, lost, lost_frames, lost_values, .. } = file;
     let path = in_line(file.path.display());
     let (word, why) = match outcome {
         RepairOutcome::Whole => ("whole", None),
@@ -78,6 +81,9 @@ fn told(file: &RepairedFile) -> String {
     lines.extend(named);
     let unnamed = lost_frames - lost.len() as u64;
     lines.extend((unnamed > 0).then(|| format!("lost        {unnamed} frames more")));
+    lines.extend(lost_values.iter().take(NAMED_MAX).map(|what| format!("not kept    {}", in_line(what))));
+    let unnamed = lost_values.len().saturating_sub(NAMED_MAX);
+    lines.extend((unnamed > 0).then(|| format!("not kept    {unnamed} datasets more")));
     lines.join("\n") + "\n"
 }
 
@@ -94,6 +100,7 @@ mod tests {
             unproved: 0,
             lost: Vec::new(),
             lost_frames: 0,
+            lost_values: Vec::new(),
         };
         assert_eq!(told(&whole), "whole       /data/scan.h5: 60 frames\n");
         let repaired = RepairedFile {
@@ -101,12 +108,16 @@ mod tests {
             frames: 58,
             lost: vec![(7, "its checksum is another".into())],
             lost_frames: 2,
+            lost_values: (0..22).map(|number| format!("/g/{number}: too many")).collect(),
             ..whole
         };
-        assert_eq!(
-            told(&repaired),
-            "repaired    /data/scan.h5: 58 frames, 2 lost; before, its index lacks frame 3\n\
-             lost        frame 7 its checksum is another\nlost        1 frames more\n"
+        let lines = told(&repaired);
+        let first = "repaired    /data/scan.h5: 58 frames, 2 lost; before, its index lacks frame 3\n\
+                     lost        frame 7 its checksum is another\nlost        1 frames more\n\
+                     not kept    /g/0: too many\n";
+        assert!(
+            lines.starts_with(first) && lines.ends_with("/g/19: too many\nnot kept    2 datasets more\n"),
+            "{lines}"
         );
     }
 }

@@ -1,43 +1,157 @@
-//! Numbers of columns: what stands there for each frame, and how.
+//! Columns: datasets with a value for each frame, what such a value is, and how it stands there.
 
-use crate::tree::{FrameColumn, NumberType};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{NumberArray, NumberType, TreeValue};
+
+/// Bytes of a text in a column: as many as areaDetector has for one (`MAX_ATTRIBUTE_STRING_SIZE`).
+pub const TEXT_BYTES: usize = 256;
+
+/// A dataset with a value for each frame, as long as that of the frames is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameColumn {
+    /// By which it is set.
+    pub key: String,
+    /// The type of its values.
+    pub element: ColumnElement,
+    /// The value of a frame of which nothing is known, as it stands there: of texts nothing, which is an empty one.
+    pub fill: Vec<u8>,
+}
+
+impl FrameColumn {
+    /// What stands for a frame of which nothing is known: all bytes of it.
+    pub fn unknown(&self) -> Vec<u8> {
+        let mut fill = self.fill.clone();
+        if self.element.is_text() {
+            fill.resize(TEXT_BYTES, 0);
+        }
+        fill
+    }
+}
+
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ColumnElement {
+    /// Numbers.
+    Number(NumberType),
+    /// Texts.
+    Text(ColumnText),
+}
+
+/// A text in a column: all have the same room, so that one that comes late has its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ColumnText {
+    /// UTF-8 of at most [`TEXT_BYTES`], with zeroes behind it.
+    Utf8Of256,
+}
+
+impl From<NumberType> for ColumnElement {
+    fn from(number: NumberType) -> Self {
+        ColumnElement::Number(number)
+    }
+}
+
+impl ColumnElement {
+    /// Texts.
+    pub const TEXT: ColumnElement = ColumnElement::Text(ColumnText::Utf8Of256);
+    /// What numbers are, if nobody says it.
+    pub const FLOAT: ColumnElement = ColumnElement::Number(NumberType::Float64);
+    /// Whole numbers.
+    pub const INT: ColumnElement = ColumnElement::Number(NumberType::Int64);
+
+    /// Bytes of one.
+    pub const fn bytes(self) -> usize {
+        match self {
+            ColumnElement::Number(number) => number.bytes(),
+            ColumnElement::Text(ColumnText::Utf8Of256) => TEXT_BYTES,
+        }
+    }
+
+    /// They are texts.
+    pub const fn is_text(self) -> bool {
+        matches!(self, ColumnElement::Text(_))
+    }
+}
 
 /// What a column says of a frame.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ColumnNumber {
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnValue {
     /// A whole number.
     Whole(i64),
     /// Any other.
     Fraction(f64),
+    /// A text, of which as much stands there as there is room for.
+    Text(Arc<str>),
     /// Nothing is known: what the column is filled with.
     Unknown,
 }
 
-impl From<i64> for ColumnNumber {
+impl From<i64> for ColumnValue {
     fn from(number: i64) -> Self {
-        ColumnNumber::Whole(number)
+        ColumnValue::Whole(number)
     }
 }
 
-impl From<f64> for ColumnNumber {
+impl From<f64> for ColumnValue {
     fn from(number: f64) -> Self {
-        ColumnNumber::Fraction(number)
+        ColumnValue::Fraction(number)
     }
 }
 
-impl ColumnNumber {
-    /// As it stands in a column, little-endian. What has no place in the column's type has only its lowest bytes there.
-    pub fn bytes(self, column: &FrameColumn) -> Vec<u8> {
-        match self {
-            ColumnNumber::Unknown => column.fill.clone(),
-            ColumnNumber::Whole(number) => of_whole(column.element, number),
-            ColumnNumber::Fraction(number) => match column.element {
-                NumberType::Float32 => (number as f32).to_le_bytes().to_vec(),
-                NumberType::Float64 => number.to_le_bytes().to_vec(),
-                element => of_whole(element, number as i64),
-            },
+impl From<&str> for ColumnValue {
+    fn from(text: &str) -> Self {
+        ColumnValue::Text(text.into())
+    }
+}
+
+impl ColumnValue {
+    /// As it stands in a column, little-endian. What has no place in the column's type has only its lowest bytes there; what
+    /// is of another kind is not known there.
+    pub fn bytes(&self, column: &FrameColumn) -> Vec<u8> {
+        match (self, column.element) {
+            (ColumnValue::Whole(number), ColumnElement::Number(element)) => of_whole(element, *number),
+            (ColumnValue::Fraction(number), ColumnElement::Number(element)) => of_fraction(element, *number),
+            (ColumnValue::Text(text), ColumnElement::Text(_)) => text_bytes(text).into(),
+            _ => column.unknown(),
         }
     }
+
+    /// In a column of texts.
+    #[must_use]
+    pub fn as_text(&self) -> Self {
+        match self {
+            ColumnValue::Whole(number) => ColumnValue::from(number.to_string().as_str()),
+            ColumnValue::Fraction(number) => ColumnValue::from(number.to_string().as_str()),
+            other => other.clone(),
+        }
+    }
+
+    /// As one value of its own, if it is known.
+    pub fn alone(&self) -> Option<TreeValue> {
+        match self {
+            ColumnValue::Whole(number) => Some(NumberArray::int(*number).into()),
+            ColumnValue::Fraction(number) => Some(NumberArray::float(*number).into()),
+            ColumnValue::Text(text) => Some(TreeValue::from(&**text)),
+            ColumnValue::Unknown => None,
+        }
+    }
+}
+
+/// As much of a text as has room in a column: whole characters, up to the first zero byte, which would end it there.
+pub fn fitting_text(text: &str) -> &str {
+    let text = text.split('\0').next().unwrap_or_default();
+    &text[..text.floor_char_boundary(TEXT_BYTES)]
+}
+
+/// A text with zeroes behind it.
+pub(crate) fn text_bytes(text: &str) -> [u8; TEXT_BYTES] {
+    let text = fitting_text(text);
+    let mut bytes = [0; TEXT_BYTES];
+    bytes[..text.len()].copy_from_slice(text.as_bytes());
+    bytes
 }
 
 fn of_whole(element: NumberType, number: i64) -> Vec<u8> {
@@ -48,22 +162,50 @@ fn of_whole(element: NumberType, number: i64) -> Vec<u8> {
     }
 }
 
+fn of_fraction(element: NumberType, number: f64) -> Vec<u8> {
+    match element {
+        NumberType::Float32 => (number as f32).to_le_bytes().to_vec(),
+        NumberType::Float64 => number.to_le_bytes().to_vec(),
+        element => of_whole(element, number as i64),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn column(element: impl Into<ColumnElement>, fill: &[u8]) -> FrameColumn {
+        FrameColumn { key: "k".into(), element: element.into(), fill: fill.into() }
+    }
+
     #[test]
     fn numbers_stand_in_a_column_as_its_type_says() {
-        let column =
-            |element: NumberType| FrameColumn { key: "k".into(), element, fill: vec![0xee; element.bytes()] };
         for element in NumberType::ALL {
-            let bytes = |number: ColumnNumber| number.bytes(&column(element));
-            assert_eq!(bytes(ColumnNumber::Unknown), vec![0xee; element.bytes()], "{element:?}");
+            let column = column(element, &vec![0xee; element.bytes()]);
+            let bytes = |number: ColumnValue| number.bytes(&column);
+            assert_eq!(bytes(ColumnValue::Unknown), vec![0xee; element.bytes()], "{element:?}");
+            assert_eq!(bytes("a text".into()), vec![0xee; element.bytes()], "{element:?}");
             assert_eq!(bytes(7.into()).len(), element.bytes(), "{element:?}");
             assert_eq!(bytes(7.into()), bytes(7.0.into()), "{element:?}");
         }
-        let float = column(NumberType::Float64);
-        assert_eq!(ColumnNumber::from(0.25).bytes(&float), 0.25_f64.to_le_bytes());
-        assert_eq!(ColumnNumber::from(-1).bytes(&column(NumberType::Int32)), [0xff; 4]);
+        let float = column(NumberType::Float64, &[0xee; 8]);
+        assert_eq!(ColumnValue::from(0.25).bytes(&float), 0.25_f64.to_le_bytes());
+        assert_eq!(ColumnValue::from(-1).bytes(&column(NumberType::Int32, &[0; 4])), [0xff; 4]);
+    }
+
+    #[test]
+    fn texts_stand_in_a_column_with_zeroes_behind_them_and_are_cut_between_characters() {
+        let texts = column(ColumnElement::TEXT, &[]);
+        let bytes = |text: &str| {
+            let bytes = ColumnValue::from(text).bytes(&texts);
+            assert_eq!(bytes.len(), TEXT_BYTES, "{text}");
+            String::from_utf8(bytes).expect("whole characters").trim_end_matches('\0').to_owned()
+        };
+        assert_eq!(bytes("Probe ä"), "Probe ä");
+        assert_eq!(bytes(&"x".repeat(300)), "x".repeat(256));
+        assert_eq!(bytes(&format!("x{}", "ä".repeat(200))), format!("x{}", "ä".repeat(127)));
+        assert_eq!(bytes("a\0b"), "a");
+        assert_eq!(ColumnValue::Unknown.bytes(&texts), [0; TEXT_BYTES]);
+        assert_eq!(ColumnValue::from(5).bytes(&texts), [0; TEXT_BYTES]);
     }
 }

@@ -31,14 +31,20 @@ pub const H5S_SELECT_SET: c_int = 0;
 pub const H5S_UNLIMITED: hsize_t = u64::MAX;
 pub const H5T_VARIABLE: usize = usize::MAX;
 pub const H5T_CSET_UTF8: c_int = 1;
+pub const H5T_STR_NULLPAD: c_int = 1;
 pub const H5D_ALLOC_TIME_INCR: c_int = 3;
 pub const H5Z_FLAG_OPTIONAL: c_uint = 1;
 pub const H5Z_FLAG_REVERSE: c_uint = 0x0100;
 pub const H5Z_CLASS_T_VERS: c_int = 1;
 pub const H5T_INTEGER: c_int = 0;
 pub const H5T_FLOAT: c_int = 1;
+pub const H5T_STRING: c_int = 3;
 pub const H5L_TYPE_HARD: c_int = 0;
+pub const H5D_CHUNKED: c_int = 2;
 pub const H5D_VIRTUAL: c_int = 3;
+pub const H5I_GROUP: c_int = 2;
+pub const H5I_DATASET: c_int = 5;
+pub const H5T_SGN_NONE: c_int = 0;
 pub const H5_INDEX_NAME: c_int = 0;
 pub const H5_ITER_INC: c_int = 0;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
@@ -70,14 +76,6 @@ pub struct H5L_info2_t {
     pub corder: i64,
     pub cset: c_int,
     pub u: [u64; 2],
-}
-
-#[repr(C)]
-pub struct H5G_info_t {
-    pub storage_type: c_int,
-    pub nlinks: hsize_t,
-    pub max_corder: i64,
-    pub mounted: bool,
 }
 
 type FilePointer = *mut H5FD_t;
@@ -244,23 +242,38 @@ unsafe extern "C" {
     pub fn H5Fflush(file: hid_t, scope: c_int) -> herr_t;
     pub fn H5Fstart_swmr_write(file: hid_t) -> herr_t;
 
-    pub fn H5Gget_info(group: hid_t, info: *mut H5G_info_t) -> herr_t;
-    pub fn H5Lget_name_by_idx(
-        at: hid_t,
-        group: *const c_char,
+    pub fn H5Literate2(
+        group: hid_t,
         index: c_int,
         order: c_int,
-        number: hsize_t,
-        name: *mut c_char,
-        size: usize,
-        lapl: hid_t,
-    ) -> isize;
+        number: *mut hsize_t,
+        each: unsafe extern "C" fn(hid_t, *const c_char, *const H5L_info2_t, *mut c_void) -> herr_t,
+        data: *mut c_void,
+    ) -> herr_t;
     pub fn H5Gcreate2(at: hid_t, name: *const c_char, lcpl: hid_t, gcpl: hid_t, gapl: hid_t) -> hid_t;
     pub fn H5Oopen(at: hid_t, name: *const c_char, lapl: hid_t) -> hid_t;
     pub fn H5Lget_info2(at: hid_t, name: *const c_char, info: *mut H5L_info2_t, lapl: hid_t) -> herr_t;
     pub fn H5Dget_create_plist(dataset: hid_t) -> hid_t;
     pub fn H5Pget_external_count(dcpl: hid_t) -> c_int;
     pub fn H5Pget_layout(dcpl: hid_t) -> c_int;
+    pub fn H5Pget_chunk(dcpl: hid_t, rank: c_int, dimensions: *mut hsize_t) -> c_int;
+    pub fn H5Pget_fill_value(dcpl: hid_t, kind: hid_t, value: *mut c_void) -> herr_t;
+    pub fn H5Pget_nfilters(dcpl: hid_t) -> c_int;
+    pub fn H5Pget_filter2(
+        dcpl: hid_t,
+        number: c_uint,
+        flags: *mut c_uint,
+        count: *mut usize,
+        values: *mut c_uint,
+        name_length: usize,
+        name: *mut c_char,
+        configuration: *mut c_uint,
+    ) -> c_int;
+    pub fn H5Zfilter_avail(filter: c_int) -> c_int;
+    pub fn H5Iget_type(id: hid_t) -> c_int;
+    pub fn H5Tget_size(kind: hid_t) -> usize;
+    pub fn H5Tget_sign(kind: hid_t) -> c_int;
+    pub fn H5Dget_storage_size(dataset: hid_t) -> hsize_t;
     pub fn H5Lexists(at: hid_t, name: *const c_char, access: hid_t) -> c_int;
     pub fn H5Lcreate_hard(
         from: hid_t,
@@ -312,6 +325,7 @@ unsafe extern "C" {
     pub fn H5Dget_type(dataset: hid_t) -> hid_t;
     pub fn H5Tcopy(kind: hid_t) -> hid_t;
     pub fn H5Tset_size(kind: hid_t, size: usize) -> herr_t;
+    pub fn H5Tset_strpad(kind: hid_t, padding: c_int) -> herr_t;
     pub fn H5Tset_cset(kind: hid_t, set: c_int) -> herr_t;
     pub fn H5Screate(class: c_int) -> hid_t;
     pub fn H5Screate_simple(rank: c_int, dimensions: *const hsize_t, maxima: *const hsize_t) -> hid_t;

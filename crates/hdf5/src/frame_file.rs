@@ -6,10 +6,10 @@ use std::{
 };
 
 use crate::{
-    ColumnNumber, FileWrite, Hdf5Error,
+    ColumnValue, FileWrite, Hdf5Error,
     driver::{self, CHUNK_IN_PLACE, SharedImage, while_opening},
     ffi::{self, H5P_DEFAULT},
-    handle::{Handle, PropertyClass, checked, keep_in_group, name, number_type, properties, space},
+    handle::{Handle, PropertyClass, checked, element_type, keep_in_group, name, properties, space},
     image::FileImage,
     plant::{self, Planted, run_of},
     tree::{FrameColumn, FramesShape, TreeGroup, WriteTime},
@@ -68,7 +68,7 @@ pub struct Hdf5File {
     /// Where the chunk begins that is put into the index.
     position: Vec<u64>,
     /// Of each column, what is to be written.
-    values: Vec<BTreeMap<u64, ColumnNumber>>,
+    values: Vec<BTreeMap<u64, ColumnValue>>,
     /// Of each column, the chunks that are there.
     chunks: Vec<BTreeSet<u64>>,
 }
@@ -145,18 +145,18 @@ impl Hdf5File {
         self.inserted.push(chunk);
     }
 
-    /// The number of a frame in a column, by its place among [`Hdf5File::columns`].
-    pub fn set(&mut self, column: usize, frame: u64, number: impl Into<ColumnNumber>) {
-        self.values[column].insert(frame, number.into());
+    /// The value of a frame in a column, by its place among [`Hdf5File::columns`].
+    pub fn set(&mut self, column: usize, frame: u64, value: impl Into<ColumnValue>) {
+        self.values[column].insert(frame, value.into());
     }
 
-    /// The numbers of so many frames get their places in a column, in chunks of [`COLUMN_CHUNK`], so that they can be written
+    /// The values of so many frames get their places in a column, in chunks of [`COLUMN_CHUNK`], so that they can be written
     /// in place later: those of which nothing is known too.
     pub fn place_column(&mut self, column: usize, frames: u64) {
         for first in (0..frames).step_by(COLUMN_CHUNK as usize) {
             let is_there = self.chunks[column].contains(&(first / COLUMN_CHUNK));
             if !is_there && self.values[column].range(first..first + COLUMN_CHUNK).next().is_none() {
-                self.set(column, first, ColumnNumber::Unknown);
+                self.set(column, first, ColumnValue::Unknown);
             }
         }
     }
@@ -238,12 +238,12 @@ impl Hdf5File {
         Err(Hdf5Error::Description { what: format!("frame {frame} is there already") })
     }
 
-    fn put(&mut self, column: usize, values: &BTreeMap<u64, ColumnNumber>) -> Result<(), Hdf5Error> {
+    fn put(&mut self, column: usize, values: &BTreeMap<u64, ColumnValue>) -> Result<(), Hdf5Error> {
         let mut run: Vec<u8> = Vec::new();
         let mut first = 0;
         let mut next = 0;
         self.chunks[column].extend(values.keys().map(|frame| frame / COLUMN_CHUNK));
-        for (frame, number) in values {
+        for (frame, value) in values {
             if *frame != next && !run.is_empty() {
                 self.put_run(column, first, &run)?;
                 run.clear();
@@ -251,7 +251,7 @@ impl Hdf5File {
             if run.is_empty() {
                 first = *frame;
             }
-            run.extend(number.bytes(&self.planted.columns[column].description));
+            run.extend(value.bytes(&self.planted.columns[column].description));
             next = frame + 1;
         }
         if run.is_empty() { Ok(()) } else { self.put_run(column, first, &run) }
@@ -259,12 +259,12 @@ impl Hdf5File {
 
     fn put_run(&self, column: usize, first: u64, run: &[u8]) -> Result<(), Hdf5Error> {
         let dataset = &self.planted.columns[column];
-        let kind = number_type(dataset.description.element);
+        let kind = element_type(dataset.description.element);
         let count = (run.len() / dataset.description.element.bytes()) as u64;
         let memory = space(&[count], None)?;
         let file = space(&[self.frames], None)?;
         run_of(&file, &[self.frames], first..first + count, &[])?;
-        // SAFETY: as many numbers as both spaces have selected.
+        // SAFETY: as many values as both spaces have selected.
         let status = unsafe {
             let from = run.as_ptr().cast();
             ffi::H5Dwrite(dataset.handle.id(), kind, memory.id(), file.id(), H5P_DEFAULT, from)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    ColumnNumber,
+    ColumnValue,
     tree::{
-        DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberType, TreeAttribute, TreeDataset,
-        TreeGroup, TreeNode, TreeValue, WriteTime,
+        ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberType, TreeAttribute,
+        TreeDataset, TreeGroup, TreeNode, TreeValue, WriteTime,
     },
 };
 
@@ -62,11 +62,11 @@ impl NdArrayColumn {
             NdArrayColumn::TimeStamp => (NumberType::Float64, f64::NAN.to_le_bytes().to_vec()),
             _ => (NumberType::Uint32, vec![0; 4]),
         };
-        FrameColumn { key: self.key().into(), element, fill }
+        FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
     /// Of the frame of this number, whose time is so long after 1970-01-01 00:00 UTC.
-    pub fn number(self, frame: u64, since_1970: Duration) -> ColumnNumber {
+    pub fn number(self, frame: u64, since_1970: Duration) -> ColumnValue {
         let time = since_1970.saturating_sub(EPICS_EPOCH);
         match self {
             NdArrayColumn::UniqueId => frame.cast_signed().into(),
@@ -119,7 +119,7 @@ impl ImageTimeColumn {
     pub fn column(self) -> FrameColumn {
         FrameColumn {
             key: self.key().into(),
-            element: NumberType::Float64,
+            element: ColumnElement::FLOAT,
             fill: f64::NAN.to_le_bytes().to_vec(),
         }
     }

@@ -4,6 +4,7 @@ use std::{ffi::CString, sync::OnceLock};
 
 use crate::{
     Hdf5Error,
+    column::{ColumnElement, TEXT_BYTES},
     error::do_not_print,
     ffi::{self, hid_t},
     tree::NumberType,
@@ -76,6 +77,31 @@ pub(crate) fn number_type(element: NumberType) -> hid_t {
             NumberType::Float64 => ffi::H5T_IEEE_F64LE_g,
         }
     }
+}
+
+/// The library's type for what is in a column.
+pub(crate) fn element_type(element: ColumnElement) -> hid_t {
+    match element {
+        ColumnElement::Number(number) => number_type(number),
+        ColumnElement::Text(_) => column_text_type(),
+    }
+}
+
+/// UTF-8 of [`TEXT_BYTES`], zeroes behind it: made once, and never given back.
+fn column_text_type() -> hid_t {
+    static TYPE: OnceLock<hid_t> = OnceLock::new();
+    begin();
+    *TYPE.get_or_init(|| {
+        // SAFETY: the type is there since the library was started.
+        let (kind, made) = unsafe {
+            let kind = ffi::H5Tcopy(ffi::H5T_C_S1_g);
+            let size = ffi::H5Tset_size(kind, TEXT_BYTES);
+            let padding = ffi::H5Tset_strpad(kind, ffi::H5T_STR_NULLPAD);
+            (kind, size.min(padding).min(ffi::H5Tset_cset(kind, ffi::H5T_CSET_UTF8)))
+        };
+        assert!(kind >= 0 && made >= 0, "it needs nothing but memory");
+        kind
+    })
 }
 
 /// A property list of a class.

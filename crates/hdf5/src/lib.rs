@@ -19,10 +19,11 @@ pub mod nexus;
 mod plant;
 mod plugin;
 mod reading;
+mod stored;
 pub mod tree;
 mod tree_search;
 
-pub use column::ColumnNumber;
+pub use column::{ColumnValue, TEXT_BYTES, fitting_text};
 #[doc(hidden)]
 pub use declared::declared;
 pub use error::Hdf5Error;
@@ -31,4 +32,5 @@ pub use frame_times::{ImageTimeColumn, NdArrayColumn, SERIES_DATE};
 pub use image::{FileWrite, SUPERBLOCK};
 pub use plugin::{FilterPlugin, PluginError, exports_library, filter_plugin};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};
+pub use stored::{PlacedChunk, StoredFilter, StoredShape};
 pub use tree_search::KnownAtEnd;

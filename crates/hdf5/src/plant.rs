@@ -1,20 +1,22 @@
 //! Makes what a [`crate::tree`] describes.
 
 use std::{
+    borrow::Cow,
     ffi::{c_char, c_void},
     ops::Range,
 };
 
 use crate::{
     Hdf5Error,
+    column::text_bytes,
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
     handle::{
-        Handle, PropertyClass, checked, keep_in_group, keep_in_object, name, number_type, properties, rank,
-        space,
+        Handle, PropertyClass, checked, element_type, keep_in_group, keep_in_object, name, number_type,
+        properties, rank, space,
     },
     tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
-        TreeNode, TreeValue, VirtualDataset, WriteTime,
+        ColumnElement, DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset,
+        TreeGroup, TreeNode, TreeValue, VirtualDataset, WriteTime,
     },
 };
 
@@ -32,9 +34,10 @@ pub(crate) struct Planted {
     pub(crate) columns: Vec<GrowingDataset<FrameColumn>>,
 }
 
-/// Frames of a chunk of a column: a page of 8 bytes each.
+/// Frames of a chunk of a column: a page of numbers of 8 bytes each.
 pub const COLUMN_CHUNK: u64 = 512;
-/// As h5py has it for small datasets: enough for a few chunks of each column.
+/// As h5py has it for small datasets: enough for a few chunks of each column of numbers. A chunk of texts is larger, and not
+/// kept: of it is written what is new, and not all of it again.
 const COLUMN_CACHE: usize = 64 << 10;
 
 impl Planted {
@@ -207,9 +210,10 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
 /// A value as the library takes it.
 struct Prepared<'a> {
     text: Option<Handle>,
-    number: hid_t,
+    /// Of all else.
+    fixed: hid_t,
     space: Handle,
-    numbers: &'a [u8],
+    elements: Cow<'a, [u8]>,
     /// Of texts.
     pointers: Vec<*const c_char>,
     _texts: Vec<std::ffi::CString>,
@@ -221,6 +225,7 @@ impl<'a> Prepared<'a> {
             TreeValue::Numbers(array) => Self::of_numbers(array, path),
             TreeValue::Text(text) => Self::of_texts(std::slice::from_ref(text), &[]),
             TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
+            TreeValue::ColumnTexts(texts) => Self::of_column_texts(texts),
             TreeValue::AtEnd(wanted) => {
                 let what = format!("{path} wants `{}`, which is known at the end alone", wanted.key);
                 Err(Hdf5Error::Description { what })
@@ -233,16 +238,19 @@ impl<'a> Prepared<'a> {
             let what = format!("{path} has {} B of numbers, not {:?}", array.bytes.len(), array.shape);
             return Err(Hdf5Error::Description { what });
         }
-        let number = number_type(array.element);
         let space = space(&array.shape, None)?;
-        Ok(Prepared {
-            text: None,
-            number,
-            space,
-            numbers: &array.bytes,
-            pointers: Vec::new(),
-            _texts: Vec::new(),
-        })
+        Ok(Self::of_elements(array.element.into(), space, Cow::Borrowed(&array.bytes)))
+    }
+
+    fn of_column_texts(texts: &[String]) -> Result<Self, Hdf5Error> {
+        let space = space(&[texts.len() as u64], None)?;
+        let bytes = texts.iter().flat_map(|text| text_bytes(text)).collect();
+        Ok(Self::of_elements(ColumnElement::TEXT, space, Cow::Owned(bytes)))
+    }
+
+    fn of_elements(element: ColumnElement, space: Handle, elements: Cow<'a, [u8]>) -> Self {
+        let fixed = element_type(element);
+        Prepared { text: None, fixed, space, elements, pointers: Vec::new(), _texts: Vec::new() }
     }
 
     fn of_texts(texts: &[String], shape: &[u64]) -> Result<Self, Hdf5Error> {
@@ -253,15 +261,16 @@ impl<'a> Prepared<'a> {
             .map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default())
             .collect();
         let pointers = texts.iter().map(|text| text.as_ptr()).collect();
-        Ok(Prepared { text: Some(text_type()?), number: 0, space, numbers: &[], pointers, _texts: texts })
+        let text = Some(text_type()?);
+        Ok(Prepared { text, fixed: 0, space, elements: Cow::Borrowed(&[]), pointers, _texts: texts })
     }
 
     fn kind(&self) -> hid_t {
-        self.text.as_ref().map_or(self.number, Handle::id)
+        self.text.as_ref().map_or(self.fixed, Handle::id)
     }
 
     fn pointer(&self) -> *const c_void {
-        if self.text.is_some() { self.pointers.as_ptr().cast() } else { self.numbers.as_ptr().cast() }
+        if self.text.is_some() { self.pointers.as_ptr().cast() } else { self.elements.as_ptr().cast() }
     }
 }
 
@@ -369,13 +378,13 @@ fn column_dataset(at: hid_t, path: &str, member: &str, column: &FrameColumn) -> 
     let what = || format!("describe the dataset {path}");
     let creation = dataset_properties()?;
     let access = properties(PropertyClass::DatasetAccess)?;
-    let kind = number_type(column.element);
+    let kind = element_type(column.element);
     // SAFETY: one dimension, and a fill value of the type.
     unsafe {
         checked(ffi::H5Pset_chunk(creation.id(), 1, [COLUMN_CHUNK].as_ptr()), what)?;
         checked(ffi::H5Pset_chunk_cache(access.id(), 11, COLUMN_CACHE, 0.0), what)?;
     }
-    fill_value(&creation, kind, column.element.bytes(), Some(&column.fill), path)?;
+    fill_value(&creation, kind, column.element.bytes(), Some(&column.unknown()), path)?;
     let space = space(&[0], Some(&[H5S_UNLIMITED]))?;
     created(at, path, member, kind, &space, creation.id(), access.id())
 }
@@ -387,7 +396,7 @@ fn virtual_dataset(
     dataset: &VirtualDataset,
 ) -> Result<Handle, Hdf5Error> {
     let creation = dataset_properties()?;
-    let kind = number_type(dataset.element);
+    let kind = element_type(dataset.element);
     let whole = space(&dataset.shape, None)?;
     fill_value(&creation, kind, dataset.element.bytes(), dataset.fill.as_deref(), path)?;
     for part in &dataset.parts {

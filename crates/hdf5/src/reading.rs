@@ -11,10 +11,12 @@ use std::{
 
 use crate::{
     Hdf5Error,
+    column::{ColumnElement, TEXT_BYTES},
     driver::{self, SharedImage, while_opening},
-    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF, haddr_t, hsize_t},
+    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF, haddr_t, herr_t, hid_t, hsize_t},
     frame_file,
-    handle::{self, Handle, checked, name, number_type},
+    handle::{self, Handle, checked, element_type, name, number_type, space},
+    plant::run_of,
     tree::NumberType,
 };
 
@@ -101,6 +103,10 @@ impl ReadFile {
         Ok(ReadFile { file, _image: Some(image) })
     }
 
+    pub(crate) fn id(&self) -> hid_t {
+        self.file.id()
+    }
+
     /// A dataset by its path.
     ///
     /// # Errors
@@ -129,19 +135,34 @@ impl ReadFile {
     /// # Errors
     /// If there is no such group.
     pub fn members(&self, path: &str) -> Result<Vec<String>, Hdf5Error> {
+        Ok(self.first_members(path, MEMBERS_MAX)?.into_iter().map(|member| member.name).collect())
+    }
+
+    /// What is in a group and in this file, each with a number that it has alone, whatever its names.
+    pub(crate) fn own_members(&self, path: &str) -> Result<Vec<(String, [u64; 2])>, Hdf5Error> {
+        let members = self.first_members(path, MEMBERS_MAX)?.into_iter();
+        Ok(members.filter_map(|member| Some((member.name, member.object?))).collect())
+    }
+
+    fn first_members(&self, path: &str, most: usize) -> Result<Vec<GroupMember>, Hdf5Error> {
         let what = || format!("open the group {path}");
         if path != "/" && !self.is_own(path)? {
             return Err(Hdf5Error::Description { what: format!("{path} leads out of the file") });
         }
         let text = name(path)?;
-        let mut info = ffi::H5G_info_t { storage_type: 0, nlinks: 0, max_corder: 0, mounted: false };
         // SAFETY: a text that ends with zero.
         let id = unsafe { ffi::H5Oopen(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
         let group = Handle::of(id, what)?;
-        // SAFETY: a structure to be filled.
-        checked(unsafe { ffi::H5Gget_info(group.id(), &raw mut info) }, what)?;
-        let names = (0..info.nlinks.min(MEMBERS_MAX)).map(|number| member(&group, number));
-        Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        let mut members = GroupMembers { members: Vec::new(), left: most };
+        // One walk: asked for by its number, the library walks to each of them from the first.
+        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        let status = unsafe {
+            let into = (&raw mut members).cast();
+            let first = null_mut();
+            ffi::H5Literate2(group.id(), ffi::H5_INDEX_NAME, ffi::H5_ITER_INC, first, put_member, into)
+        };
+        checked(status, || format!("list the group {path}"))?;
+        Ok(members.members)
     }
 
     /// A dataset that is in this file, all of it: no link leads to it, and its numbers are in no other file. Another one might be
@@ -228,39 +249,69 @@ impl ReadFile {
 }
 
 /// Members of a group that are looked at.
-const MEMBERS_MAX: u64 = 10_000;
+const MEMBERS_MAX: usize = 10_000;
 
-/// The name of a member of a group; none if it is no text, or longer than any that this program makes.
-fn member(group: &Handle, number: u64) -> Result<Option<String>, Hdf5Error> {
-    let mut bytes = [0_u8; 1024];
-    // SAFETY: a text that ends with zero, and room for as many bytes as are said.
-    let length = unsafe {
-        ffi::H5Lget_name_by_idx(
-            group.id(),
-            c".".as_ptr(),
-            ffi::H5_INDEX_NAME,
-            ffi::H5_ITER_INC,
-            number,
-            bytes.as_mut_ptr().cast(),
-            bytes.len(),
-            H5P_DEFAULT,
-        )
-    };
-    let length =
-        usize::try_from(length).map_err(|_| Hdf5Error::last(format!("name member {number} of a group")))?;
-    Ok(bytes
-        .get(..length)
-        .filter(|_| length < bytes.len())
-        .and_then(|name| String::from_utf8(name.into()).ok()))
+/// Bytes of a name: more than any has that this program makes.
+const NAME_MAX: usize = 1024;
+
+/// A member of a group.
+#[derive(Debug)]
+struct GroupMember {
+    name: String,
+    /// Which object of the file it is; none if it is a link that may lead elsewhere.
+    object: Option<[u64; 2]>,
+}
+
+/// What is in a group.
+#[derive(Debug)]
+struct GroupMembers {
+    members: Vec<GroupMember>,
+    /// So many more are looked at, those too whose name is no text, or too long.
+    left: usize,
+}
+
+/// Puts a member that the library names into the [`GroupMembers`] behind `into`, unless there are too many.
+unsafe extern "C" fn put_member(
+    _group: hid_t,
+    name: *const c_char,
+    info: *const ffi::H5L_info2_t,
+    into: *mut c_void,
+) -> herr_t {
+    // SAFETY: it is what was given to the library, for this call alone.
+    let members = unsafe { &mut *into.cast::<GroupMembers>() };
+    // SAFETY: a text that ends with zero, and what the library knows of the link.
+    let (name, info) = unsafe { (CStr::from_ptr(name), &*info) };
+    members.left = members.left.saturating_sub(1);
+    let text = name.to_str().ok().filter(|name| name.len() < NAME_MAX);
+    let object = (info.r#type == ffi::H5L_TYPE_HARD).then_some(info.u);
+    members.members.extend(text.map(|name| GroupMember { name: name.into(), object }));
+    herr_t::from(members.left == 0)
 }
 
 /// `H5S_MAX_RANK`.
-const RANK_MAX: usize = 32;
+pub(crate) const RANK_MAX: usize = 32;
 
 /// Numbers of a dataset that are read at once, at the most: of one for each frame nobody would wait for the end.
 const NUMBERS_MAX: u64 = 1 << 28;
 
+/// Texts that are read at once: 1 MiB of them.
+const TEXTS_AT_ONCE: usize = (1 << 20) / TEXT_BYTES;
+
 impl ReadDataset {
+    pub(crate) fn id(&self) -> hid_t {
+        self.handle.id()
+    }
+
+    /// Its path.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Where its chunks are, by their begins.
+    pub(crate) fn all_places(&self) -> Result<HashMap<Box<[u64]>, ChunkPlace>, Hdf5Error> {
+        Ok(self.all_chunks()?.places)
+    }
+
     /// Its dimensions, the slowest first.
     pub fn dimensions(&self) -> &[u64] {
         &self.dimensions
@@ -284,22 +335,23 @@ impl ReadDataset {
         Ok(self.chunks.get_or_init(|| chunks).places.get(place).copied())
     }
 
-    /// Whether its elements are whole numbers, or fractions; none if they are neither.
+    /// What its elements would be in a column: whole numbers, fractions, or texts that have the same room each; none if they are
+    /// nothing of it.
     ///
     /// # Errors
     /// If its type can't be read.
-    pub fn is_whole_numbers(&self) -> Result<Option<bool>, Hdf5Error> {
+    pub fn column_element(&self) -> Result<Option<ColumnElement>, Hdf5Error> {
         let what = || format!("read the type of {}", self.label);
         // SAFETY: identifiers that are open.
-        let class = unsafe {
+        unsafe {
             let kind = Handle::of(ffi::H5Dget_type(self.handle.id()), what)?;
-            ffi::H5Tget_class(kind.id())
-        };
-        Ok(match class {
-            ffi::H5T_INTEGER => Some(true),
-            ffi::H5T_FLOAT => Some(false),
-            _ => None,
-        })
+            Ok(match ffi::H5Tget_class(kind.id()) {
+                ffi::H5T_INTEGER => Some(ColumnElement::INT),
+                ffi::H5T_FLOAT => Some(ColumnElement::FLOAT),
+                ffi::H5T_STRING if ffi::H5Tis_variable_str(kind.id()) == 0 => Some(ColumnElement::TEXT),
+                _ => None,
+            })
+        }
     }
 
     fn all_chunks(&self) -> Result<ChunkPlaces, Hdf5Error> {
@@ -342,6 +394,42 @@ impl ReadDataset {
         Ok(numbers)
     }
 
+    /// The texts of a row that are not empty, each with its place: as much of them as has room in a column.
+    ///
+    /// # Errors
+    /// If they can't be read so, or are no UTF-8.
+    pub fn each_text(&self, take: &mut dyn FnMut(u64, &str)) -> Result<(), Hdf5Error> {
+        let what = || format!("read {}", self.label);
+        let [length] = self.dimensions[..] else {
+            return Err(Hdf5Error::Description { what: format!("{} is no row", self.label) });
+        };
+        let kind = element_type(ColumnElement::TEXT);
+        let mut bytes = Vec::new();
+        for first in (0..length).step_by(TEXTS_AT_ONCE) {
+            let count = (length - first).min(TEXTS_AT_ONCE as u64);
+            let memory = space(&[count], None)?;
+            let file = space(&self.dimensions, None)?;
+            run_of(&file, &self.dimensions, first..first + count, &[])?;
+            bytes.resize(count as usize * TEXT_BYTES, 0);
+            // SAFETY: room for as many texts as both spaces have selected.
+            let status = unsafe {
+                let into = bytes.as_mut_ptr().cast();
+                ffi::H5Dread(self.handle.id(), kind, memory.id(), file.id(), H5P_DEFAULT, into)
+            };
+            checked(status, what)?;
+            for (place, text) in (first..).zip(bytes.chunks(TEXT_BYTES)) {
+                let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+                let text = std::str::from_utf8(text).map_err(|_| Hdf5Error::Description {
+                    what: format!("{} has a text that is no UTF-8", self.label),
+                })?;
+                if !text.is_empty() {
+                    take(place, text);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// All its numbers as this type.
     ///
     /// # Safety
@@ -351,5 +439,40 @@ impl ReadDataset {
         // SAFETY: the caller has room.
         let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };
         checked(status, || format!("read {}", self.label))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Hdf5File, Hdf5FileOptions,
+        tree::{NumberArray, TreeGroup},
+    };
+
+    #[test]
+    fn the_members_of_a_group_are_named_in_order_and_of_too_many_the_first() {
+        let many = (0..300).fold(TreeGroup::default(), |group, number| {
+            group.value(&format!("d{number:06}"), NumberArray::int(number))
+        });
+        let tree = TreeGroup::default().group("many", many).group("none", TreeGroup::default());
+        let file = Hdf5File::create("many", &tree, Hdf5FileOptions::default()).expect("it can be");
+        let mut closed = file.close(0, &TreeGroup::default()).expect("it can be");
+        let mut bytes = vec![0; closed.size() as usize];
+        while let Some(write) = closed.next_write() {
+            let begin = write.offset as usize;
+            bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        let read = ReadFile::of_bytes(&bytes).expect("it is a file");
+        let expected: Vec<_> = (0..300).map(|number| format!("d{number:06}")).collect();
+        assert_eq!(read.members("/many").expect("it is there"), expected);
+        for most in [1, 299, 300, 301] {
+            let named = read.first_members("/many", most).expect("it is there").into_iter();
+            let names: Vec<_> = named.map(|member| member.name).collect();
+            assert_eq!(names, expected[..most.min(300)], "{most}");
+        }
+        assert_eq!(read.members("/none").expect("it is there"), Vec::<String>::new());
+        assert_eq!(read.members("/").expect("every file has one"), ["many", "none"]);
+        assert!(read.members("/nowhere").is_err());
     }
 }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use std::ops::Range;
 
+pub use crate::column::{ColumnElement, FrameColumn};
+
 /// The type of numbers in a file; all little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "their names say it")]
@@ -101,6 +103,8 @@ pub enum TreeValue {
     Text(String),
     /// A row of such texts.
     Texts(Vec<String>),
+    /// A row of texts that have the same room each, as in a column.
+    ColumnTexts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
     /// What is known behind the last frame alone: it is written at [`WriteTime::Closing`], if it is known then.
@@ -210,7 +214,7 @@ pub enum DatasetContent {
     Value(TreeValue, WriteTime),
     /// The frames.
     Frames(FramesShape),
-    /// A number for each frame.
+    /// A value for each frame.
     Column(FrameColumn),
     /// Parts of other files as one.
     Virtual(VirtualDataset),
@@ -338,22 +342,11 @@ pub struct FrameFilter {
     pub values: Vec<u32>,
 }
 
-/// A dataset with a number for each frame, as long as that of the frames is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FrameColumn {
-    /// By which it is set.
-    pub key: String,
-    /// The type of its numbers.
-    pub element: NumberType,
-    /// The number of a frame of which nothing is known, little-endian.
-    pub fill: Vec<u8>,
-}
-
 /// A dataset that is made of parts of others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualDataset {
     /// The type of its elements.
-    pub element: NumberType,
+    pub element: ColumnElement,
     /// Its dimensions.
     pub shape: Vec<u64>,
     /// What it is made of.

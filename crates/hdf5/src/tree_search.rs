@@ -154,7 +154,8 @@ mod tests {
     fn tree() -> TreeGroup {
         let wanted = |key: &str, of| TreeValue::AtEnd(FrameValue { key: key.into(), of });
         let late = |name: &str, value| TreeAttribute { name: name.into(), value, when: WriteTime::Closing };
-        let column = FrameColumn { key: "angle".into(), element: NumberType::Float64, fill: vec![0; 8] };
+        let column =
+            FrameColumn { key: "angle".into(), element: NumberType::Float64.into(), fill: vec![0; 8] };
         let mut angle = TreeDataset::of(DatasetContent::Column(column)).attribute("units", "deg");
         angle.attributes.push(late("first", wanted("angle", crate::tree::FrameChoice::First)));
         let last = DatasetContent::Value(wanted("angle", crate::tree::FrameChoice::Last), WriteTime::Closing);

@@ -19,7 +19,7 @@ fn tree() -> TreeGroup {
         filter: None,
         fill: Some(vec![255, 255]),
     };
-    let column = FrameColumn { key: "flag".into(), element: NumberType::Uint8, fill: vec![1] };
+    let column = FrameColumn { key: "flag".into(), element: NumberType::Uint8.into(), fill: vec![1] };
     let data = TreeGroup::nexus("NXdata")
         .attribute("signal", "data")
         .with("data", TreeNode::Dataset(TreeDataset::of(DatasetContent::Frames(shape))))

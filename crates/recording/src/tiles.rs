@@ -266,8 +266,23 @@ fn long(bytes: &[u8], at: usize) -> Result<u64, TilesError> {
 }
 
 impl TileTable {
-    /// Bytes of the longest table, for who reads it without the tiles.
-    pub const LONGEST: usize = FIXED + 16 * DIMENSIONS_MAX + 4 * TILES_MAX as usize;
+    /// Bytes of the longest table.
+    const LONGEST: usize = FIXED + 16 * DIMENSIONS_MAX + 4 * TILES_MAX as usize;
+
+    /// Bytes of the table that an extent begins with, by its first bytes, for who reads it without the tiles.
+    ///
+    /// # Errors
+    /// If it is none, or these are too few of its bytes to say so.
+    pub fn length(begin: &[u8]) -> Result<usize, TilesError> {
+        if !begin.starts_with(MAGIC) {
+            return Err(TilesError::Table);
+        }
+        let dimensions = word(begin, 8)? as usize;
+        let tiles = word(begin, 12)? as usize;
+        let length = dimensions.checked_mul(16).and_then(|sides| sides.checked_add(FIXED));
+        let length = length.and_then(|sides| tiles.checked_mul(4)?.checked_add(sides));
+        length.filter(|length| *length <= Self::LONGEST).ok_or(TilesError::Table)
+    }
 
     /// Reads the table of an extent of which these are the first bytes: the tiles themselves need not be among them.
     ///
@@ -376,6 +391,9 @@ mod tests {
             let most = length_max(compression, pixels.len() as u64);
             prop_assert!(grid.length_max(compression) as u64 <= most);
             let table = TileTable::read(&extent, element, pixels.len()).expect("it is one");
+            let begin = TileTable::length(&extent[..16]).expect("its first bytes say it");
+            prop_assert_eq!(TileTable::read(&extent[..begin], element, pixels.len()).expect("all of it"), table.clone());
+            prop_assert!(TileTable::read(&extent[..begin - 1], element, pixels.len()).is_err());
             let last = table.places.last().expect("a frame has a tile");
             prop_assert!(last.offset + u64::from(last.length) <= extent.len() as u64);
             // Cut anywhere it is none: behind the last tile nothing is missing.
@@ -410,6 +428,9 @@ mod tests {
                     bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
                 }
                 prop_assert!(decode(FrameCompression::Bslz4, ElementSize::ALL[element], &bytes, &mut frame).is_err());
+                if let Ok(length) = TileTable::length(&bytes) {
+                    prop_assert!(magic && length <= TileTable::LONGEST);
+                }
             }
         }
     }

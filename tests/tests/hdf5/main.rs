@@ -5,6 +5,7 @@ mod advised;
 mod chunked;
 mod damaged;
 mod disks;
+mod edited_journals;
 mod exported;
 mod exported_ended;
 mod exported_packets;

@@ -36,13 +36,14 @@ pub(crate) fn lines(frames: std::ops::Range<u64>) -> String {
 #[test]
 fn a_tomography_scan_has_its_angles_from_a_file_that_was_there() {
     let lab = LayoutLab::new("recording.format = \"hdf5\"\n");
-    let text =
-        lines(0..FRAMES) + "angle 5\n{\"frame\": 99, \"SampleAngle\": 1}\n{\"frame\": 3, \"Name\": \"x\"}\n";
+    let text = lines(0..FRAMES)
+        + "angle 5\n{\"frame\": 99, \"SampleAngle\": 1}\n{\"frame\": 3, \"Name\": [\"x\"]}\n";
     lab.write("motors.jsonl", &text);
     let ended = lab.record(FRAMES, &["--layout", &tomography(), "--metadata", "motors.jsonl"]).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // The names, and the times of the images.
-    let refused = "refused: 1 no JSON object with a `frame`, 1 no numbers, 1 of frames that are not there";
+    let refused =
+        "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 of frames that are not there";
     assert!(ended.stdout.contains("\nmetadata    ") && ended.stdout.contains(refused), "{ended:?}");
     lab.assert_verified(FRAMES);
     let Some(tree) = tree_of(&lab.file()) else { return };
@@ -61,7 +62,7 @@ fn values_come_from_senders_of_zeromq_of_either_kind() {
         let ended = lab.record(FRAMES, &["--layout", &tomography(), "--metadata", &sender.at]).end(LIMIT);
         assert_eq!(ended.code, Some(0), "{kind}: {ended:?}");
         let refused =
-            "refused: 1 no JSON object with a `frame`, 1 no numbers, 1 of frames that are not there";
+            "refused: 1 no JSON object with a `frame`, 1 no numbers or texts, 1 of frames that are not there";
         assert!(kind == "pub" || ended.stdout.contains(refused), "{ended:?}");
         let tree = tree_of(&lab.file()).expect("h5py is there with zmq");
         assert_eq!((tree.numbers(ANGLE), tree.numbers(KEY)), (angles(FRAMES), keys(FRAMES)), "{kind}");
@@ -75,12 +76,15 @@ fn what_images_say_beside_their_pixels_is_in_the_file() {
         let Some(sender) = ValueSender::start_images(version, FRAMES) else { return };
         let ended = lab.record_from(&sender.at, &[]).end(LIMIT);
         assert_eq!(ended.code, Some(0), "{version}: {ended:?}");
-        assert!(ended.stdout.contains("metadata    40 values of angle, step\n"), "{version}: {ended:?}");
+        assert!(ended.stdout.contains("metadata    60 values of "), "{version}: {ended:?}");
         let tree = tree_of(&lab.file()).expect("h5py is there with zmq");
         let each = |scale: f64| (0..FRAMES).map(|frame| Some(frame as f64 * scale)).collect::<Vec<_>>();
         assert_eq!(tree.numbers("/entry/instrument/NDAttributes/angle"), each(0.25), "{version}");
         assert_eq!(tree.numbers("/entry/instrument/NDAttributes/step"), each(1.0), "{version}");
         assert_eq!(tree.kind("/entry/instrument/NDAttributes/step"), "[20] <i8");
+        let sample = "/entry/instrument/NDAttributes/sample";
+        assert_eq!(tree.texts(sample), vec!["lysozyme"; FRAMES as usize], "{version}");
+        assert_eq!(tree.text_type(sample), "utf-8 256", "{version}");
         let start = tree.numbers("/entry/instrument/detector/start_time");
         let is_near = |(one, other): (&Option<f64>, &Option<f64>)| {
             one.zip(*other).is_some_and(|(one, other)| (one - other).abs() < 1e-9)

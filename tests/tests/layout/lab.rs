@@ -168,6 +168,17 @@ impl FoundTree {
         values.iter().map(Value::as_f64).collect()
     }
 
+    /// The texts of a dataset.
+    pub(crate) fn texts(&self, path: &str) -> Vec<String> {
+        let values = self.value(path).as_array().unwrap_or_else(|| panic!("{path} is no row"));
+        values.iter().map(|text| text.as_str().expect("a text").to_owned()).collect()
+    }
+
+    /// How its texts are encoded, and in how many bytes.
+    pub(crate) fn text_type(&self, path: &str) -> &str {
+        self.object(path)["text"].as_str().unwrap_or_default()
+    }
+
     pub(crate) fn attribute(&self, path: &str, name: &str) -> &Value {
         &self.object(path)["attributes"][name]
     }

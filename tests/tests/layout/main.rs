@@ -5,6 +5,7 @@ mod exported;
 mod joined;
 mod lab;
 mod refused;
+mod texts;
 
 use std::{fs, os::unix::fs::FileExt, path::Path};
 

@@ -1,7 +1,7 @@
 """What h5py finds in a file, as JSON: tree.py FILE.h5
 
-By path of each object: its attributes, and of a dataset shape, type and values, if they are few; null stands for what is no
-number. `same` lists the paths that are names of one object.
+By path of each object: its attributes, and of a dataset shape, type, how texts are encoded and in how many bytes, and values, if
+they are few; null stands for what is no number. `same` lists the paths that are names of one object.
 """
 import json
 import math
@@ -40,6 +40,8 @@ def walk(group, path):
         if isinstance(item, h5py.Dataset):
             found["shape"] = list(item.shape)
             found["type"] = "text" if item.dtype.kind == "O" else item.dtype.str
+            text = h5py.check_string_dtype(item.dtype)
+            found["text"] = None if text is None else f"{text.encoding} {text.length}"
             if item.size <= VALUES_MAX:
                 found["values"] = plain(item[()])
         else:

@@ -16,7 +16,7 @@ use nilometer_recording::{instrument::Origin, journal::Encoding, reader::Recordi
 
 use super::{cut::WishedChunks, frames::due};
 use crate::{
-    kept_numbers::KeptNumbers,
+    kept_values::KeptValues,
     repair::is_of_frames,
     sink::{
         Hdf5Contents, check_compression, frame_filter, instrument_description, number_type,
@@ -83,15 +83,10 @@ impl Hdf5Contents {
 
     /// With what the files of a recording say of its frames.
     fn with_kept(self, recording: &Recording, tree: &TreeGroup) -> Self {
-        let (kept, mut left_out) = KeptNumbers::of_recording(recording, tree);
+        let (kept, mut left_out) = KeptValues::of_recording(recording, tree);
         let has_place = |key: &&str| self.tree.columns().iter().any(|(_, column)| column.key == **key);
         let placeless = kept.keys().filter(|key| !has_place(key));
         left_out.extend(placeless.map(|key| format!("{key}: the file that is made has no place for it")));
-        if kept.are_others_too_many(recording.index.expected()) {
-            left_out.push(
-                "datasets that files were given when they were closed: more numbers than are kept".into(),
-            );
-        }
         Hdf5Contents { kept: Some(Arc::new(kept)), left_out, ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Values that came after the file of their frame was closed. The places of their numbers are there: they are written into these,
+//! Values that came after the file of their frame was closed. The places of their values are there: they are written into these,
 //! and nothing else of the file changes.
 
 use std::{
@@ -19,7 +19,7 @@ use nilometer_storage::{
 };
 use rustix::fs::OFlags;
 
-use super::{JoinRefusal, JoinedValues, NamedNumber};
+use super::{JoinRefusal, JoinedValues, NamedValue};
 use crate::sink::Hdf5Contents;
 
 /// Why values could not be written into files that are closed.
@@ -48,7 +48,7 @@ pub enum LateValuesError {
 struct PlacedValue {
     in_file: u64,
     frame: u64,
-    value: NamedNumber,
+    value: NamedValue,
 }
 
 /// Writes what still waits into the files of a recording that is over, in these directories. Storage that hangs is waited for so
@@ -82,7 +82,7 @@ pub fn put_late_values(
 fn by_file(
     recording: &Recording,
     joined: &JoinedValues,
-    rest: Vec<(u64, NamedNumber)>,
+    rest: Vec<(u64, NamedValue)>,
 ) -> BTreeMap<PathBuf, Vec<PlacedValue>> {
     let head = recording.head();
     let mut files: BTreeMap<PathBuf, Vec<PlacedValue>> = BTreeMap::new();
@@ -125,8 +125,8 @@ fn put_into(
         let place = column.as_ref().map(|column| column.place(*in_file)).transpose()?.flatten();
         match (place, column) {
             (Some(offset), Some(LateColumn { column, .. })) => {
-                file.write_all_at(&value.number.bytes(column), offset).map_err(failed)?;
-                joined.count_joined(&[*value]);
+                file.write_all_at(&value.said.bytes(column), offset).map_err(failed)?;
+                joined.count_joined(std::slice::from_ref(value));
             }
             _ => joined.refuse(JoinRefusal::TooLate, format!("`{key}` of frame {frame}")),
         }
@@ -152,7 +152,7 @@ impl<'a> LateColumn<'a> {
         found.transpose()
     }
 
-    /// Where the number of a frame is in the file, in bytes from its start.
+    /// Where the value of a frame is in the file, in bytes from its start.
     fn place(&self, in_file: u64) -> Result<Option<u64>, Hdf5Error> {
         if self.dataset.dimensions().first().is_none_or(|length| in_file >= *length) {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! Messages with values of a frame: JSON objects with its number. Pure.
 
-use nilometer_hdf5::ColumnNumber;
+use nilometer_hdf5::{ColumnValue, TEXT_BYTES};
 use nilometer_wire::series::{MetadataField, MetadataValue};
 use serde_json::Value;
 
@@ -10,9 +10,9 @@ pub(super) const MESSAGE_MAX: usize = 1 << 20;
 const FRAME: &str = "frame";
 
 /// What stands behind a name.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum SaidValue {
-    Number(ColumnNumber),
+    Value(ColumnValue),
     /// `null`: nothing is known.
     Nothing,
     /// What a column can't have.
@@ -51,43 +51,50 @@ impl JoinedMessage {
 fn said(value: &Value) -> SaidValue {
     match value {
         Value::Null => SaidValue::Nothing,
-        Value::Bool(is) => SaidValue::Number(ColumnNumber::Whole((*is).into())),
-        Value::Number(number) => SaidValue::Number(match number.as_i64() {
-            Some(number) => ColumnNumber::Whole(number),
-            None => ColumnNumber::Fraction(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Bool(is) => SaidValue::Value(ColumnValue::Whole((*is).into())),
+        Value::String(text) => SaidValue::Value(text_of(text)),
+        Value::Number(number) => SaidValue::Value(match number.as_i64() {
+            Some(number) => ColumnValue::Whole(number),
+            None => ColumnValue::Fraction(number.as_f64().unwrap_or(f64::NAN)),
         }),
-        Value::String(_) | Value::Array(_) | Value::Object(_) => SaidValue::Other,
+        Value::Array(_) | Value::Object(_) => SaidValue::Other,
     }
 }
 
-/// The numbers with names that a program said with an image: a map, or text that is a JSON object. All else of it is its own
+/// A text, or more of it than there is room for: it may be as long as a message.
+fn text_of(text: &str) -> ColumnValue {
+    ColumnValue::from(&text[..text.floor_char_boundary(2 * TEXT_BYTES)])
+}
+
+/// The numbers and texts with names that a program said with an image: a map, or text that is a JSON object. All else of it is its own
 /// business.
-pub(crate) fn numbers_of_user_data(fields: &[MetadataField]) -> Vec<(String, ColumnNumber)> {
+pub(crate) fn values_of_user_data(fields: &[MetadataField]) -> Vec<(String, ColumnValue)> {
     let Some(field) = fields.iter().find(|field| field.name == "user_data") else { return Vec::new() };
     match &field.value {
         MetadataValue::Map(fields) => {
-            let number = |field: &MetadataField| Some((field.name.clone(), number_of(&field.value)?));
-            fields.iter().filter_map(number).collect()
+            let value = |field: &MetadataField| Some((field.name.clone(), value_of(&field.value)?));
+            fields.iter().filter_map(value).collect()
         }
         MetadataValue::Text(text) if text.len() <= MESSAGE_MAX => {
             let Ok(Value::Object(object)) = serde_json::from_str(text) else { return Vec::new() };
-            let number = |(name, value): (String, Value)| match said(&value) {
-                SaidValue::Number(number) => Some((name, number)),
+            let value = |(name, value): (String, Value)| match said(&value) {
+                SaidValue::Value(value) => Some((name, value)),
                 SaidValue::Nothing | SaidValue::Other => None,
             };
-            object.into_iter().filter_map(number).collect()
+            object.into_iter().filter_map(value).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn number_of(value: &MetadataValue) -> Option<ColumnNumber> {
+fn value_of(value: &MetadataValue) -> Option<ColumnValue> {
     match value {
-        MetadataValue::Bool(is) => Some(ColumnNumber::Whole((*is).into())),
+        MetadataValue::Bool(is) => Some(ColumnValue::Whole((*is).into())),
         MetadataValue::Integer(number) => {
-            Some(i64::try_from(*number).map_or(ColumnNumber::Fraction(*number as f64), ColumnNumber::Whole))
+            Some(i64::try_from(*number).map_or(ColumnValue::Fraction(*number as f64), ColumnValue::Whole))
         }
-        MetadataValue::Float(number) => Some(ColumnNumber::Fraction(*number)),
+        MetadataValue::Float(number) => Some(ColumnValue::Fraction(*number)),
+        MetadataValue::Text(text) => Some(text_of(text)),
         _ => None,
     }
 }
@@ -99,15 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_numbers_of_a_frame() {
-        let parsed =
-            JoinedMessage::parse(br#" {"frame": 12, "Angle": 1.5, "Shutter": true, "n": null, "t": "x"} "#);
+    fn a_message_is_numbers_and_texts_of_a_frame() {
+        let parsed = JoinedMessage::parse(
+            br#" {"frame": 12, "Angle": 1.5, "Shutter": true, "n": null, "t": "x", "l": [1]} "#,
+        );
         let message = parsed.expect("valid");
-        let value = |name: &str| message.values.iter().find(|(known, _)| known == name).expect("there").1;
+        let value =
+            |name: &str| message.values.iter().find(|(known, _)| known == name).expect("there").1.clone();
         assert_eq!(message.frame, 12);
-        assert_eq!(value("Angle"), SaidValue::Number(1.5.into()));
-        assert_eq!(value("Shutter"), SaidValue::Number(1.into()));
-        assert_eq!((value("n"), value("t")), (SaidValue::Nothing, SaidValue::Other));
+        assert_eq!(value("Angle"), SaidValue::Value(1.5.into()));
+        assert_eq!(value("Shutter"), SaidValue::Value(1.into()));
+        assert_eq!((value("n"), value("l")), (SaidValue::Nothing, SaidValue::Other));
+        assert_eq!(value("t"), SaidValue::Value("x".into()));
         for (wrong, why) in [
             ("", "EOF"),
             ("[1]", "no JSON object"),
@@ -122,16 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_with_an_image_is_taken_as_far_as_it_is_numbers() {
-        let said = |value: MetadataValue| numbers_of_user_data(&[MetadataField::new("user_data", value)]);
+    fn what_a_program_says_with_an_image_is_taken_as_far_as_it_is_numbers_and_texts() {
+        let said = |value: MetadataValue| values_of_user_data(&[MetadataField::new("user_data", value)]);
         let map = MetadataValue::Map(vec![
             MetadataField::new("angle", MetadataValue::Float(1.5)),
             MetadataField::new("step", MetadataValue::Integer(7)),
             MetadataField::new("name", MetadataValue::Text("lysozyme".into())),
+            MetadataField::new("more", MetadataValue::Map(Vec::new())),
         ]);
-        assert_eq!(said(map), [("angle".into(), 1.5.into()), ("step".into(), 7.into())]);
+        let name = ("name".into(), "lysozyme".into());
+        assert_eq!(said(map), [("angle".into(), 1.5.into()), ("step".into(), 7.into()), name]);
         let text = MetadataValue::Text("{\"angle\": 2, \"name\": \"x\"}".into());
-        assert_eq!(said(text), [("angle".into(), 2.into())]);
+        assert_eq!(said(text), [("angle".into(), 2.into()), ("name".into(), "x".into())]);
         assert_eq!(said(MetadataValue::Text("a sample".into())), []);
         assert_eq!(said(MetadataValue::Null), []);
     }

@@ -13,6 +13,7 @@
 
 mod late;
 mod message;
+mod names;
 mod reader;
 mod tally;
 #[cfg(test)]
@@ -28,13 +29,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use nilometer_hdf5::{
-    ColumnNumber, ImageTimeColumn, NdArrayColumn, SERIES_DATE, nexus::RecorderColumn, tree::NumberType,
-};
+use nilometer_hdf5::{ColumnValue, fitting_text, tree::ColumnElement};
 use nilometer_recording::Ranges;
 
-pub(crate) use message::numbers_of_user_data;
+pub(crate) use message::values_of_user_data;
 use message::{JoinedMessage, SaidValue};
+pub(crate) use names::{JoinedColumn, NamedValue};
+use names::{JoinedName, is_reserved};
 
 /// Values that wait for their frames, at the most. One of a frame takes some 150 bytes, so that these are 150 MB.
 const WAITING_MAX: usize = 1 << 20;
@@ -45,40 +46,11 @@ const NAMES_MAX: usize = 1000;
 /// Bytes of a name, at the most.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A name of values.
-#[derive(Debug)]
-struct JoinedName {
-    name: String,
-    element: NumberType,
-    /// The files have a column for it.
-    has_column: bool,
-    /// Messages bring it, and not the images.
-    awaited: bool,
-    /// It is none of the user's: the detector says it of each image.
-    of_detector: bool,
-    /// Frames that it came of, as long as these are few ranges.
-    came: Ranges,
-}
-
-/// A value of a frame, by the place of its name.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct NamedNumber {
-    pub(crate) name: usize,
-    pub(crate) number: ColumnNumber,
-}
-
-/// The place of a column among the names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JoinedColumn {
-    pub(crate) key: String,
-    pub(crate) name: usize,
-}
-
 /// How values get to the frames of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinPlan {
-    /// Names that have a column, or another place, from the start, and the type of their numbers.
-    pub columns: Vec<(String, NumberType)>,
+    /// Names that have a column, or another place, from the start, and the type of their values.
+    pub columns: Vec<(String, ColumnElement)>,
     /// Names among these that come with the images themselves.
     pub of_images: Vec<String>,
     /// The group for values of other names, if they get a place.
@@ -90,7 +62,7 @@ pub struct JoinPlan {
 }
 
 /// Values by the number of their frame.
-type ByFrame = BTreeMap<u64, Vec<NamedNumber>>;
+type ByFrame = BTreeMap<u64, Vec<NamedValue>>;
 
 #[derive(Debug, Default)]
 struct JoinedState {
@@ -100,8 +72,8 @@ struct JoinedState {
     waiting: ByFrame,
     /// Values without one, until their file is closed.
     kept: ByFrame,
-    /// Of both.
-    waiting_count: usize,
+    /// What both take of [`WAITING_MAX`].
+    waiting_room: usize,
     /// Values of frames that had none of their name before.
     came_count: u64,
     /// Of what came of all names.
@@ -139,12 +111,12 @@ impl JoinedValues {
         }
     }
 
-    /// What a program said with an image, as far as it is numbers with names.
-    pub fn put_user_data(&self, image: u64, values: &[(String, ColumnNumber)]) {
+    /// What a program said with an image, as far as it is numbers and texts with names.
+    pub fn put_user_data(&self, image: u64, values: &[(String, ColumnValue)]) {
         let mut state = self.lock();
-        for (name, number) in values {
+        for (name, value) in values {
             if !state.refuse_reserved(image, name) {
-                state.put(image, name, *number);
+                state.put(image, name, value.clone());
             }
         }
     }
@@ -154,7 +126,7 @@ impl JoinedValues {
         let mut state = self.lock();
         for (name, number) in values {
             if let (Some(number), true) = (number, state.by_name.contains_key(*name)) {
-                state.put(image, name, ColumnNumber::Fraction(*number));
+                state.put(image, name, ColumnValue::Fraction(*number));
             }
         }
     }
@@ -169,9 +141,9 @@ impl JoinedValues {
         self.lock().series_date.clone()
     }
 
-    /// Names that came so far.
-    pub fn names(&self) -> Vec<String> {
-        self.lock().names.iter().map(|name| name.name.clone()).collect()
+    /// Names that came so far, each with the type of its first value.
+    pub fn names(&self) -> Vec<(String, ColumnElement)> {
+        self.lock().names.iter().map(|name| (name.name.clone(), name.element)).collect()
     }
 
     /// The files are laid out so.
@@ -187,12 +159,12 @@ impl JoinedValues {
     }
 
     /// What came of a frame for columns: it is to be written.
-    pub(crate) fn take(&self, frame: u64) -> Vec<NamedNumber> {
+    pub(crate) fn take(&self, frame: u64) -> Vec<NamedValue> {
         self.lock().take(frame)
     }
 
     /// The same of those of these frames that are chosen.
-    pub(crate) fn take_those(&self, frames: Range<u64>, chosen: &Ranges) -> Vec<(u64, NamedNumber)> {
+    pub(crate) fn take_those(&self, frames: Range<u64>, chosen: &Ranges) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
         let those: Vec<u64> = state
             .waiting
@@ -202,28 +174,28 @@ impl JoinedValues {
             .collect();
         let mut taken = Vec::new();
         for frame in those {
-            taken.extend(state.take(frame).into_iter().map(|number| (frame, number)));
+            taken.extend(state.take(frame).into_iter().map(|value| (frame, value)));
         }
         taken
     }
 
     /// All that came of these frames, for columns or not: their file is closed.
-    pub(crate) fn take_all(&self, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
+    pub(crate) fn take_all(&self, frames: Range<u64>) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
         let JoinedState { waiting, kept, .. } = &mut *state;
         let taken: Vec<_> =
             [waiting, kept].into_iter().flat_map(|some| taken_out(some, frames.clone())).collect();
-        state.waiting_count -= taken.len();
+        state.waiting_room -= taken.iter().map(|(_, value)| value.room()).sum::<usize>();
         for (_, value) in &taken {
-            state.joined(&[*value]);
+            state.joined(std::slice::from_ref(value));
         }
         taken
     }
 
     /// What still waits: nobody takes it any more.
-    pub(crate) fn take_rest(&self) -> Vec<(u64, NamedNumber)> {
+    pub(crate) fn take_rest(&self) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
-        state.waiting_count = 0;
+        state.waiting_room = 0;
         let JoinedState { waiting, kept, .. } = &mut *state;
         [waiting, kept].into_iter().flat_map(|some| taken_out(some, 0..u64::MAX)).collect()
     }
@@ -249,7 +221,7 @@ impl JoinedValues {
     }
 
     /// Values were written after their file was closed.
-    pub(crate) fn count_joined(&self, values: &[NamedNumber]) {
+    pub(crate) fn count_joined(&self, values: &[NamedValue]) {
         self.lock().joined(values);
     }
 
@@ -292,20 +264,23 @@ impl JoinedState {
 
     fn put_said(&mut self, image: u64, name: &str, said: &SaidValue) {
         match said {
-            SaidValue::Number(number) => {
-                if let Some(place) = self.put(image, name, *number) {
+            SaidValue::Value(value) => {
+                if let Some(place) = self.put(image, name, value.clone()) {
                     self.names[place].awaited = true;
                 }
             }
             SaidValue::Nothing => {}
             SaidValue::Other => {
-                self.refuse(JoinRefusal::NoNumber, format!("`{name}` of frame {image} is no number"));
+                self.refuse(
+                    JoinRefusal::NoValue,
+                    format!("`{name}` of frame {image} is no number and no text"),
+                );
             }
         }
     }
 
     /// The place of the name, if the value is kept.
-    fn put(&mut self, image: u64, name: &str, number: ColumnNumber) -> Option<usize> {
+    fn put(&mut self, image: u64, name: &str, said: ColumnValue) -> Option<usize> {
         let plan = self.plan.as_ref();
         if plan.and_then(|plan| plan.images).is_some_and(|images| image >= images) {
             self.refuse(JoinRefusal::UnknownFrame, format!("there is no frame {image}"));
@@ -316,14 +291,16 @@ impl JoinedState {
             self.refuse(JoinRefusal::UnknownFrame, format!("there is no frame {image}"));
             return None;
         };
-        let place = self.place_of(name)?;
-        let number = self.suited(place, image, number)?;
-        if self.waiting_count + channels as usize > WAITING_MAX {
+        let place = self.place_of(name, &said)?;
+        let said = self.suited(place, image, said)?;
+        let value = NamedValue { name: place, said };
+        let room = (channels as usize).saturating_mul(value.room());
+        if self.waiting_room.saturating_add(room) > WAITING_MAX {
             self.refuse(JoinRefusal::NoRoom, format!("{WAITING_MAX} values wait for their frames"));
             return None;
         }
         for frame in first..first + channels {
-            self.keep(frame, NamedNumber { name: place, number });
+            self.keep(frame, value.clone());
             self.remember(place, frame);
         }
         Some(place)
@@ -351,20 +328,21 @@ impl JoinedState {
     }
 
     /// The later of two values stays.
-    fn keep(&mut self, frame: u64, value: NamedNumber) {
+    fn keep(&mut self, frame: u64, value: NamedValue) {
         let has_place = self.plan.is_none() || self.names[value.name].has_column;
         let some = if has_place { &mut self.waiting } else { &mut self.kept };
         let waiting = some.entry(frame).or_default();
+        self.waiting_room += value.room();
         if let Some(there) = waiting.iter_mut().find(|there| there.name == value.name) {
+            self.waiting_room -= there.room();
             *there = value;
         } else {
             waiting.push(value);
-            self.waiting_count += 1;
         }
     }
 
-    /// The place of a name, which gets one if there is any for it.
-    fn place_of(&mut self, name: &str) -> Option<usize> {
+    /// The place of a name, which gets one if there is any for it: of the type of this value, which is its first.
+    fn place_of(&mut self, name: &str, first: &ColumnValue) -> Option<usize> {
         if let Some(place) = self.by_name.get(name) {
             return Some(*place);
         }
@@ -375,10 +353,12 @@ impl JoinedState {
             self.refuse(JoinRefusal::UnknownName, format!("`{shown}` has no place in the file"));
             return None;
         }
-        Some(self.add_name(name, NumberType::Float64, false))
+        let is_text = matches!(first, ColumnValue::Text(_));
+        let element = if is_text { ColumnElement::TEXT } else { ColumnElement::FLOAT };
+        Some(self.add_name(name, element, false))
     }
 
-    fn add_name(&mut self, name: &str, element: NumberType, has_column: bool) -> usize {
+    fn add_name(&mut self, name: &str, element: ColumnElement, has_column: bool) -> usize {
         let made = JoinedName {
             name: name.into(),
             element,
@@ -392,20 +372,36 @@ impl JoinedState {
         self.names.len() - 1
     }
 
-    /// As its column has room for it.
-    fn suited(&mut self, place: usize, image: u64, number: ColumnNumber) -> Option<ColumnNumber> {
-        let name = &self.names[place];
-        match number {
-            ColumnNumber::Fraction(number) if name.element == NumberType::Int64 => {
+    /// As its column has room for it. Before it is known which columns there are, only what no column has room for is cut.
+    fn suited(&mut self, place: usize, image: u64, said: ColumnValue) -> Option<ColumnValue> {
+        let JoinedName { name, element, .. } = &self.names[place];
+        let is_planned = self.plan.is_some();
+        match said {
+            ColumnValue::Text(text) if element.is_text() || !is_planned => Some(self.fitting(&text)),
+            said if !is_planned => Some(said),
+            ColumnValue::Text(_) => {
+                let fault = format!("`{name}` of frame {image} is a text");
+                self.refuse(JoinRefusal::NoNumber, fault);
+                None
+            }
+            number if element.is_text() => Some(number.as_text()),
+            ColumnValue::Fraction(number) if *element == ColumnElement::INT => {
                 if number.fract() == 0.0 && number.abs() < 2_f64.powi(63) {
-                    return Some(ColumnNumber::Whole(number as i64));
+                    return Some(ColumnValue::Whole(number as i64));
                 }
-                let fault = format!("`{}` of frame {image} is {number}", name.name);
+                let fault = format!("`{name}` of frame {image} is {number}");
                 self.refuse(JoinRefusal::NoWholeNumber, fault);
                 None
             }
-            number => Some(number),
+            said => Some(said),
         }
+    }
+
+    /// As much of a text as has room in a column.
+    fn fitting(&mut self, text: &str) -> ColumnValue {
+        let fitting = fitting_text(text);
+        self.tally.cut += u64::from(fitting.len() < text.len());
+        fitting.into()
     }
 
     fn begin(&mut self, plan: JoinPlan) {
@@ -422,18 +418,18 @@ impl JoinedState {
         self.plan = Some(plan);
         // What came before is put once more, now that it is known how.
         let waiting = std::mem::take(&mut self.waiting);
-        self.waiting_count = 0;
+        self.waiting_room = 0;
         self.ranges = 0;
         for name in &mut self.names {
             name.came = Ranges::default();
         }
         for (image, values) in waiting {
-            for NamedNumber { name, number } in values {
+            for NamedValue { name, said } in values {
                 let has_place = self.names[name].has_column
                     || self.plan.as_ref().is_some_and(|plan| plan.others.is_some());
                 let name = self.names[name].name.clone();
                 if has_place {
-                    self.put(image, &name, number);
+                    self.put(image, &name, said);
                 } else {
                     self.refuse(JoinRefusal::UnknownName, format!("`{name}` has no place in the file"));
                 }
@@ -441,14 +437,14 @@ impl JoinedState {
         }
     }
 
-    fn take(&mut self, frame: u64) -> Vec<NamedNumber> {
+    fn take(&mut self, frame: u64) -> Vec<NamedValue> {
         let taken = self.waiting.remove(&frame).unwrap_or_default();
-        self.waiting_count -= taken.len();
+        self.waiting_room -= taken.iter().map(NamedValue::room).sum::<usize>();
         self.joined(&taken);
         taken
     }
 
-    fn joined(&mut self, values: &[NamedNumber]) {
+    fn joined(&mut self, values: &[NamedValue]) {
         for JoinedName { name, of_detector, .. } in values.iter().map(|value| &self.names[value.name]) {
             self.tally.joined += u64::from(!of_detector);
             if !of_detector && !self.tally.names.contains(name) {
@@ -459,7 +455,7 @@ impl JoinedState {
 }
 
 /// Takes the values of these frames out.
-fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
+fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedValue)> {
     let those: Vec<u64> = some.range(frames).map(|(frame, _)| *frame).collect();
     let mut taken = Vec::new();
     for frame in those {
@@ -467,12 +463,4 @@ fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedNumber)> 
         taken.extend(values.into_iter().map(|value| (frame, value)));
     }
     taken
-}
-
-/// What the recorder or the detector says of frames.
-fn is_reserved(name: &str) -> bool {
-    RecorderColumn::ALL.into_iter().any(|column| column.key() == name)
-        || NdArrayColumn::ALL.into_iter().any(|column| column.key() == name)
-        || ImageTimeColumn::ALL.into_iter().any(|column| column.key() == name)
-        || name == SERIES_DATE
 }

@@ -1,5 +1,7 @@
 //! What came of values that are to be joined to frames, and why some are joined to none.
 
+use nilometer_hdf5::TEXT_BYTES;
+
 /// Why a value, or all of a message, is joined to no frame. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JoinRefusal {
@@ -9,7 +11,9 @@ pub enum JoinRefusal {
     UnknownName,
     /// The recorder or the detector says what has this name.
     ReservedName,
-    /// A text, a list or an object.
+    /// A list or an object.
+    NoValue,
+    /// A text, where there are numbers.
     NoNumber,
     /// A fraction, where the layout wants whole numbers.
     NoWholeNumber,
@@ -23,10 +27,11 @@ pub enum JoinRefusal {
 
 impl JoinRefusal {
     /// All of them.
-    pub const ALL: [JoinRefusal; 8] = [
+    pub const ALL: [JoinRefusal; 9] = [
         JoinRefusal::Malformed,
         JoinRefusal::UnknownName,
         JoinRefusal::ReservedName,
+        JoinRefusal::NoValue,
         JoinRefusal::NoNumber,
         JoinRefusal::NoWholeNumber,
         JoinRefusal::UnknownFrame,
@@ -40,7 +45,8 @@ impl JoinRefusal {
             JoinRefusal::Malformed => "no JSON object with a `frame`",
             JoinRefusal::UnknownName => "of names that the file has no place for",
             JoinRefusal::ReservedName => "of names that the recorder or the detector has itself",
-            JoinRefusal::NoNumber => "no numbers",
+            JoinRefusal::NoValue => "no numbers or texts",
+            JoinRefusal::NoNumber => "texts in a column of numbers",
             JoinRefusal::NoWholeNumber => "fractions in a column of whole numbers",
             JoinRefusal::UnknownFrame => "of frames that are not there",
             JoinRefusal::NoRoom => "too many that waited for frames",
@@ -61,6 +67,8 @@ pub struct JoinedTally {
     pub joined: u64,
     /// Names of which some were.
     pub names: Vec<String>,
+    /// Texts that were longer than a column has room for: the begin of each is taken.
+    pub cut: u64,
     /// By [`JoinRefusal::ALL`].
     refused: [u64; JoinRefusal::ALL.len()],
     /// The last that was refused, in words.
@@ -81,14 +89,18 @@ impl JoinedTally {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        if self.joined == 0 && self.messages == 0 && refused.is_empty() {
+        if self.joined == 0 && self.messages == 0 && self.cut == 0 && refused.is_empty() {
             return None;
         }
         let shown: Vec<_> = self.names.iter().take(SHOWN).map(String::as_str).collect();
         let more = self.names.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = if shown.is_empty() { String::new() } else { format!(" of {}{more}", shown.join(", ")) };
-        let joined = format!("{} values{names}", self.joined);
+        let cut = match self.cut {
+            0 => String::new(),
+            cut => format!("; cut to {TEXT_BYTES} B: {cut}"),
+        };
+        let joined = format!("{} values{names}{cut}", self.joined);
         if refused.is_empty() {
             return Some(joined);
         }

@@ -1,9 +1,9 @@
 //! Values find their frames, whichever comes first; what finds none is counted.
 
-use super::*;
+use super::{names::TEXT_ROOM, *};
 
 fn plan(columns: &[&str], others: Option<&str>) -> JoinPlan {
-    let columns = columns.iter().map(|name| ((*name).to_owned(), NumberType::Float64)).collect();
+    let columns = columns.iter().map(|name| ((*name).to_owned(), ColumnElement::FLOAT)).collect();
     JoinPlan { columns, others: others.map(String::from), channels: 1, ..JoinPlan::default() }
 }
 
@@ -11,8 +11,8 @@ fn put(values: &JoinedValues, text: &str) {
     values.put_message(text.as_bytes());
 }
 
-fn numbers(taken: Vec<NamedNumber>) -> Vec<ColumnNumber> {
-    taken.into_iter().map(|value| value.number).collect()
+fn numbers(taken: Vec<NamedValue>) -> Vec<ColumnValue> {
+    taken.into_iter().map(|value| value.said).collect()
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn names_without_a_column_are_kept_until_the_file_is_closed_or_refused() {
     put(&refused, r#"{"frame": 0, "Before": 1}"#);
     refused.begin(plan(&["Angle"], None));
     put(&refused, r#"{"frame": 0, "After": 1}"#);
-    put(&refused, r#"{"frame": 0, "Angle": "a text"}"#);
+    put(&refused, r#"{"frame": 0, "Angle": ["a list"]}"#);
     put(&refused, r#"{"frame": 0, "Angle": null}"#);
     put(&refused, "Angle 5");
     let tally = refused.tally();
-    let counts = [JoinRefusal::UnknownName, JoinRefusal::NoNumber, JoinRefusal::Malformed];
+    let counts = [JoinRefusal::UnknownName, JoinRefusal::NoValue, JoinRefusal::Malformed];
     assert_eq!(counts.map(|why| tally.refused(why)), [2, 1, 1], "{tally:?}");
     for name in ["", ".", "..", "a/b"] {
         put(&kept, &format!(r#"{{"frame": 0, "{name}": 1}}"#));
@@ -74,12 +74,66 @@ fn names_without_a_column_are_kept_until_the_file_is_closed_or_refused() {
 #[test]
 fn whole_numbers_are_asked_for_by_the_layout() {
     let values = JoinedValues::default();
-    let columns = vec![("Key".to_owned(), NumberType::Int64)];
+    let columns = vec![("Key".to_owned(), ColumnElement::INT)];
     values.begin(JoinPlan { columns, channels: 1, ..JoinPlan::default() });
     put(&values, r#"{"frame": 0, "Key": 2.0}"#);
     put(&values, r#"{"frame": 1, "Key": 2.5}"#);
     assert_eq!(numbers(values.take(0)), [2.into()]);
     assert_eq!(values.tally().refused(JoinRefusal::NoWholeNumber), 1);
+}
+
+#[test]
+fn a_name_is_of_texts_or_of_numbers_by_its_first_value_or_by_the_layout() {
+    let values = JoinedValues::default();
+    put(&values, r#"{"frame": 0, "Sample": "lysozyme", "Angle": 1.5}"#);
+    put(&values, r#"{"frame": 0, "State": 2}"#);
+    let first = |name: &str| values.names().into_iter().find(|(known, _)| known == name).map(|(_, of)| of);
+    assert_eq!(first("Sample"), Some(ColumnElement::TEXT));
+    assert_eq!(first("State"), Some(ColumnElement::FLOAT));
+    let columns =
+        [("Sample", ColumnElement::TEXT), ("State", ColumnElement::TEXT), ("Angle", ColumnElement::FLOAT)];
+    let columns = columns.map(|(name, element)| (name.to_owned(), element)).into();
+    values.begin(JoinPlan { columns, others: Some("/g".into()), channels: 1, ..JoinPlan::default() });
+    put(&values, r#"{"frame": 1, "Sample": 12, "State": "open", "Angle": "east"}"#);
+    let mut taken = numbers(values.take(0));
+    taken.sort_by_key(|said| format!("{said:?}"));
+    assert_eq!(taken, [1.5.into(), "2".into(), "lysozyme".into()]);
+    let mut taken = numbers(values.take(1));
+    taken.sort_by_key(|said| format!("{said:?}"));
+    assert_eq!(taken, ["12".into(), "open".into()]);
+    assert_eq!(values.tally().refused(JoinRefusal::NoNumber), 1);
+}
+
+#[test]
+fn texts_are_cut_to_the_room_of_a_column_and_counted_once() {
+    let values = JoinedValues::default();
+    let long = "x".repeat(300);
+    put(&values, &format!(r#"{{"frame": 0, "Path": "{long}"}}"#));
+    values.begin(JoinPlan {
+        columns: vec![("Path".into(), ColumnElement::TEXT)],
+        channels: 2,
+        ..JoinPlan::default()
+    });
+    put(&values, &format!(r#"{{"frame": 1, "Path": "{}"}}"#, &long[..256]));
+    for frame in 0..4 {
+        assert_eq!(numbers(values.take(frame)), [ColumnValue::from(&long[..256])], "{frame}");
+    }
+    assert_eq!(values.tally().cut, 1);
+    assert_eq!(values.tally().line().expect("some came"), "4 values of Path; cut to 256 B: 1");
+    assert_eq!(values.lock().waiting_room, 0);
+}
+
+#[test]
+fn texts_that_wait_have_no_more_memory_than_numbers() {
+    let values = JoinedValues::default();
+    values.begin(JoinPlan {
+        columns: vec![("Name".into(), ColumnElement::TEXT)],
+        channels: (WAITING_MAX / TEXT_ROOM) as u64,
+        ..JoinPlan::default()
+    });
+    put(&values, r#"{"frame": 0, "Name": "one"}"#);
+    put(&values, r#"{"frame": 1, "Name": "one too many"}"#);
+    assert_eq!(values.tally().refused(JoinRefusal::NoRoom), 1, "{:?}", values.tally());
 }
 
 #[test]

@@ -106,6 +106,35 @@ fn chunks_leave_room_in_memory_for_every_lane() {
 }
 
 #[test]
+fn a_line_of_a_scan_leaves_room_for_every_writer_or_is_refused() {
+    let plan = |together: u64, disks: usize, mebibytes: u64| {
+        let hdf5 = StoredFrames { format: Format::Hdf5, together, ..frames(MIB, Storing::Files) };
+        RecordingPlan::of(hdf5, &vec![disk(); disks], &LayoutOptions::with_buffer(Bytes(mebibytes * MIB)))
+    };
+    for (together, disks, mebibytes, is_fine) in [
+        (1, 4, 4, true),
+        (100, 1, 4, true),
+        (8, 2, 32, true),
+        (8, 2, 31, false),
+        (9, 2, 32, false),
+        (8, 3, 47, false),
+        (8, 3, 48, true),
+        (u64::MAX, 2, 48, false),
+    ] {
+        let plan = plan(together, disks, mebibytes);
+        let checked = plan.check_lines();
+        assert_eq!(checked.is_ok(), is_fine, "{together} frames on {disks} disks: {checked:?}");
+        let each = plan.frames_per_file.saturating_mul(MIB * 2 * disks as u64);
+        assert!(!is_fine || disks == 1 || each <= mebibytes * MIB || together == 1, "{plan}");
+    }
+    let refused = plan(9, 2, 32).check_lines().expect_err("it is too long");
+    assert!(
+        refused.contains("9 frames") && refused.contains("2 writers") && refused.contains("36 MiB"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn little_storage_has_small_parts() {
     let mut little = disk();
     little.space.free = Bytes(1 << 30);

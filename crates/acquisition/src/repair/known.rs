@@ -69,6 +69,8 @@ pub(super) struct FileFrames {
     pub(super) first: u64,
     /// Frames that it has places for.
     pub(super) places: u64,
+    /// What the file alone said of them, and does not say since it was made anew.
+    pub(super) lost_values: Vec<String>,
 }
 
 /// No recorder has more in flight; and a journal may be anybody's, of which files are not to become long.
@@ -133,15 +135,24 @@ impl FileFrames {
     }
 }
 
+/// So much of a frame in tiles is read at first: all of its table, if it has up to some thousand.
+const TABLE_READ: usize = 4096;
+
 /// The chunks of a frame that is the one of this number in its file.
 pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::Result<Vec<StoredChunk>> {
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut begin = Vec::new();
     if matches!(extent.encoding, Encoding::Tiles(..)) {
-        begin.resize((extent.length as usize).min(TileTable::LONGEST), 0);
+        let length = extent.length as usize;
+        begin.resize(length.min(TABLE_READ), 0);
         file.read_exact_at(&mut begin, extent.offset)?;
+        let read = begin.len();
+        begin.resize(TileTable::length(&begin).map_err(wrong)?.min(length), 0);
+        if let Some(more) = begin.get_mut(read..) {
+            file.read_exact_at(more, extent.offset + read as u64)?;
+        }
     }
     let mut chunks = Vec::new();
-    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     each_chunk(extent, in_file, &begin, |chunk| chunks.push(chunk)).map_err(wrong)?;
     Ok(chunks)
 }
@@ -157,7 +168,7 @@ fn take(recording: &Recording, lane: usize, entry: Entry, files: &mut Files) {
     if !index.places(number).any(|known| known == place) {
         return;
     }
-    let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0 };
+    let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0, lost_values: Vec::new() };
     let file = files.entry(index.file_of(place)).or_insert_with(empty);
     let bytes = FrameBytes::Unread;
     file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes });

@@ -117,6 +117,23 @@ pub struct RepairedFile {
     pub lost: Vec<(u64, String)>,
     /// How many there are.
     pub lost_frames: u64,
+    /// What the file alone said of its frames, and does not say any more, and why.
+    pub lost_values: Vec<String>,
+}
+
+impl RepairedFile {
+    /// Without frames.
+    fn empty(path: PathBuf, outcome: RepairOutcome) -> Self {
+        RepairedFile {
+            path,
+            outcome,
+            frames: 0,
+            unproved: 0,
+            lost: Vec::new(),
+            lost_frames: 0,
+            lost_values: Vec::new(),
+        }
+    }
 }
 
 /// As many lost frames of a file are named.
@@ -272,8 +289,9 @@ impl Repair<'_> {
         if self.options.dry_run {
             return RepairOutcome::ToBeRepaired(why);
         }
-        if let Err(error) = remake::remake(opened, tree, self.expected(file)) {
-            return RepairOutcome::Failed(format!("{why}; it was left as it is: {error}"));
+        match remake::remake(opened, tree, self.expected(file)) {
+            Ok(lost) => file.lost_values = lost,
+            Err(error) => return RepairOutcome::Failed(format!("{why}; it was left as it is: {error}")),
         }
         match self.expected(file).check(opened) {
             Ok(()) => RepairOutcome::Repaired(why),
@@ -314,7 +332,7 @@ impl Repair<'_> {
             Ok(Some(bytes)) => self.put_master(&path, &bytes, files_changed),
             Err(error) => RepairOutcome::Failed(error.to_string()),
         };
-        Some(RepairedFile { path, outcome, frames, unproved: 0, lost: Vec::new(), lost_frames: 0 })
+        Some(RepairedFile { frames, ..RepairedFile::empty(path, outcome) })
     }
 
     fn put_master(&self, path: &Path, bytes: &[u8], files_changed: bool) -> RepairOutcome {
@@ -359,7 +377,8 @@ impl Repair<'_> {
 }
 
 fn told(path: PathBuf, outcome: RepairOutcome, file: &FileFrames) -> RepairedFile {
-    let mut told = RepairedFile { path, outcome, frames: 0, unproved: 0, lost: Vec::new(), lost_frames: 0 };
+    let lost_values = file.lost_values.clone();
+    let mut told = RepairedFile { lost_values, ..RepairedFile::empty(path, outcome) };
     for (number, frame) in &file.frames {
         match &frame.bytes {
             FrameBytes::Lost(why) => {

@@ -21,7 +21,7 @@ use nilometer_hdf5::{
 };
 use nilometer_model::TILES_MAX;
 
-use crate::kept_numbers::KeptNumbers;
+use crate::kept_values::KeptValues;
 
 use super::{
     agreement::{Expected, LINE_MAX, NOT_WHOLE},
@@ -47,10 +47,15 @@ const AT_ONCE: usize = 4096;
 /// Metadata begin at a page.
 const PAGE: u64 = 4096;
 
-/// Makes the metadata of a file anew, of all its frames that are not lost. If that can't be done, the file is what it was.
-pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> Result<(), RemakeError> {
+/// Makes the metadata of a file anew, of all its frames that are not lost; and what of them was in the file alone and is not in it
+/// any more, a line each. If that can't be done, the file is what it was.
+pub(super) fn remake(
+    file: &File,
+    tree: &TreeGroup,
+    expected: Expected<'_>,
+) -> Result<Vec<String>, RemakeError> {
     let length = file.metadata()?.len();
-    let kept = KeptNumbers::of(file, tree, expected.file.places);
+    let (kept, lost) = KeptValues::of(file, tree, expected.file.places);
     let mut writing = Writing { file, superblock: None, kept };
     // Places of frames that the file is too short for stay empty: nobody is to take metadata for them.
     let begin = expected.file.end(length).next_multiple_of(PAGE);
@@ -67,7 +72,7 @@ pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> R
         writing.superblock.ok_or_else(|| RemakeError::Contents("it has no superblock".into()))?;
     file.write_all_at(&superblock, 0)?;
     file.sync_data()?;
-    Ok(())
+    Ok(lost)
 }
 
 /// What is written of a file.
@@ -76,7 +81,7 @@ struct Writing<'a> {
     /// To be written last.
     superblock: Option<Vec<u8>>,
     /// Numbers that no journal has.
-    kept: KeptNumbers,
+    kept: KeptValues,
 }
 
 impl Writing<'_> {

@@ -20,7 +20,7 @@ use nilometer_wire::series::{Packing, SeriesImage, SeriesStart, TimeRatio};
 use super::{FrameIntake, RefusedFrame, SeriesFrame, SlotAnswer};
 use crate::{
     Frame, Ring,
-    joined::{JoinedValues, numbers_of_user_data},
+    joined::{JoinedValues, values_of_user_data},
     sink::StoredAs,
     transport::zeromq::ZmqMessage,
 };
@@ -184,7 +184,7 @@ impl FrameIntake for RingIntake {
         let times: Vec<_> = keys.into_iter().zip(times).collect();
         values.put_of_image(image.image, &times);
         image.times.series_date.iter().for_each(|date| values.put_series_date(date));
-        values.put_user_data(image.image, &numbers_of_user_data(&image.fields));
+        values.put_user_data(image.image, &values_of_user_data(&image.fields));
     }
 
     fn take(&mut self, now: Nanos, mut frame: SeriesFrame) -> Result<(), RefusedFrame> {

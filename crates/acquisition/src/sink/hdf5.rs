@@ -23,7 +23,7 @@ use super::{
     FrameEncoder, StoredAs,
     hdf5_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
 };
-use crate::{joined::JoinedValues, kept_numbers::KeptNumbers, series::DescribedSeries};
+use crate::{joined::JoinedValues, kept_values::KeptValues, series::DescribedSeries};
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub struct Hdf5Contents {
     /// Values that are joined to frames.
     pub joined: Option<Arc<JoinedValues>>,
     /// What files that are there say of the frames, and no journal does.
-    pub(crate) kept: Option<Arc<KeptNumbers>>,
+    pub(crate) kept: Option<Arc<KeptValues>>,
     /// What of the user's layout is not in the files, and why.
     pub left_out: Vec<String>,
     /// Several frames that are one frame for the recorder, if they are.

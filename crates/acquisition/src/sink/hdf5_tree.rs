@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use nilometer_hdf5::{
     ImageTimeColumn,
-    layout::{FrameAttribute, LayoutContents},
+    layout::{FrameAttribute, Hdf5Layout, LayoutContents},
     nexus::{DetectorDescription, nexus_plain, nxmx},
     tree::{
-        DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
+        ColumnElement, DatasetContent, FrameColumn, NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue,
     },
 };
 use nilometer_model::{Instrument, Length, Nanos};
@@ -71,10 +71,10 @@ impl KnownRecording {
         ArrangedTree { tree, left_out }
     }
 
-    fn plan(&self, columns: Vec<(String, NumberType)>, others: Option<String>) -> JoinPlan {
+    fn plan(&self, columns: Vec<(String, ColumnElement)>, others: Option<String>) -> JoinPlan {
         let times = ImageTimeColumn::ALL.into_iter().filter(|_| self.series.is_some());
         let of_images: Vec<String> = times.map(|time| time.key().to_owned()).collect();
-        let times = of_images.iter().map(|name| (name.clone(), NumberType::Float64));
+        let times = of_images.iter().map(|name| (name.clone(), ColumnElement::FLOAT));
         JoinPlan {
             columns: times.chain(columns).collect(),
             of_images,
@@ -90,8 +90,7 @@ impl KnownRecording {
             tree.put_image_times();
         }
         let names = joined.map(JoinedValues::names).unwrap_or_default();
-        let names = names.into_iter().filter(|name| !is_of_images(name));
-        let columns: Vec<_> = names.map(|name| (name, NumberType::Float64)).collect();
+        let columns: Vec<_> = names.into_iter().filter(|(name, _)| !is_of_images(name)).collect();
         for (name, element) in &columns {
             let attribute = FrameAttribute::joined(name, *element);
             tree.put(&format!("{ND_ATTRIBUTES}/{name}"), TreeNode::Dataset(column(&attribute)));
@@ -114,11 +113,7 @@ impl KnownRecording {
         let hdf5 = layout.layout();
         let mut columns = Vec::new();
         if let Some(joined) = joined {
-            columns = hdf5.attribute_names();
-            let seen = joined.names().into_iter().map(|name| (name, NumberType::Float64));
-            let seen = seen.filter(|(name, _)| !columns.iter().any(|(known, _)| known == name));
-            let seen: Vec<_> = seen.filter(|_| hdf5.takes_others()).collect();
-            columns.extend(seen);
+            columns = columns_of(hdf5, &joined.names());
             columns.retain(|(name, _)| !knows(&attributes, name));
         }
         attributes.extend(columns.iter().map(|(name, element)| FrameAttribute::joined(name, *element)));
@@ -142,6 +137,21 @@ fn is_of_images(name: &str) -> bool {
 
 fn knows(attributes: &[FrameAttribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.name == name)
+}
+
+/// The names that have a column by a layout, and their types: as it says, or of their first values, which came already.
+fn columns_of(layout: &Hdf5Layout, seen: &[(String, ColumnElement)]) -> Vec<(String, ColumnElement)> {
+    let of_first = |name: &str| seen.iter().find(|(known, _)| known == name).map(|(_, element)| *element);
+    let said = layout.attribute_names().into_iter();
+    let said = said.map(|(name, element)| {
+        let element = element.or_else(|| of_first(&name)).unwrap_or(ColumnElement::FLOAT);
+        (name, element)
+    });
+    let mut columns: Vec<_> = said.collect();
+    let others = seen.iter().filter(|(name, _)| !columns.iter().any(|(known, _)| known == name));
+    let others: Vec<_> = others.filter(|_| layout.takes_others()).cloned().collect();
+    columns.extend(others);
+    columns
 }
 
 /// What of frames has a place in a tree.

@@ -254,6 +254,7 @@ impl Files {
             "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
         );
         check_buffer(self.buffer(), instrument.frame_size())?;
+        plan.check_lines().map_err(anyhow::Error::msg)?;
         check_mounted(instrument.recording.format, to)?;
         for description in to {
             check_place(description, name, self.reserve(), "file", Bytes(plan.file_size()))?;

@@ -3,7 +3,7 @@
 use crate::{
     ImageTimeColumn, NdArrayColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals},
-    tree::{FrameColumn, NumberType, TreeAttribute, TreeValue},
+    tree::{ColumnElement, FrameColumn, NumberType, TreeAttribute, TreeValue},
 };
 
 /// Something that is known of frames beside their pixels.
@@ -24,11 +24,11 @@ pub struct FrameAttribute {
 /// What an attribute of frames says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeSupply {
-    /// A number for each frame.
+    /// A value for each frame.
     EachFrame {
-        /// The type of the numbers.
-        element: NumberType,
-        /// The number of a frame of which nothing is known, little-endian.
+        /// The type of the values.
+        element: ColumnElement,
+        /// The value of a frame of which nothing is known: [`FrameColumn::fill`].
         fill: Vec<u8>,
     },
     /// One value for all frames, which is known when the file is made.
@@ -38,9 +38,9 @@ pub enum AttributeSupply {
 }
 
 impl FrameAttribute {
-    /// A number for each frame, from a stream of the user's.
-    pub fn stream(name: &str, element: NumberType, fill: &[u8]) -> Self {
-        let supply = AttributeSupply::EachFrame { element, fill: fill.into() };
+    /// A value for each frame, from a stream of the user's.
+    pub fn stream(name: &str, element: impl Into<ColumnElement>, fill: &[u8]) -> Self {
+        let supply = AttributeSupply::EachFrame { element: element.into(), fill: fill.into() };
         FrameAttribute {
             name: name.into(),
             description: String::new(),
@@ -50,11 +50,13 @@ impl FrameAttribute {
         }
     }
 
-    /// A number for each frame, from a stream of the user's, of this type: not a number, or -1, where none came.
-    pub fn joined(name: &str, element: NumberType) -> Self {
+    /// A value for each frame, from a stream of the user's, of this type: not a number, -1, or an empty text where none came.
+    pub fn joined(name: &str, element: impl Into<ColumnElement>) -> Self {
+        let element = element.into();
         match element {
-            NumberType::Int64 => Self::stream(name, element, &(-1_i64).to_le_bytes()),
-            _ => Self::stream(name, NumberType::Float64, &f64::NAN.to_le_bytes()),
+            ColumnElement::INT => Self::stream(name, element, &(-1_i64).to_le_bytes()),
+            ColumnElement::Text(_) => Self::stream(name, element, &[]),
+            ColumnElement::Number(_) => Self::stream(name, NumberType::Float64, &f64::NAN.to_le_bytes()),
         }
     }
 

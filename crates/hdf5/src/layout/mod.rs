@@ -19,7 +19,7 @@ mod tests;
 pub use known::{AttributeSupply, FrameAttribute};
 pub use plan::{LayoutContents, PlannedLayout};
 
-use crate::tree::{NumberType, TreeValue, WriteTime};
+use crate::tree::{ColumnElement, TreeValue, WriteTime};
 
 /// A layout that can't be taken, with the place of the mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -146,8 +146,8 @@ pub enum LayoutSource {
         name: String,
         /// Of which frames.
         when: AttributeTime,
-        /// The type of its numbers, where nothing else says it: `int` or `float`.
-        element: NumberType,
+        /// The type of its values, where nothing else says it: `int`, `float` or `string`.
+        element: Option<ColumnElement>,
     },
     /// A value.
     Constant(TreeValue),
@@ -240,8 +240,8 @@ impl Hdf5Layout {
         check::detector_places(&self.root).into_iter().nth(1)
     }
 
-    /// The attributes of frames that it names, each once, with the type that it says of their numbers.
-    pub fn attribute_names(&self) -> Vec<(String, NumberType)> {
+    /// The attributes of frames that it names, each once, with the type that it says of their values, if it says one.
+    pub fn attribute_names(&self) -> Vec<(String, Option<ColumnElement>)> {
         let mut names = Vec::new();
         name_attributes(&self.root, &mut names);
         names
@@ -279,7 +279,7 @@ fn member<'a>(group: &'a LayoutGroup, name: &str) -> Option<&'a LayoutMember> {
     group.members.iter().find(|member| member.name() == name)
 }
 
-type NamedAttributes = Vec<(String, NumberType)>;
+type NamedAttributes = Vec<(String, Option<ColumnElement>)>;
 
 fn name_attributes(group: &LayoutGroup, names: &mut NamedAttributes) {
     for member in &group.members {
@@ -301,13 +301,14 @@ fn name_attributes(group: &LayoutGroup, names: &mut NamedAttributes) {
 fn add_names(attributes: &[LayoutAttribute], names: &mut NamedAttributes) {
     for attribute in attributes {
         if let AttributeValue::Attribute { name, .. } = &attribute.value {
-            add_name(name, NumberType::Float64, names);
+            add_name(name, None, names);
         }
     }
 }
 
-fn add_name(name: &str, element: NumberType, names: &mut NamedAttributes) {
-    if !names.iter().any(|(known, _)| known == name) {
-        names.push((name.into(), element));
+fn add_name(name: &str, element: Option<ColumnElement>, names: &mut NamedAttributes) {
+    match names.iter_mut().find(|(known, _)| known == name) {
+        Some((_, said)) => *said = said.or(element),
+        None => names.push((name.into(), element)),
     }
 }

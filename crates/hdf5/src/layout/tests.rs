@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     nexus::RecorderColumn,
     tree::{
-        DatasetContent, FrameChoice, FrameValue, FramesShape, NumberArray, NumberType, TreeDataset,
-        TreeGroup, TreeNode,
+        ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, FramesShape, NumberArray,
+        NumberType, TreeDataset, TreeGroup, TreeNode,
     },
 };
 
@@ -39,8 +39,8 @@ fn contents() -> LayoutContents {
     };
     let mut attributes = FrameAttribute::of_every_frame();
     attributes.extend(FrameAttribute::of_the_recorder());
-    attributes.push(FrameAttribute::joined("SampleAngle", NumberType::Float64));
-    attributes.push(FrameAttribute::joined("ImageKey", NumberType::Int64));
+    attributes.push(FrameAttribute::joined("SampleAngle", ColumnElement::FLOAT));
+    attributes.push(FrameAttribute::joined("ImageKey", ColumnElement::INT));
     attributes.extend(FrameAttribute::of_the_end());
     attributes.push(FrameAttribute::stated("Energy", NumberArray::float(12.5).into()));
     attributes.push(FrameAttribute::stated("ColorMode", NumberArray::int(0).into()));
@@ -135,12 +135,29 @@ fn frames_go_to_the_dataset_that_they_name() {
 }
 
 #[test]
+fn texts_of_frames_are_asked_for_by_their_type() {
+    let xml = xml("<group name='g' ndattr_default='true'><dataset name='d' source='detector'/>\
+         <dataset name='s' source='ndattribute' ndattribute='Sample' type='string'/></group>");
+    let toml = "[groups]\n\"/g\" = { ndattr_default = true }\n[datasets]\n\"/g/d\" = { detector = true }\n\
+                \"/g/s\" = { ndattribute = \"Sample\", type = \"string\" }\n";
+    let toml = Hdf5Layout::from_toml("t", toml).expect("it is one");
+    for layout in [xml, toml] {
+        assert_eq!(layout.attribute_names(), [("Sample".to_owned(), Some(ColumnElement::TEXT))]);
+        let attributes = vec![FrameAttribute::joined("Sample", ColumnElement::TEXT)];
+        let planned = layout.tree(&LayoutContents { frames: contents().frames, attributes });
+        let made = dataset(&planned.tree, "/g/s");
+        let is_text = |column: &FrameColumn| column.element.is_text() && column.fill.is_empty();
+        assert!(matches!(&made.content, DatasetContent::Column(column) if is_text(column)), "{made:?}");
+    }
+}
+
+#[test]
 fn a_tomography_scan_is_a_dataset_of_frames_with_a_key_for_each() {
     let layout = xml(&example("tomography.xml"));
     assert_eq!((layout.warnings.as_slice(), layout.second_detector()), (&[][..], None));
     let names = layout.attribute_names();
-    assert!(names.contains(&("SampleAngle".into(), NumberType::Float64)), "{names:?}");
-    assert!(names.contains(&("ImageKey".into(), NumberType::Int64)), "{names:?}");
+    assert!(names.contains(&("SampleAngle".into(), None)), "{names:?}");
+    assert!(names.contains(&("ImageKey".into(), Some(ColumnElement::INT))), "{names:?}");
     let planned = layout.tree(&contents());
     assert_eq!(planned.frames, ["/entry/instrument/detector/data"]);
     let angle = dataset(&planned.tree, "/entry/sample/rotation_angle");

@@ -25,7 +25,7 @@ use super::{
     AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
     LayoutMember, LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant, text,
 };
-use crate::tree::{NumberArray, NumberType, TreeValue, WriteTime};
+use crate::tree::{ColumnElement, NumberArray, TreeValue, WriteTime};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +86,8 @@ enum WrittenTime {
 enum WrittenType {
     Int,
     Float,
+    #[serde(rename = "string")]
+    Text,
 }
 
 /// The layout of a text.
@@ -226,10 +228,11 @@ impl Placing<'_> {
                     Some(WrittenTime::Last) => AttributeTime::Once(WriteTime::Closing),
                     Some(WrittenTime::Each) | None => AttributeTime::EachFrame,
                 };
-                let element = match written.kind {
-                    Some(WrittenType::Int) => NumberType::Int64,
-                    Some(WrittenType::Float) | None => NumberType::Float64,
-                };
+                let element = written.kind.map(|kind| match kind {
+                    WrittenType::Int => ColumnElement::INT,
+                    WrittenType::Float => ColumnElement::FLOAT,
+                    WrittenType::Text => ColumnElement::TEXT,
+                });
                 Ok(LayoutSource::Attribute { name: name.clone(), when, element })
             }
             (None, None, Some(value)) => self.constant(value).map(LayoutSource::Constant),

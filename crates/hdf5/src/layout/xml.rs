@@ -12,7 +12,7 @@ use super::{
     constant::{ConstantType, constant},
     text::place_at,
 };
-use crate::tree::{NumberType, WriteTime};
+use crate::tree::{ColumnElement, WriteTime};
 
 /// Elements, comments and texts between them.
 const NODES_MAX: u32 = 50_000;
@@ -284,15 +284,18 @@ impl Reading<'_> {
         }
     }
 
-    /// Of numbers that frames say, which areaDetector knows by itself.
-    fn attribute_type(&mut self, node: Node) -> NumberType {
+    /// Of values that frames say, which areaDetector knows by itself.
+    fn attribute_type(&mut self, node: Node) -> Option<ColumnElement> {
         match node.attribute("type") {
-            Some("int") => NumberType::Int64,
-            None | Some("float") => NumberType::Float64,
+            Some("int") => Some(ColumnElement::INT),
+            Some("float") => Some(ColumnElement::FLOAT),
+            Some("string") => Some(ColumnElement::TEXT),
+            None => None,
             Some(other) => {
-                let what = format!("the type `{other}` is taken as `float`; valid are `int` and `float`");
+                let what =
+                    format!("the type `{other}` counts for nothing; valid are `int`, `float` and `string`");
                 self.warn(node, what);
-                NumberType::Float64
+                None
             }
         }
     }

@@ -55,7 +55,7 @@ impl RecorderColumn {
             RecorderColumn::Missing => (NumberType::Uint32, vec![0; 4]),
             _ => (NumberType::Int64, (-1_i64).to_le_bytes().to_vec()),
         };
-        FrameColumn { key: self.key().into(), element, fill }
+        FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
     /// Journals have it of frames that were recorded before.

@@ -213,6 +213,7 @@ impl RecordingSettings {
         self.check_kept(blocks)?;
         check_mounted(blocks.format, described)?;
         let plan = RecordingPlan::of(blocks, described, &self.layout_options());
+        plan.check_lines().map_err(ServiceError::AskedWrongly)?;
         for description in described {
             let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;
             let (part, size) = match plan.ring_size() {

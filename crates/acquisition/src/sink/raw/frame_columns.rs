@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use nilometer_hdf5::{
-    ColumnNumber, Hdf5File, NdArrayColumn, SERIES_DATE,
+    ColumnValue, Hdf5File, NdArrayColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals, ending},
-    tree::{FrameChoice, FrameValue, NumberArray, TreeGroup, TreeValue},
+    tree::{FrameChoice, FrameValue, TreeGroup, TreeValue},
 };
 use nilometer_model::{Moment, Nanos};
 use nilometer_recording::Ranges;
@@ -13,12 +13,14 @@ use nilometer_recording::Ranges;
 use super::indexed::INCOMPLETE;
 use crate::{
     Frame, StackedFrame,
-    joined::{JoinedValues, NamedNumber},
-    kept_numbers::{KeptNumbers, NUMBERS_AT_END_MAX, NumbersOfFrames, datasets_at_end, row_of_numbers},
+    joined::{JoinedValues, NamedValue},
+    kept_values::{
+        KeptValues, VALUES_AT_END_MAX, ValuesOfFrames, datasets_at_end, element_of, room_of, row_of_values,
+    },
     sink::Hdf5Contents,
 };
 
-/// Who says a number of each frame.
+/// Who says a value of each frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnSource {
     Recorder(RecorderColumn),
@@ -34,14 +36,14 @@ struct SaidOfFrames {
     key: String,
     /// Of the file.
     column: Option<usize>,
-    /// The numbers of the first frame that is there, and of the last, if the tree wants them.
+    /// The values of the first frame that is there, and of the last, if the tree wants them.
     ends: Option<EndFrames>,
 }
 
 #[derive(Debug, Default)]
 struct EndFrames {
-    first: Option<(u64, ColumnNumber)>,
-    last: Option<(u64, ColumnNumber)>,
+    first: Option<(u64, ColumnValue)>,
+    last: Option<(u64, ColumnValue)>,
 }
 
 /// See the module. Of one file.
@@ -52,7 +54,7 @@ pub(super) struct FrameColumns {
     by_name: BTreeMap<usize, usize>,
     joined: Option<Arc<JoinedValues>>,
     /// What files said of these frames before.
-    kept: Option<Arc<KeptNumbers>>,
+    kept: Option<Arc<KeptValues>>,
     start: Moment,
     /// Frames that are there, by their numbers.
     came: Ranges,
@@ -140,13 +142,13 @@ impl FrameColumns {
         self.came.add(frame);
         let since_1970 = Duration::from_nanos((self.start.0 + due).0);
         for said in &mut self.said {
-            let number = match said.source {
+            let value = match said.source {
                 ColumnSource::Recorder(column) => said_by_recorder(column, inserted),
                 ColumnSource::Array(column) => Some(column.number(frame, since_1970)),
                 ColumnSource::Joined(_) => None,
             };
-            if let Some(number) = number {
-                said.say(file, place, number);
+            if let Some(value) = value {
+                said.say(file, place, value);
             }
         }
         let joined = self.joined.as_ref().map(|joined| joined.take(frame));
@@ -164,9 +166,9 @@ impl FrameColumns {
         }
     }
 
-    fn join(&mut self, file: &mut Hdf5File, place: u64, value: NamedNumber) {
+    fn join(&mut self, file: &mut Hdf5File, place: u64, value: NamedValue) {
         if let Some(at) = self.by_name.get(&value.name) {
-            self.said[*at].say(file, place, value.number);
+            self.said[*at].say(file, place, value.said);
         }
     }
 
@@ -225,7 +227,7 @@ impl FrameColumns {
             if self.by_name.contains_key(&value.name) {
                 self.join(file, place, value);
             } else {
-                others.entry(value.name).or_default().insert(place, value.number);
+                others.entry(value.name).or_default().insert(place, value.said);
             }
         }
         others
@@ -237,15 +239,11 @@ impl FrameColumns {
         }
         let said = self.said.iter().find(|said| said.key == wanted.key)?;
         let ends = said.ends.as_ref()?;
-        let (_, number) = match wanted.of {
-            FrameChoice::First => ends.first?,
-            FrameChoice::Last => ends.last?,
+        let (_, value) = match wanted.of {
+            FrameChoice::First => ends.first.as_ref()?,
+            FrameChoice::Last => ends.last.as_ref()?,
         };
-        match number {
-            ColumnNumber::Whole(number) => Some(NumberArray::int(number).into()),
-            ColumnNumber::Fraction(number) => Some(NumberArray::float(number).into()),
-            ColumnNumber::Unknown => None,
-        }
+        value.alone()
     }
 
     /// Datasets of names that nobody knew when the file was made.
@@ -256,7 +254,7 @@ impl FrameColumns {
         if others.is_empty() {
             return None;
         }
-        let rows = others.iter().map(|(name, values)| (joined.name(*name), row_of_numbers(values, count)));
+        let rows = others.iter().map(|(name, values)| (joined.name(*name), row_of_values(values, count)));
         Some(datasets_at_end(&path, rows.collect(), tree))
     }
 }
@@ -264,11 +262,11 @@ impl FrameColumns {
 /// How many places these datasets have: as many as there are frames, or, where this is more than there is room for, up to the last
 /// value. What finds no room then is counted.
 fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64 {
-    let names = others.len() as u64;
-    if count.saturating_mul(names) <= NUMBERS_AT_END_MAX {
+    let room: u64 = others.values().map(|values| room_of(element_of(values))).sum();
+    if count.saturating_mul(room) <= VALUES_AT_END_MAX {
         return count;
     }
-    let most = NUMBERS_AT_END_MAX / names.max(1);
+    let most = VALUES_AT_END_MAX / room.max(1);
     let last = others.values().filter_map(|values| values.last_key_value()).map(|(place, _)| place + 1).max();
     for (name, values) in others.iter_mut() {
         let beyond = values.split_off(&most);
@@ -281,9 +279,9 @@ fn shortened(joined: &JoinedValues, others: &mut OtherValues, count: u64) -> u64
 }
 
 /// By the place of a name: by the place in the file.
-type OtherValues = BTreeMap<usize, NumbersOfFrames>;
+type OtherValues = BTreeMap<usize, ValuesOfFrames>;
 
-fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<ColumnNumber> {
+fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<ColumnValue> {
     let number = match column {
         RecorderColumn::Flag => i64::from(frame.missing > 0) * INCOMPLETE,
         RecorderColumn::Missing => frame.missing.cast_signed(),
@@ -296,16 +294,17 @@ fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<Colu
 }
 
 impl SaidOfFrames {
-    fn say(&mut self, file: &mut Hdf5File, place: u64, number: ColumnNumber) {
+    fn say(&mut self, file: &mut Hdf5File, place: u64, value: ColumnValue) {
+        if let Some(ends) = &mut self.ends {
+            if ends.first.as_ref().is_none_or(|(first, _)| place <= *first) {
+                ends.first = Some((place, value.clone()));
+            }
+            if ends.last.as_ref().is_none_or(|(last, _)| place >= *last) {
+                ends.last = Some((place, value.clone()));
+            }
+        }
         if let Some(column) = self.column {
-            file.set(column, place, number);
-        }
-        let Some(ends) = &mut self.ends else { return };
-        if ends.first.is_none_or(|(first, _)| place <= first) {
-            ends.first = Some((place, number));
-        }
-        if ends.last.is_none_or(|(last, _)| place >= last) {
-            ends.last = Some((place, number));
+            file.set(column, place, value);
         }
     }
 }
