@@ -36,7 +36,8 @@ struct CopyProgram {
     depth: u32,
 }
 
-const CURL: &[&str] = &["--silent", "--show-error", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3", "--config"];
+const CURL: &[&str] =
+    &["--silent", "--show-error", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3", "--config"];
 
 /// xrdcp has four chunks of 8 MiB under way; nfs-cp as much as the server takes at once, one after the other.
 fn copy_program(url: &TargetUrl) -> anyhow::Result<CopyProgram> {

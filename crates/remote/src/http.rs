@@ -345,7 +345,11 @@ fn fault(error: &curl::Error, system: Option<i32>) -> HttpFault {
         Errno(libc::EHOSTUNREACH)
     } else if error.is_couldnt_connect() {
         Errno(system.unwrap_or(libc::ECONNREFUSED))
-    } else if error.is_got_nothing() || error.is_send_error() || error.is_recv_error() || error.is_partial_file() {
+    } else if error.is_got_nothing()
+        || error.is_send_error()
+        || error.is_recv_error()
+        || error.is_partial_file()
+    {
         Errno(libc::ECONNRESET)
     } else {
         Errno::EIO

@@ -38,7 +38,13 @@ pub(crate) struct RunMaker {
 impl RunMaker {
     fn this_process() -> Self {
         let process = std::process::id();
-        RunMaker { host: host(), machine: machine(), boot: boot(), process, started: start_of(process).unwrap_or_default() }
+        RunMaker {
+            host: host(),
+            machine: machine(),
+            boot: boot(),
+            process,
+            started: start_of(process).unwrap_or_default(),
+        }
     }
 
     /// What the marker of a directory of this name says.

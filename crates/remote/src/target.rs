@@ -6,10 +6,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use nilometer_model::{Capability, FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind};
+use nilometer_model::{
+    Capability, FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind,
+};
 use nilometer_storage::{
     Clock, Engine, EngineError, Errno, PATIENCE, Target, TargetError,
-    engine::Options, in_time,
+    engine::Options,
+    in_time,
     target::{KeptDirectory, run_name},
 };
 
@@ -103,9 +106,13 @@ pub(crate) fn url_of(description: &TargetDescription) -> Result<TargetUrl, Targe
 fn space_of(system: &Arc<dyn RemoteSystem>, url: &TargetUrl) -> Result<FileSystemSpace, TargetError> {
     let action = "ask for the free space of";
     let place = url.to_string();
-    let (system, path) = (system.clone(), url.path.clone());
-    in_time(PATIENCE, place.clone().into(), move || system.space(&path))?
-        .map_err(|why| TargetError::Client { place, action, why })
+    let system = system.clone();
+    let path = url.path.clone();
+    in_time(PATIENCE, place.clone().into(), move || system.space(&path))?.map_err(|why| TargetError::Client {
+        place,
+        action,
+        why,
+    })
 }
 
 impl Target for RemoteTarget {

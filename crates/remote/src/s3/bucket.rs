@@ -52,7 +52,10 @@ impl Bucket {
 
     /// Uploads that were begun and never put together, of keys that begin so.
     pub(super) fn unfinished(&self, prefix: &str) -> Asked<'static> {
-        Asked { query: sign::query(&[("uploads", ""), ("prefix", prefix)]), ..self.object(HttpMethod::Get, "") }
+        Asked {
+            query: sign::query(&[("uploads", ""), ("prefix", prefix)]),
+            ..self.object(HttpMethod::Get, "")
+        }
     }
 
     /// The request, signed now.

@@ -133,7 +133,8 @@ impl S3Client {
     }
 
     fn read(&mut self, key: &str, flight: Flight) {
-        let (offset, length) = (flight.operation.offset, u64::from(flight.operation.length));
+        let offset = flight.operation.offset;
+        let length = u64::from(flight.operation.length);
         if length == 0 {
             return self.over(flight, Ok(Reply::Done(0)));
         }
@@ -342,7 +343,9 @@ impl Client for S3Client {
     fn begin(&mut self, request: Request<'_, ObjectFile>, flight: Flight) {
         let bucket = self.bucket.clone();
         match request {
-            Request::Open(path, open) => self.named(&path, flight, |client, key, flight| client.open(key, open, flight)),
+            Request::Open(path, open) => {
+                self.named(&path, flight, |client, key, flight| client.open(key, open, flight))
+            }
             Request::Close(ObjectFile { upload, .. }) => self.end(upload.as_ref(), flight),
             Request::Sync(file) => self.end(file.upload.as_ref(), flight),
             Request::Read(file) => self.read(&file.key, flight),

@@ -74,7 +74,10 @@ impl RemoteSystem for S3 {
             ("region".to_owned(), region.clone()),
             (
                 "objects".to_owned(),
-                format!("put whole when they are synced or closed; from {} on in parts", Bytes(upload::PART as u64)),
+                format!(
+                    "put whole when they are synced or closed; from {} on in parts",
+                    Bytes(upload::PART as u64)
+                ),
             ),
             ("space".to_owned(), "no store tells it: taken to be without a limit".to_owned()),
         ];

@@ -41,7 +41,10 @@ pub(super) struct S3Settings {
 
 impl S3Settings {
     /// What this process was told, for the bucket of a URL.
-    pub(super) fn of(url: &TargetUrl, variable: impl Fn(&str) -> Option<String>) -> Result<Self, TargetError> {
+    pub(super) fn of(
+        url: &TargetUrl,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, TargetError> {
         let wrong = |why: String| TargetError::Client { place: url.to_string(), action: "use", why };
         if let Some(query) = &url.query {
             return Err(wrong(format!("`?{query}`: nothing can be said there: leave it out")));
@@ -49,11 +52,15 @@ impl S3Settings {
         let bucket = &url.authority;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !bucket.bytes().all(plain) {
-            return Err(wrong(format!("`{bucket}` is no name of a bucket: the server is said by AWS_ENDPOINT_URL")));
+            return Err(wrong(format!(
+                "`{bucket}` is no name of a bucket: the server is said by AWS_ENDPOINT_URL"
+            )));
         }
-        let said = |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        let said =
+            |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
         let needed = |name: &str| {
-            let why = format!("{name} is not set: keys are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+            let why =
+                format!("{name} is not set: keys are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
             said(&[name]).ok_or_else(|| wrong(why))
         };
         let keys = S3Keys {
@@ -67,7 +74,9 @@ impl S3Settings {
         let (endpoint, base) = match endpoint {
             Some(endpoint) => (endpoint.trim_end_matches('/').to_owned(), format!("/{bucket}")),
             // A name with a dot in it has no certificate there.
-            None if bucket.contains('.') => (format!("https://s3.{region}.amazonaws.com"), format!("/{bucket}")),
+            None if bucket.contains('.') => {
+                (format!("https://s3.{region}.amazonaws.com"), format!("/{bucket}"))
+            }
             None => (format!("https://{bucket}.s3.{region}.amazonaws.com"), String::new()),
         };
         let host = host_of(&endpoint).map_err(|why| wrong(format!("AWS_ENDPOINT_URL{why}")))?.to_owned();
@@ -107,8 +116,12 @@ mod tests {
 
     #[test]
     fn a_bucket_is_found_as_other_clients_find_it() {
-        let own = settings("s3://data/x", &[("AWS_ENDPOINT_URL", "http://10.0.0.1:9000/")]).expect("an endpoint");
-        assert_eq!((&*own.endpoint, &*own.host, &*own.base), ("http://10.0.0.1:9000", "10.0.0.1:9000", "/data"));
+        let own =
+            settings("s3://data/x", &[("AWS_ENDPOINT_URL", "http://10.0.0.1:9000/")]).expect("an endpoint");
+        assert_eq!(
+            (&*own.endpoint, &*own.host, &*own.base),
+            ("http://10.0.0.1:9000", "10.0.0.1:9000", "/data")
+        );
         assert_eq!(own.region, REGION);
         let amazon = settings("s3://data", &[("AWS_REGION", "eu-central-1")]).expect("a region");
         assert_eq!((&*amazon.host, &*amazon.base), ("data.s3.eu-central-1.amazonaws.com", ""));

@@ -30,7 +30,12 @@ pub(super) struct SignedRequest<'a> {
 }
 
 /// The headers that a request is sent with.
-pub(super) fn headers(request: SignedRequest<'_>, keys: &S3Keys, region: &str, now: SystemTime) -> Vec<String> {
+pub(super) fn headers(
+    request: SignedRequest<'_>,
+    keys: &S3Keys,
+    region: &str,
+    now: SystemTime,
+) -> Vec<String> {
     let time = compact_time(now);
     let day = &time[..8];
     let SignedRequest { method, host, path, query } = request;
@@ -40,7 +45,8 @@ pub(super) fn headers(request: SignedRequest<'_>, keys: &S3Keys, region: &str, n
         format!("x-amz-date:{time}"),
     ];
     signed.extend(keys.token.as_ref().map(|token| format!("x-amz-security-token:{token}")));
-    let names: Vec<_> = signed.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name).collect();
+    let names: Vec<_> =
+        signed.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name).collect();
     let names = names.join(";");
     let canonical =
         format!("{}\n{path}\n{query}\n{}\n\n{names}\n{UNSIGNED}", method.name(), signed.join("\n"));
@@ -72,7 +78,9 @@ fn compact_time(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let Date { year, month, day } = date(seconds / SECONDS_A_DAY);
     let of_day = seconds % SECONDS_A_DAY;
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let hour = of_day / 3600;
+    let minute = of_day / 60 % 60;
+    let second = of_day % 60;
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
@@ -84,7 +92,8 @@ struct Date {
 
 /// The date so many days after the first of January 1970, by counting: a few dozen steps.
 fn date(mut days: u64) -> Date {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));
@@ -117,8 +126,10 @@ pub(super) fn encoded(text: &str, with_slashes: bool) -> String {
 
 /// A query in the order in which it is signed.
 pub(super) fn query(pairs: &[(&str, &str)]) -> String {
-    let mut pairs: Vec<_> =
-        pairs.iter().map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false))).collect();
+    let mut pairs: Vec<_> = pairs
+        .iter()
+        .map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false)))
+        .collect();
     pairs.sort();
     pairs.join("&")
 }
@@ -152,6 +163,9 @@ mod tests {
     #[test]
     fn paths_and_queries_are_encoded() {
         assert_eq!(encoded("/a b/ü+&~", true), "/a%20b/%C3%BC%2B%26~");
-        assert_eq!(query(&[("prefix", "d/"), ("list-type", "2"), ("uploads", "")]), "list-type=2&prefix=d%2F&uploads=");
+        assert_eq!(
+            query(&[("prefix", "d/"), ("list-type", "2"), ("uploads", "")]),
+            "list-type=2&prefix=d%2F&uploads="
+        );
     }
 }

@@ -179,7 +179,12 @@ impl Upload {
     }
 
     /// A part has arrived, or has not.
-    pub(super) fn sent(&mut self, number: usize, flight: Option<Flight>, tag: Result<String, Errno>) -> Vec<UploadStep> {
+    pub(super) fn sent(
+        &mut self,
+        number: usize,
+        flight: Option<Flight>,
+        tag: Result<String, Errno>,
+    ) -> Vec<UploadStep> {
         self.under_way -= 1;
         let outcome = match tag {
             Ok(tag) => {
@@ -218,7 +223,10 @@ impl Upload {
 
     /// What follows once no part is on its way.
     fn go_on(&mut self) -> Vec<UploadStep> {
-        if self.under_way > 0 || !self.waiting.is_empty() || self.id == UploadId::Asked && self.outcome.is_none() {
+        if self.under_way > 0
+            || !self.waiting.is_empty()
+            || self.id == UploadId::Asked && self.outcome.is_none()
+        {
             return Vec::new();
         }
         match self.outcome {
@@ -284,7 +292,11 @@ mod tests {
     }
 
     fn closing() -> Flight {
-        Flight { operation: Operation::on(OpKind::Close, Slot(1), Buffer::alone(1)), due: Nanos(0), issued: Nanos(0) }
+        Flight {
+            operation: Operation::on(OpKind::Close, Slot(1), Buffer::alone(1)),
+            due: Nanos(0),
+            issued: Nanos(0),
+        }
     }
 
     fn results(steps: Vec<UploadStep>) -> Vec<Result<u32, Errno>> {
@@ -335,7 +347,9 @@ mod tests {
         upload.named(Ok("id".into()));
         assert_eq!(results(upload.write(flight(PART as u64, 9))), [Ok(9)]);
         let steps = upload.sent(1, Some(flight(0, PART)), Err(Errno::EIO));
-        assert!(matches!(&steps[..], [UploadStep::Over(_, Err(Errno::EIO)), UploadStep::Abandon(id)] if id == "id"));
+        assert!(
+            matches!(&steps[..], [UploadStep::Over(_, Err(Errno::EIO)), UploadStep::Abandon(id)] if id == "id")
+        );
         assert_eq!(results(upload.write(flight(PART as u64 + 9, 9))), [Err(Errno::EIO)]);
         assert_eq!(results(upload.end(closing())), [Err(Errno::EIO)], "and is said once more at its end");
     }

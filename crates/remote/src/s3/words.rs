@@ -141,6 +141,9 @@ mod tests {
         let said = answer(200, "<Error><Code>InternalError</Code><Message>x</Message></Error>");
         assert_eq!(refusal(&said), Some(Errno::EIO));
         assert_eq!(refusal(&answer(404, "")), Some(Errno::ENOENT));
-        assert_eq!(refusal(&answer(412, "<Error><Code>PreconditionFailed</Code></Error>")), Some(Errno::EEXIST));
+        assert_eq!(
+            refusal(&answer(412, "<Error><Code>PreconditionFailed</Code></Error>")),
+            Some(Errno::EEXIST)
+        );
     }
 }
