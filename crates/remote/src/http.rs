@@ -22,7 +22,7 @@ use crate::client::Flight;
 /// A connection is tried so long.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// So long a server may be silent in the middle of a request.
-const SILENT_AT_MOST: Duration = Duration::from_secs(60);
+const SILENT_AT_MOST: Duration = Duration::from_mins(1);
 /// What is read from a connection, and written to it, at once.
 const PIECE: usize = 512 << 10;
 /// Bytes of an error's text that are kept.
@@ -224,8 +224,15 @@ impl HttpClient {
         // Where this can't be chosen more connections are made than needed.
         multi.set_max_connects(KEPT_CONNECTIONS).ok();
         let waker = Arc::new(HttpWaker { waker: multi.waker(), rung: AtomicBool::new(false) });
-        let (running, free, idle, refused) = Default::default();
-        HttpClient { running, free, idle, refused, waker, certificates, multi }
+        HttpClient {
+            running: Vec::new(),
+            free: Vec::new(),
+            idle: Vec::new(),
+            refused: Vec::new(),
+            waker,
+            certificates,
+            multi,
+        }
     }
 
     pub(crate) fn waker(&self) -> Arc<dyn Wake> {

@@ -182,7 +182,11 @@ impl<'a> DirectoryClaim<'a> {
                       remove this file"
                     .into(),
             }),
-            Err(errno) => Err(failed(&above.join(&name), "make")(errno)),
+            Err(errno) => {
+                // On a full server it may be there, empty. If this fails too, the first error says why.
+                files.unlink(Place::root(&name)).ok();
+                Err(failed(&above.join(&name), "make")(errno))
+            }
         }
     }
 

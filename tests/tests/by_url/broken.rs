@@ -66,7 +66,7 @@ fn a_server_that_hangs_is_given_up() {
     assert_eq!(after.code, Some(0), "{after:?}");
 }
 
-/// XRootD makes a directory twice without saying so: of recorders that begin at the same moment one has the name all the same.
+/// `XRootD` makes a directory twice without saying so: of recorders that begin at the same moment one has the name all the same.
 #[test]
 fn of_two_recorders_of_one_name_one_has_it() {
     let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };

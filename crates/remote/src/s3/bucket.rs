@@ -27,6 +27,27 @@ pub(super) struct Asked<'a> {
     pub(super) body: HttpBody,
 }
 
+impl<'a> Asked<'a> {
+    /// About one object.
+    pub(super) fn object(method: HttpMethod, key: &'a str) -> Self {
+        Asked { method, key, query: String::new(), headers: Vec::new(), body: HttpBody::Empty }
+    }
+
+    /// About all whose keys begin alike.
+    pub(super) fn listing(query: &[(&str, &str)]) -> Self {
+        let query = sign::query(&[&[("list-type", "2")], query].concat());
+        Asked { query, ..Asked::object(HttpMethod::Get, "") }
+    }
+
+    /// Uploads that were begun and never put together, of keys that begin so.
+    pub(super) fn unfinished(prefix: &str) -> Self {
+        Asked {
+            query: sign::query(&[("uploads", ""), ("prefix", prefix)]),
+            ..Asked::object(HttpMethod::Get, "")
+        }
+    }
+}
+
 /// Why a bucket does not answer as it should.
 #[derive(Debug)]
 pub(super) struct BucketFault {
@@ -37,25 +58,6 @@ pub(super) struct BucketFault {
 impl Bucket {
     pub(super) fn certificates(&self) -> Option<String> {
         self.settings.certificates.clone()
-    }
-
-    /// About one object.
-    pub(super) fn object<'a>(&self, method: HttpMethod, key: &'a str) -> Asked<'a> {
-        Asked { method, key, query: String::new(), headers: Vec::new(), body: HttpBody::Empty }
-    }
-
-    /// About all whose keys begin alike.
-    pub(super) fn listing(&self, query: &[(&str, &str)]) -> Asked<'static> {
-        let query = sign::query(&[&[("list-type", "2")], query].concat());
-        Asked { query, ..self.object(HttpMethod::Get, "") }
-    }
-
-    /// Uploads that were begun and never put together, of keys that begin so.
-    pub(super) fn unfinished(&self, prefix: &str) -> Asked<'static> {
-        Asked {
-            query: sign::query(&[("uploads", ""), ("prefix", prefix)]),
-            ..self.object(HttpMethod::Get, "")
-        }
     }
 
     /// The request, signed now.

@@ -6,7 +6,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Clock, Errno, Open, Wait, Wake, listing::Stat};
 
 use super::{
-    bucket::Bucket,
+    bucket::{Asked, Bucket},
     upload::{PartUpload, SharedUpload, Upload, UploadStep},
     words::{ObjectListing, element, refusal},
 };
@@ -18,7 +18,7 @@ use crate::{
 /// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
 const AWAKE_BEFORE: Nanos = Nanos::from_millis(1);
 /// So long at most a wait is one call.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// So long an engine that is dropped tries to throw parts away.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
@@ -92,12 +92,20 @@ fn prefix_of(key: &str) -> String {
 impl S3Client {
     pub(super) fn new(bucket: Arc<Bucket>, root: String, clock: Clock) -> Self {
         let http = HttpClient::new(bucket.certificates());
-        let (jobs, ended, finished, uploads) = Default::default();
-        S3Client { http, bucket, root, jobs, ended, finished, uploads, clock }
+        S3Client {
+            http,
+            bucket,
+            root,
+            jobs: Vec::new(),
+            ended: Vec::new(),
+            finished: Vec::new(),
+            uploads: Vec::new(),
+            clock,
+        }
     }
 
     /// Asks the store, and keeps what the answer means.
-    fn ask(&mut self, job: Job, asked: super::bucket::Asked<'_>, flight: Option<Flight>) {
+    fn ask(&mut self, job: Job, asked: Asked<'_>, flight: Option<Flight>) {
         let into_buffer = match (&job, &flight) {
             (Job::Read, Some(flight)) => flight.operation.length as usize,
             _ => 0,
@@ -120,7 +128,7 @@ impl S3Client {
     fn open(&mut self, key: String, open: Open, flight: Flight) {
         if open.must_be_new() {
             let upload = Upload::new(key.clone());
-            self.uploads.retain(|upload| Rc::strong_count(upload) > 1 || upload.borrow().id().is_some());
+            self.uploads.retain(|upload| Rc::strong_count(upload) > 1 || upload.borrow().has_parts_left());
             self.uploads.push(upload.clone());
             return self.over(flight, Ok(Reply::Opened(ObjectFile { key, upload: Some(upload) })));
         }
@@ -128,8 +136,7 @@ impl S3Client {
             // What is there can't be changed.
             return self.over(flight, Err(Errno::EOPNOTSUPP));
         }
-        let bucket = self.bucket.clone();
-        self.ask(Job::Open { key: key.clone() }, bucket.object(HttpMethod::Head, &key), Some(flight));
+        self.ask(Job::Open { key: key.clone() }, Asked::object(HttpMethod::Head, &key), Some(flight));
     }
 
     fn read(&mut self, key: &str, flight: Flight) {
@@ -138,62 +145,58 @@ impl S3Client {
         if length == 0 {
             return self.over(flight, Ok(Reply::Done(0)));
         }
-        let bucket = self.bucket.clone();
-        let mut asked = bucket.object(HttpMethod::Get, key);
+        let mut asked = Asked::object(HttpMethod::Get, key);
         asked.headers.push(format!("Range: bytes={offset}-{}", offset.saturating_add(length - 1)));
         self.ask(Job::Read, asked, Some(flight));
     }
 
     fn list(&mut self, prefix: &str, limit: &str, job: Job, flight: Flight) {
-        let bucket = self.bucket.clone();
-        let asked = bucket.listing(&[("prefix", prefix), ("max-keys", limit)]);
+        let asked = Asked::listing(&[("prefix", prefix), ("max-keys", limit)]);
         self.ask(job, asked, Some(flight));
     }
 
     fn list_names(&mut self, prefix: String, entries: Vec<NamedEntry>, more: Option<&str>, flight: Flight) {
-        let bucket = self.bucket.clone();
         let mut query = vec![("prefix", prefix.as_str()), ("delimiter", "/")];
         query.extend(more.map(|more| ("continuation-token", more)));
-        let asked = bucket.listing(&query);
-        self.ask(Job::List { prefix: prefix.clone(), entries }, asked, Some(flight));
+        let asked = Asked::listing(&query);
+        self.ask(Job::List { prefix, entries }, asked, Some(flight));
     }
 
     /// What an object that is written needs next.
     fn take_steps(&mut self, upload: &SharedUpload, steps: Vec<UploadStep>) {
         let key = upload.borrow().key.clone();
-        let bucket = self.bucket.clone();
         for step in steps {
             match step {
                 UploadStep::Over(flight, result) => self.over(flight, result.map(Reply::Done)),
                 UploadStep::AskId => {
-                    let mut asked = bucket.object(HttpMethod::Post, &key);
+                    let mut asked = Asked::object(HttpMethod::Post, &key);
                     asked.query = super::sign::query(&[("uploads", "")]);
                     self.ask(Job::Name(upload.clone()), asked, None);
                 }
                 UploadStep::Send(PartUpload { number, flight, body }) => {
                     let id = upload.borrow().id().unwrap_or_default().to_owned();
-                    let mut asked = bucket.object(HttpMethod::Put, &key);
+                    let mut asked = Asked::object(HttpMethod::Put, &key);
                     asked.query =
                         super::sign::query(&[("partNumber", &number.to_string()), ("uploadId", &id)]);
                     asked.body = body;
                     self.ask(Job::Part { upload: upload.clone(), number }, asked, flight);
                 }
                 UploadStep::Put(bytes) => {
-                    let mut asked = bucket.object(HttpMethod::Put, &key);
+                    let mut asked = Asked::object(HttpMethod::Put, &key);
                     asked.headers.push("If-None-Match: *".into());
                     asked.body = HttpBody::Bytes(bytes);
                     self.ask(Job::Whole(upload.clone()), asked, None);
                 }
                 UploadStep::PutTogether(parts) => {
                     let id = upload.borrow().id().unwrap_or_default().to_owned();
-                    let mut asked = bucket.object(HttpMethod::Post, &key);
+                    let mut asked = Asked::object(HttpMethod::Post, &key);
                     asked.query = super::sign::query(&[("uploadId", &id)]);
                     asked.headers.push("If-None-Match: *".into());
                     asked.body = HttpBody::Bytes(parts.into_bytes());
                     self.ask(Job::Whole(upload.clone()), asked, None);
                 }
                 UploadStep::Abandon(id) => {
-                    let mut asked = bucket.object(HttpMethod::Delete, &key);
+                    let mut asked = Asked::object(HttpMethod::Delete, &key);
                     asked.query = super::sign::query(&[("uploadId", &id)]);
                     self.ask(Job::Abandon, asked, None);
                 }
@@ -295,8 +298,7 @@ impl S3Client {
                 self.over(flight, Err(Errno::ENOTEMPTY));
             }
             Ok(_) => {
-                let bucket = self.bucket.clone();
-                self.ask(Job::Plain, bucket.object(HttpMethod::Delete, &marker), Some(flight));
+                self.ask(Job::Plain, Asked::object(HttpMethod::Delete, &marker), Some(flight));
             }
         }
     }
@@ -322,12 +324,11 @@ impl S3Client {
     }
 
     /// What is at a path. The engine's own directory needs nothing in it.
-    fn look(&mut self, key: String, flight: Flight) {
+    fn look(&mut self, key: &str, flight: Flight) {
         if key == self.root.trim_start_matches('/') {
             return self.over(flight, Ok(Reply::Entry(Stat { size: 0, directory: true })));
         }
-        let bucket = self.bucket.clone();
-        self.ask(Job::Look { key: key.clone() }, bucket.object(HttpMethod::Head, &key), Some(flight));
+        self.ask(Job::Look { key: key.to_owned() }, Asked::object(HttpMethod::Head, key), Some(flight));
     }
 }
 
@@ -341,10 +342,9 @@ impl Client for S3Client {
     type File = ObjectFile;
 
     fn begin(&mut self, request: Request<'_, ObjectFile>, flight: Flight) {
-        let bucket = self.bucket.clone();
         match request {
             Request::Open(path, open) => {
-                self.named(&path, flight, |client, key, flight| client.open(key, open, flight))
+                self.named(&path, flight, |client, key, flight| client.open(key, open, flight));
             }
             Request::Close(ObjectFile { upload, .. }) => self.end(upload.as_ref(), flight),
             Request::Sync(file) => self.end(file.upload.as_ref(), flight),
@@ -357,15 +357,15 @@ impl Client for S3Client {
                 None => self.over(flight, Err(Errno::EBADF)),
             },
             Request::Truncate(_) | Request::Rename(..) => self.over(flight, Err(Errno::EOPNOTSUPP)),
-            Request::Look(path) => self.named(&path, flight, Self::look),
+            Request::Look(path) => self.named(&path, flight, |client, key, flight| client.look(&key, flight)),
             Request::List(path) => self.named(&path, flight, |client, key, flight| {
                 client.list_names(prefix_of(&key), Vec::new(), None, flight);
             }),
             Request::Unlink(path) => self.named(&path, flight, |client, key, flight| {
-                client.ask(Job::Plain, bucket.object(HttpMethod::Delete, &key), Some(flight));
+                client.ask(Job::Plain, Asked::object(HttpMethod::Delete, &key), Some(flight));
             }),
             Request::MakeDir(path) => self.named(&path, flight, |client, key, flight| {
-                client.ask(Job::Plain, bucket.object(HttpMethod::Put, &prefix_of(&key)), Some(flight));
+                client.ask(Job::Plain, Asked::object(HttpMethod::Put, &prefix_of(&key)), Some(flight));
             }),
             Request::RemoveDir(path) => self.named(&path, flight, |client, key, flight| {
                 client.list(&prefix_of(&key), "2", Job::Empty { key: key.clone() }, flight);

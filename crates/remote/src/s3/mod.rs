@@ -22,7 +22,7 @@ use nilometer_model::{
 use nilometer_storage::{Engine, EngineError, Errno, TargetError, engine::Options};
 
 use crate::{engine::RemoteEngine, http::HttpMethod, target::RemoteSystem};
-use bucket::{Bucket, BucketFault};
+use bucket::{Asked, Bucket, BucketFault};
 use client::S3Client;
 use settings::S3Settings;
 
@@ -66,7 +66,7 @@ impl RemoteSystem for S3 {
     }
 
     fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String> {
-        let asked = self.bucket.listing(&[("max-keys", "1"), ("prefix", "")]);
+        let asked = Asked::listing(&[("max-keys", "1"), ("prefix", "")]);
         let answer = self.bucket.ask(asked, QUESTION).map_err(|fault| in_words(&fault))?;
         let S3Settings { endpoint, region, .. } = &self.bucket.settings;
         let mut facts = vec![
@@ -102,7 +102,7 @@ impl RemoteSystem for S3 {
 
     fn forget_unfinished(&self, path: &str) -> Result<(), String> {
         let prefix = format!("{}/", path.trim_start_matches('/'));
-        let asked = self.bucket.unfinished(&prefix);
+        let asked = Asked::unfinished(&prefix);
         let answer = match self.bucket.ask(asked, QUESTION) {
             Ok(answer) => answer,
             // Not every store lists them.
@@ -110,7 +110,7 @@ impl RemoteSystem for S3 {
             Err(fault) => return Err(in_words(&fault)),
         };
         for begun in words::unfinished(&answer.text) {
-            let mut asked = self.bucket.object(HttpMethod::Delete, &begun.key);
+            let mut asked = Asked::object(HttpMethod::Delete, &begun.key);
             asked.query = sign::query(&[("uploadId", &begun.id)]);
             match self.bucket.ask(asked, QUESTION) {
                 Ok(_) => {}

@@ -70,7 +70,17 @@ fn keyed(key: &[u8], text: &str) -> [u8; 32] {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4).to_ascii_lowercase());
+        text.push(digit(byte & 15).to_ascii_lowercase());
+    }
+    text
+}
+
+/// Four bits, as a hexadecimal digit.
+fn digit(bits: u8) -> char {
+    char::from_digit(bits.into(), 16).unwrap_or('0').to_ascii_uppercase()
 }
 
 /// As `20260125T134501Z`.
@@ -118,7 +128,7 @@ pub(super) fn encoded(text: &str, with_slashes: bool) -> String {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
             b'/' if with_slashes => encoded.push('/'),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
+            _ => encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]),
         }
     }
     encoded

@@ -158,6 +158,11 @@ impl Upload {
         }
     }
 
+    /// Whether a store keeps parts of it that were not put together.
+    pub(super) fn has_parts_left(&self) -> bool {
+        self.id().is_some() && self.outcome != Some(Ok(()))
+    }
+
     /// What the store answered to [`UploadStep::AskId`].
     pub(super) fn named(&mut self, id: Result<String, Errno>) -> Vec<UploadStep> {
         let waiting = std::mem::take(&mut self.waiting);
@@ -257,25 +262,24 @@ impl Upload {
 
     /// Parts that nobody will put together, once.
     pub(super) fn abandoned(&mut self) -> Option<UploadStep> {
-        if self.outcome == Some(Ok(())) {
+        if !self.has_parts_left() {
             return None;
         }
         match std::mem::replace(&mut self.id, UploadId::NotNeeded) {
             UploadId::Known(id) => Some(UploadStep::Abandon(id)),
-            other => {
-                self.id = other;
-                None
-            }
+            _ => None,
         }
     }
 
     /// The parts in their order, as a store wants to be told.
     fn in_order(&self) -> String {
-        let parts = self.tags.iter().enumerate().map(|(place, tag)| {
+        let mut text = "<CompleteMultipartUpload>".to_owned();
+        for (place, tag) in self.tags.iter().enumerate() {
             let tag = tag.replace('&', "&amp;").replace('<', "&lt;");
-            format!("<Part><PartNumber>{}</PartNumber><ETag>{tag}</ETag></Part>", place + 1)
-        });
-        format!("<CompleteMultipartUpload>{}</CompleteMultipartUpload>", parts.collect::<String>())
+            let number = (place + 1).to_string();
+            text.extend(["<Part><PartNumber>", &number, "</PartNumber><ETag>", &tag, "</ETag></Part>"]);
+        }
+        text + "</CompleteMultipartUpload>"
     }
 }
 

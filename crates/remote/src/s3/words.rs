@@ -106,11 +106,10 @@ pub(super) fn refusal(answer: &HttpAnswer) -> Option<Errno> {
         (401 | 403, Some("QuotaExceeded")) => Errno::EDQUOT,
         (401 | 403, _) => Errno::EACCES,
         (405 | 501, _) => Errno::EOPNOTSUPP,
-        (409, _) => Errno(libc::EBUSY),
         (412, _) => Errno::EEXIST,
         (400, Some("EntityTooLarge")) => Errno(libc::EFBIG),
         (400, _) => Errno::EINVAL,
-        (503 | 429, _) => Errno(libc::EBUSY),
+        (409 | 429 | 503, _) => Errno(libc::EBUSY),
         (507, _) => Errno::ENOSPC,
         _ => Errno::EIO,
     })

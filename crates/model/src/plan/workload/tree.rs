@@ -109,7 +109,7 @@ impl Parameters for TreeCell {
         match self.kind {
             Items::Directories => {}
             Items::Objects => {
-                phases.extend(FILE_PHASES.into_iter().filter(|phase| *phase != Phase::RenameFiles))
+                phases.extend(FILE_PHASES.into_iter().filter(|phase| *phase != Phase::RenameFiles));
             }
             Items::Both | Items::Files => phases.extend(FILE_PHASES),
         }
