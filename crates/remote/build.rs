@@ -1,6 +1,6 @@
 //! Compiles the shims over the clients' libraries, of those features that were chosen.
 
-use std::{env, path::Path};
+use std::{env, path::Path, process::Command};
 
 /// Where Debian and Red Hat have the headers of `XRootD`.
 const XROOTD_HEADERS: &str = "/usr/include/xrootd";
@@ -12,6 +12,9 @@ fn main() {
     }
     if is_chosen("NFS") {
         nfs();
+    }
+    if is_chosen("S3") {
+        must_have_curl();
     }
 }
 
@@ -36,6 +39,16 @@ fn xrootd() {
         .file("src/xrootd/shim.cc")
         .compile("nilometer_xrootd");
     println!("cargo::rustc-link-lib=XrdCl");
+}
+
+/// Without it the bindings would build a library of their own, which has no TLS.
+fn must_have_curl() {
+    let known = Command::new("pkg-config").args(["--exists", "libcurl >= 7.68"]).status();
+    assert!(
+        known.is_ok_and(|status| status.success()),
+        "the feature `s3` needs libcurl 7.68 or newer, as pkg-config tells it: install Debian's libcurl4-openssl-dev and \
+         pkg-config, as `make build REMOTE=1` does"
+    );
 }
 
 fn nfs() {

@@ -32,8 +32,12 @@ pub fn nilometer() -> &'static Path {
 /// The clients of storage by URL that can be built here: those of which `scripts/bootstrap` has installed the library. Without
 /// it tests of one are skipped with a word, or fail where everything must be tested.
 pub fn clients() -> Vec<&'static str> {
-    let libraries =
-        [("xrootd", "/usr/include/xrootd/XrdCl/XrdClFile.hh"), ("nfs", "/usr/include/nfsc/libnfs.h")];
+    let curl = format!("/usr/include/{}-linux-gnu/curl/curl.h", std::env::consts::ARCH);
+    let libraries = [
+        ("xrootd", "/usr/include/xrootd/XrdCl/XrdClFile.hh"),
+        ("nfs", "/usr/include/nfsc/libnfs.h"),
+        ("s3", curl.as_str()),
+    ];
     let there = libraries.into_iter().filter(|(_, header)| Path::new(header).exists());
     there.map(|(client, _)| client).collect()
 }

@@ -1,15 +1,17 @@
 //! Small files and directories on a target, one operation after the other, by one of its engines: for those who may wait.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use nilometer_storage::{
-    Buffer, Completion, Engine, Errno, OpKind, Open, Operation, ROOT, Slot, Wait,
+    Buffer, Completion, Engine, Errno, OpKind, Open, Operation, PATIENCE, ROOT, Slot, Wait,
     listing::{self, Stat},
 };
 
 /// An engine with these slots, in the directory of its own.
 pub(crate) struct TargetFiles {
     engine: RefCell<Box<dyn Engine>>,
+    /// An operation got no answer: it may come yet, so that nothing more is asked.
+    is_hung: Cell<bool>,
 }
 
 /// What slots an engine for this needs: the directory, one that is walked into, and a file.
@@ -28,17 +30,25 @@ impl std::fmt::Debug for TargetFiles {
 impl TargetFiles {
     /// On an engine with [`SLOTS`].
     pub(crate) fn new(engine: Box<dyn Engine>) -> Self {
-        TargetFiles { engine: RefCell::new(engine) }
+        TargetFiles { engine: RefCell::new(engine), is_hung: Cell::new(false) }
     }
 
-    /// Does one operation.
+    /// Does one operation, which has [`PATIENCE`].
     fn run(&self, operation: Operation) -> Result<Answer, Errno> {
+        if self.is_hung.get() {
+            return Err(Errno::ETIMEDOUT);
+        }
         let mut engine = self.engine.borrow_mut();
         let mut done = Vec::new();
         let now = engine.tick();
+        let limit = now + PATIENCE;
         engine.submit(operation, now);
         while done.is_empty() {
-            engine.reap(Wait::ForOne, &mut done);
+            engine.reap(Wait::Until(limit), &mut done);
+            if done.is_empty() && engine.tick() >= limit {
+                self.is_hung.set(true);
+                return Err(Errno::ETIMEDOUT);
+            }
         }
         let Completion { operation, result, .. } = done.remove(0);
         result.map(|length| Answer { length: length as usize, buffer: operation.buffer })

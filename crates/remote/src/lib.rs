@@ -10,16 +10,20 @@
 
 #[cfg(any(feature = "xrootd", feature = "nfs"))]
 mod answer;
-#[cfg(any(feature = "xrootd", feature = "nfs"))]
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
 mod client;
-#[cfg(any(feature = "xrootd", feature = "nfs"))]
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
 mod engine;
 mod files;
+#[cfg(feature = "s3")]
+mod http;
 #[cfg(feature = "nfs")]
 mod nfs;
 mod open;
 mod run;
-#[cfg(any(feature = "xrootd", feature = "nfs"))]
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
 mod table;
 mod target;
 #[cfg(feature = "xrootd")]

@@ -31,6 +31,9 @@ const NO_XROOTD: &str =
 #[cfg(not(feature = "nfs"))]
 const NO_NFS: &str =
     "this program was built without the client of NFS: `make build REMOTE=1` makes one that has it";
+#[cfg(not(feature = "s3"))]
+const NO_S3: &str =
+    "this program was built without the client of S3: `make build REMOTE=1` makes one that has it";
 /// What has no client yet.
 const NO_CLIENT: &str = "there is no client for it yet: mount it, and name the directory";
 
@@ -48,7 +51,11 @@ fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
         UrlScheme::Nfs => crate::nfs::Nfs::of(url).map(|nfs| Arc::new(nfs) as Arc<dyn RemoteSystem>),
         #[cfg(not(feature = "nfs"))]
         UrlScheme::Nfs => Err(TargetError::NotBuilt { place, why: NO_NFS }),
-        UrlScheme::S3 | UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, why: NO_CLIENT }),
+        #[cfg(feature = "s3")]
+        UrlScheme::S3 => crate::s3::S3::of(url).map(|s3| Arc::new(s3) as Arc<dyn RemoteSystem>),
+        #[cfg(not(feature = "s3"))]
+        UrlScheme::S3 => Err(TargetError::NotBuilt { place, why: NO_S3 }),
+        UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, why: NO_CLIENT }),
     }
 }
 

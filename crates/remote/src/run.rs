@@ -7,6 +7,7 @@
 
 use std::{fmt, fs};
 
+use nilometer_model::Seed;
 use nilometer_storage::{
     Errno,
     listing::DIRECTORY,
@@ -27,6 +28,8 @@ const FIRST_LINE: &str = "A run of nilometer made this directory. `nilometer cle
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunMaker {
     host: String,
+    /// Of the installation: names of machines are given twice.
+    machine: String,
     boot: String,
     pub(crate) process: u32,
     started: u64,
@@ -35,7 +38,13 @@ pub(crate) struct RunMaker {
 impl RunMaker {
     fn this_process() -> Self {
         let process = std::process::id();
-        RunMaker { host: host(), boot: boot(), process, started: start_of(process).unwrap_or_default() }
+        RunMaker {
+            host: host(),
+            machine: machine(),
+            boot: boot(),
+            process,
+            started: start_of(process).unwrap_or_default(),
+        }
     }
 
     /// What the marker of a directory of this name says.
@@ -47,6 +56,7 @@ impl RunMaker {
         let mut field = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ').map(str::to_owned);
         Some(RunMaker {
             host: field("host")?,
+            machine: field("machine")?,
             boot: field("boot")?,
             process: field("process")?.parse().ok()?,
             started: field("started")?.parse().ok()?,
@@ -54,13 +64,15 @@ impl RunMaker {
     }
 
     fn marker(&self, name: &str) -> String {
-        let RunMaker { host, boot, process, started } = self;
-        format!("{FIRST_LINE}\nname {name}\nhost {host}\nboot {boot}\nprocess {process}\nstarted {started}\n")
+        let RunMaker { host, machine, boot, process, started } = self;
+        format!(
+            "{FIRST_LINE}\nname {name}\nhost {host}\nmachine {machine}\nboot {boot}\nprocess {process}\nstarted {started}\n"
+        )
     }
 
     /// Whether it still runs; none where that can't be known.
     fn is_alive(&self) -> Option<bool> {
-        if self.host != host() {
+        if self.host != host() || self.machine != machine() {
             return None;
         }
         Some(self.boot == boot() && start_of(self.process) == Some(self.started))
@@ -70,6 +82,13 @@ impl RunMaker {
 fn host() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     host.lines().next().unwrap_or_default().to_owned()
+}
+
+/// A digest of machine-id(5), which itself is not to be shown to others.
+fn machine() -> String {
+    let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let id = id.trim();
+    if id.is_empty() { "unknown".to_owned() } else { format!("{:016x}", Seed(0).named(id).0) }
 }
 
 fn boot() -> String {
@@ -151,14 +170,40 @@ pub(crate) fn clear(system: &dyn RemoteSystem, path: &str) -> Result<(), RunKept
 
 /// Removes the directory of this name, in the directory `above`, with all that the run made in it.
 pub(crate) fn remove(system: &dyn RemoteSystem, above: &str, name: &str) -> Result<(), RunKept> {
-    clear(system, &format!("{above}/{name}"))?;
+    let path = format!("{above}/{name}");
+    clear(system, &path)?;
+    system.forget_unfinished(&path).map_err(RunKept::Left)?;
     let files = files_at(system, above).map_err(|error| RunKept::Left(error.to_string()))?;
-    let gone = |result: Result<(), Errno>, what: &str| match result {
+    remove_marked(&files, name)
+}
+
+/// Removes a directory in which nothing is left but its marker. If it can't go, the marker comes back: without one nobody could
+/// tell later whose it is.
+fn remove_marked(above: &TargetFiles, name: &str) -> Result<(), RunKept> {
+    let left = |what: &str, errno: Errno| RunKept::Left(format!("can't {what}: {errno}"));
+    match above.names(Some(name)) {
+        Err(Errno::ENOENT) => return Ok(()),
+        Err(errno) => return Err(left("list the directory", errno)),
+        Ok(names) => {
+            if let Some((other, _)) = names.into_iter().find(|(name, _)| name != MARKER) {
+                return Err(RunKept::Left(format!("{other} was put into it, and the run did not make it")));
+            }
+        }
+    }
+    let marker = Place::within(name, MARKER);
+    let text = above.read(marker);
+    match above.unlink(marker) {
+        Ok(()) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(left("remove the marker", errno)),
+    }
+    match above.remove_dir(Place::root(name)) {
         Ok(()) | Err(Errno::ENOENT) => Ok(()),
-        Err(errno) => Err(RunKept::Left(format!("can't remove {what}: {errno}"))),
-    };
-    gone(files.unlink(Place::within(name, MARKER)), "the marker")?;
-    gone(files.remove_dir(Place::root(name)), "the directory")
+        Err(errno) => {
+            // If this fails too, the first error says why.
+            text.and_then(|text| above.write_new(marker, &text)).ok();
+            Err(left("remove the directory", errno))
+        }
+    }
 }
 
 /// Removes what is in a directory. At the top what marks it stays.
@@ -211,7 +256,48 @@ pub(crate) fn runs_in(files: &TargetFiles) -> Result<Vec<String>, Errno> {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::{Bytes, plan::EngineKind};
+    use nilometer_storage::{
+        Clock, OpKind, Target,
+        engine::Options,
+        testing::{
+            Memory,
+            wrap::{FaultEffect, Faulty, Rule, When},
+        },
+    };
+
     use super::*;
+    use crate::files::SLOTS;
+
+    /// Files in memory, where what a rule says fails once.
+    fn files(rules: &[Rule]) -> TargetFiles {
+        let options = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: Clock::start() };
+        let engine = Memory::new(Bytes(1 << 20)).engine(&options).expect("memory works everywhere");
+        TargetFiles::new(Box::new(Faulty::new(engine, rules, Seed(1))))
+    }
+
+    #[test]
+    fn a_directory_that_can_not_go_keeps_its_marker() {
+        const NAME: &str = "nilometer-0000000000000001";
+        let busy = FaultEffect::Error(Errno::EIO);
+        let rule = Rule { on: Some(OpKind::RemoveDir), when: When::Every(2), effect: busy };
+        let files = files(&[rule]);
+        // The first is no removal of ours.
+        files.make_dir(Place::root("n_other")).expect("room");
+        files.remove_dir(Place::root("n_other")).expect("it is empty");
+        make(&files, NAME).expect("room");
+        let kept = remove_marked(&files, NAME).expect_err("it can't be removed").to_string();
+        assert!(kept.contains("can't remove the directory"), "{kept}");
+        let process = holder(&files, NAME).expect("the marker is there again");
+        assert_eq!(process, Some(std::process::id()));
+        files.write_new(Place::within(NAME, "foreign"), b"").expect("room");
+        let kept = remove_marked(&files, NAME).expect_err("something is in it").to_string();
+        assert!(kept.contains("foreign was put into it"), "{kept}");
+        assert!(holder(&files, NAME).is_ok(), "the marker was not touched");
+        files.unlink(Place::within(NAME, "foreign")).expect("it is there");
+        remove_marked(&files, NAME).expect("nothing is left in it");
+        assert_eq!(files.stat(Place::root(NAME)), Err(Errno::ENOENT));
+    }
 
     #[test]
     fn a_marker_names_its_directory_and_who_made_it() {
@@ -221,7 +307,7 @@ mod tests {
         assert_eq!(RunMaker::of_marker(&text, "nilometer-0000000000000002"), None, "it was moved");
         for end in 0..text.len() - 1 {
             assert!(
-                text[..end].lines().count() < 6
+                text[..end].lines().count() < 7
                     || RunMaker::of_marker(&text[..end], "nilometer-0000000000000001") != Some(maker.clone()),
                 "a marker that was cut proves nothing: {end}"
             );
@@ -229,7 +315,9 @@ mod tests {
         assert_eq!(maker.is_alive(), Some(true), "this process runs");
         let other = RunMaker { started: maker.started + 1, ..maker.clone() };
         assert_eq!(other.is_alive(), Some(false), "the number belongs to another process by now");
-        let elsewhere = RunMaker { host: "elsewhere".into(), ..maker };
+        let elsewhere = RunMaker { host: "elsewhere".into(), ..maker.clone() };
         assert_eq!(elsewhere.is_alive(), None);
+        let namesake = RunMaker { machine: "another".into(), ..maker };
+        assert_eq!(namesake.is_alive(), None, "another machine of the same name");
     }
 }

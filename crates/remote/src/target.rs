@@ -6,10 +6,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use nilometer_model::{FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind};
+use nilometer_model::{
+    Capability, FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind,
+};
 use nilometer_storage::{
-    Clock, Engine, EngineError, Errno, Target, TargetError,
+    Clock, Engine, EngineError, Errno, PATIENCE, Target, TargetError,
     engine::Options,
+    in_time,
     target::{KeptDirectory, run_name},
 };
 
@@ -28,6 +31,12 @@ pub trait RemoteSystem: std::fmt::Debug + Send + Sync {
 
     /// What the server is and what it can do, without a try: in words why it can't be reached.
     fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String>;
+
+    /// Throws away what was begun in a directory and is in no listing, where a server has such things: in words why it stays.
+    fn forget_unfinished(&self, path: &str) -> Result<(), String> {
+        let _ = path;
+        Ok(())
+    }
 }
 
 /// Files in a directory, one operation after the other.
@@ -93,9 +102,17 @@ pub(crate) fn url_of(description: &TargetDescription) -> Result<TargetUrl, Targe
     description.address.url().cloned().ok_or_else(is_none)
 }
 
-fn space_of(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<FileSystemSpace, TargetError> {
+/// A server that hangs is given up.
+fn space_of(system: &Arc<dyn RemoteSystem>, url: &TargetUrl) -> Result<FileSystemSpace, TargetError> {
     let action = "ask for the free space of";
-    system.space(&url.path).map_err(|why| TargetError::Client { place: url.to_string(), action, why })
+    let place = url.to_string();
+    let system = system.clone();
+    let path = url.path.clone();
+    in_time(PATIENCE, place.clone().into(), move || system.space(&path))?.map_err(|why| TargetError::Client {
+        place,
+        action,
+        why,
+    })
 }
 
 impl Target for RemoteTarget {
@@ -108,7 +125,7 @@ impl Target for RemoteTarget {
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
-        space_of(self.system.as_ref(), &self.url)
+        space_of(&self.system, &self.url)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -135,6 +152,50 @@ impl Drop for RemoteTarget {
     }
 }
 
+/// Makes a directory that is not there.
+fn make_new(files: &TargetFiles, url: &TargetUrl, name: &str) -> Result<(), TargetError> {
+    let action = "make the directory";
+    match files.stat(Place::root(name)) {
+        Ok(_) => Err(failed(url, action)(Errno::EEXIST)),
+        Err(Errno::ENOENT) => files.make_dir(Place::root(name)).map_err(failed(url, action)),
+        // Whether it is there is not known: what is in it may be somebody's.
+        Err(errno) => Err(failed(url, action)(errno)),
+    }
+}
+
+/// A file beside a directory that is being made, where the server would make one twice: it makes no file twice, so that of two
+/// recorders that begin at the same moment one has the name.
+struct DirectoryClaim<'a> {
+    files: &'a TargetFiles,
+    name: String,
+}
+
+impl<'a> DirectoryClaim<'a> {
+    fn take(files: &'a TargetFiles, above: &TargetUrl, name: &str) -> Result<Self, TargetError> {
+        let name = format!(".{name}.claim");
+        match files.write_new(Place::root(&name), b"A recorder is making the directory of this name.\n") {
+            Ok(()) => Ok(DirectoryClaim { files, name }),
+            Err(Errno::EEXIST) => Err(TargetError::Client {
+                place: above.join(&name).to_string(),
+                action: "make",
+                why: "another recorder is making the directory of this name, or was killed while it did: if none runs, \
+                      remove this file"
+                    .into(),
+            }),
+            Err(errno) => {
+                // On a full server it may be there, empty. If this fails too, the first error says why.
+                files.unlink(Place::root(&name)).ok();
+                Err(failed(&above.join(&name), "make")(errno))
+            }
+        }
+    }
+
+    fn give_back(self) {
+        // What stays is named by whoever wants the name next.
+        self.files.unlink(Place::root(&self.name)).ok();
+    }
+}
+
 /// A new directory for files that stay: what a recording writes is the user's.
 #[derive(Debug)]
 pub(crate) struct RemoteDirectory {
@@ -155,13 +216,13 @@ impl RemoteDirectory {
         let above = url_of(&description)?;
         let url = above.join(name);
         let files = files_at(system.as_ref(), &above.path).map_err(unreached(&above))?;
-        let action = "make the directory";
-        // Not every server refuses to make a directory that is there.
-        match files.stat(Place::root(name)) {
-            Ok(_) => return Err(failed(&url, action)(Errno::EEXIST)),
-            Err(Errno::ENOENT) => files.make_dir(Place::root(name)).map_err(failed(&url, action))?,
-            // Whether it is there is not known: what is in it may be somebody's.
-            Err(errno) => return Err(failed(&url, action)(errno)),
+        if description.capabilities.has(Capability::StrictNames) {
+            make_new(&files, &url, name)?;
+        } else {
+            let claim = DirectoryClaim::take(&files, &above, name)?;
+            let made = make_new(&files, &url, name);
+            claim.give_back();
+            made?;
         }
         let path = url.to_string().into();
         Ok(RemoteDirectory { description, system, above, name: name.into(), path })
@@ -196,6 +257,10 @@ impl KeptDirectory for RemoteDirectory {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let partial = format!(".{name}.{}.partial", std::process::id());
+        if !self.description.capabilities.has(Capability::Rename) {
+            // What has no other names for a file puts it whole.
+            return files.write_new(Place::root(name), bytes).map_err(as_io);
+        }
         let written = files.write_new(Place::root(&partial), bytes);
         let named = written.and_then(|()| files.rename(&partial, name));
         named.map_err(|errno| {
@@ -227,7 +292,7 @@ impl Target for RemoteDirectory {
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
-        space_of(self.system.as_ref(), &self.above)
+        space_of(&self.system, &self.above)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -272,7 +337,7 @@ impl Target for ReadDirectory {
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
-        space_of(self.system.as_ref(), &self.url)
+        space_of(&self.system, &self.url)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

@@ -45,12 +45,14 @@ fn variants() -> Vec<TreeCell> {
         TreeCell { shift: 1, ..data },
         TreeCell { shift: 2, kind: Items::Files, ..CELL },
         TreeCell { shift: 5, kind: Items::Directories, ..CELL },
+        TreeCell { shift: 1, kind: Items::Objects, ..data },
     ]
 }
 
 #[test]
 fn all_phases_pass_the_suite() {
-    for cell in [CELL, TreeCell { file_size: Bytes(5000), directories: Directories::Shared, ..CELL }] {
+    let data = TreeCell { file_size: Bytes(5000), directories: Directories::Shared, ..CELL };
+    for cell in [CELL, data, TreeCell { kind: Items::Objects, ..CELL }] {
         let phases = cell.phases();
         for (index, &phase) in phases.iter().enumerate() {
             let tree = |phase, slots, buffers| Tree::new(&cell, phase, slots, part(buffers));

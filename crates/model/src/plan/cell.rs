@@ -138,12 +138,11 @@ impl fmt::Display for WorkloadRun {
 }
 
 impl WorkloadRun {
-    /// What a target must be able to do for it. Operations in flight are done in any order.
+    /// What a target must be able to do for it. Writes in flight are begun in the order of the file.
     pub fn needs(&self) -> Capabilities {
         let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
-        let in_any_order = (self.depth > 1).then_some(Capability::WriteAnywhere);
         let own = self.workload.parameters().needs();
-        let all: Vec<Capability> = of_phases.chain(in_any_order).chain(own).collect();
+        let all: Vec<Capability> = of_phases.chain(own).collect();
         Capabilities::of(&all)
     }
 

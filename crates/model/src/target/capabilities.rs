@@ -30,9 +30,11 @@ capabilities! {
     Keep = "keeping what is written",
     /// Files are read at any offset.
     Read = "reading",
-    /// Files are written from their beginning to their end, each once.
+    /// Files are written from their beginning to their end, each once; as many writes may be in flight as are submitted in
+    /// that order.
     Write = "writing",
-    /// A file that is there is written on behind its end.
+    /// A file is there from the moment it is opened, and is read and written on behind its end after a sync. Without this it is
+    /// there, as a whole, when it is first synced or closed.
     Append = "appending",
     /// Files are written at any offset, in any order.
     WriteAnywhere = "writing at any offset",

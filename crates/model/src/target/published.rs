@@ -174,5 +174,6 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
         &[Kind::WekaFs],
         ["yes", "distributed", "yes", "yes", "erasure code", "yes", "yes", "tiering to objects"],
     ),
+    of(&[Kind::S3], ["no: whole objects", "", "no", "", "", "", "versions of objects", ""]),
     of(&[Kind::Sshfs], ["partly", "the server", "no", "no", "no", "as the server's storage", "no", "no"]),
 ];

@@ -1,6 +1,6 @@
 //! What a worker does in each phase of `tree`: in whose tree, with whose items, and which operation it is.
 
-use nilometer_model::plan::{Directories, Phase, TreeCell};
+use nilometer_model::plan::{Directories, Items, Phase, TreeCell};
 use nilometer_storage::{OpKind, Open};
 
 use super::super::{WorkerPlace, name::Name};
@@ -138,6 +138,7 @@ fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u64)> {
         Phase::StatFiles => ('f', Item::Named(OpKind::Stat), 1),
         Phase::ReadFiles => ('f', Item::File(Open::READ, bytes), 2),
         Phase::RenameFiles => ('f', Item::Renamed, 1),
+        Phase::RemoveFiles if cell.kind == Items::Objects => ('f', Item::Named(OpKind::Unlink), 3),
         Phase::RemoveFiles => (char::from(RENAMED), Item::Named(OpKind::Unlink), 3),
         _ => return None,
     })

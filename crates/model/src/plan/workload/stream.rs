@@ -92,6 +92,9 @@ impl Parameters for StreamCell {
         if self.layout != FileLayout::Own {
             needs.push(Capability::WriteAnywhere);
         }
+        if matches!(self.sync, SyncPolicy::Every(_)) {
+            needs.push(Capability::Append);
+        }
         if self.preallocate {
             needs.push(Capability::Resize);
         }

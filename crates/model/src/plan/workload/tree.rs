@@ -29,6 +29,8 @@ pub enum Items {
     Files,
     /// Directories only (mdtest -D).
     Directories,
+    /// Files only, which keep their names: for stores of objects, where nothing is renamed.
+    Objects,
 }
 
 parameters! {
@@ -101,11 +103,15 @@ impl Parameters for TreeCell {
 
     fn phases(&self) -> Vec<Phase> {
         let mut phases = vec![Phase::MakeTree];
-        if self.kind != Items::Files {
+        if matches!(self.kind, Items::Both | Items::Directories) {
             phases.extend(DIRECTORY_PHASES);
         }
-        if self.kind != Items::Directories {
-            phases.extend(FILE_PHASES);
+        match self.kind {
+            Items::Directories => {}
+            Items::Objects => {
+                phases.extend(FILE_PHASES.into_iter().filter(|phase| *phase != Phase::RenameFiles));
+            }
+            Items::Both | Items::Files => phases.extend(FILE_PHASES),
         }
         phases.push(Phase::RemoveTree);
         phases

@@ -1,7 +1,7 @@
 //! Data and slots: what engines must do with open files.
 
 use nilometer_model::Capability::{
-    Keep, List, OpenRemoved, Read, Remove, Resize, Sync, Write, WriteAnywhere,
+    Append, Keep, List, OpenRemoved, Read, Remove, Resize, Sync, Write, WriteAnywhere,
 };
 
 use super::checked::{Check, Checked};
@@ -15,8 +15,8 @@ pub(super) const ALL: [Check; 11] = [
     (access_is_kept_to, &[Keep, Read, WriteAnywhere]),
     (who_shares_a_file_keeps_what_is_in_it, &[Keep, Read, WriteAnywhere]),
     (empty_slots_are_refused, &[Keep, Resize, Sync, List]),
-    (the_directory_stays_open, &[Keep, Write, List]),
-    (slots_are_used_again, &[Keep, Read, Write]),
+    (the_directory_stays_open, &[Keep, Write, Append, List]),
+    (slots_are_used_again, &[Keep, Read, Write, Append]),
     (an_open_file_stays_when_its_name_goes, &[Keep, Read, Write, Remove, OpenRemoved]),
     (as_many_as_the_depth_are_in_flight, &[Keep, Read, WriteAnywhere]),
     (nothing_is_asked_by_a_nop, &[]),

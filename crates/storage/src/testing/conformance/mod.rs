@@ -7,6 +7,7 @@ mod files;
 mod names;
 mod target;
 mod waits;
+mod whole;
 mod workload;
 
 pub use target::target_suite;
@@ -29,7 +30,8 @@ pub fn engine_suite(capabilities: &Capabilities, make: &mut MakeEngine<'_>) {
         let files = files::ALL.into_iter().map(|check| (2, check));
         let names = names::ALL.into_iter().map(|check| (3, check));
         let waits = waits::ALL.into_iter().map(|check| (2, check));
-        for (slots, (check, needs)) in files.chain(names).chain(waits) {
+        let whole = whole::ALL.into_iter().map(|check| (3, check));
+        for (slots, (check, needs)) in files.chain(names).chain(waits).chain(whole) {
             if needs.iter().all(|&capability| capabilities.has(capability)) {
                 check(&mut checked(make, depth, slots));
             }

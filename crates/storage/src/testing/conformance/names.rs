@@ -1,16 +1,16 @@
 //! Names and directories: what engines must answer, and that nothing leads them out of the run's directory.
 
-use nilometer_model::Capability::{Directories, Keep, List, Remove, Rename, StrictNames, Write};
+use nilometer_model::Capability::{Append, Directories, Keep, List, Remove, Rename, StrictNames, Write};
 
 use super::checked::{Check, Checked, NAMES};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, listing};
 
 /// Each for an engine with two slots besides the directory's, with what it must be able to do.
 pub(super) const ALL: [Check; 7] = [
-    (files_have_names, &[Keep, Write, Remove, Directories, List]),
-    (directories_hold_names, &[Keep, Write, Remove, Directories, List]),
+    (files_have_names, &[Keep, Write, Append, Remove, Directories, List]),
+    (directories_hold_names, &[Keep, Write, Append, Remove, Directories, List]),
     (directories_are_made_and_removed_once, &[Keep, Write, Remove, Directories, StrictNames]),
-    (directories_are_listed, &[Keep, Write, Directories, List]),
+    (directories_are_listed, &[Keep, Write, Append, Directories, List]),
     (renames_move_and_replace, &[Keep, Write, Rename, Remove, Directories, List]),
     (names_are_checked, &[Keep, Write, Rename, Remove, Directories, List]),
     (directories_nest, &[Keep, Write, Directories, List]),

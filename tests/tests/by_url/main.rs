@@ -1,7 +1,14 @@
 //! Storage that no kernel mounts, reached by URL: real servers of `testbed/`, through the clients' own libraries. Servers are in a
 //! network namespace, so what asks them runs there: the program, and this test itself for what needs an engine.
 
-use std::{fs, path::Path, process::Stdio};
+mod broken;
+mod objects;
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 use nilometer_model::{FileSystemKind, TargetAddress, TargetUrl, plan::EngineKind};
 use nilometer_storage::{Clock, Target, engine::Options, testing::conformance};
@@ -11,11 +18,19 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The URL of a server, in the environment of this test when it runs where the server is.
 const URL: &str = "NILOMETER_TEST_URL";
 
-/// Runs a test of this file again, where the servers are.
+/// A command where the servers are, with the keys of the S3 server where there is one.
+fn inside(testbed: &Testbed, arguments: &[&str]) -> Command {
+    let mut command = testbed.command("enter", arguments);
+    let keys = fs::read_to_string(testbed.folder().join("s3/environment")).unwrap_or_default();
+    command.envs(keys.lines().filter_map(|line| line.split_once('=')));
+    command
+}
+
+/// Runs a test of this program again, where the servers are.
 fn again_inside(testbed: &Testbed, test: &str, url: &str) {
     let program = std::env::current_exe().expect("this test");
     let program = program.to_str().expect("plain letters");
-    let mut command = testbed.command("enter", &[program, "--exact", test, "--nocapture"]);
+    let mut command = inside(testbed, &[program, "--exact", test, "--nocapture"]);
     let output = command.env(URL, url).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -28,7 +43,29 @@ fn again_inside(testbed: &Testbed, test: &str, url: &str) {
 /// Runs the program where the servers are.
 fn program(testbed: &Testbed, arguments: &[&str]) -> Ended {
     let program = nilometer().to_str().expect("plain letters");
-    testbed.verb("enter", &[&[program][..], arguments].concat())
+    ended(&mut inside(testbed, &[&[program][..], arguments].concat()))
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().expect("it starts");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// A plan whose one file of small blocks takes half a minute.
+const LASTING: &str = "title = \"lasting\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n\
+                       [stage.workload.stream]\nfile_size = \"1 GiB\"\nblock_size = \"4 KiB\"\naccess = \"buffered\"\n";
+
+/// A campaign that is started and goes on while the test does.
+fn begun(testbed: &Testbed, url: &str, plan: &str, place: &Path) -> Child {
+    let written = place.join("plan.toml");
+    fs::write(&written, plan).expect("room");
+    let record = place.join("record.sqlite");
+    let [plan, record] = [&written, &record].map(|path| path.to_str().expect("plain letters"));
+    let program = nilometer().to_str().expect("plain letters");
+    let arguments = [program, "evaluate", url, "--plan", plan, "--record", record, "--time-limit", "20 min"];
+    let mut command = inside(testbed, &arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
 }
 
 /// Targets on a server, a new one each time.
@@ -164,7 +201,7 @@ fn what_can_not_be_reached_is_refused() {
         (&["evaluate", &format!("{url}/none")], "there is no such directory"),
         (&["describe", "--expect", "nfs", &url], "not on nfs"),
         (&["verify", &format!("{url}/none")], "no such directory"),
-        (&["describe", "s3://bucket/data"], "no client for it yet"),
+        (&["describe", "hdfs://name/data"], "no client for it yet"),
         (&["evaluate", "gsiftp://server/x"], "mount it, and name the directory"),
         (&["mount", &url, "--at", "/mnt"], "a directory that is mounted"),
         (
@@ -183,18 +220,7 @@ fn what_a_killed_campaign_left_on_a_server_is_removed() {
     let Some(testbed) = Testbed::of_client("xrootd", "xrootd") else { return };
     let url = testbed.url("xrootd");
     let place = tempfile::tempdir().expect("a temporary directory");
-    let plan = place.path().join("plan.toml");
-    // In small blocks a file takes half a minute.
-    let lasting = "title = \"lasting\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n\
-                   [stage.workload.stream]\nfile_size = \"1 GiB\"\nblock_size = \"4 KiB\"\naccess = \"buffered\"\n";
-    fs::write(&plan, lasting).expect("room");
-    let record = place.path().join("record.sqlite");
-    let [plan, record] = [&plan, &record].map(|path| path.to_str().expect("plain letters"));
-    let program_path = nilometer().to_str().expect("plain letters");
-    let arguments =
-        [program_path, "evaluate", &url, "--plan", plan, "--record", record, "--time-limit", "20 min"];
-    let mut command = testbed.command("enter", &arguments);
-    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let running = begun(&testbed, &url, LASTING, place.path());
     let store = testbed.folder().join("xrootd/private/run/store");
     let run = await_some("files of a run", || {
         let run = run_directories(&store).pop()?;
@@ -204,18 +230,23 @@ fn what_a_killed_campaign_left_on_a_server_is_removed() {
             .then_some(run)
     });
     let marker = fs::read_to_string(run.join(MARKER)).expect("a marker");
-    let process = marker.lines().find_map(|line| line.strip_prefix("process "));
-    let process: i32 = process.and_then(|id| id.parse().ok()).expect("a process");
     let held = program(&testbed, &["clean", &url]);
     assert!(held.code == Some(1) && held.stderr.contains("in use"), "{held:?}");
     assert!(run.exists());
-    let pid = Pid::from_raw(process).expect("a process");
-    kill_process(pid, Signal::KILL).expect("it runs");
-    running.wait().expect("it was killed");
+    kill_maker(&marker);
+    running.wait_with_output().expect("it was killed");
     let cleaned = await_some("the end of the process", || {
         let cleaned = program(&testbed, &["clean", &url]);
         cleaned.stdout.contains("removed").then_some(cleaned)
     });
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert!(run_directories(&store).is_empty());
+}
+
+/// Kills the process that made a run's directory, by its marker.
+fn kill_maker(marker: &str) {
+    let process = marker.lines().find_map(|line| line.strip_prefix("process "));
+    let process: i32 = process.and_then(|id| id.parse().ok()).expect("a process");
+    let pid = Pid::from_raw(process).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it runs");
 }

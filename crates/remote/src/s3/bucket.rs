@@ -1,0 +1,103 @@
+//! Signed requests for a bucket, and questions that are waited for.
+
+use std::time::{Duration, SystemTime};
+
+use nilometer_storage::Errno;
+
+use super::{
+    settings::S3Settings,
+    sign::{self, SignedRequest, encoded},
+    words::{error_code, refusal},
+};
+use crate::http::{HttpAnswer, HttpBody, HttpClient, HttpMethod, HttpRequest};
+
+/// A bucket of an object store, by the keys of who asks.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    pub(super) settings: S3Settings,
+}
+
+/// What is asked of it.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    method: HttpMethod,
+    key: &'a str,
+    pub(super) query: String,
+    pub(super) headers: Vec<String>,
+    pub(super) body: HttpBody,
+}
+
+impl<'a> Asked<'a> {
+    /// About one object.
+    pub(super) fn object(method: HttpMethod, key: &'a str) -> Self {
+        Asked { method, key, query: String::new(), headers: Vec::new(), body: HttpBody::Empty }
+    }
+
+    /// About all whose keys begin alike.
+    pub(super) fn listing(query: &[(&str, &str)]) -> Self {
+        let query = sign::query(&[&[("list-type", "2")], query].concat());
+        Asked { query, ..Asked::object(HttpMethod::Get, "") }
+    }
+
+    /// Uploads that were begun and never put together, of keys that begin so.
+    pub(super) fn unfinished(prefix: &str) -> Self {
+        Asked {
+            query: sign::query(&[("uploads", ""), ("prefix", prefix)]),
+            ..Asked::object(HttpMethod::Get, "")
+        }
+    }
+}
+
+/// Why a bucket does not answer as it should.
+#[derive(Debug)]
+pub(super) struct BucketFault {
+    pub(super) errno: Errno,
+    pub(super) why: String,
+}
+
+impl Bucket {
+    pub(super) fn certificates(&self) -> Option<String> {
+        self.settings.certificates.clone()
+    }
+
+    /// The request, signed now.
+    pub(super) fn request(&self, asked: Asked<'_>) -> HttpRequest {
+        let S3Settings { endpoint, host, base, region, keys, .. } = &self.settings;
+        let Asked { method, key, query, headers, body } = asked;
+        let mut path = format!("{base}/{}", encoded(key, true));
+        if key.is_empty() && !base.is_empty() {
+            path.pop();
+        }
+        let signed = SignedRequest { method, host, path: &path, query: &query };
+        let mut all = sign::headers(signed, keys, region, SystemTime::now());
+        all.extend(headers);
+        let query = if query.is_empty() { query } else { format!("?{query}") };
+        let url = format!("{endpoint}{path}{query}");
+        HttpRequest { method, url, headers: all, body, flight: None, into_buffer: 0 }
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn ask(&self, asked: Asked<'_>, limit: Duration) -> Result<HttpAnswer, BucketFault> {
+        let mut http = HttpClient::new(self.certificates());
+        http.begin(self.request(asked));
+        let mut ended = Vec::new();
+        let waited = nilometer_storage::Clock::start();
+        while ended.is_empty() {
+            if waited.now().duration() > limit {
+                let why = format!("no answer within {limit:?}");
+                return Err(BucketFault { errno: Errno::ETIMEDOUT, why });
+            }
+            http.wait(Duration::from_millis(100));
+            http.advance(&mut ended);
+        }
+        let answer = ended.remove(0).outcome;
+        let answer = answer.map_err(|fault| BucketFault { errno: fault.errno, why: fault.why })?;
+        match refusal(&answer) {
+            None => Ok(answer),
+            Some(errno) => {
+                let code = error_code(&answer.text).unwrap_or_else(|| "no reason".into());
+                Err(BucketFault { errno, why: format!("{code}, status {}", answer.status) })
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Requests of an engine to an object store: names are keys, an open file is an object or one that is being written.
+
+use std::{ffi::CStr, rc::Rc, sync::Arc, time::Duration};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Clock, Errno, Open, Wait, Wake, listing::Stat};
+
+use super::{
+    bucket::{Asked, Bucket},
+    upload::{PartUpload, SharedUpload, Upload, UploadStep},
+    words::{ObjectListing, element, refusal},
+};
+use crate::{
+    client::{Client, Finished, Flight, NamedEntry, Reply, Request},
+    http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod},
+};
+
+/// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
+const AWAKE_BEFORE: Nanos = Nanos::from_millis(1);
+/// So long at most a wait is one call.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// So long an engine that is dropped tries to throw parts away.
+const LAST_WAIT: Nanos = Nanos::from_millis(1000);
+
+/// Requests of one engine.
+#[derive(Debug)]
+pub(super) struct S3Client {
+    http: HttpClient,
+    bucket: Arc<Bucket>,
+    /// The path of the engine's directory, which needs no object.
+    root: String,
+    jobs: Vec<Option<Job>>,
+    ended: Vec<HttpEnd>,
+    finished: Vec<Finished<ObjectFile>>,
+    uploads: Vec<SharedUpload>,
+    clock: Clock,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct ObjectFile {
+    key: String,
+    /// What is written; none of one that is read.
+    upload: Option<SharedUpload>,
+}
+
+/// What an answer means.
+#[derive(Debug)]
+enum Job {
+    /// Nothing but that it is done.
+    Plain,
+    Open {
+        key: String,
+    },
+    Read,
+    /// If there is no such object, it is a directory if something is below.
+    Look {
+        key: String,
+    },
+    LookBelow,
+    List {
+        prefix: String,
+        entries: Vec<NamedEntry>,
+    },
+    /// It is removed if nothing is below.
+    Empty {
+        key: String,
+    },
+    /// The store gives a name to an upload.
+    Name(SharedUpload),
+    Part {
+        upload: SharedUpload,
+        number: usize,
+    },
+    /// The object is put, or put together.
+    Whole(SharedUpload),
+    /// Nobody waits for it.
+    Abandon,
+}
+
+/// A key has no slash before it.
+fn key_of(path: &CStr) -> Result<String, Errno> {
+    let path = path.to_str().map_err(|_| Errno::EINVAL)?;
+    Ok(path.trim_start_matches('/').to_owned())
+}
+
+/// What keys in a directory begin with.
+fn prefix_of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{key}/") }
+}
+
+impl S3Client {
+    pub(super) fn new(bucket: Arc<Bucket>, root: String, clock: Clock) -> Self {
+        let http = HttpClient::new(bucket.certificates());
+        S3Client {
+            http,
+            bucket,
+            root,
+            jobs: Vec::new(),
+            ended: Vec::new(),
+            finished: Vec::new(),
+            uploads: Vec::new(),
+            clock,
+        }
+    }
+
+    /// Asks the store, and keeps what the answer means.
+    fn ask(&mut self, job: Job, asked: Asked<'_>, flight: Option<Flight>) {
+        let into_buffer = match (&job, &flight) {
+            (Job::Read, Some(flight)) => flight.operation.length as usize,
+            _ => 0,
+        };
+        let mut request = self.bucket.request(asked);
+        request.flight = flight;
+        request.into_buffer = into_buffer;
+        let token = self.http.begin(request);
+        if self.jobs.len() <= token {
+            self.jobs.resize_with(token + 1, || None);
+        }
+        self.jobs[token] = Some(job);
+    }
+
+    fn over(&mut self, flight: Flight, outcome: Result<Reply<ObjectFile>, Errno>) {
+        let ended = self.clock.now();
+        self.finished.push(Finished { flight, ended, outcome });
+    }
+
+    fn open(&mut self, key: String, open: Open, flight: Flight) {
+        if open.must_be_new() {
+            let upload = Upload::new(key.clone());
+            self.uploads.retain(|upload| Rc::strong_count(upload) > 1 || upload.borrow().has_parts_left());
+            self.uploads.push(upload.clone());
+            return self.over(flight, Ok(Reply::Opened(ObjectFile { key, upload: Some(upload) })));
+        }
+        if open.writes() {
+            // What is there can't be changed.
+            return self.over(flight, Err(Errno::EOPNOTSUPP));
+        }
+        self.ask(Job::Open { key: key.clone() }, Asked::object(HttpMethod::Head, &key), Some(flight));
+    }
+
+    fn read(&mut self, key: &str, flight: Flight) {
+        let offset = flight.operation.offset;
+        let length = u64::from(flight.operation.length);
+        if length == 0 {
+            return self.over(flight, Ok(Reply::Done(0)));
+        }
+        let mut asked = Asked::object(HttpMethod::Get, key);
+        asked.headers.push(format!("Range: bytes={offset}-{}", offset.saturating_add(length - 1)));
+        self.ask(Job::Read, asked, Some(flight));
+    }
+
+    fn list(&mut self, prefix: &str, limit: &str, job: Job, flight: Flight) {
+        let asked = Asked::listing(&[("prefix", prefix), ("max-keys", limit)]);
+        self.ask(job, asked, Some(flight));
+    }
+
+    fn list_names(&mut self, prefix: String, entries: Vec<NamedEntry>, more: Option<&str>, flight: Flight) {
+        let mut query = vec![("prefix", prefix.as_str()), ("delimiter", "/")];
+        query.extend(more.map(|more| ("continuation-token", more)));
+        let asked = Asked::listing(&query);
+        self.ask(Job::List { prefix, entries }, asked, Some(flight));
+    }
+
+    /// What an object that is written needs next.
+    fn take_steps(&mut self, upload: &SharedUpload, steps: Vec<UploadStep>) {
+        let key = upload.borrow().key.clone();
+        for step in steps {
+            match step {
+                UploadStep::Over(flight, result) => self.over(flight, result.map(Reply::Done)),
+                UploadStep::AskId => {
+                    let mut asked = Asked::object(HttpMethod::Post, &key);
+                    asked.query = super::sign::query(&[("uploads", "")]);
+                    self.ask(Job::Name(upload.clone()), asked, None);
+                }
+                UploadStep::Send(PartUpload { number, flight, body }) => {
+                    let id = upload.borrow().id().unwrap_or_default().to_owned();
+                    let mut asked = Asked::object(HttpMethod::Put, &key);
+                    asked.query =
+                        super::sign::query(&[("partNumber", &number.to_string()), ("uploadId", &id)]);
+                    asked.body = body;
+                    self.ask(Job::Part { upload: upload.clone(), number }, asked, flight);
+                }
+                UploadStep::Put(bytes) => {
+                    let mut asked = Asked::object(HttpMethod::Put, &key);
+                    asked.headers.push("If-None-Match: *".into());
+                    asked.body = HttpBody::Bytes(bytes);
+                    self.ask(Job::Whole(upload.clone()), asked, None);
+                }
+                UploadStep::PutTogether(parts) => {
+                    let id = upload.borrow().id().unwrap_or_default().to_owned();
+                    let mut asked = Asked::object(HttpMethod::Post, &key);
+                    asked.query = super::sign::query(&[("uploadId", &id)]);
+                    asked.headers.push("If-None-Match: *".into());
+                    asked.body = HttpBody::Bytes(parts.into_bytes());
+                    self.ask(Job::Whole(upload.clone()), asked, None);
+                }
+                UploadStep::Abandon(id) => {
+                    let mut asked = Asked::object(HttpMethod::Delete, &key);
+                    asked.query = super::sign::query(&[("uploadId", &id)]);
+                    self.ask(Job::Abandon, asked, None);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, upload: Option<&SharedUpload>, flight: Flight) {
+        let Some(upload) = upload else { return self.over(flight, Ok(Reply::Done(0))) };
+        let steps = upload.borrow_mut().end(flight);
+        self.take_steps(upload, steps);
+    }
+
+    /// What has been answered.
+    fn advance(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended);
+        self.http.advance(&mut ended);
+        for HttpEnd { token, flight, outcome } in ended.drain(..) {
+            let job = self.jobs.get_mut(token).and_then(Option::take);
+            let outcome = outcome.map_err(|fault| fault.errno);
+            match (job, flight) {
+                (Some(Job::Name(upload)), _) => {
+                    let name = accepted(outcome).and_then(|answer| {
+                        element(&answer.text, "UploadId").filter(|id| !id.is_empty()).ok_or(Errno::EIO)
+                    });
+                    let steps = upload.borrow_mut().named(name);
+                    self.take_steps(&upload, steps);
+                }
+                (Some(Job::Part { upload, number }), flight) => {
+                    let tag = accepted(outcome)
+                        .and_then(|answer| answer.header("etag").map(str::to_owned).ok_or(Errno::EIO));
+                    let steps = upload.borrow_mut().sent(number, flight, tag);
+                    self.take_steps(&upload, steps);
+                }
+                (Some(Job::Whole(upload)), _) => {
+                    let steps = upload.borrow_mut().put(accepted(outcome).map(drop));
+                    self.take_steps(&upload, steps);
+                }
+                (Some(job), Some(flight)) => self.answered(job, flight, outcome),
+                _ => {}
+            }
+        }
+        self.ended = ended;
+    }
+
+    /// The answer to a request that one operation waits for.
+    fn answered(&mut self, job: Job, flight: Flight, outcome: Result<HttpAnswer, Errno>) {
+        let accepted = match (&job, outcome) {
+            // What is behind the end of an object is nothing.
+            (Job::Read, Ok(answer)) if answer.status == 416 => return self.over(flight, Ok(Reply::Done(0))),
+            (_, outcome) => accepted(outcome),
+        };
+        let reply = match (job, accepted) {
+            (Job::Look { key }, Err(Errno::ENOENT)) => {
+                return self.list(&prefix_of(&key), "1", Job::LookBelow, flight);
+            }
+            (_, Err(errno)) => Err(errno),
+            (Job::Open { key }, Ok(_)) => Ok(Reply::Opened(ObjectFile { key, upload: None })),
+            (Job::Read, Ok(answer)) if answer.status == 206 => Ok(Reply::Done(answer.moved as u32)),
+            // All of an object is no part of it.
+            (Job::Read, Ok(answer)) if flight.operation.offset == 0 => Ok(Reply::Done(answer.moved as u32)),
+            (Job::Read, Ok(_)) => Err(Errno::EIO),
+            (Job::Look { .. }, Ok(answer)) => {
+                let size = answer.header("content-length").and_then(|size| size.parse().ok());
+                size.map(|size| Reply::Entry(Stat { size, directory: false })).ok_or(Errno::EIO)
+            }
+            (Job::LookBelow, Ok(answer)) => ObjectListing::of(&answer.text).and_then(|listing| {
+                let directory = Stat { size: 0, directory: true };
+                if listing.objects.is_empty() { Err(Errno::ENOENT) } else { Ok(Reply::Entry(directory)) }
+            }),
+            (Job::List { prefix, entries }, Ok(answer)) => {
+                return self.listed(prefix, entries, &answer, flight);
+            }
+            (Job::Empty { key }, Ok(answer)) => return self.remove_empty(&key, &answer, flight),
+            (_, Ok(_)) => Ok(Reply::Done(0)),
+        };
+        self.over(flight, reply);
+    }
+
+    fn listed(&mut self, prefix: String, mut entries: Vec<NamedEntry>, answer: &HttpAnswer, flight: Flight) {
+        match ObjectListing::of(&answer.text) {
+            Ok(listing) => {
+                entries.extend(listing.names(&prefix));
+                match listing.next {
+                    Some(more) => self.list_names(prefix, entries, Some(&more), flight),
+                    None => self.over(flight, Ok(Reply::Entries(entries))),
+                }
+            }
+            Err(errno) => self.over(flight, Err(errno)),
+        }
+    }
+
+    /// Removes what marks a directory, if nothing else is in it.
+    fn remove_empty(&mut self, key: &str, answer: &HttpAnswer, flight: Flight) {
+        let marker = prefix_of(key);
+        match ObjectListing::of(&answer.text) {
+            Err(errno) => self.over(flight, Err(errno)),
+            Ok(listing) if listing.objects.iter().any(|object| object.key != marker) => {
+                self.over(flight, Err(Errno::ENOTEMPTY));
+            }
+            Ok(_) => {
+                self.ask(Job::Plain, Asked::object(HttpMethod::Delete, &marker), Some(flight));
+            }
+        }
+    }
+
+    /// How long may be waited; none if it is time.
+    fn left(&self, wait: Wait) -> Option<Duration> {
+        match wait {
+            Wait::Poll => None,
+            Wait::ForOne | Wait::News => Some(LONGEST_WAIT),
+            Wait::Until(time) => {
+                let left = time.since(self.clock.now());
+                let asleep = left.0.saturating_sub(AWAKE_BEFORE.0);
+                (left > Nanos(0)).then(|| Nanos(asleep).duration().min(LONGEST_WAIT))
+            }
+        }
+    }
+
+    fn named(&mut self, path: &CStr, flight: Flight, ask: impl FnOnce(&mut Self, String, Flight)) {
+        match key_of(path) {
+            Ok(key) => ask(self, key, flight),
+            Err(errno) => self.over(flight, Err(errno)),
+        }
+    }
+
+    /// What is at a path. The engine's own directory needs nothing in it.
+    fn look(&mut self, key: &str, flight: Flight) {
+        if key == self.root.trim_start_matches('/') {
+            return self.over(flight, Ok(Reply::Entry(Stat { size: 0, directory: true })));
+        }
+        self.ask(Job::Look { key: key.to_owned() }, Asked::object(HttpMethod::Head, key), Some(flight));
+    }
+}
+
+/// An answer that is what was asked for.
+fn accepted(outcome: Result<HttpAnswer, Errno>) -> Result<HttpAnswer, Errno> {
+    let answer = outcome?;
+    refusal(&answer).map_or(Ok(answer), Err)
+}
+
+impl Client for S3Client {
+    type File = ObjectFile;
+
+    fn begin(&mut self, request: Request<'_, ObjectFile>, flight: Flight) {
+        match request {
+            Request::Open(path, open) => {
+                self.named(&path, flight, |client, key, flight| client.open(key, open, flight));
+            }
+            Request::Close(ObjectFile { upload, .. }) => self.end(upload.as_ref(), flight),
+            Request::Sync(file) => self.end(file.upload.as_ref(), flight),
+            Request::Read(file) => self.read(&file.key, flight),
+            Request::Write(file) => match &file.upload {
+                Some(upload) => {
+                    let steps = upload.borrow_mut().write(flight);
+                    self.take_steps(upload, steps);
+                }
+                None => self.over(flight, Err(Errno::EBADF)),
+            },
+            Request::Truncate(_) | Request::Rename(..) => self.over(flight, Err(Errno::EOPNOTSUPP)),
+            Request::Look(path) => self.named(&path, flight, |client, key, flight| client.look(&key, flight)),
+            Request::List(path) => self.named(&path, flight, |client, key, flight| {
+                client.list_names(prefix_of(&key), Vec::new(), None, flight);
+            }),
+            Request::Unlink(path) => self.named(&path, flight, |client, key, flight| {
+                client.ask(Job::Plain, Asked::object(HttpMethod::Delete, &key), Some(flight));
+            }),
+            Request::MakeDir(path) => self.named(&path, flight, |client, key, flight| {
+                client.ask(Job::Plain, Asked::object(HttpMethod::Put, &prefix_of(&key)), Some(flight));
+            }),
+            Request::RemoveDir(path) => self.named(&path, flight, |client, key, flight| {
+                client.list(&prefix_of(&key), "2", Job::Empty { key: key.clone() }, flight);
+            }),
+        }
+    }
+
+    fn take(&mut self, wait: Wait, clock: &Clock, finished: &mut Vec<Finished<ObjectFile>>) {
+        self.clock = *clock;
+        loop {
+            self.advance();
+            let was_rung = matches!(wait, Wait::News | Wait::Until(_)) && self.http.was_rung();
+            if !self.finished.is_empty() || was_rung {
+                break;
+            }
+            let Some(left) = self.left(wait) else { break };
+            self.http.wait(left);
+        }
+        finished.append(&mut self.finished);
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.http.waker()
+    }
+}
+
+impl Drop for S3Client {
+    /// Parts of objects that nobody will put together are thrown away: they would be paid for, and seen by nobody.
+    fn drop(&mut self) {
+        let uploads = std::mem::take(&mut self.uploads);
+        for upload in &uploads {
+            let step = upload.borrow_mut().abandoned();
+            self.take_steps(upload, step.into_iter().collect());
+        }
+        let limit = self.clock.now() + LAST_WAIT;
+        while self.http.under_way() > 0 && self.clock.now() < limit {
+            self.http.wait(LAST_WAIT.duration() / 10);
+            self.advance();
+        }
+    }
+}

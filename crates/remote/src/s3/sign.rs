@@ -1,0 +1,181 @@
+//! Requests of S3 are signed (AWS Signature Version 4): what is asked, when, and by whom, without the key being sent.
+//!
+//! ```text
+//! canonical request:  PUT / path / query / headers / names of headers / UNSIGNED-PAYLOAD
+//! text to be signed:  AWS4-HMAC-SHA256 / time / day, region, s3 / SHA-256 of the above
+//! key:                HMAC of "aws4_request" under HMAC of "s3" under HMAC of region under HMAC of day under the secret
+//! ```
+//!
+//! Data are not signed: on their way they are guarded by TLS, or by nothing.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::settings::S3Keys;
+use crate::http::HttpMethod;
+
+/// Stands for the data in what is signed.
+const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+const SECONDS_A_DAY: u64 = 86_400;
+
+/// What is signed of a request. The path and the query are as they are sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SignedRequest<'a> {
+    pub(super) method: HttpMethod,
+    pub(super) host: &'a str,
+    pub(super) path: &'a str,
+    pub(super) query: &'a str,
+}
+
+/// The headers that a request is sent with.
+pub(super) fn headers(
+    request: SignedRequest<'_>,
+    keys: &S3Keys,
+    region: &str,
+    now: SystemTime,
+) -> Vec<String> {
+    let time = compact_time(now);
+    let day = &time[..8];
+    let SignedRequest { method, host, path, query } = request;
+    let mut signed = vec![
+        format!("host:{host}"),
+        format!("x-amz-content-sha256:{UNSIGNED}"),
+        format!("x-amz-date:{time}"),
+    ];
+    signed.extend(keys.token.as_ref().map(|token| format!("x-amz-security-token:{token}")));
+    let names: Vec<_> =
+        signed.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name).collect();
+    let names = names.join(";");
+    let canonical =
+        format!("{}\n{path}\n{query}\n{}\n\n{names}\n{UNSIGNED}", method.name(), signed.join("\n"));
+    let scope = format!("{day}/{region}/s3/aws4_request");
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(&Sha256::digest(canonical)));
+    let day_key = keyed(format!("AWS4{}", keys.secret).as_bytes(), day);
+    let key = keyed(&keyed(&keyed(&day_key, region), "s3"), "aws4_request");
+    let signature = hex(&keyed(&key, &text));
+    let id = &keys.id;
+    signed.remove(0);
+    signed.push(format!(
+        "Authorization: AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
+    ));
+    signed
+}
+
+fn keyed(key: &[u8], text: &str) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length will do");
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4).to_ascii_lowercase());
+        text.push(digit(byte & 15).to_ascii_lowercase());
+    }
+    text
+}
+
+/// Four bits, as a hexadecimal digit.
+fn digit(bits: u8) -> char {
+    char::from_digit(bits.into(), 16).unwrap_or('0').to_ascii_uppercase()
+}
+
+/// As `20260125T134501Z`.
+fn compact_time(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let Date { year, month, day } = date(seconds / SECONDS_A_DAY);
+    let of_day = seconds % SECONDS_A_DAY;
+    let hour = of_day / 3600;
+    let minute = of_day / 60 % 60;
+    let second = of_day % 60;
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+struct Date {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+/// The date so many days after the first of January 1970, by counting: a few dozen steps.
+fn date(mut days: u64) -> Date {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    Date { year, month, day: days + 1 }
+}
+
+/// A text as it stands in a path or a query: all but letters, digits and `-_.~` as `%` and two digits.
+pub(super) fn encoded(text: &str, with_slashes: bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
+            b'/' if with_slashes => encoded.push('/'),
+            _ => encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]),
+        }
+    }
+    encoded
+}
+
+/// A query in the order in which it is signed.
+pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+    let mut pairs: Vec<_> = pairs
+        .iter()
+        .map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false)))
+        .collect();
+    pairs.sort();
+    pairs.join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_400, "20000229T000000Z"),
+            (1_369_353_600, "20130524T000000Z"),
+            (4_107_542_399, "21000228T235959Z"),
+            (4_107_542_400, "21000301T000000Z"),
+        ] {
+            assert_eq!(compact_time(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+
+    /// Appendix of RFC 4231, case 2.
+    #[test]
+    fn a_known_code_comes_out() {
+        let code = hex(&keyed(b"Jefe", "what do ya want for nothing?"));
+        assert_eq!(code, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+
+    #[test]
+    fn paths_and_queries_are_encoded() {
+        assert_eq!(encoded("/a b/ü+&~", true), "/a%20b/%C3%BC%2B%26~");
+        assert_eq!(
+            query(&[("prefix", "d/"), ("list-type", "2"), ("uploads", "")]),
+            "list-type=2&prefix=d%2F&uploads="
+        );
+    }
+}
