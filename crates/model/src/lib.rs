@@ -14,6 +14,7 @@ mod frame_cut;
 mod histogram;
 mod instrument;
 mod invalid;
+mod locks;
 mod moment;
 pub mod packets;
 mod picture;
@@ -37,6 +38,7 @@ mod target;
 mod time;
 mod timeline;
 mod units;
+mod visibility;
 mod written;
 
 pub use chunk_shape::{ChunkShape, ScanShape};
@@ -47,6 +49,7 @@ pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
+pub use locks::LocksSeen;
 pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use picture::{COUNT_CUTOFF, CbfHeader, Picture};
@@ -72,3 +75,4 @@ pub use target::{
 pub use time::Nanos;
 pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, Length, LinkRate, UnitError};
+pub use visibility::FilesSeen;
