@@ -27,6 +27,7 @@ mod ours;
 mod packets;
 mod peers;
 mod place;
+mod ranks;
 mod read_sync;
 mod read_uring;
 mod receiving;
@@ -52,7 +53,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 48] = [
+const COMPARISONS: [Comparison; 52] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -110,6 +111,10 @@ const COMPARISONS: [Comparison; 48] = [
     Comparison { name: "hdf5-read-bslz4", run: |stop| hdf5::reading(FrameCompression::Bslz4, stop) },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
+    Comparison { name: "ranks-files", run: ranks::files },
+    Comparison { name: "ranks-stream", run: ranks::stream },
+    Comparison { name: "ranks-between", run: ranks::between },
+    Comparison { name: "ranks-start", run: ranks::start },
     Comparison { name: "hdf5-received", run: hdf5::received },
     Comparison { name: "start-up", run: start_up::run },
     Comparison { name: "report", run: report::run },

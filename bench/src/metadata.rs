@@ -12,7 +12,7 @@ use std::{
 use nilometer_campaign::workload::{self, SLOTS, Tree, WorkerPart, WorkerPlace};
 use nilometer_model::{
     Bytes,
-    plan::{Directories, Items, Phase, TreeCell},
+    plan::{Directories, Items, Phase, Shift, TreeCell},
 };
 use nilometer_storage::Counted;
 
@@ -170,7 +170,7 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
         kind: Items::Files,
         directories: Directories::Unique,
         file_size: Bytes(0),
-        shift: 0,
+        shift: Shift::OWN,
     };
     let ours = Ours::at(path, number)?;
     let one = |phase: Phase| {

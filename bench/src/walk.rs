@@ -3,7 +3,10 @@
 use std::{fs::File, os::fd::AsRawFd};
 
 use nilometer_campaign::workload::{MakeTree, SLOTS, Walk};
-use nilometer_model::{Nanos, plan::WalkCell};
+use nilometer_model::{
+    Nanos,
+    plan::{Shift, WalkCell},
+};
 use nilometer_storage::Buffer;
 
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
 };
 
 /// One directory with 999 in it, 100 files in each of the 1000.
-const TREE: WalkCell = WalkCell { levels: 1, branching: 999, files: 100 };
+const TREE: WalkCell = WalkCell { levels: 1, branching: 999, files: 100, shift: Shift::OWN };
 const FOUND: Seen = Seen { files: 100_000, directories: 1000, bytes: 0 };
 /// Of a listing.
 const BUFFER: usize = 32 << 10;

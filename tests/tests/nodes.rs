@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::Results;
+use nilometer_model::{Coldness, Results, plan::Phase};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -33,6 +33,53 @@ name = "tree"
 items = 10
 levels = 1
 branching = 2
+"#;
+
+/// What only several nodes can ask.
+const BETWEEN_NODES: &str = r#"
+title = "between nodes"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "scaling"
+nodes = [2, 3]
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "256 KiB"
+access = "buffered"
+shift = "node"
+[[stage]]
+name = "tree"
+[stage.workload.tree]
+items = 5
+levels = 1
+branching = 2
+file_size = "1 kB"
+shift = "node"
+[[stage]]
+name = "walk"
+[stage.workload.walk]
+levels = 1
+branching = 2
+files = 5
+shift = "node"
+[[stage]]
+name = "hand-over"
+[stage.workload.visibility]
+rounds = 2
+file_size = "10 kB"
+notice = ["message", "poll"]
+[[stage]]
+name = "locks"
+[stage.workload.locks]
+rounds = 2
+hold = "5 ms"
+[[stage]]
+name = "hot"
+[stage.workload.hot_file]
+file_size = "1 MiB"
+block_size = "256 KiB"
+access = "buffered"
 "#;
 
 /// Three nodes with their storage, and a directory for the record.
@@ -100,6 +147,7 @@ fn campaigns_over_three_nodes() {
         a_campaign_is_one_record_of_all_nodes(&lab, &mpi);
     }
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    what_another_node_wrote_was_never_seen_here(&lab, &mpi);
     a_node_that_is_lost_ends_a_campaign_which_goes_on(&lab, &mpi);
     a_node_without_the_mount_is_named(&lab, &mpi);
 }
@@ -127,6 +175,36 @@ fn a_campaign_is_one_record_of_all_nodes(lab: &NodesLab, mpi: &Mpi) {
         assert_of_all_nodes(&lab.results(&of_both), target, 2);
     }
     lab.assert_left_nothing("gluster/mount/dispersed");
+    lab.assert_left_nothing("moosefs/mount/goal-2");
+}
+
+/// Every node has a client of its own: what it reads of another is cold without anything being dropped. Whether what is closed is
+/// seen at once is for each storage to say: GlusterFS keeps contents and sizes for a second by default.
+fn what_another_node_wrote_was_never_seen_here(lab: &NodesLab, mpi: &Mpi) {
+    lab.plan(BETWEEN_NODES);
+    let targets = [lab.mount("gluster-replicated"), lab.mount("moosefs/goal-2")];
+    let arguments =
+        ["evaluate", &targets[0], &targets[1], "--plan", "plan.toml", "--record", "between.sqlite"];
+    let ended = lab.run(mpi, &arguments);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = lab.results("between.sqlite");
+    for measured in results.samples.iter().filter(|measured| measured.key.target < 2) {
+        let sample = &measured.sample;
+        let cell = &results.cells[measured.key.cell];
+        assert!(sample.errors.is_empty(), "{cell}: {:?}", sample.errors);
+        let shifts = ["scaling", "tree", "walk"].contains(&cell.stage.as_str());
+        let reads = matches!(measured.key.phase, Phase::Read | Phase::ReadFiles | Phase::Walk);
+        assert_eq!(sample.coldness == Some(Coldness::NeverSeen), shifts && reads, "{cell}");
+        let run = cell.as_workload().expect("a workload");
+        assert_eq!(sample.parts.len() as u32, run.nodes.unwrap_or(3), "{cell}");
+        if let Some(seen) = &sample.seen {
+            assert_eq!((seen.files, seen.never, seen.out_of_order), (36, 0, 0), "{cell}: {ended:?}");
+        }
+        if let Some(locks) = &sample.locks {
+            assert_eq!((locks.tries, locks.broken, locks.passed), (24, 0, 6), "{cell}: {ended:?}");
+        }
+    }
+    lab.assert_left_nothing("gluster/mount/replicated");
     lab.assert_left_nothing("moosefs/mount/goal-2");
 }
 

@@ -138,6 +138,121 @@ fn what_is_asked_wrongly_is_said_once_and_ends_all() {
     }
 }
 
+/// Scaling over nodes and processes; what the next node wrote; what others see; one file for all.
+const OVER_NODES: &str = r#"
+title = "over nodes"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "scaling"
+nodes = [1, 2]
+processes = [1, 2]
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+shift = "node"
+[[stage]]
+name = "tree"
+[stage.workload.tree]
+items = 5
+levels = 1
+branching = 2
+file_size = "1 kB"
+shift = "node"
+[[stage]]
+name = "visibility"
+[stage.workload.visibility]
+rounds = 2
+file_size = "10 kB"
+notice = ["message", "poll"]
+[[stage]]
+name = "locks"
+[stage.workload.locks]
+rounds = 2
+hold = "2 ms"
+[[stage]]
+name = "hot"
+[stage.workload.hot_file]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+"#;
+
+/// A program that gives ranks 2 and 3 the name of another machine.
+fn on_two_nodes(mpi: &Mpi) -> String {
+    let variable = mpi.kind().rank_variable();
+    let program = nilometer().display();
+    format!(
+        "if [ \"${variable}\" -ge 2 ]; then exec unshare --uts sh -c 'hostname other; exec \"$0\" \"$@\"' {program} \"$@\"; \
+         fi; exec {program} \"$@\""
+    )
+}
+
+/// What is printed, whatever the width of its lines and their colours.
+fn as_it_reads(ended: &Ended) -> String {
+    let plain = ended.stdout.replace("\u{1b}[0m", "").replace("\u{1b}[2m", "");
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs it, with these options.
+fn evaluated(mpi: &Mpi, lab: &RankLab, ranks: u32, program: &[&str]) -> Ended {
+    let command = mpi.command(ranks, lab.at(), &[program, &EVALUATE[..]].concat());
+    Running::of(command).end(std::time::Duration::from_mins(2))
+}
+
+#[test]
+fn nodes_and_processes_are_dimensions_of_a_plan_and_what_another_node_wrote_is_read() {
+    if !may_mount() {
+        return;
+    }
+    for mpi in Mpi::all() {
+        let lab = RankLab::new(OVER_NODES);
+        let ended = evaluated(&mpi, &lab, 4, &["sh", "-c", &on_two_nodes(&mpi), "sh"]);
+        assert!(ended.has_answered(), "{ended:?}");
+        lab.assert_target_is_empty();
+        let results = lab.results();
+        let on_target = results.samples.iter().filter(|measured| measured.key.target == 0);
+        for measured in
+            on_target.clone().filter(|measured| results.cells[measured.key.cell].stage == "scaling")
+        {
+            let cell = &results.cells[measured.key.cell];
+            let run = cell.as_workload().expect("a workload");
+            let (nodes, processes) = (run.nodes.expect("it says"), run.processes.expect("it says"));
+            assert_eq!(measured.sample.bytes, u64::from(nodes * processes) << 18, "{cell}");
+            let mut used: Vec<&str> = measured.sample.parts.iter().map(|part| part.node.as_str()).collect();
+            used.dedup();
+            assert_eq!(used.len() as u32, if nodes * processes == 1 { 0 } else { nodes }, "{cell}");
+        }
+        let seen = on_target.clone().filter_map(|measured| measured.sample.seen.as_ref());
+        let kept: Vec<bool> = seen.map(|seen| seen.files == 72 && seen.kept_close_to_open()).collect();
+        assert_eq!(kept, [true, true], "{ended:?}");
+        let locks: Vec<_> = on_target.clone().filter_map(|measured| measured.sample.locks.as_ref()).collect();
+        // In each of eight turns three others try at the beginning and at the end.
+        let told: Vec<_> = locks.iter().map(|locks| (locks.tries, locks.broken, locks.passed)).collect();
+        assert_eq!(told, [(48, 0, 8)], "{ended:?}");
+        let errors: usize = on_target.map(|measured| measured.sample.errors.len()).sum();
+        assert_eq!(errors, 0, "{ended:?}");
+        let report = as_it_reads(&ended);
+        for said in [
+            "4 processes on 2 machines",
+            "of the agreed start (clocks known to",
+            "nodes 2, processes 1",
+            "of 72 files were whole and right",
+            "none of 48 attempts of others got it meanwhile",
+        ] {
+            assert!(report.contains(said), "{said}: {report}");
+        }
+        let too_few = RankLab::new(OVER_NODES);
+        let program = nilometer().to_str().expect("a plain name");
+        let ended = evaluated(&mpi, &too_few, 2, &[program]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let said = "stage `scaling` asks for nodes = 2, processes = 1: there are 2 processes on 1 node";
+        assert!(ended.stderr.contains(said), "{ended:?}");
+        too_few.assert_nothing_made(&ended);
+    }
+}
+
 /// A program that gives one process another file system at the target: as a node on which a mount is missing.
 fn on_another(mpi: &Mpi) -> String {
     let variable = mpi.kind().rank_variable();

@@ -20,6 +20,10 @@ pub struct AcrossMachines {
     pub mean: f64,
     /// The standard error of that, over machines; none of one.
     pub standard_error: Option<f64>,
+    /// How late, after the agreed start, the last process began: the worst of all repeats.
+    pub start_skew: Nanos,
+    /// How far the clocks by which that is known may be wrong, in nanoseconds: the worst too.
+    pub clock_uncertainty: u64,
     /// The process that was done last of all, if it was behind the others in every repeat.
     pub straggler: Option<Straggler>,
 }
@@ -56,13 +60,21 @@ impl AcrossMachines {
         let machines: Vec<(String, f64)> = means.collect();
         let all: Vec<f64> = machines.iter().map(|(_, rate)| *rate).collect();
         let summary = Summary::of(&all)?;
-        let straggler = straggler(&valid);
-        Some(AcrossMachines { ranks, machines, mean: summary.mean, standard_error: summary.sem, straggler })
+        let parts = || valid.iter().flat_map(|sample| &sample.parts);
+        Some(AcrossMachines {
+            ranks,
+            machines,
+            mean: summary.mean,
+            standard_error: summary.sem,
+            start_skew: parts().map(|part| part.began).max().unwrap_or_default(),
+            clock_uncertainty: parts().map(|part| part.clock_uncertainty).max().unwrap_or(0),
+            straggler: straggler(&valid),
+        })
     }
 
     /// In a sentence without its end.
     pub fn words(&self, quantity: Quantity) -> String {
-        let AcrossMachines { ranks, ref machines, mean, standard_error, ref straggler } = *self;
+        let AcrossMachines { ranks, ref machines, mean, standard_error, ref straggler, .. } = *self;
         let mut parts = vec![format!("{ranks} processes on {}", machines_in_words(machines.len()))];
         parts.extend(
             standard_error.map(|error| {
@@ -72,10 +84,21 @@ impl AcrossMachines {
         let least = machines.iter().min_by(|one, other| one.1.total_cmp(&other.1));
         let least = least.filter(|_| machines.len() > 1);
         parts.extend(least.map(|(node, rate)| format!("least {node}: {}", quantity.show(*rate))));
+        parts.extend(self.start_in_words());
         parts.extend(straggler.as_ref().map(|Straggler { rank, node, times }| {
             format!("process {rank} on {node} took {times:.1} times as long as the median of all")
         }));
         parts.join(", ")
+    }
+}
+
+impl AcrossMachines {
+    /// None where nothing was recorded of when processes began.
+    fn start_in_words(&self) -> Option<String> {
+        let AcrossMachines { start_skew, clock_uncertainty, .. } = *self;
+        let clocks = Nanos(clock_uncertainty);
+        (start_skew.0 > 0)
+            .then(|| format!("begun within {start_skew} of the agreed start (clocks known to {clocks})"))
     }
 }
 
@@ -130,6 +153,8 @@ mod tests {
             bytes: 100_000_000,
             operations: 100,
             last_done: Nanos::from_millis(*millis),
+            began: Nanos(*millis * 10),
+            clock_uncertainty: 1000 + u64::from(rank),
             ..RankPart::default()
         };
         let parts: Vec<_> = (0..).zip(millis).map(part).collect();
@@ -167,6 +192,8 @@ mod tests {
         assert_eq!((straggler.rank, straggler.node.as_str()), (3, "node1"));
         let words = across.words(Quantity::Bytes);
         assert!(words.starts_with("4 processes on 2 machines, "), "{words}");
+        assert_eq!((across.start_skew, across.clock_uncertainty), (Nanos(15_000), 1003));
+        assert!(words.contains("begun within 15 us of the agreed start (clocks known to 1 us)"), "{words}");
         assert!(words.contains("process 3 on node1 took 2.9 times as long"), "{words}");
     }
 }

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
     Nanos, Seed,
     plan::{Phase, WorkloadRun},
@@ -13,7 +13,7 @@ use nilometer_model::{
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
-    join::{Describe, joined},
+    join::{Describe, joined, own_clients},
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
     surroundings::Surroundings,
@@ -26,13 +26,20 @@ use crate::{
 ///
 /// Rank 0 decides when the campaign is over; `stop` ends a phase on this rank alone, which then counts for none.
 pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop: &Arc<AtomicBool>) {
+    cluster.gather(RankReport::Present(cluster.node()));
     match cluster.broadcast(None) {
         ClusterDecision::Join { version: theirs, targets, hang_after } => {
             let all = joined(&theirs, version, &targets, describe);
             let all = all.map_err(|why| format!("{}: {why}", cluster.node()));
-            let report = all.as_ref().map(drop).map_err(Clone::clone);
+            let report = all.as_ref().map(|all| own_clients(cluster, all)).map_err(Clone::clone);
             cluster.gather(RankReport::Joined(report));
-            follow_joined(cluster, all.unwrap_or_default(), hang_after, stop.clone());
+            let all = all.unwrap_or_default();
+            match cluster.broadcast(None) {
+                ClusterDecision::Begun(ranks) => {
+                    follow_joined(cluster, all, &ranks, hang_after, stop.clone())
+                }
+                _ => leave(all, hang_after),
+            }
         }
         ClusterDecision::End => {}
         decision => unreachable!("a campaign begins before {decision:?}"),
@@ -44,6 +51,7 @@ pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop
 fn follow_joined(
     cluster: &dyn Cluster,
     targets: Vec<Option<Arc<dyn Target>>>,
+    ranks: &CampaignRanks,
     hang_after: Nanos,
     stop: Arc<AtomicBool>,
 ) {
@@ -53,7 +61,7 @@ fn follow_joined(
         target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
     };
     let surroundings = Surroundings::look(&clock, targets.iter().map(served_by).collect());
-    let mut follower = Follower { cluster, targets, run, surroundings, repeat: None };
+    let mut follower = Follower { cluster, targets, ranks, run, surroundings, repeat: None };
     loop {
         match cluster.broadcast(None) {
             ClusterDecision::Repeat { run, seed, attempt, targets } => {
@@ -64,7 +72,9 @@ fn follow_joined(
                 follower.take(phase, &targets);
             }
             ClusterDecision::Join { .. }
+            | ClusterDecision::Begun(_)
             | ClusterDecision::Begin(_)
+            | ClusterDecision::Closed(_)
             | ClusterDecision::Cancel
             | ClusterDecision::Traffic(_)
             | ClusterDecision::Connect(_) => {
@@ -92,6 +102,7 @@ fn leave(targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
 struct Follower<'a> {
     cluster: &'a dyn Cluster,
     targets: Vec<Option<Arc<dyn Target>>>,
+    ranks: &'a CampaignRanks,
     run: Run,
     surroundings: Surroundings,
     repeat: Option<Repeat>,
@@ -117,8 +128,8 @@ impl Follower<'_> {
         let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
         let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
         let Repeat { seed, attempt, .. } = *repeat;
-        let cluster = self.cluster;
-        let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster };
+        let Follower { cluster, ranks, .. } = *self;
+        let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
         run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
     }
 }

@@ -1,16 +1,26 @@
 //! The beginning of a campaign of several processes: all join what rank 0 made on the targets, or nothing begins.
 
-use std::sync::Arc;
+use std::{os::unix::fs::MetadataExt, sync::Arc};
 
-use nilometer_cluster::{Cluster, ClusterDecision, JoinedRun, RankReport};
-use nilometer_model::{Nanos, TargetAddress, TargetDescription};
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, JoinedRun, RankReport};
+use nilometer_model::{Nanos, TargetAddress, TargetDescription, plan::RankNodes};
 use nilometer_remote::join;
 use nilometer_storage::{Target, TargetError};
 
 /// How a target is described: without an end where it hangs, or in a child that is given up.
 pub type Describe<'a> = &'a dyn Fn(&TargetAddress) -> Result<TargetDescription, TargetError>;
 
-/// At rank 0, has all join what it made on these targets, in the order of the plan. With one process there is nothing to do.
+/// At rank 0, what comes first: on which node each process is.
+pub fn all_present(cluster: &dyn Cluster) -> RankNodes {
+    let reports = cluster.gather(RankReport::Present(cluster.node()));
+    let name = |report| match report {
+        RankReport::Present(name) => name,
+        other => unreachable!("nothing is reported before {other:?}"),
+    };
+    RankNodes::of(&reports.into_iter().map(name).collect::<Vec<_>>())
+}
+
+/// At rank 0, has all join what it made on these targets, in the order of the plan. `nodes` is what [`all_present`] found.
 ///
 /// # Errors
 /// What some can't join, in words, a line each: then all others have ended, and the campaign must not begin.
@@ -19,22 +29,38 @@ pub fn joined_by_all(
     version: &str,
     targets: &[Option<Arc<dyn Target>>],
     hang_after: Nanos,
-) -> Result<(), String> {
+    nodes: RankNodes,
+) -> Result<CampaignRanks, String> {
     if cluster.size() == 1 {
-        return Ok(());
+        return Ok(CampaignRanks::alone());
     }
-    let refused = match shared_runs(targets) {
-        Ok(targets) => {
-            cluster.broadcast(Some(ClusterDecision::Join { version: version.into(), targets, hang_after }));
-            refusals(cluster.gather(RankReport::Joined(Ok(()))))
-        }
-        Err(why) => vec![why],
-    };
-    if refused.is_empty() {
-        return Ok(());
+    let joined = shared_runs(targets).and_then(|runs| {
+        let version = version.into();
+        cluster.broadcast(Some(ClusterDecision::Join { version, targets: runs, hang_after }));
+        clients(cluster.gather(RankReport::Joined(Ok(own_clients(cluster, targets)))))
+    });
+    let clients = joined.inspect_err(|_| dismiss(cluster))?;
+    let ranks = CampaignRanks::of(nodes, &clients);
+    cluster.broadcast(Some(ClusterDecision::Begun(ranks.clone())));
+    Ok(ranks)
+}
+
+/// What this process reaches each target by.
+pub(crate) fn own_clients(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>]) -> Vec<Option<String>> {
+    targets.iter().map(|target| client(target.as_deref()?.description(), cluster.rank())).collect()
+}
+
+/// What a process reaches a target by, and has a cache with: a file system that is mounted here is known by its kernel's boot
+/// and its device number, of which each mount of a network file system or of FUSE has one of its own; of a URL each process has
+/// a client. None where neither can be told.
+fn client(target: &TargetDescription, rank: u32) -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot = boot.trim();
+    if target.address.url().is_some() {
+        return Some(format!("{boot} rank {rank}"));
     }
-    dismiss(cluster);
-    Err(refused.join("\n"))
+    let device = std::fs::metadata(target.directory()?).ok()?.dev();
+    Some(format!("{boot} device {device}"))
 }
 
 /// At rank 0, ends the others, before the campaign begins.
@@ -43,17 +69,18 @@ pub fn dismiss(cluster: &dyn Cluster) {
     cluster.barrier();
 }
 
-/// What several say alike is said once.
-fn refusals(reports: Vec<RankReport>) -> Vec<String> {
+/// What each rank reaches the targets by; or why some can't, a line each: what several say alike is said once.
+fn clients(reports: Vec<RankReport>) -> Result<Vec<Vec<Option<String>>>, String> {
+    let mut clients = Vec::new();
     let mut refused = Vec::new();
     for report in reports {
-        if let RankReport::Joined(Err(why)) = report
-            && !refused.contains(&why)
-        {
-            refused.push(why);
+        match report {
+            RankReport::Joined(Ok(of_rank)) => clients.push(of_rank),
+            RankReport::Joined(Err(why)) if !refused.contains(&why) => refused.push(why),
+            _ => {}
         }
     }
-    refused
+    if refused.is_empty() { Ok(clients) } else { Err(refused.join("\n")) }
 }
 
 /// What others need to join.

@@ -13,9 +13,11 @@ use std::{
     thread,
 };
 
-use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
+use nilometer_cluster::{
+    CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all,
+};
 use nilometer_model::{
-    Activity, Coldness, DirectIo, Invalid, Nanos, RankSample, Sample, Seed, Waited,
+    Activity, Coldness, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
@@ -28,9 +30,11 @@ use nilometer_storage::{
 
 use crate::{
     barrier::Barrier,
+    conversation::{converse, is_conversation},
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
+    together::sleep_through,
     workload::{self, Stonewall, WorkerPart, WorkerPlace},
 };
 
@@ -80,18 +84,13 @@ pub(crate) struct Task<'a> {
     pub(crate) attempt: u32,
     /// How far the workers of this process came in the phases before.
     pub(crate) reached: &'a Reached,
-    /// The processes that run it together.
+    /// The processes of the campaign.
     pub(crate) cluster: &'a dyn Cluster,
+    /// Where they are.
+    pub(crate) ranks: &'a CampaignRanks,
 }
 
 impl Task<'_> {
-    /// Where the workers of this process stand among all.
-    fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
-        let attempt = self.attempt;
-        let places = WorkerPlace::of_rank(self.cluster.rank(), self.cluster.size(), self.cell.workers);
-        places.map(move |place| place.in_attempt(attempt))
-    }
-
     /// What a later phase needs is made whole.
     fn may_end_early(&self) -> bool {
         self.cell.workload.parameters().may_end_early(self.phase)
@@ -118,7 +117,15 @@ pub(crate) fn run_phase(
     task: &Task<'_>,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
-    let chilled: Vec<_> = task.targets.iter().map(|(_, target)| chilled(run, target, task)).collect();
+    if is_conversation(task) {
+        return run_conversation(run, surroundings, task);
+    }
+    if task.is_idle() {
+        sleep_through(run, task);
+        return None;
+    }
+    let chilled: Vec<_> =
+        task.targets.iter().map(|(number, target)| chilled(run, *number, target, task)).collect();
     let settling = settle(run);
     let load = process::load_average();
     let (sender, reports) = sync_channel(2 * task.cell.workers as usize * task.targets.len());
@@ -139,18 +146,30 @@ pub(crate) fn run_phase(
     }
     let whole = measure(&mut watch, surroundings, task);
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
-    let samples = crews.map(|((crew, coldness), (_, target))| {
-        let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
+    let samples = crews.map(|((crew, chilled), (number, target))| {
+        let coldness = task.coldness(*number, chilled.unwrap_or(None));
+        let mut sample = Sample { settling, load, coldness, ..crew.sample };
         sample.invalid = judge(&sample, target.as_ref(), task);
-        of_rank(task.cluster, sample)
+        task.of_rank(sample, crew.began)
     });
     let reports = task.cluster.gather(RankReport::Measured { whole, samples: samples.collect() });
     let by_target = measured_by_all(reports).filter(|_| task.cluster.rank() == 0)?;
     Some(by_target.into_iter().map(Sample::united).collect())
 }
 
-fn of_rank(cluster: &dyn Cluster, sample: Sample) -> RankSample {
-    RankSample { rank: cluster.rank(), node: cluster.node(), clock_offset: cluster.clock_offset(), sample }
+/// The same for a phase in which processes speak to each other.
+fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>) -> Option<Vec<Sample>> {
+    let settling = settle(run);
+    let load = process::load_average();
+    task.cluster.barrier();
+    let mut report = converse(run, surroundings, task);
+    if let RankReport::Measured { samples, .. } = &mut report {
+        for of_rank in samples {
+            (of_rank.sample.settling, of_rank.sample.load) = (settling, load);
+        }
+    }
+    let by_target = measured_by_all(task.cluster.gather(report)).filter(|_| task.cluster.rank() == 0)?;
+    Some(by_target.into_iter().map(Sample::united).collect())
 }
 
 /// Whether the phase begins, as rank 0 decides. A target on which a rank is not ready is measured by none.
@@ -267,8 +286,16 @@ pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Opt
     Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
 }
 
-/// Drops from the cache what will be read.
-fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Option<Coldness>, Invalid> {
+/// Drops from the cache what will be read, and may be there.
+fn chilled(
+    run: &Run,
+    number: usize,
+    target: &Arc<dyn Target>,
+    task: &Task<'_>,
+) -> Result<Option<Coldness>, Invalid> {
+    if task.never_saw(number) {
+        return Ok(None);
+    }
     let cell = task.cell.clone();
     let phase = task.phase;
     let places = task.places();
@@ -374,7 +401,9 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let copied = cell.copies() && job.phase == Phase::Write;
     let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
     let tally = Tally::counting(counted, start);
-    Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
+    let began = clock.now().since(start);
+    let work = driven(drive, tally, start, &job.pulse);
+    Ok(Report::Done(Box::new(Work { began, ..work })))
 }
 
 /// Drives a worker's part to its end, and shows from time to time how far it is.
@@ -397,6 +426,7 @@ fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -
         ControlFlow::Continue(())
     });
     Work {
+        began: Nanos(0),
         tally,
         usage: Usage::of_thread().since(usage),
         run_delay: process::run_delay().since(run_delay),

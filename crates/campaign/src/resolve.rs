@@ -170,6 +170,19 @@ pub enum ResolveError {
         /// What there is.
         free: u64,
     },
+    /// Too few processes.
+    #[error(
+        "stage `{stage}` asks for {asked}: there {there}: start more with mpirun or srun (docs/cluster.md), or write smaller \
+         numbers"
+    )]
+    Processes {
+        /// The stage.
+        stage: String,
+        /// What the cell says.
+        asked: String,
+        /// What there is, with its verb.
+        there: String,
+    },
     /// Too little memory.
     #[error("stage `{stage}` needs {needed} of buffers, this machine has {available} of memory available")]
     Memory {
@@ -187,14 +200,16 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     check_expected(&targets, &plan.expect)?;
     check_time(&plan, targets.len())?;
     for (_, stage, run) in plan.workloads() {
-        check_memory(stage, workload::memory(run))?;
+        check_processes(&plan, stage, run)?;
+        let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);
+        check_memory(stage, Bytes(workload::memory(run).0.saturating_mul(on_this.into())))?;
         check_space_limit(&plan, stage, run)?;
         check_source(&plan, stage, run)?;
         let needs = run.needs();
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
-            let sharing = sharing(run, &targets, target).saturating_mul(u64::from(plan.ranks.max(1)));
-            check_space(stage, run.footprint().times(sharing), target, &plan)?;
+            let sharing = sharing(run, &targets, target);
+            check_space(stage, run.footprint(plan.processes_of(run)).times(sharing), target, &plan)?;
             check_access(stage, run, target)?;
         }
     }
@@ -206,6 +221,32 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     let campaign = PlannedCampaign::new(plan, targets);
     (0..campaign.targets.len()).try_for_each(|target| check_able(&campaign, target))?;
     Ok(campaign)
+}
+
+/// There are as many processes as a cell asks for, and where it goes by nodes each has as many.
+fn check_processes(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
+    let numbers = [(run.nodes, "nodes"), (run.processes, "processes")];
+    let asked = numbers.into_iter().filter_map(|(count, key)| Some(format!("{key} = {}", count?)));
+    let asked = asked.collect::<Vec<_>>().join(", ");
+    let stage = stage.to_owned();
+    if let Some(there) = plan.too_few_processes(run) {
+        let verb = if there.starts_with("1 ") { "is" } else { "are" };
+        return Err(ResolveError::Processes { stage, asked, there: format!("{verb} {there}") });
+    }
+    let least = run.workload.parameters().least_processes();
+    let used = plan.processes_of(run);
+    if used < least {
+        let asked = format!("the workload `{}`, which needs {least} processes", run.workload.name());
+        return Err(ResolveError::Processes { stage, asked, there: format!("is {used}") });
+    }
+    let counts = plan.processes_a_node(run);
+    if run.workload.parameters().shifts_by_node() && counts.iter().any(|count| *count != counts[0]) {
+        let counts = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let asked = "shift = \"node\", with as many processes on each node".into();
+        let there = format!("are {counts} on them");
+        return Err(ResolveError::Processes { stage, asked, there });
+    }
+    Ok(())
 }
 
 /// Something of the plan can be measured there.
@@ -264,7 +305,7 @@ fn check_time(plan: &ResolvedPlan, targets: usize) -> Result<(), ResolveError> {
 }
 
 fn check_space_limit(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
-    let needed = run.footprint().bytes;
+    let needed = run.footprint(plan.processes_of(run)).bytes;
     match plan.space_limit {
         Some(limit) if needed > limit => {
             let scale = fitting(plan.scale, needed, limit);
@@ -383,7 +424,7 @@ pub fn with_source(
     for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
         // Targets that are written at the same time have a source each.
         let sources = run.volumes.at_once(campaign.targets.len()).unwrap_or(0) as u64;
-        let Footprint { bytes, entries } = run.footprint();
+        let Footprint { bytes, entries } = run.footprint(1);
         let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
         let all = each.times(sources + sharing(run, &campaign.targets, &source));
         check_space(stage, all, &source, plan)?;

@@ -30,6 +30,8 @@ pub(crate) enum Report {
 /// What a worker did.
 #[derive(Debug)]
 pub(crate) struct Work {
+    /// How long after the phase its first operation was about to be issued.
+    pub(crate) began: Nanos,
     pub(crate) tally: Tally,
     /// Of its thread, in the phase.
     pub(crate) usage: Usage,
@@ -159,6 +161,8 @@ pub(crate) struct Crew {
     /// When something was last heard, but for the pulse.
     heard: Nanos,
     pub(crate) sample: Sample,
+    /// The same of the last worker.
+    pub(crate) began: Nanos,
     /// Of all workers' threads.
     pub(crate) usage: Usage,
     cut_short: bool,
@@ -173,6 +177,7 @@ impl Crew {
             awaited: 0,
             heard: Nanos(0),
             sample: Sample::new(Nanos(0)),
+            began: Nanos(0),
             usage: Usage::default(),
             cut_short: false,
         }
@@ -200,6 +205,7 @@ impl Crew {
             Report::Ready(took) => self.sample.filling = self.sample.filling.max(took),
             Report::Done(work) => {
                 work.tally.add_to(&mut self.sample);
+                self.began = self.began.max(work.began);
                 self.sample.run_delay += work.run_delay;
                 self.usage = self.usage.and(work.usage);
                 self.cut_short |= work.cut_short;

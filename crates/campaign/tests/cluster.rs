@@ -1,20 +1,23 @@
-//! A campaign of two processes, as threads of one: what they measure together is one sample a repeat, and neither does what is
-//! the other's.
+//! Campaigns of several processes, as threads of one: what they measure together is one sample a repeat, none does what is
+//! another's, and each cell uses those that it says.
 
 use std::{collections::BTreeMap, sync::Arc, thread};
 
-use nilometer_campaign::{Campaign, Trials, follow, joined_by_all};
+use nilometer_campaign::{Campaign, Trials, all_present, follow, joined_by_all};
 use nilometer_cluster::{
     Cluster, MessageCluster,
     testing::{ThreadMessages, thread_ranks},
 };
 use nilometer_model::{
-    Nanos, Results, TargetEntry,
-    plan::{Phase, PlannedCampaign, parse},
+    Coldness, Nanos, Results, TargetEntry,
+    plan::{Phase, PlannedCampaign, ResolvedPlan, parse},
 };
 use nilometer_record::Record;
 use nilometer_remote::describe;
-use nilometer_storage::target::{Posix, probe};
+use nilometer_storage::{
+    Target,
+    target::{Posix, probe},
+};
 use tempfile::TempDir;
 
 const PLAN: &str = r#"
@@ -31,30 +34,55 @@ access = "buffered"
 layout = ["own", "strided"]
 "#;
 
-/// The campaign of rank 0 in a directory.
-fn campaign(place: &TempDir, cluster: Arc<dyn Cluster>) -> Campaign {
-    let plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
+/// Rank 0 of a campaign of a plan, in a directory, and what all said before it.
+fn campaign(place: &TempDir, plan: &str, cluster: Arc<dyn Cluster>) -> Result<Campaign, String> {
+    let nodes = all_present(cluster.as_ref());
+    let counts = nodes.counts();
+    let plan = parse(plan, "test.toml", 1.0).expect("a valid plan");
+    let plan = ResolvedPlan { ranks: cluster.size(), node_ranks: counts, ..plan };
     let description = probe(place.path()).expect("a directory");
     let head =
         Results { targets: vec![TargetEntry::default()], cells: plan.cells.clone(), ..Results::default() };
     let record = Record::create(&place.path().join("r.sqlite"), &head, 0).expect("a new record");
-    let target = Posix::create(description.clone(), 1).expect("writable");
-    Campaign {
+    let target: Arc<dyn Target> = Arc::new(Posix::create(description.clone(), 1).expect("writable"));
+    let targets = vec![Some(target)];
+    let ranks = joined_by_all(cluster.as_ref(), "1", &targets, PATIENCE, nodes)?;
+    Ok(Campaign {
         resolved: PlannedCampaign::new(plan, vec![description]),
-        targets: vec![Some(Arc::new(target))],
+        targets,
         archive: None,
         record,
         done: BTreeMap::new(),
         trials: Trials::default(),
         stop: Arc::default(),
         cluster,
-    }
+        ranks,
+    })
 }
 
-/// Two ranks, each with its messages.
-fn ranks() -> [MessageCluster<ThreadMessages>; 2] {
-    let [first, second] = thread_ranks(2).try_into().expect("two");
-    [MessageCluster::new(first), MessageCluster::new(second)]
+/// A rank on each of these nodes, with its messages.
+fn ranks(nodes: &[&str]) -> Vec<MessageCluster<ThreadMessages>> {
+    let ranks = thread_ranks(nodes.len() as u32).into_iter().zip(nodes);
+    ranks.map(|(messages, node)| MessageCluster::new(messages.on_node(node))).collect()
+}
+
+/// A whole campaign of a plan on these nodes; what is in its record.
+fn ran(plan: &str, nodes: &[&str]) -> Results {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut ranks = ranks(nodes);
+    let first = ranks.remove(0);
+    let follow = |rank| thread::spawn(move || follow(&rank, "1", &describe, &Arc::default()));
+    let followers: Vec<_> = ranks.into_iter().map(follow).collect();
+    let campaign = campaign(&place, plan, Arc::new(first)).expect("all join");
+    assert_eq!(campaign.run(&mut |_| {}).expect("space").missing, 0);
+    for follower in followers {
+        follower.join().expect("it was told that the campaign is over");
+    }
+    let left =
+        std::fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("readable").path());
+    let left: Vec<_> = left.filter(|path| path.is_dir()).collect();
+    assert!(left.is_empty(), "no run directory stays, though other ranks had joined it: {left:?}");
+    nilometer_record::read(&place.path().join("r.sqlite")).expect("readable")
 }
 
 const PATIENCE: Nanos = Nanos::from_millis(60_000);
@@ -62,36 +90,16 @@ const PATIENCE: Nanos = Nanos::from_millis(60_000);
 #[test]
 fn what_one_rank_can_not_join_begins_for_none() {
     let place = tempfile::tempdir().expect("a directory");
-    let [first, second] = ranks();
-    let campaign = campaign(&place, Arc::new(first));
+    let [first, second] = ranks(&["a", "b"]).try_into().expect("two");
     let follower = thread::spawn(move || follow(&second, "2", &describe, &Arc::default()));
-    let refused = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
-    let why = refused.expect_err("the programs are others");
-    assert!(why.contains("its program is 2, and that of rank 0 is 1"), "{why}");
+    let why = campaign(&place, PLAN, Arc::new(first)).err().expect("the programs are others");
+    assert!(why.contains("b: its program is 2, and that of rank 0 is 1"), "{why}");
     follower.join().expect("it was told that nothing begins");
 }
 
 #[test]
 fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
-    let place = tempfile::tempdir().expect("a directory");
-    let [first, second] = ranks();
-    let campaign = campaign(&place, Arc::new(first));
-    let follower = thread::spawn(move || follow(&second, "1", &describe, &Arc::default()));
-    let joined = joined_by_all(campaign.cluster.as_ref(), "1", &campaign.targets, PATIENCE);
-    assert_eq!(joined, Ok(()));
-    let mut parts = Vec::new();
-    let ran = campaign.run(&mut |progress| {
-        if let nilometer_campaign::Progress::Measured { measured, .. } = progress {
-            parts.push(measured.sample.parts.clone());
-        }
-    });
-    assert_eq!(ran.expect("space").missing, 0);
-    follower.join().expect("it was told that the campaign is over");
-    let left =
-        std::fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("readable").path());
-    let left: Vec<_> = left.filter(|path| path.is_dir()).collect();
-    assert!(left.is_empty(), "no run directory stays, though another rank had joined it: {left:?}");
-    let results = nilometer_record::read(&place.path().join("r.sqlite")).expect("readable");
+    let results = ran(PLAN, &["a", "a"]);
     let phases = [Phase::Write, Phase::Read];
     for (cell, repeat, phase) in
         (0..2).flat_map(|cell| (0..2).flat_map(move |repeat| phases.map(|phase| (cell, repeat, phase))))
@@ -108,10 +116,159 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
         );
         assert!(sample.workers.iter().all(|worker| worker.bytes == 1 << 20));
         assert_eq!(Some(sample.wall), sample.workers.iter().map(|worker| worker.last_done).max());
-    }
-    assert!(parts.len() >= 8, "{}: what a busy machine spoilt is measured again", parts.len());
-    for parts in parts {
-        let told: Vec<_> = parts.iter().map(|part| (part.rank, part.bytes, part.workers)).collect();
+        let told: Vec<_> = sample.parts.iter().map(|part| (part.rank, part.bytes, part.workers)).collect();
         assert_eq!(told, [(0, 2 << 20, 2), (1, 2 << 20, 2)]);
+        assert!(sample.parts.iter().all(|part| part.began.0 > 0 && part.began < part.last_done));
+        assert!(sample.parts[1].clock_uncertainty > 0, "it was compared");
     }
+}
+
+/// Threads against processes, and one node against two.
+const MATRIX: &str = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+nodes = [1, 2]
+processes = [1, 2]
+workers = [1, 2]
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+"#;
+
+#[test]
+fn cells_use_the_first_processes_of_the_first_nodes_and_the_others_sleep() {
+    // Ranks by turns, as `--map-by node` gives them; the third node is used by none of the cells.
+    let results = ran(MATRIX, &["a", "b", "a", "b", "c"]);
+    assert_eq!(results.samples.len(), 8 * 2);
+    for measured in &results.samples {
+        let run = results.cells[measured.key.cell].as_workload().expect("a workload");
+        let (nodes, processes) = (run.nodes.expect("it says"), run.processes.expect("it says"));
+        let sample = &measured.sample;
+        assert_eq!(sample.workers.len() as u32, nodes * processes * run.workers, "{run}");
+        assert_eq!(sample.bytes, u64::from(nodes * processes * run.workers) << 18, "{run}");
+        let used: Vec<u32> = sample.parts.iter().map(|part| part.rank).collect();
+        let expected: &[u32] = match (nodes, processes) {
+            (1, 1) => &[],
+            (1, _) => &[0, 2],
+            (_, 1) => &[0, 1],
+            _ => &[0, 1, 2, 3],
+        };
+        assert_eq!(used, expected, "{run}");
+    }
+}
+
+/// What another one wrote.
+const SHIFTED: &str = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+workers = 2
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+layout = ["own", "segmented", "strided"]
+shift = "node"
+[[stage]]
+name = "tree"
+[stage.workload.tree]
+items = 3
+levels = 1
+branching = 2
+file_size = "100 B"
+shift = "node"
+directories = ["unique", "shared"]
+[[stage]]
+name = "walk"
+[stage.workload.walk]
+levels = 1
+branching = 2
+files = 3
+shift = "node"
+"#;
+
+#[test]
+fn what_the_next_node_wrote_is_read_whole_and_one_client_for_all_nodes_proves_nothing_by_that() {
+    for nodes in [&["a", "b"][..], &["a", "b", "a", "b"], &["a", "a", "a"], &["a"]] {
+        let results = ran(SHIFTED, nodes);
+        for measured in &results.samples {
+            let (sample, cell) = (&measured.sample, &results.cells[measured.key.cell]);
+            assert!(sample.errors.is_empty(), "{cell} {:?}: {:?}", measured.key.phase, sample.errors);
+            // The directory of this test is of one kernel and one mount, whatever the nodes are called.
+            assert_ne!(sample.coldness, Some(Coldness::NeverSeen), "{cell}");
+            let streams = cell.stage == "files";
+            assert!(!streams || sample.bytes == nodes.len() as u64 * (512 << 10), "{cell}");
+        }
+        assert_eq!(results.samples.len(), 3 * 2 + 2 * 10 + 1);
+    }
+}
+
+/// What processes see of each other's files.
+const VISIBLE: &str = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+[stage.workload.visibility]
+rounds = 2
+file_size = "10 kB"
+notice = ["message", "poll"]
+[[stage]]
+name = "hot"
+workers = 2
+[stage.workload.hot_file]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+"#;
+
+#[test]
+fn on_one_file_system_all_see_at_once_what_one_has_closed() {
+    let results = ran(VISIBLE, &["a", "b", "a"]);
+    let seen: Vec<_> = results.samples.iter().filter_map(|measured| measured.sample.seen.as_ref()).collect();
+    assert_eq!(seen.len(), 2);
+    for (cell, seen) in results.cells.iter().zip(&seen) {
+        // Each of three writes two files, and one of them again, twice; two others look.
+        assert_eq!(seen.files, 2 * 3 * 3 * 2, "{cell}");
+        assert!(seen.kept_close_to_open() && seen.out_of_order == 0, "{cell}: {seen:?}");
+    }
+    for measured in results.samples.iter().filter(|measured| measured.sample.seen.is_some()) {
+        let sample = &measured.sample;
+        assert!(sample.errors.is_empty() && sample.invalid.is_none(), "{sample:?}");
+        let told: Vec<_> = sample.parts.iter().map(|part| (part.rank, part.operations)).collect();
+        assert_eq!(told, [(0, 12), (1, 12), (2, 12)]);
+    }
+    let hot: Vec<_> = results.samples.iter().filter(|measured| measured.key.cell == 2).collect();
+    assert_eq!(hot.len(), 2, "cold, and again");
+    assert!(hot.iter().all(|measured| measured.sample.bytes == 6 * (256 << 10)));
+}
+
+/// A lock that is taken in turn.
+const LOCKED: &str = r#"
+title = "a test"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "locks"
+[stage.workload.locks]
+rounds = 2
+hold = "1 ms"
+"#;
+
+/// Locks of `fcntl` are a process's: threads of one are not kept out, as on storage that grants a lock to everybody.
+#[test]
+fn a_lock_that_excludes_nobody_is_found_out() {
+    let results = ran(LOCKED, &["a", "b", "a"]);
+    let sample = &results.samples[0].sample;
+    let locks = sample.locks.as_ref().expect("they were looked at");
+    // In each of six turns two others try at the beginning and at the end.
+    assert_eq!((locks.tries, locks.broken, locks.passed), (24, 24, 6), "{locks:?}");
+    assert_eq!(sample.operations, 6);
 }

@@ -13,13 +13,13 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
-    Campaign, Ran, Trials, dismiss, make_archive, make_targets, record_head, resolve, with_archive,
-    with_ceiling, with_source,
+    Campaign, Ran, Trials, all_present, dismiss, make_archive, make_targets, record_head, resolve,
+    with_archive, with_ceiling, with_source,
 };
-use nilometer_cluster::{Cluster, launched};
+use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
     Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
-    plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
+    plan::{Cell, Condition, PlannedCampaign, RankNodes, ResolvedPlan},
 };
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
@@ -128,9 +128,14 @@ struct Prepared {
 
 impl Prepared {
     /// All processes take part; where some can't, nothing is left of what was made.
-    fn joined(&self, cluster: &dyn Cluster, resumed: bool) -> Outcome {
+    fn joined(
+        &self,
+        cluster: &dyn Cluster,
+        nodes: RankNodes,
+        resumed: bool,
+    ) -> Result<CampaignRanks, Failure> {
         let plan = &self.ready.resolved.plan;
-        ranks::join_all(cluster, &self.targets, plan.hang_after).inspect_err(|_| {
+        ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).inspect_err(|_| {
             let all = self.targets.iter().chain([&self.archive]).flatten();
             for target in all {
                 // What stays is found by `clean`, and the message says why nothing began.
@@ -142,7 +147,7 @@ impl Prepared {
         })
     }
 
-    fn execute(self, cluster: Arc<dyn Cluster>, progress: ProgressOptions) -> Outcome {
+    fn execute(self, cluster: Arc<dyn Cluster>, ranks: CampaignRanks, progress: ProgressOptions) -> Outcome {
         let Prepared { ready, targets, archive, stop } = self;
         let head = record_head(&ready.resolved, VERSION);
         let Ready { path, resolved, record, done, trials, .. } = ready;
@@ -150,8 +155,17 @@ impl Prepared {
         let in_use = targets.clone();
         let second = archive.clone();
         let ending = stop.clone();
-        let campaign =
-            Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop, cluster };
+        let campaign = Campaign {
+            targets: in_use,
+            archive: second,
+            resolved,
+            record,
+            done,
+            trials,
+            stop,
+            cluster,
+            ranks,
+        };
         let mut show = Show::new(&head, progress);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
@@ -180,20 +194,21 @@ impl Evaluate {
             ranks::follow_first(cluster.as_ref(), &stop);
             return Ok(());
         }
+        let nodes = all_present(cluster.as_ref());
         if self.dry_run {
             dismiss(cluster.as_ref());
             self.refuse_taken_record().input()?;
-            tell::result(self.would_do(&self.resolved().input()?));
+            tell::result(self.would_do(&self.resolved(&nodes).input()?));
             return Ok(());
         }
-        let prepared = self.prepared(stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
-        prepared.joined(cluster.as_ref(), self.resume)?;
-        prepared.execute(cluster, self.progress)
+        let prepared = self.prepared(&nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
+        let ranks = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
+        prepared.execute(cluster, ranks, self.progress)
     }
 
     /// All that is made before the first phase.
-    fn prepared(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let mut ready = if self.resume { resumed(self)? } else { self.begun()? };
+    fn prepared(&self, nodes: &RankNodes, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
+        let mut ready = if self.resume { resumed(self, nodes)? } else { self.begun(nodes)? };
         warn_of_record_on_target(&ready.path, &ready.resolved);
         let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
         let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
@@ -201,8 +216,8 @@ impl Evaluate {
     }
 
     /// A campaign from its beginning, in a record of its own.
-    fn begun(&self) -> Result<Ready, Failure> {
-        let resolved = self.resolved().input()?;
+    fn begun(&self, nodes: &RankNodes) -> Result<Ready, Failure> {
+        let resolved = self.resolved(nodes).input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
         let head = record_head(&resolved, VERSION);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
@@ -213,12 +228,12 @@ impl Evaluate {
     }
 
     /// The plan against the described targets: all that can be refused is refused here.
-    fn resolved(&self) -> anyhow::Result<PlannedCampaign> {
+    fn resolved(&self, nodes: &RankNodes) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
         plan.cells.extend(self.recordings.cells()?);
         let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
         refuse_twice(&descriptions)?;
-        let resolved = sourced(resolve(self.changed(plan), descriptions)?)?;
+        let resolved = sourced(resolve(self.changed(plan, nodes), descriptions)?)?;
         refuse_in_use(&resolved)?;
         Ok(with_ceiling(resolved))
     }
@@ -270,12 +285,14 @@ impl Evaluate {
     }
 
     /// A plan with what is said on the command line instead.
-    fn changed(&self, mut plan: ResolvedPlan) -> ResolvedPlan {
+    fn changed(&self, mut plan: ResolvedPlan, nodes: &RankNodes) -> ResolvedPlan {
         plan.repeats = self.repeats.unwrap_or(plan.repeats);
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
-        plan.ranks = launched().map_or(1, |launcher| launcher.processes);
+        let counts = nodes.counts();
+        plan.ranks = counts.iter().sum();
+        plan.node_ranks = if counts.len() > 1 { counts } else { Vec::new() };
         if !self.expect.is_empty() {
             plan.expect.clone_from(&self.expect);
         }
@@ -298,7 +315,11 @@ impl Evaluate {
     }
 
     /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
-    pub(crate) fn plan_like(&self, recorded: &ResolvedPlan) -> anyhow::Result<ResolvedPlan> {
+    pub(crate) fn plan_like(
+        &self,
+        recorded: &ResolvedPlan,
+        nodes: &RankNodes,
+    ) -> anyhow::Result<ResolvedPlan> {
         let mut plan = recorded.clone();
         if !self.plans.is_empty() {
             let ResolvedPlan { repeats, seed, reserve, .. } = *recorded;
@@ -320,7 +341,7 @@ impl Evaluate {
             let asked = recorded.cells.iter().filter(|cell| cell.as_recording().is_some()).skip(planned);
             plan.cells.extend(asked.cloned());
         }
-        Ok(ResolvedPlan { time_limit: recorded.time_limit, ..self.changed(plan) })
+        Ok(ResolvedPlan { time_limit: recorded.time_limit, ..self.changed(plan, nodes) })
     }
 }
 
@@ -469,7 +490,7 @@ mod tests {
         assert!(recorded.recordings().count() > 0, "the plan has recordings");
         recorded.cells.extend(first.recordings.cells().expect("an instrument of the catalogue"));
         let differs = |options: &[&str]| {
-            let again = asked(options).plan_like(&recorded).expect("valid options");
+            let again = asked(options).plan_like(&recorded, &RankNodes::alone()).expect("valid options");
             difference(&recorded, &again)
         };
         assert_eq!(differs(&["--resume", "--for", "pco-edge"]), None);

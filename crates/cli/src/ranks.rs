@@ -4,12 +4,12 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, anyhow};
 use nilometer_campaign::{follow, joined_by_all};
-use nilometer_cluster::{Alone, Cluster, MessageCluster, MpiMessages, launched};
-use nilometer_model::Nanos;
+use nilometer_cluster::{Alone, CampaignRanks, Cluster, MessageCluster, MpiMessages, launched};
+use nilometer_model::{Nanos, plan::RankNodes};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
-use crate::{Blame, Failure, Outcome, version};
+use crate::{Blame, Failure, version};
 
 /// The processes that a launcher has started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
@@ -29,6 +29,7 @@ pub(crate) fn join_all(
     cluster: &dyn Cluster,
     targets: &[Option<Arc<dyn Target>>],
     hang_after: Nanos,
-) -> Outcome {
-    joined_by_all(cluster, version::SHORT, targets, hang_after).map_err(|why| anyhow!(why)).input()
+    nodes: RankNodes,
+) -> Result<CampaignRanks, Failure> {
+    joined_by_all(cluster, version::SHORT, targets, hang_after, nodes).map_err(|why| anyhow!(why)).input()
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{difference, go_on, leave_conditions, recorded_trials, remove_left_runs, resolve};
 use nilometer_model::{
     Event, Results, RunHandle, TargetAddress, TargetDescription,
-    plan::{PlannedCampaign, ResolvedPlan},
+    plan::{PlannedCampaign, RankNodes, ResolvedPlan},
 };
 use nilometer_record::{Begun, Record};
 use nilometer_remote::describe_in_child;
@@ -24,11 +24,11 @@ use crate::{
 const DEFAULT: &str = "evaluation.sqlite";
 
 /// The campaign of the record, ready to go on.
-pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
+pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Failure> {
     let path = asked.record.clone().unwrap_or_else(|| DEFAULT.into());
     let (mut record, begun) = Record::resume(&path).input()?;
     let recorded = begun.campaign.clone();
-    check_same(asked, &recorded, &path).input()?;
+    check_same(asked, &recorded, nodes, &path).input()?;
     let results = nilometer_record::read(&path).run()?;
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
     // First of all: a target may be out of reach in its condition.
@@ -70,7 +70,7 @@ fn leave_all(
 }
 
 /// What the user asks for besides must be what the record is of.
-fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, record: &Path) -> Result<()> {
+fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, nodes: &RankNodes, record: &Path) -> Result<()> {
     let another = |why: String| anyhow!("{}: the record is of another campaign: {why}", record.display());
     let names = |addresses: &[TargetAddress]| {
         addresses.iter().map(TargetAddress::to_string).collect::<Vec<_>>().join(" ")
@@ -83,7 +83,7 @@ fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, record: &Path) -> Re
             return Err(another(format!("its targets are {}, not {}", names(&there), names(&here))));
         }
     }
-    let asked: ResolvedPlan = asked.plan_like(&recorded.plan)?;
+    let asked: ResolvedPlan = asked.plan_like(&recorded.plan, nodes)?;
     difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
 }
 

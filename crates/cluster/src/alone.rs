@@ -26,6 +26,10 @@ impl Cluster for Alone {
         0
     }
 
+    fn clock_uncertainty(&self) -> u64 {
+        0
+    }
+
     fn barrier(&self) {}
 
     fn agree_start(&self, clock: &Clock) -> Nanos {

@@ -1,7 +1,7 @@
 //! Several processes as one campaign: what they say to each other.
 //!
 //! Rank 0 decides and keeps the record; the others do as they are told. What is measured is the same for all: each phase begins
-//! at an agreed time, and what the ranks report becomes one sample. Nothing is exchanged while a phase is measured, and who waits
+//! at an agreed time, and what the ranks report becomes one sample. Nothing is exchanged while a rate is measured, and who waits
 //! sleeps, because others may be measuring on the same machine.
 //!
 //! ```text
@@ -28,7 +28,10 @@ pub use alone::Alone;
 pub use launcher::{Launcher, launched};
 pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiMessages, adapter_path};
-pub use said::{ClusterDecision, JoinedRun, MeasuredTogether, RankReport, failed_on_any, measured_by_all};
+pub use said::{
+    CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport, failed_on_any,
+    measured_by_all,
+};
 
 use std::fmt;
 
@@ -49,6 +52,8 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     fn node(&self) -> String;
     /// How many nanoseconds this process's clock is ahead of that of rank 0.
     fn clock_offset(&self) -> i64;
+    /// That may be so many nanoseconds more or less.
+    fn clock_uncertainty(&self) -> u64;
     /// Returns when all have come here.
     fn barrier(&self);
     /// A moment not in the past that is the same for all, on this process's clock.

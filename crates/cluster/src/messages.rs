@@ -33,6 +33,10 @@ pub trait RankMessages: Debug + Send {
     fn rank(&self) -> u32;
     /// How many there are.
     fn size(&self) -> u32;
+    /// The name of this process's machine.
+    fn node(&self) -> String {
+        node_name()
+    }
     /// Begins to send.
     fn send(&mut self, to: u32, bytes: Vec<u8>);
     /// Whether all that was sent has left.
@@ -47,6 +51,7 @@ pub struct MessageCluster<M> {
     messages: Mutex<M>,
     rank: u32,
     size: u32,
+    node: String,
     ahead: AtomicI64,
     uncertainty: AtomicU64,
 }
@@ -68,13 +73,16 @@ impl<M: RankMessages> MessageCluster<M> {
     pub fn new(messages: M) -> Self {
         let rank = messages.rank();
         let size = messages.size();
+        let node = messages.node();
         let messages = Mutex::new(messages);
-        MessageCluster { messages, rank, size, ahead: AtomicI64::new(0), uncertainty: AtomicU64::new(0) }
-    }
-
-    /// How far what [`Cluster::clock_offset`] says may be wrong, in nanoseconds: of the last start that was agreed.
-    pub fn clock_uncertainty(&self) -> u64 {
-        self.uncertainty.load(Ordering::Relaxed)
+        MessageCluster {
+            messages,
+            rank,
+            size,
+            node,
+            ahead: AtomicI64::new(0),
+            uncertainty: AtomicU64::new(0),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, M> {
@@ -198,11 +206,15 @@ where
     }
 
     fn node(&self) -> String {
-        node_name()
+        self.node.clone()
     }
 
     fn clock_offset(&self) -> i64 {
         self.ahead.load(Ordering::Relaxed)
+    }
+
+    fn clock_uncertainty(&self) -> u64 {
+        self.uncertainty.load(Ordering::Relaxed)
     }
 
     fn barrier(&self) {

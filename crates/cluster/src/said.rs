@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
     FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
-    plan::{Phase, WorkloadRun},
+    plan::{Phase, RankNodes, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,15 @@ use serde::{Deserialize, Serialize};
 /// What a process reports to rank 0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum RankReport {
-    /// It takes part, or why it can't, in words that name its machine.
-    Joined(Result<(), String>),
+    /// It is there, on the machine of this name.
+    Present(String),
+    /// It takes part, and what it reaches each target by, in the order of the plan; or why it can't, in words that name its
+    /// machine. Who reaches a target by another client has another cache of it; none where that is not known.
+    Joined(Result<Vec<Option<String>>, String>),
     /// Its workers are ready, but for those on targets where something failed; in the order of the phase's targets.
     Ready(Vec<Option<Invalid>>),
+    /// It has closed what it wrote; none of one that could not, or had nothing to write.
+    Closed(Option<CloseTime>),
     /// What it measured.
     Measured {
         /// The phase was not cut short.
@@ -50,6 +55,8 @@ pub enum ClusterDecision {
         /// How long a worker may be silent beyond its time limit.
         hang_after: Nanos,
     },
+    /// All have joined: the first repeat comes next.
+    Begun(CampaignRanks),
     /// A repeat of a cell is next.
     Repeat {
         /// What is run.
@@ -72,7 +79,9 @@ pub enum ClusterDecision {
     },
     /// The phase begins, but on targets where it failed to on some rank; in the order of its targets.
     Begin(Vec<Option<Invalid>>),
-    /// The phase does not begin: the campaign is over.
+    /// What one rank wrote is closed; none if it could not be written.
+    Closed(Option<CloseTime>),
+    /// The phase does not begin, or goes no further: the campaign is over.
     Cancel,
     /// Flows are next: each rank listens for those that come to it.
     Traffic(NetworkTraffic),
@@ -80,6 +89,43 @@ pub enum ClusterDecision {
     Connect(Vec<SocketAddr>),
     /// There is nothing more to do.
     End,
+}
+
+/// The processes of a campaign, as all of them know them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CampaignRanks {
+    /// On which node each is.
+    pub nodes: RankNodes,
+    /// Of each target, whether every node reaches it by a client of its own: what one node wrote no other has in a cache.
+    pub apart: Vec<bool>,
+}
+
+impl CampaignRanks {
+    /// One process by itself.
+    pub fn alone() -> Self {
+        CampaignRanks { nodes: RankNodes::alone(), apart: Vec::new() }
+    }
+
+    /// Of what each rank said, in order, that it reaches the targets by.
+    pub fn of(nodes: RankNodes, clients: &[Vec<Option<String>>]) -> Self {
+        let targets = clients.first().map_or(0, Vec::len);
+        let apart = (0..targets).map(|target| {
+            let client = |rank: usize| clients[rank].get(target).cloned().flatten();
+            let known = (0..clients.len()).all(|rank| client(rank).is_some());
+            known && nodes.share_nothing(|rank| client(rank as usize))
+        });
+        let apart = apart.collect();
+        CampaignRanks { nodes, apart }
+    }
+}
+
+/// When a process had closed a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloseTime {
+    /// On rank 0's clock.
+    pub at: Nanos,
+    /// It may be so much earlier or later.
+    pub uncertainty: Nanos,
 }
 
 /// What rank 0 made on a target, for those that work in it too.
@@ -106,11 +152,15 @@ pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
 /// Of each target, what each rank measured there.
 pub type MeasuredTogether = Vec<Vec<RankSample>>;
 
-/// What each target's ranks measured, in the order of targets; none if the phase was cut short on any.
+/// What each target's ranks measured, in the order of targets; none if the phase was cut short on any. A rank that had no part
+/// in it has no samples.
 pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
     let mut by_target: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
         let RankReport::Measured { whole: true, samples } = report else { return None };
+        if samples.is_empty() {
+            continue;
+        }
         if by_target.is_empty() {
             by_target.resize_with(samples.len(), Vec::new);
         }
@@ -142,7 +192,8 @@ mod tests {
         let report = |rank, whole| {
             let node = String::from("a");
             let sample = Sample { bytes: u64::from(rank), ..Sample::new(Nanos(0)) };
-            let of_rank = RankSample { rank, node, clock_offset: 0, sample };
+            let (clock_offset, clock_uncertainty, began) = (0, 0, Nanos(0));
+            let of_rank = RankSample { rank, node, clock_offset, clock_uncertainty, began, sample };
             RankReport::Measured { whole, samples: vec![of_rank.clone(), of_rank] }
         };
         assert!(measured_by_all(vec![report(0, true), report(1, false)]).is_none());
@@ -150,5 +201,26 @@ mod tests {
         let ranks: Vec<Vec<u32>> =
             by_target.iter().map(|of| of.iter().map(|one| one.rank).collect()).collect();
         assert_eq!(ranks, [[0, 1], [0, 1]]);
+        let asleep = RankReport::Measured { whole: true, samples: Vec::new() };
+        let by_target = measured_by_all(vec![report(0, true), asleep]).expect("the one that worked");
+        assert!(by_target.iter().all(|of_target| of_target.len() == 1));
+    }
+
+    #[test]
+    fn nodes_are_apart_where_no_two_reach_a_target_by_the_same_client() {
+        let nodes = RankNodes::of(&["a", "a", "b"].map(String::from));
+        let said = |clients: [[&str; 2]; 3]| {
+            let of_rank =
+                |of: [&str; 2]| of.map(|client| Some(client.to_owned()).filter(|id| !id.is_empty()));
+            let all: Vec<Vec<_>> = clients.into_iter().map(|of| of_rank(of).into()).collect();
+            CampaignRanks::of(nodes.clone(), &all).apart
+        };
+        assert_eq!(
+            said([["1", "x"], ["1", "y"], ["2", "z"]]),
+            [true, true],
+            "processes of a node may share one"
+        );
+        assert_eq!(said([["1", "x"], ["2", "y"], ["2", "x"]]), [false, false]);
+        assert_eq!(said([["1", ""], ["1", "y"], ["2", "z"]]), [true, false], "one is not known");
     }
 }

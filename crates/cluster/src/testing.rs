@@ -2,16 +2,25 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-use crate::RankMessages;
+use crate::{RankMessages, node_name};
 
 /// The messages of one of them.
 #[derive(Debug)]
 pub struct ThreadMessages {
     rank: u32,
+    node: String,
     /// To each rank, this one too.
     to: Vec<SyncSender<Vec<u8>>>,
     /// From each.
     from: Vec<Receiver<Vec<u8>>>,
+}
+
+impl ThreadMessages {
+    /// The same as if it were on a machine of this name.
+    #[must_use]
+    pub fn on_node(self, node: &str) -> Self {
+        ThreadMessages { node: node.into(), ..self }
+    }
 }
 
 /// Messages of one rank to another that may wait: none says so many before it hears something.
@@ -19,8 +28,8 @@ const WAITING_MAX: usize = 100;
 
 /// So many ranks, in order.
 pub fn thread_ranks(size: u32) -> Vec<ThreadMessages> {
-    let mut all: Vec<ThreadMessages> =
-        (0..size).map(|rank| ThreadMessages { rank, to: Vec::new(), from: Vec::new() }).collect();
+    let of_rank = |rank| ThreadMessages { rank, node: node_name(), to: Vec::new(), from: Vec::new() };
+    let mut all: Vec<ThreadMessages> = (0..size).map(of_rank).collect();
     for from in 0..size as usize {
         for to in 0..size as usize {
             let (sender, receiver) = sync_channel(WAITING_MAX);
@@ -38,6 +47,10 @@ impl RankMessages for ThreadMessages {
 
     fn size(&self) -> u32 {
         self.to.len() as u32
+    }
+
+    fn node(&self) -> String {
+        self.node.clone()
     }
 
     fn send(&mut self, to: u32, bytes: Vec<u8>) {

@@ -14,6 +14,7 @@ mod frame_cut;
 mod histogram;
 mod instrument;
 mod invalid;
+mod locks;
 mod moment;
 mod network;
 pub mod packets;
@@ -38,6 +39,7 @@ mod target;
 mod time;
 mod timeline;
 mod units;
+mod visibility;
 mod written;
 
 pub use chunk_shape::{ChunkShape, ScanShape};
@@ -48,6 +50,7 @@ pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
+pub use locks::LocksSeen;
 pub use moment::{Moment, MomentError};
 pub use network::{
     DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, NetworkCell, NetworkFlow, NetworkMachine,
@@ -77,3 +80,4 @@ pub use target::{
 pub use time::Nanos;
 pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, Length, LinkRate, UnitError};
+pub use visibility::FilesSeen;

@@ -13,6 +13,10 @@ pub struct RankPart {
     pub node: String,
     /// How many nanoseconds its clock was ahead of that of rank 0.
     pub clock_offset: i64,
+    /// That may be so many nanoseconds more or less.
+    pub clock_uncertainty: u64,
+    /// How long after the agreed start, by its clock, the last of its workers began.
+    pub began: Nanos,
     /// Its workers: so many of the sample's, in the order of ranks.
     pub workers: u32,
     /// Bytes moved.
@@ -40,6 +44,10 @@ pub struct RankSample {
     pub node: String,
     /// How many nanoseconds its clock was ahead of that of rank 0.
     pub clock_offset: i64,
+    /// That may be so many nanoseconds more or less.
+    pub clock_uncertainty: u64,
+    /// How long after the agreed start, by its clock, the last of its workers began.
+    pub began: Nanos,
     /// Its times count from the agreed start.
     pub sample: Sample,
 }
@@ -52,6 +60,8 @@ impl RankSample {
             rank: self.rank,
             node: self.node.clone(),
             clock_offset: self.clock_offset,
+            clock_uncertainty: self.clock_uncertainty,
+            began: self.began,
             workers: sample.workers.len() as u32,
             bytes: sample.bytes,
             operations: sample.operations,
@@ -107,6 +117,14 @@ impl Sample {
             *self.errors.entry(errno).or_default() += count;
         }
         self.workers.extend(other.workers);
+        self.locks = match (self.locks.take(), other.locks) {
+            (Some(one), Some(another)) => Some(one.and(&another)),
+            (one, another) => one.or(another),
+        };
+        self.seen = match (self.seen.take(), other.seen) {
+            (Some(one), Some(another)) => Some(one.and(&another)),
+            (one, another) => one.or(another),
+        };
         let findings = [self.coldness, other.coldness].into_iter().flatten();
         self.coldness = findings.max_by_key(|coldness| coldness.severity());
         self.invalid = Invalid::gravest(self.invalid.take(), other.invalid);
@@ -172,7 +190,14 @@ mod tests {
     use crate::{Coldness, Waited, WorkerTotals};
 
     fn of_rank(rank: u32, node: &str, sample: Sample) -> RankSample {
-        RankSample { rank, node: node.into(), clock_offset: i64::from(rank) * 10, sample }
+        RankSample {
+            rank,
+            node: node.into(),
+            clock_offset: i64::from(rank) * 10,
+            clock_uncertainty: 3,
+            began: Nanos(u64::from(rank)),
+            sample,
+        }
     }
 
     /// What a rank measured: `size` in every figure.
@@ -223,6 +248,7 @@ mod tests {
         assert_eq!(parts, [(0, "a", 10), (1, "a", 30), (2, "b", 20)]);
         let second = &whole.parts[1];
         assert_eq!((second.clock_offset, second.workers, second.last_done), (10, 1, Nanos(30)));
+        assert_eq!((second.clock_uncertainty, second.began), (3, Nanos(1)));
     }
 
     #[test]

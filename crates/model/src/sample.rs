@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ByteRate, Histogram, Ingest, Invalid, Nanos, RankPart, Series, plan::Goal, sustained::sustained,
+    ByteRate, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos, RankPart, Series, plan::Goal,
+    sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
@@ -61,6 +62,10 @@ pub struct Sample {
     /// none sends it to another.
     #[serde(skip)]
     pub ingest: Option<Ingest>,
+    /// In a visibility phase: what was seen of files that another process wrote.
+    pub seen: Option<FilesSeen>,
+    /// In a phase of locks: what was seen of them.
+    pub locks: Option<LocksSeen>,
     /// Why the figure must not be used, if so.
     pub invalid: Option<Invalid>,
 }
@@ -130,6 +135,8 @@ pub enum Coldness {
     Contradicted,
     /// The file system keeps a cache that this machine cannot see into.
     NotProvable,
+    /// Another client of the storage wrote them, and this one has not touched them since: there was nothing to be dropped.
+    NeverSeen,
 }
 
 impl Coldness {
@@ -139,21 +146,23 @@ impl Coldness {
             Coldness::Proved => "proved",
             Coldness::Contradicted => "contradicted",
             Coldness::NotProvable => "not provable here",
+            Coldness::NeverSeen => "never seen here",
         }
     }
 
     /// Of several findings about one figure the one of the greatest severity holds.
     pub const fn severity(self) -> u32 {
         match self {
-            Coldness::Proved => 0,
-            Coldness::NotProvable => 1,
-            Coldness::Contradicted => 2,
+            Coldness::NeverSeen => 0,
+            Coldness::Proved => 1,
+            Coldness::NotProvable => 2,
+            Coldness::Contradicted => 3,
         }
     }
 
     /// The opposite of [`Coldness::name`].
     pub fn from_name(name: &str) -> Option<Self> {
-        [Coldness::Proved, Coldness::Contradicted, Coldness::NotProvable]
+        [Coldness::Proved, Coldness::Contradicted, Coldness::NotProvable, Coldness::NeverSeen]
             .into_iter()
             .find(|c| c.name() == name)
     }
@@ -195,6 +204,8 @@ impl Sample {
             parts: Vec::new(),
             coldness: None,
             ingest: None,
+            seen: None,
+            locks: None,
             invalid: None,
         }
     }

@@ -48,8 +48,15 @@ const SAMPLES_OF_RANKS: ChangedTable = ChangedTable {
     rows: "rank = 0",
 };
 
+/// Until schema 5 nothing was known of when a process began.
+const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
+    "part",
+    "sample, rank, node, clock_offset, 0 AS clock_uncertainty, 0 AS began, workers, bytes, operations, first_done, \
+     last_done, user, system, run_delay",
+);
+
 /// All of them, the oldest first.
-pub(super) const EARLIER: [EarlierSchema; 2] = [
+pub(super) const EARLIER: [EarlierSchema; 3] = [
     EarlierSchema {
         version: 3,
         statements: include_str!("earlier/3.sql"),
@@ -70,7 +77,7 @@ pub(super) const EARLIER: [EarlierSchema; 2] = [
                  longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
             ),
         ],
-        added: &["part"],
+        added: &["part", "visibility", "locking"],
     },
     EarlierSchema {
         version: 4,
@@ -79,7 +86,13 @@ pub(super) const EARLIER: [EarlierSchema; 2] = [
             changed("cell", "id, stage, name, measurement_of_schema_4(measurement) AS measurement"),
             SAMPLES_OF_RANKS,
         ],
-        added: &["part"],
+        added: &["part", "visibility", "locking"],
+    },
+    EarlierSchema {
+        version: 5,
+        statements: include_str!("earlier/5.sql"),
+        changed: &[PARTS_WITHOUT_BEGIN],
+        added: &["visibility", "locking"],
     },
 ];
 
@@ -207,6 +220,9 @@ mod tests {
     /// The rows of a record of a workload and of recordings at two rates, on a directory and onto nothing.
     const ROWS_OF_SCHEMA_4: &str = include_str!("earlier/record_4.sql");
 
+    /// The rows of a record of two processes: a stream into a shared file, and a tree.
+    const ROWS_OF_SCHEMA_5: &str = include_str!("earlier/record_5.sql");
+
     fn record_of(version: i64, rows: &str, directory: &TempDir) -> PathBuf {
         let path = directory.path().join(format!("{version}.sqlite"));
         let connection = Connection::open(&path).expect("a database");
@@ -264,6 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_schema_5_is_read_for_ever_after() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let results = read(&record_of(5, ROWS_OF_SCHEMA_5, &directory)).expect("readable");
+        let cells: Vec<_> = results.cells.iter().map(ToString::to_string).collect();
+        assert_eq!(cells[0], "64 KiB by 64 KiB, buffered, N-to-1 strided, 2 workers");
+        assert_eq!(cells[1], "1 x 2 items, unique, shift 1, 1 worker");
+        let parts = results.samples.iter().flat_map(|measured| &measured.sample.parts);
+        let told: Vec<_> = parts.map(|part| (part.rank, part.began, part.clock_uncertainty)).collect();
+        assert_eq!(told.len(), 14, "two of each sample, those of the ceiling apart");
+        assert!(told.iter().all(|(_, began, uncertainty)| (*began, *uncertainty) == (Nanos(0), 0)));
+    }
+
+    #[test]
     fn what_an_instrument_said_of_its_files_is_kept() {
         let instrument = json!({
             "name": "camera", "storing": "positions", "format": "raw", "frames_per_file": 7, "streams": 1,
@@ -282,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_campaign_goes_on_with_an_earlier_record_and_finds_all_that_was_there() {
-        for (schema, rows, repeats) in [(3, ROWS_OF_SCHEMA_3, 58), (4, ROWS_OF_SCHEMA_4, 16)] {
+        let all = [(3, ROWS_OF_SCHEMA_3, 58), (4, ROWS_OF_SCHEMA_4, 16), (5, ROWS_OF_SCHEMA_5, 14)];
+        for (schema, rows, repeats) in all {
             let directory = tempfile::tempdir().expect("a directory");
             let path = record_of(schema, rows, &directory);
             Connection::open(&path)

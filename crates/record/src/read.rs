@@ -7,8 +7,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure, RankPart,
-    Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
+    Activity, Bin, Coldness, Event, FilesSeen, Group, Histogram, Invalid, Key, LocksSeen, Measured, Nanos,
+    Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
     plan::{Cell, Phase, PlannedCampaign},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
@@ -266,6 +266,14 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         sample.parts.push(part(row)?);
         Ok(())
     })?;
+    each(connection, "SELECT * FROM visibility", samples, places, |row, sample| {
+        sample.seen = Some(seen(row)?);
+        Ok(())
+    })?;
+    each(connection, "SELECT * FROM locking", samples, places, |row, sample| {
+        sample.locks = Some(locks(row)?);
+        Ok(())
+    })?;
     each(connection, "SELECT * FROM activity", samples, places, |row, sample| {
         let before = row.get_ref("moment")?.as_str()? == "before";
         *if before { &mut sample.before } else { &mut sample.during } = activity(row)?;
@@ -295,11 +303,34 @@ pub(super) fn each(
     Ok(())
 }
 
+fn locks(row: &Row<'_>) -> rusqlite::Result<LocksSeen> {
+    Ok(LocksSeen {
+        tries: number(row, "tries")?,
+        broken: number(row, "broken")?,
+        passed: number(row, "passed")?,
+        longest: nanos(row, "longest")?,
+    })
+}
+
+fn seen(row: &Row<'_>) -> rusqlite::Result<FilesSeen> {
+    Ok(FilesSeen {
+        files: number(row, "files")?,
+        missing: number(row, "missing")?,
+        short: number(row, "short")?,
+        stale: number(row, "stale")?,
+        out_of_order: number(row, "out_of_order")?,
+        never: number(row, "never")?,
+        longest: nanos(row, "longest")?,
+    })
+}
+
 fn part(row: &Row<'_>) -> rusqlite::Result<RankPart> {
     Ok(RankPart {
         rank: row.get("rank")?,
         node: row.get("node")?,
         clock_offset: row.get("clock_offset")?,
+        clock_uncertainty: number(row, "clock_uncertainty")?,
+        began: nanos(row, "began")?,
         workers: row.get("workers")?,
         bytes: number(row, "bytes")?,
         operations: number(row, "operations")?,

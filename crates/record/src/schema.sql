@@ -77,7 +77,8 @@ CREATE TABLE sample (
     load           REAL NOT NULL,        -- load average over one minute, before
     device_read    INTEGER,              -- at the block device, during
     device_written INTEGER,
-    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here
+    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here, never
+                                         -- seen here (another client wrote it)
     invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
                                          -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
                                          -- bursts, refused: and why
@@ -108,6 +109,8 @@ CREATE TABLE part (
     rank         INTEGER NOT NULL,       -- which process, from 0
     node         TEXT NOT NULL,          -- the name of its machine
     clock_offset INTEGER NOT NULL,       -- how far its clock was ahead of that of rank 0
+    clock_uncertainty INTEGER NOT NULL,  -- that may be so much more or less
+    began        INTEGER NOT NULL,       -- how long after the agreed start, by its clock, the last of its workers began
     workers      INTEGER NOT NULL,       -- so many rows of worker are its own, in the order of ranks
     bytes        INTEGER NOT NULL,
     operations   INTEGER NOT NULL,
@@ -118,6 +121,27 @@ CREATE TABLE part (
     run_delay    INTEGER NOT NULL,       -- workers ready to run, waiting for a processor
     PRIMARY KEY (sample, rank)
 ) WITHOUT ROWID;
+
+-- What processes saw of files that another one wrote: files count once for each process that looked for them.
+CREATE TABLE visibility (
+    sample       INTEGER PRIMARY KEY REFERENCES sample (id),
+    files        INTEGER NOT NULL,
+    missing      INTEGER NOT NULL,       -- closed, and not there when opened
+    short        INTEGER NOT NULL,       -- closed, and not whole
+    stale        INTEGER NOT NULL,       -- closed, and with other contents than were written last
+    out_of_order INTEGER NOT NULL,       -- there, while the one that was closed before it was not, or not whole
+    never        INTEGER NOT NULL,       -- not seen whole and right within the patience
+    longest      INTEGER NOT NULL        -- the longest time from a close until the file was seen whole and right
+);
+
+-- What processes saw of a lock that they took in turn.
+CREATE TABLE locking (
+    sample  INTEGER PRIMARY KEY REFERENCES sample (id),
+    tries   INTEGER NOT NULL,            -- attempts to take it while another process had it
+    broken  INTEGER NOT NULL,            -- of these, those that got it
+    passed  INTEGER NOT NULL,            -- times that one that had waited for it got it
+    longest INTEGER NOT NULL             -- the longest time from giving it back until the next one had it
+);
 
 CREATE TABLE worker (
     sample     INTEGER NOT NULL REFERENCES sample (id),

@@ -8,8 +8,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Event, Histogram, Invalid, Key, RankPart, Results, Sample, Series, TargetEntry,
-    plan::PlannedCampaign,
+    Activity, Coldness, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results, Sample,
+    Series, TargetEntry, plan::PlannedCampaign,
 };
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
@@ -214,9 +214,11 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
 }
 
 /// The tables whose rows belong to a sample.
-const DETAILS: [&str; 11] = [
+const DETAILS: [&str; 13] = [
     "activity",
     "part",
+    "visibility",
+    "locking",
     "worker",
     "histogram",
     "series",
@@ -312,6 +314,8 @@ fn insert_part(transaction: &Transaction<'_>, id: i64, part: &RankPart) -> rusql
             ("rank", &part.rank),
             ("node", &part.node),
             ("clock_offset", &part.clock_offset),
+            ("clock_uncertainty", &part.clock_uncertainty),
+            ("began", &part.began.0),
             ("workers", &part.workers),
             ("bytes", &part.bytes),
             ("operations", &part.operations),
@@ -324,7 +328,31 @@ fn insert_part(transaction: &Transaction<'_>, id: i64, part: &RankPart) -> rusql
     )
 }
 
+fn insert_seen(transaction: &Transaction<'_>, id: i64, seen: &FilesSeen) -> rusqlite::Result<()> {
+    let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = seen;
+    let columns: [Column<'_>; 8] = [
+        ("sample", &id),
+        ("files", files),
+        ("missing", missing),
+        ("short", short),
+        ("stale", stale),
+        ("out_of_order", out_of_order),
+        ("never", never),
+        ("longest", &longest.0),
+    ];
+    insert_row(transaction, "visibility", &columns)
+}
+
+fn insert_locks(transaction: &Transaction<'_>, id: i64, locks: &LocksSeen) -> rusqlite::Result<()> {
+    let LocksSeen { tries, broken, passed, longest } = locks;
+    let columns: [Column<'_>; 5] =
+        [("sample", &id), ("tries", tries), ("broken", broken), ("passed", passed), ("longest", &longest.0)];
+    insert_row(transaction, "locking", &columns)
+}
+
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
+    sample.locks.as_ref().map_or(Ok(()), |locks| insert_locks(transaction, id, locks))?;
+    sample.seen.as_ref().map_or(Ok(()), |seen| insert_seen(transaction, id, seen))?;
     for part in &sample.parts {
         insert_part(transaction, id, part)?;
     }

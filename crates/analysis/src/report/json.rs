@@ -19,7 +19,7 @@ use crate::{
 };
 use growth::{Growth, growths};
 use incomplete::{Incomplete, incomplete};
-use processes::{Processes, processes};
+use processes::{Processes, SeenFiles, SeenLocks, processes, seen_files, seen_locks};
 use verdicts::{Answered, verdicts};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
@@ -122,6 +122,12 @@ struct Figure<'a> {
     first_worker_done_s: Option<f64>,
     last_worker_done_s: Option<f64>,
     coldness: Option<&'static str>,
+    /// What processes saw of files that another one wrote, in all repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<SeenFiles>,
+    /// What they saw of a lock that they took in turn, in all repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<SeenLocks>,
     /// Where several processes came to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Option<Processes>,
@@ -332,6 +338,8 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
         first_worker_done_s: outcome.finished.map(|(first, _)| first.seconds()),
         last_worker_done_s: outcome.finished.map(|(_, last)| last.seconds()),
         coldness: outcome.coldness.map(Coldness::name),
+        seen: seen_files(outcome),
+        locks: seen_locks(outcome),
         processes: processes(outcome, stage.quantity(outcome)),
     }
 }

@@ -1,6 +1,8 @@
 //! How figures and sentences are written in every report.
 
-use nilometer_model::{FileSystemKind, Results, TargetEntry, statistics::Summary};
+use nilometer_model::{
+    FileSystemKind, FilesSeen, LocksSeen, Results, TargetEntry, plan::Phase, statistics::Summary,
+};
 
 use crate::{
     AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,
@@ -141,13 +143,99 @@ pub(super) fn margin_note(results: &Results) -> String {
     )
 }
 
-/// Figures of a stage that several processes came to, and what each machine had of them, in words.
+/// Figures of a stage that several processes came to: what each machine had of them, and what processes saw of each other's
+/// files, in words.
 pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
     let outcomes = stage.outcomes.iter();
     outcomes
         .filter_map(|outcome| {
             let quantity = stage.quantity(outcome);
-            Some((outcome, AcrossMachines::of(outcome, quantity)?.words(quantity)))
+            let machines = AcrossMachines::of(outcome, quantity);
+            let talks = matches!(outcome.phase, Phase::Visibility | Phase::Locks);
+            let machines = machines.filter(|_| !talks).map(|machines| machines.words(quantity));
+            let seen = || Some(seen_in_words(&seen(outcome)?));
+            let locks = || Some(locks_in_words(&locks(outcome)?));
+            Some((outcome, machines.or_else(seen).or_else(locks)?))
         })
         .collect()
+}
+
+/// What was seen of files in all repeats, if that was looked at.
+pub(super) fn seen(outcome: &CellOutcome<'_>) -> Option<FilesSeen> {
+    let all = outcome.samples.iter().filter_map(|measured| measured.sample.seen.as_ref());
+    all.cloned().reduce(|one, other| one.and(&other))
+}
+
+/// What was seen of locks in all repeats, if they were looked at.
+pub(super) fn locks(outcome: &CellOutcome<'_>) -> Option<LocksSeen> {
+    let all = outcome.samples.iter().filter_map(|measured| measured.sample.locks.as_ref());
+    all.cloned().reduce(|one, other| one.and(&other))
+}
+
+fn locks_in_words(locks: &LocksSeen) -> String {
+    let LocksSeen { tries, broken, passed, longest } = *locks;
+    let kept = match broken {
+        0 => {
+            format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
+        }
+        _ => format!(
+            "the lock is NOT exclusive: {broken} of {tries} attempts got it while another process had it"
+        ),
+    };
+    format!("{kept}; passed on {passed} times, within {longest}")
+}
+
+fn seen_in_words(seen: &FilesSeen) -> String {
+    let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = *seen;
+    let whole = if seen.kept_close_to_open() {
+        format!(
+            "all of {files} files were whole and right for whoever opened them after their close, the last {longest} after it"
+        )
+    } else {
+        format!(
+            "close-to-open is NOT kept: of {files} files {missing} were missing, {short} short and {stale} stale after their \
+             close, {never} were never seen whole and right; the others at most {longest} after it"
+        )
+    };
+    let order = match out_of_order {
+        0 => "the second of two was never seen without the first".to_owned(),
+        count => format!(
+            "OUT OF ORDER {count} times: the second of two was there, and the first not, or not whole"
+        ),
+    };
+    format!("{whole}; {order}")
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_said_as_kept_only_where_nothing_is_amiss() {
+        let longest = Nanos::from_millis(3);
+        let kept = FilesSeen { files: 12, longest, ..FilesSeen::default() };
+        let words = seen_in_words(&kept);
+        assert!(words.starts_with("all of 12 files were whole and right"), "{words}");
+        assert!(words.ends_with("the second of two was never seen without the first"), "{words}");
+        let amiss = [
+            FilesSeen { missing: 1, ..kept.clone() },
+            FilesSeen { short: 1, ..kept.clone() },
+            FilesSeen { stale: 1, ..kept.clone() },
+            FilesSeen { never: 1, ..kept.clone() },
+        ];
+        assert!(amiss.iter().all(|seen| seen_in_words(seen).starts_with("close-to-open is NOT kept: of 12")));
+        let words = seen_in_words(&FilesSeen { out_of_order: 2, ..kept });
+        assert!(words.contains("OUT OF ORDER 2 times"), "{words}");
+    }
+
+    #[test]
+    fn a_lock_that_others_got_meanwhile_is_not_exclusive() {
+        let locks = LocksSeen { tries: 8, broken: 0, passed: 4, longest: Nanos(1500) };
+        let words = locks_in_words(&locks);
+        assert!(words.contains("none of 8 attempts") && words.ends_with("4 times, within 1.5 us"), "{words}");
+        let words = locks_in_words(&LocksSeen { broken: 1, ..locks });
+        assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
+    }
 }

@@ -132,3 +132,58 @@ fn a_scale_that_fits_is_one_digit_and_does_fit() {
     }
     assert!(fits(1.0, 100, 0) > 0.0, "never a scale of nothing");
 }
+
+const OVER_NODES: &str = r#"
+title = "nodes"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "scaling"
+nodes = [1, 2]
+processes = [1, 2]
+[stage.workload.stream]
+file_size = "1 GiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+/// On nodes with so many processes each.
+fn over(text: &str, counts: &[u32], free: u64) -> Result<PlannedCampaign, String> {
+    let plan = parse(text, "nodes", 1.0).expect("a valid plan");
+    let plan = ResolvedPlan { ranks: counts.iter().sum(), node_ranks: counts.into(), ..plan };
+    resolve(plan, vec![target("/a", free)]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn too_few_processes_are_refused_with_what_is_there_and_what_is_asked() {
+    assert!(over(OVER_NODES, &[2, 2], 4).is_ok());
+    assert!(over(OVER_NODES, &[2, 2], 3).is_err_and(|why| why.contains("needs 4")), "four write at once");
+    assert!(over(OVER_NODES, &[3, 2, 2], 4).is_ok(), "three others sleep");
+    let refused = |text: &str, counts: &[u32]| over(text, counts, 9).expect_err("too few");
+    let why = refused(OVER_NODES, &[1]);
+    assert!(
+        why.contains("stage `scaling` asks for nodes = 1, processes = 2: there is 1 process on 1 node"),
+        "{why}"
+    );
+    let why = refused(OVER_NODES, &[2, 1]);
+    assert!(
+        why.contains("nodes = 2, processes = 2: there are 3 processes on 2 nodes, the fewest 1 on one"),
+        "{why}"
+    );
+    assert!(why.contains("start more with mpirun or srun"), "{why}");
+}
+
+#[test]
+fn a_shift_by_nodes_needs_as_many_on_each_and_visibility_two() {
+    let shifted = OVER_NODES
+        .replace("nodes = [1, 2]\nprocesses = [1, 2]\n", "")
+        .replace("access", "shift = \"node\"\naccess");
+    assert!(over(&shifted, &[2, 2], 4).is_ok() && over(&shifted, &[3], 3).is_ok());
+    let why = over(&shifted, &[2, 1], 9).expect_err("they are uneven");
+    assert!(why.contains("as many processes on each node: there are 2, 1 on them"), "{why}");
+    let begin = &OVER_NODES[..OVER_NODES.find("nodes = [1").expect("it is there")];
+    let visible = format!("{begin}[stage.workload.visibility]\nrounds = 1\nfile_size = \"1 kB\"\n");
+    assert!(over(&visible, &[1, 1], 1).is_ok());
+    let why = over(&visible, &[1], 1).expect_err("nobody looks");
+    assert!(why.contains("`visibility`, which needs 2 processes: there is 1"), "{why}");
+}

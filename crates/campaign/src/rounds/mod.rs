@@ -1,12 +1,13 @@
 //! The campaign: repeats are rounds; in each, all cells on all targets in an order drawn from the seed, so that drift
 //! hits all alike. Every sample is in the record before the next phase begins.
 
+mod ceiling;
 mod recordings;
 mod spoilt;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use nilometer_cluster::{Cluster, ClusterDecision};
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
@@ -24,6 +25,7 @@ use crate::{
     surroundings::Surroundings,
     turns::{self, Done, ScheduledRepeat, Trials, is_broken},
 };
+use ceiling::ceiling;
 use spoilt::{Budget, Taken};
 
 /// A resolved plan with its targets and its record.
@@ -45,6 +47,8 @@ pub struct Campaign {
     pub stop: Arc<AtomicBool>,
     /// The processes that measure together; this one is rank 0.
     pub cluster: Arc<dyn Cluster>,
+    /// Where they are, see [`crate::joined_by_all`].
+    pub ranks: CampaignRanks,
 }
 
 /// What a campaign tells while it runs.
@@ -319,7 +323,8 @@ impl Campaign {
             let left = state.run.ends.since(state.run.clock.now());
             self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers, left }));
             let cluster = self.cluster.as_ref();
-            let task = Task { targets: &targets, cell, phase, seed, attempt, reached: &reached, cluster };
+            let (reached, ranks) = (&reached, &self.ranks);
+            let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
@@ -429,7 +434,8 @@ impl Campaign {
     fn clear(&self, state: &State<'_>, turn: &ScheduledRepeat, target: usize) -> Result<(), TargetError> {
         let Some(target) = &self.targets[target] else { return Ok(()) };
         let run = self.resolved.plan.cells[turn.cell].as_workload();
-        let files = run.map_or(0, |run| run.footprint().entries);
+        let plan = &self.resolved.plan;
+        let files = run.map_or(0, |run| run.footprint(plan.processes_of(run)).entries);
         let limit = state.run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
         within(limit, target, |target| target.clear())?
     }
@@ -461,17 +467,6 @@ impl State<'_> {
     fn left(&self) -> Option<Nanos> {
         self.remaining.time(&self.turn, self.run.clock.now().since(self.turn_begun))
     }
-}
-
-/// How long the tool by itself is measured at the most in each phase that may end early: as much as on storage would take
-/// long, where it is many times as fast.
-const CEILING: Nanos = Nanos::from_millis(1000);
-
-/// A workload as the tool by itself is measured in it: with the workers of all targets where several are measured at once.
-fn ceiling(run: &WorkloadRun, at_once: usize) -> WorkloadRun {
-    let time_limit = run.time_limit.map_or(CEILING, |limit| limit.min(CEILING));
-    let workers = run.workers.saturating_mul(at_once.max(1) as u32);
-    WorkloadRun { time_limit: Some(time_limit), workers, ..run.clone() }
 }
 
 fn now(

@@ -146,7 +146,7 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use super::*;
-    use nilometer_cluster::Alone;
+    use nilometer_cluster::{Alone, CampaignRanks};
 
     use crate::{Progress, Trials};
     use nilometer_model::{
@@ -220,6 +220,7 @@ access = "buffered"
             trials: Trials::default(),
             stop: Arc::new(AtomicBool::new(false)),
             cluster: Arc::new(Alone),
+            ranks: CampaignRanks::alone(),
         }
     }
 

@@ -6,12 +6,14 @@
 mod content;
 mod copy;
 mod frames;
+mod hot_file;
 mod make_tree;
 mod name;
 mod names;
 mod order;
 mod permutation;
 mod place;
+mod published;
 mod random;
 mod small_writes;
 mod stonewall;
@@ -30,6 +32,7 @@ pub use names::Names;
 pub use order::Order;
 pub use permutation::Permutation;
 pub use place::WorkerPlace;
+pub use published::{LookFor, Looked, Publish, PublishedFile};
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
@@ -97,6 +100,9 @@ pub fn files_of<'a>(
         }
         (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new(places.map(WorkerPlace::name)),
         (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
+        (WorkloadCell::HotFile(_), phase) => {
+            Box::new(places.filter_map(move |place| hot_file::files(phase, place)))
+        }
         _ => Box::new(std::iter::empty()),
     }
 }
@@ -106,6 +112,7 @@ pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
     let block = match cell {
         WorkloadCell::Stream(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
         WorkloadCell::Random(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
+        WorkloadCell::HotFile(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
         WorkloadCell::SmallWrites(cell) => small_writes::buffer_size(cell),
         _ => cell.parameters().block_size(),
     };
@@ -119,9 +126,10 @@ pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
     let turns = (1 << 20) / buffer_size(&cell.workload, phase);
     match (&cell.workload, phase) {
         (WorkloadCell::SmallWrites(cell), _) => depth + small_writes::pools(cell),
-        (WorkloadCell::Stream(_) | WorkloadCell::Random(_), Phase::LayOut | Phase::Write | Phase::Mix) => {
-            depth.max(turns.min(256))
-        }
+        (
+            WorkloadCell::Stream(_) | WorkloadCell::Random(_) | WorkloadCell::HotFile(_),
+            Phase::LayOut | Phase::Write | Phase::Mix,
+        ) => depth.max(turns.min(256)),
         _ => depth,
     }
 }
@@ -133,10 +141,17 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
         (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
         (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),
         (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
-        (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
+        (WorkloadCell::Walk(walk), _) => {
+            let maker = part.place.name_of(part.place.further(walk.shift, 1));
+            Box::new(Walk::new(&maker, SLOTS, part.stop_at, part.buffers))
+        }
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
+        (WorkloadCell::HotFile(cell), phase) => hot_file::build(cell, phase, part),
         (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
         (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
+        (WorkloadCell::Visibility(_) | WorkloadCell::Locks(_), _) => {
+            unreachable!("its phase is a conversation of processes, see `crate::conversation`")
+        }
         (WorkloadCell::Wait(cell), _) => Box::new(TimedWaits::new(cell, &part)),
     }
 }
@@ -174,8 +189,11 @@ pub fn counted(phase: Phase) -> Counted {
         | Phase::Source
         | Phase::Write
         | Phase::Read
+        | Phase::ReadAgain
         | Phase::Mix
         | Phase::Walk
+        | Phase::Visibility
+        | Phase::Locks
         | Phase::Wait
         | Phase::Ingest => Counted::All,
     }

@@ -1,12 +1,14 @@
 //! Which worker of a campaign a worker is, over all its processes: names, seeds and parts of shared work follow from its
 //! number among all, so that no two processes write the same file, or the same bytes, but on purpose.
 
+use nilometer_model::plan::Shift;
+
 /// The place of a worker among those of all ranks. In a campaign of one process its number is that of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerPlace {
-    /// Its process, from 0.
+    /// Which of the processes that run the cell, those of a node one after the other, from 0.
     pub rank: u32,
-    /// Processes of the campaign.
+    /// Processes that run the cell.
     pub ranks: u32,
     /// Which worker of its process, from 0.
     pub worker: u32,
@@ -14,17 +16,19 @@ pub struct WorkerPlace {
     pub workers: u32,
     /// Which repeat it is of all that the campaign makes; see [`WorkerPlace::name_of`].
     pub attempt: u32,
+    /// How many processes further its like on the next node is; where all are on one node that is the next process.
+    pub next_node: u32,
 }
 
 impl WorkerPlace {
     /// A worker of a campaign of one process.
     pub const fn alone(worker: u32, workers: u32) -> Self {
-        WorkerPlace { rank: 0, ranks: 1, worker, workers, attempt: 0 }
+        WorkerPlace { rank: 0, ranks: 1, worker, workers, attempt: 0, next_node: 1 }
     }
 
     /// All workers of a process, in order.
     pub fn of_rank(rank: u32, ranks: u32, workers: u32) -> impl Iterator<Item = Self> {
-        (0..workers).map(move |worker| WorkerPlace { rank, ranks, worker, workers, attempt: 0 })
+        (0..workers).map(move |worker| WorkerPlace { rank, ranks, worker, workers, attempt: 0, next_node: 1 })
     }
 
     /// The same in this repeat.
@@ -47,6 +51,24 @@ impl WorkerPlace {
     /// The same for what all workers share.
     pub fn shared(self, stem: &str) -> String {
         if self.attempt == 0 { stem.into() } else { format!("{stem}_a{}", self.attempt) }
+    }
+
+    /// The same where each node has so many of the processes.
+    #[must_use]
+    pub const fn with_nodes_of(self, processes: u32) -> Self {
+        WorkerPlace { next_node: processes, ..self }
+    }
+
+    /// The number of the worker that is so many shifts further.
+    pub fn further(self, shift: Shift, shifts: u32) -> u32 {
+        let step = match shift {
+            Shift::Workers(count) => count,
+            // One process has no like but its own workers.
+            Shift::Node if self.ranks == 1 => 1,
+            Shift::Node => self.next_node * self.workers,
+        };
+        let further = u64::from(self.number()) + u64::from(shifts) * u64::from(step);
+        (further % u64::from(self.total().max(1))) as u32
     }
 
     /// Its number among the workers of all processes, from 0.
@@ -74,5 +96,25 @@ mod tests {
         }
         let alone: Vec<WorkerPlace> = WorkerPlace::of_rank(0, 1, 3).collect();
         assert_eq!(alone, [0, 1, 2].map(|worker| WorkerPlace::alone(worker, 3)));
+    }
+
+    #[test]
+    fn a_shift_by_a_node_leads_to_the_same_place_on_the_next_one_and_every_file_is_taken_once() {
+        // Three nodes of two processes with two workers each.
+        let places = |processes: u32| {
+            (0..6).flat_map(move |rank| {
+                WorkerPlace::of_rank(rank, 6, 2).map(move |place| place.with_nodes_of(processes))
+            })
+        };
+        let taken: Vec<u32> = places(2).map(|place| place.further(Shift::Node, 1)).collect();
+        assert_eq!(taken, [4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3]);
+        let taken: Vec<u32> = places(1).map(|place| place.further(Shift::Node, 1)).collect();
+        assert_eq!(taken, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 1], "on one node the next process");
+        let alone: Vec<u32> =
+            (0..3).map(|worker| WorkerPlace::alone(worker, 3).further(Shift::Node, 1)).collect();
+        assert_eq!(alone, [1, 2, 0], "in one process the next worker");
+        let last = WorkerPlace::alone(2, 3);
+        assert_eq!([0, 1, 2].map(|shifts| last.further(Shift::Workers(2), shifts)), [2, 1, 0]);
+        assert_eq!(last.further(Shift::OWN, 3), 2);
     }
 }

@@ -27,8 +27,18 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
                 DataSource::Disk => Box::new(Copy::new(sources, names, order, writing, part)),
             }
         }
-        _ => Box::new(Transfer::new(names, order(cell, &part), Direction::Read, part)),
+        _ => read(cell, part),
     }
+}
+
+/// What a worker wrote itself as far as it came; of others all.
+fn read(cell: &StreamCell, part: WorkerPart) -> Box<dyn Workload> {
+    let writer = part.place.further(cell.shift, 1);
+    let order = order_of(cell, writer, part.place.total());
+    let names = names_of(cell, part.place, writer);
+    let own = writer == part.place.number();
+    let part = if own { part } else { part.of_whole_files() };
+    Box::new(Transfer::new(names, order, Direction::Read, part))
 }
 
 /// See [`super::files_of`].
@@ -38,7 +48,7 @@ pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<
         Phase::Source | Phase::Write if copies => Box::new(source_names(cell, place).all()),
         // What all share is dropped from the cache of each process's node once.
         Phase::Read if cell.layout == FileLayout::Own || place.worker == 0 => {
-            Box::new(target_names(cell, place).all())
+            Box::new(names_of(cell, place, place.further(cell.shift, 1)).all())
         }
         _ => Box::new(std::iter::empty()),
     }
@@ -49,18 +59,28 @@ fn source_names(cell: &StreamCell, place: WorkerPlace) -> Names {
 }
 
 fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
+    names_of(cell, place, place.number())
+}
+
+/// What the worker of this number writes to.
+fn names_of(cell: &StreamCell, place: WorkerPlace, writer: u32) -> Names {
     match cell.layout {
-        FileLayout::Own => source_names(cell, place),
+        FileLayout::Own => Names::new(place.name_of(writer), cell.files),
         FileLayout::Segmented | FileLayout::Strided => Names::from(&*place.shared(names::SHARED)),
     }
 }
 
 fn order(cell: &StreamCell, part: &WorkerPart) -> Order {
+    order_of(cell, part.place.number(), part.place.total())
+}
+
+/// The blocks that the worker of this number writes.
+fn order_of(cell: &StreamCell, writer: u32, workers: u32) -> Order {
     let StreamCell { file_size, block_size, .. } = *cell;
     match cell.layout {
         FileLayout::Own => Order::sequential(file_size, block_size),
-        FileLayout::Segmented => Order::segmented(file_size, block_size, part.place.number()),
-        FileLayout::Strided => Order::strided(file_size, block_size, part.place.number(), part.place.total()),
+        FileLayout::Segmented => Order::segmented(file_size, block_size, writer),
+        FileLayout::Strided => Order::strided(file_size, block_size, writer, workers),
     }
 }
 

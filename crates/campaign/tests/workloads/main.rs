@@ -4,6 +4,7 @@ mod copy;
 mod crew;
 mod frames;
 mod place;
+mod published;
 mod random;
 mod small_writes;
 mod stonewall;

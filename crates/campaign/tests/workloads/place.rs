@@ -93,7 +93,7 @@ fn a_worker_of_another_process_does_what_it_would_do_in_one_process() {
     let mut checked = 0;
     for cell in cells() {
         for (rank, worker, workers) in [(1, 0, 1), (0, 1, 2), (1, 1, 2)] {
-            let place = WorkerPlace { rank, ranks: 2, worker, workers, attempt: 0 };
+            let place = WorkerPlace { rank, ranks: 2, worker, workers, attempt: 0, next_node: 1 };
             let alone = WorkerPlace::alone(place.number(), place.total());
             let asked = [place, alone].map(|place| asked(&cell, place));
             assert!(asked[0] == asked[1], "{cell}: {place:?} is not {alone:?}");

@@ -10,7 +10,7 @@ use nilometer_campaign::workload::{
 };
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, DataSource, FileLayout, Phase, StreamCell, SyncPolicy, WorkloadCell},
+    plan::{Access, DataSource, FileLayout, Phase, Shift, StreamCell, SyncPolicy, WorkloadCell},
 };
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, Errno, OpKind, Workload,
@@ -35,6 +35,7 @@ pub(crate) const PLAIN: StreamCell = StreamCell {
     preallocate: false,
     source: DataSource::Memory,
     read_back: true,
+    shift: Shift::OWN,
 };
 
 fn target() -> Simulated {

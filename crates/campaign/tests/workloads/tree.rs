@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use nilometer_campaign::workload::{Tree, Walk, counted};
+use nilometer_campaign::workload::{Tree, Walk, WorkerPlace, counted};
 use nilometer_model::{
     Bytes, Nanos, Sample,
-    plan::{Directories, Items, Parameters, Phase, TreeCell, WorkloadCell},
+    plan::{Directories, Items, Parameters, Phase, Shift, TreeCell, WorkloadCell},
 };
 use nilometer_storage::{
     Arena, Drive, Engine, OpKind, Open, Tally, Target, testing::conformance::workload_suite,
@@ -23,7 +23,7 @@ const CELL: TreeCell = TreeCell {
     kind: Items::Both,
     directories: Directories::Unique,
     file_size: Bytes(0),
-    shift: 0,
+    shift: Shift::OWN,
 };
 
 fn word(cell: TreeCell) -> WorkloadCell {
@@ -41,11 +41,13 @@ fn variants() -> Vec<TreeCell> {
         TreeCell { levels: 3, branching: 0, ..CELL },
         TreeCell { levels: 1, branching: 12, items: 1, ..CELL },
         TreeCell { directories: Directories::Shared, ..data },
-        TreeCell { directories: Directories::Shared, shift: 1, ..data },
-        TreeCell { shift: 1, ..data },
-        TreeCell { shift: 2, kind: Items::Files, ..CELL },
-        TreeCell { shift: 5, kind: Items::Directories, ..CELL },
-        TreeCell { shift: 1, kind: Items::Objects, ..data },
+        TreeCell { directories: Directories::Shared, shift: Shift::Workers(1), ..data },
+        TreeCell { shift: Shift::Workers(1), ..data },
+        TreeCell { shift: Shift::Node, ..data },
+        TreeCell { shift: Shift::Node, directories: Directories::Shared, ..CELL },
+        TreeCell { shift: Shift::Workers(2), kind: Items::Files, ..CELL },
+        TreeCell { shift: Shift::Workers(5), kind: Items::Directories, ..CELL },
+        TreeCell { shift: Shift::Workers(1), kind: Items::Objects, ..data },
     ]
 }
 
@@ -105,7 +107,9 @@ fn expected(cell: &TreeCell, workers: u32, letter: &str) -> BTreeMap<String, Opt
     let mut all = BTreeMap::new();
     for maker in 0..workers {
         let top = match cell.directories {
-            Directories::Unique => format!("n_w{}", (maker + cell.shift) % workers),
+            Directories::Unique => {
+                format!("n_w{}", WorkerPlace::alone(maker, workers).further(cell.shift, 1))
+            }
             Directories::Shared => "n_tree".into(),
         };
         for directory in directories(cell, &top, 0) {
@@ -218,7 +222,7 @@ fn workers_at_once_do_each_item_once_at_any_depth() {
 
 #[test]
 fn a_shift_leads_to_what_others_made() {
-    let cell = word(TreeCell { shift: 1, directories: Directories::Shared, ..CELL });
+    let cell = word(TreeCell { shift: Shift::Workers(1), directories: Directories::Shared, ..CELL });
     let simulated = Virtual::new();
     let mut makers = BTreeMap::new();
     for phase in cell.parameters().phases() {

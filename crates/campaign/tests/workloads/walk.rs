@@ -3,7 +3,7 @@
 use nilometer_campaign::workload::{MakeTree, Walk, build};
 use nilometer_model::{
     Nanos,
-    plan::{Phase, WalkCell, WorkloadCell},
+    plan::{Phase, Shift, WalkCell, WorkloadCell},
 };
 use nilometer_storage::{
     Arena, Buffer,
@@ -14,7 +14,7 @@ use nilometer_storage::{
 
 use crate::{demands, part, run, run_phase};
 
-const TREE: WalkCell = WalkCell { levels: 2, branching: 3, files: 7 };
+const TREE: WalkCell = WalkCell { levels: 2, branching: 3, files: 7, shift: Shift::OWN };
 
 #[test]
 fn all_phases_pass_the_suite() {

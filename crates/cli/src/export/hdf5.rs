@@ -397,7 +397,7 @@ impl ReadBack {
             count => format!(", {count} have nothing to be compared with and can be read"),
         };
         let cold = match self.cold {
-            Coldness::Proved => "from the storage",
+            Coldness::Proved | Coldness::NeverSeen => "from the storage",
             Coldness::NotProvable => "from the storage or from a cache of its client",
             Coldness::Contradicted => "also from the memory of this machine, which did not let go of it",
         };

@@ -25,9 +25,15 @@ const HEAD: [Row; 11] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 11] = [
+const STAGE: [Row; 13] = [
     ("name", "a text", "Its name in reports."),
-    ("workers", "a whole number [1]", "Threads, each with an engine of its own."),
+    ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
+    (
+        "processes",
+        "a whole number",
+        "Processes on each node, the first so many of those that a launcher started; all if it is not written.",
+    ),
+    ("nodes", "a whole number", "Machines, the first so many; all if it is not written (docs/cluster.md)."),
     ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
     ("depth", "a whole number [1]", "Operations in flight a worker."),
     ("time_limit", "a time", "A phase ends then at the latest."),

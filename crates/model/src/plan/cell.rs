@@ -104,8 +104,14 @@ impl fmt::Display for Cell {
 /// A workload with one value for each parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadRun {
-    /// Threads.
+    /// Threads of each process.
     pub workers: u32,
+    /// Machines that take part, the first so many; all if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Processes on each of them that take part, the first so many; all if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
     /// How operations are issued.
     pub engine: EngineKind,
     /// Operations in flight a worker.
@@ -150,6 +156,11 @@ impl WorkloadRun {
     pub fn phrases(&self) -> Vec<String> {
         let mut phrases = self.workload.parameters().phrases();
         phrases.push(plural(self.workers, "worker"));
+        phrases.extend(self.processes.map(|count| match count {
+            1 => "1 process a node".into(),
+            count => format!("{count} processes a node"),
+        }));
+        phrases.extend(self.nodes.map(|count| plural(count, "node")));
         if self.engine != EngineKind::Sync {
             phrases.push(format!("{} depth {}", self.engine.name(), self.depth));
         }
@@ -211,9 +222,9 @@ impl WorkloadRun {
         self.workload.copies()
     }
 
-    /// What the cell leaves on a target until it is cleared.
-    pub fn footprint(&self) -> Footprint {
-        self.workload.parameters().footprint(self.workers)
+    /// What so many processes leave on a target until the cell is cleared.
+    pub fn footprint(&self, processes: u32) -> Footprint {
+        self.workload.parameters().footprint(self.workers.saturating_mul(processes))
     }
 }
 

@@ -46,10 +46,11 @@ impl ResolvedPlan {
         let mut space = Footprint::default();
         for (_, _, cell) in self.workloads().filter(|(index, ..)| self.is_measured_on(*index, targets)) {
             let times = if cell.volumes == Volumes::Alone { targets as f64 } else { 1.0 };
-            seconds += rounds * times * cell.seconds(speed, self.ranks);
-            let often = u64::from(self.warm_up + self.repeats) * u64::from(self.ranks);
-            written = written.saturating_add(cell.written().saturating_mul(often));
-            let Footprint { bytes, entries } = cell.footprint().times(self.ranks.into());
+            let processes = self.processes_of(cell);
+            seconds += rounds * times * cell.seconds(speed, processes);
+            let often = u64::from(self.warm_up + self.repeats);
+            written = written.saturating_add(cell.written(processes).saturating_mul(often));
+            let Footprint { bytes, entries } = cell.footprint(processes);
             space = Footprint { bytes: space.bytes.max(bytes), entries: space.entries.max(entries) };
         }
         for (_, recording) in self.recordings() {
@@ -62,10 +63,10 @@ impl ResolvedPlan {
 
 impl WorkloadRun {
     /// All phases at such a speed, of so many processes.
-    fn seconds(&self, speed: EstimatedSpeed, ranks: u32) -> f64 {
+    fn seconds(&self, speed: EstimatedSpeed, processes: u32) -> f64 {
         let parameters = self.workload.parameters();
         let phases = parameters.phases().into_iter().map(|phase| {
-            let work = parameters.work(phase, self.workers.saturating_mul(ranks));
+            let work = parameters.work(phase, self.workers.saturating_mul(processes));
             let least = parameters.least_time(phase).seconds();
             let whole = speed.time(work.bytes, work.operations).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
@@ -74,16 +75,17 @@ impl WorkloadRun {
         phases.sum()
     }
 
-    /// Bytes that a repeat writes to a target, if no time limit ends it.
-    fn written(&self) -> u64 {
+    /// Bytes that a repeat of so many processes writes to a target, if no time limit ends it.
+    fn written(&self, processes: u32) -> u64 {
         let parameters = self.workload.parameters();
+        let workers = self.workers.saturating_mul(processes);
         // What a copy comes from is written elsewhere.
         let writes = |phase: &Phase| match phase {
             Phase::LayOut => !self.copies(),
             _ => matches!(phase, Phase::Write | Phase::CreateFiles),
         };
         let phases = parameters.phases().into_iter().filter(writes);
-        phases.map(|phase| parameters.work(phase, self.workers).bytes).fold(0, u64::saturating_add)
+        phases.map(|phase| parameters.work(phase, workers).bytes).fold(0, u64::saturating_add)
     }
 }
 

@@ -9,8 +9,10 @@ mod estimate;
 mod ingest;
 mod parameters;
 mod planned;
+mod processes;
 mod recording;
 mod reference;
+mod shift;
 mod sweep;
 mod volumes;
 mod workload;
@@ -24,8 +26,10 @@ pub use ingest::{
 };
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
+pub use processes::RankNodes;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use reference::PlanKey;
+pub use shift::Shift;
 pub use sweep::Sweep;
 pub use volumes::Volumes;
 pub use workload::*;
@@ -106,6 +110,9 @@ pub struct ResolvedPlan {
     /// Processes that measure together, each with the workers of a cell: as many as a launcher started.
     #[serde(default = "one_rank")]
     pub ranks: u32,
+    /// How many of them each node has, in the order of the first rank on each; of none all are on one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_ranks: Vec<u32>,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
@@ -242,6 +249,7 @@ fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
         seed: plan.seed,
         reserve: plan.reserve,
         ranks: 1,
+        node_ranks: Vec::new(),
         hang_after: plan.hang_after,
         cells,
     }
@@ -289,6 +297,11 @@ fn check(run: &WorkloadRun) -> Result<(), String> {
     if run.workers == 0 || run.workers > 1024 {
         return Err(format!("workers = {}: write 1 to 1024", run.workers));
     }
+    for (key, count) in [("nodes", run.nodes), ("processes", run.processes)] {
+        if let Some(count) = count.filter(|count| !(1..=65_536).contains(count)) {
+            return Err(format!("{key} = {count}: write 1 to 65536"));
+        }
+    }
     if run.depth == 0 || run.depth > 4096 {
         return Err(format!("depth = {}: write 1 to 4096", run.depth));
     }
@@ -299,6 +312,11 @@ fn check(run: &WorkloadRun) -> Result<(), String> {
         ));
     }
     check_pool(run.pool.as_deref())?;
+    if run.workload.parameters().needs_all_of_others() && (run.time_limit.is_some() || run.stonewall) {
+        return Err(
+            "shift: what another worker wrote is read whole: write no time_limit and no stonewall".into()
+        );
+    }
     run.workload.parameters().check(run.workers)
 }
 

@@ -44,6 +44,26 @@ pub trait Parameters {
         !phase.is_setup()
     }
 
+    /// Whether the phase takes, on several nodes, only files that another node wrote, and that no process here has touched.
+    fn reads_what_others_wrote(&self, _phase: Phase) -> bool {
+        false
+    }
+
+    /// A worker reads what another one wrote, and does not know how far that one came.
+    fn needs_all_of_others(&self) -> bool {
+        false
+    }
+
+    /// Workers take what their likes on the next node made.
+    fn shifts_by_node(&self) -> bool {
+        false
+    }
+
+    /// So many processes are needed at the least.
+    fn least_processes(&self) -> u32 {
+        1
+    }
+
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
     fn scale(&mut self, factor: f64);
 
@@ -119,12 +139,12 @@ pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
 }
 
 /// From one list of parameters: the struct as written, the struct of one combination, and the matrix between them. A
-/// parameter with a value behind it need not be written.
+/// parameter with a value behind it need not be written, and one that says `#[serde(default)]` may be missing in a record.
 macro_rules! parameters {
     (
         $(#[doc = $doc:literal])*
         $sweep:ident => $cell:ident {
-            $($(#[doc = $field_doc:literal])* $field:ident: $type:ty $(= $default:expr)?,)*
+            $($(#[doc = $field_doc:literal])* $(#[serde($serde:ident)])? $field:ident: $type:ty $(= $default:expr)?,)*
         }
     ) => {
         $(#[doc = $doc])*
@@ -139,7 +159,7 @@ macro_rules! parameters {
         /// One combination.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub struct $cell {
-            $($(#[doc = $field_doc])* pub $field: $type,)*
+            $($(#[doc = $field_doc])* $(#[serde($serde)])? pub $field: $type,)*
         }
 
         impl $sweep {

@@ -79,6 +79,10 @@ pub struct Stage {
     /// Threads, each with an engine of its own.
     #[serde(default = "one")]
     pub workers: Sweep<u32>,
+    /// Machines of a campaign of several processes: the first so many.
+    pub nodes: Option<Sweep<u32>>,
+    /// Processes on each of them: the first so many.
+    pub processes: Option<Sweep<u32>>,
     /// How operations are issued.
     #[serde(default)]
     pub engine: Sweep<EngineKind>,
@@ -119,6 +123,8 @@ impl Stage {
         }
         let written = [
             ("workers", self.workers != one()),
+            ("nodes", self.nodes.is_some()),
+            ("processes", self.processes.is_some()),
             ("engine", self.engine != Sweep::default()),
             ("depth", self.depth != one()),
             ("time_limit", self.time_limit.is_some()),
@@ -141,6 +147,8 @@ impl Stage {
         for workload in workload.cells() {
             runs.push(WorkloadRun {
                 workers: 1,
+                nodes: None,
+                processes: None,
                 engine: EngineKind::Sync,
                 depth: 1,
                 time_limit: self.time_limit,
@@ -153,6 +161,8 @@ impl Stage {
                 workload,
             });
         }
+        let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = Some(value));
+        let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = Some(value));
         let runs = self.workers.over(runs, |run, value| run.workers = value);
         let runs = self.engine.over(runs, |run, value| run.engine = value);
         let runs = self.depth.over(runs, |run, value| run.depth = value);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Record;
 use nilometer_model::{
-    Bytes, Ingest, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
+    Bytes, FilesSeen, Ingest, LocksSeen, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
     plan::{Goal, ResolvedPlan, parse},
 };
 
@@ -50,6 +50,8 @@ fn full_sample() -> Sample {
         ingest: Some(full_ingest()),
         workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
         parts: vec![full_part(0), full_part(1)],
+        locks: Some(LocksSeen { tries: 19, broken: 20, passed: 21, longest: Nanos(22) }),
+        seen: Some(FilesSeen { files: 9, stale: 2, longest: Nanos(18), ..FilesSeen::default() }),
         ..Sample::new(Nanos(0))
     };
     sample.latency.add(1000);
@@ -65,6 +67,8 @@ fn full_part(rank: u32) -> RankPart {
         rank,
         node: format!("node{rank}"),
         clock_offset: -2,
+        clock_uncertainty: 11,
+        began: Nanos(12),
         workers: 3,
         bytes: 4,
         operations: 5,
@@ -179,7 +183,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
         names.iter().map(|name| (name.clone(), count(name))).collect()
     };
     let before = rows();
-    assert!(before.len() == 11 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    assert!(before.len() == 13 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
     record.replace(key(0), &full_sample()).expect("space");
     assert_eq!(rows(), before);
     let results = read(&path).expect("readable");
@@ -242,7 +246,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("schema 6, written by") && error.contains("reads 3 to 5"), "{error}");
+    assert!(error.contains("schema 7, written by") && error.contains("reads 3 to 6"), "{error}");
 }
 
 #[test]
@@ -255,7 +259,7 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as the schema before was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        for part in ["the record has schema 2, written by", "reads 3 to 5", "take the program that wrote it"]
+        for part in ["the record has schema 2, written by", "reads 3 to 6", "take the program that wrote it"]
         {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
@@ -270,7 +274,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (5, 2_391_485_457_190_756_266),
+        (6, 11_747_259_521_274_517_123),
         "the schema was changed: raise its version, note its hash"
     );
 }

@@ -1,6 +1,6 @@
 //! What a worker does in each phase of `tree`: in whose tree, with whose items, and which operation it is.
 
-use nilometer_model::plan::{Directories, Items, Phase, TreeCell};
+use nilometer_model::plan::{Directories, Items, Phase, Shift, TreeCell};
 use nilometer_storage::{OpKind, Open};
 
 use super::super::{WorkerPlace, name::Name};
@@ -102,12 +102,11 @@ impl Task {
 
     fn items(cell: &TreeCell, phase: Phase, place: WorkerPlace) -> Option<Self> {
         let (letter, item, shifts) = work(cell, phase)?;
-        let further = |from: u32, shifts: u64| {
-            ((u64::from(from) + shifts * u64::from(cell.shift)) % u64::from(place.total().max(1))) as u32
-        };
-        let maker = further(place.number(), shifts);
+        // On the next node all is foreign to this one; after two of two nodes it would be its own again.
+        let shifts = if cell.shift == Shift::Node { shifts.min(1) } else { shifts };
+        let maker = place.further(cell.shift, shifts);
         let root = match cell.directories {
-            Directories::Unique => Name::of(&place.name_of(further(maker, 1))),
+            Directories::Unique => Name::of(&place.name_of(place.further(cell.shift, shifts + 1))),
             Directories::Shared => Name::of(&place.shared(SHARED)),
         };
         Some(Task {
@@ -128,7 +127,7 @@ const SHARED: &str = "n_tree";
 
 /// The letter of a phase's items, what is done with them, and how many shifts further their maker is: as in mdtest,
 /// whose rename (of directories) takes the items that were looked at.
-fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u64)> {
+fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u32)> {
     let bytes = cell.file_size.0 as u32;
     Some(match phase {
         Phase::MakeDirectories => ('d', Item::Named(OpKind::MakeDir), 0),

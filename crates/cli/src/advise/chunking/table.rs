@@ -188,7 +188,7 @@ fn time(seconds: f64) -> Nanos {
 
 fn words_of(cold: Coldness) -> &'static str {
     match cold {
-        Coldness::Proved => "from a cold cache: nothing of the file was in it",
+        Coldness::Proved | Coldness::NeverSeen => "from a cold cache: nothing of the file was in it",
         Coldness::NotProvable => {
             "the cache was dropped; whether all of it is gone can't be shown on this storage"
         }

@@ -2,18 +2,24 @@
 //! beside this one, its lines in the lists here, and a phase if none of these is one of its own.
 
 mod frames;
+mod hot_file;
+mod locks;
 mod random;
 mod small_writes;
 mod stream;
 mod tree;
+mod visibility;
 mod wait;
 mod walk;
 
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
+pub use hot_file::{HotFileCell, HotFileSweep};
+pub use locks::{LocksCell, LocksSweep};
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
 pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use visibility::{Notice, VisibilityCell, VisibilitySweep};
 pub use wait::{WaitCell, WaitSweep};
 pub use walk::{WalkCell, WalkSweep};
 
@@ -21,7 +27,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, PlanKey, Sweep, SyncPolicy, parameters, parameters::Parameters, reference};
+use super::{Access, PlanKey, Shift, Sweep, SyncPolicy, parameters, parameters::Parameters, reference};
 use crate::Capability;
 
 macro_rules! phases {
@@ -59,6 +65,8 @@ phases! {
     Write = "write" needs [Write],
     /// They are read, cold.
     Read = "read" needs [Read],
+    /// They are read once more, by the same workers, and nothing is dropped from a cache.
+    ReadAgain = "read again" needs [Read],
     /// Reads and writes of existing data, mixed.
     Mix = "mix" needs [Read, WriteAnywhere],
     /// Every directory is listed, every entry is looked at.
@@ -84,6 +92,12 @@ phases! {
     RemoveFiles = "file removal" needs [Remove],
     /// The directories of the tree are removed. An operation is a directory.
     RemoveTree = "tree removal" needs [Remove],
+    /// Processes look for what another one wrote. An operation is a file that one of them saw whole, and its latency the time
+    /// since the file was closed.
+    Visibility = "visibility" needs [Keep, Read, WriteAnywhere],
+    /// Processes lock a file in turn. An operation is a lock that one of them had waited for, and its latency the time since
+    /// it was given back.
+    Locks = "locks" needs [Keep, Write],
     /// Given times are waited for. An operation is one of them, and asks nothing of the storage.
     Wait = "wait" needs [],
     /// The recorder takes an instrument's frames.
@@ -161,10 +175,16 @@ workloads! {
     SmallWrites(SmallWritesSweep, SmallWritesCell) = "small_writes",
     /// Two-dimensional frames into one file of three dimensions or one each, then a cold read.
     Frames(FramesSweep, FramesCell) = "frames",
+    /// One file that all read at the same time.
+    HotFile(HotFileSweep, HotFileCell) = "hot_file",
     /// What mdtest does.
     Tree(TreeSweep, TreeCell) = "tree",
     /// What `ls -lR` does.
     Walk(WalkSweep, WalkCell) = "walk",
+    /// What one process writes, and when the others see it.
+    Visibility(VisibilitySweep, VisibilityCell) = "visibility",
+    /// A file that processes lock in turn.
+    Locks(LocksSweep, LocksCell) = "locks",
     /// Nothing but waiting until given times: what the tool and its machine do to a figure.
     Wait(WaitSweep, WaitCell) = "wait",
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Phase, SyncPolicy,
+    Access, Phase, Shift, SyncPolicy,
     parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
 };
 use crate::{Bytes, Capability};
@@ -53,6 +53,11 @@ parameters! {
         source: DataSource = DataSource::Memory,
         /// Files are read back, cold.
         read_back: bool = true,
+        /// Whose files, or part of a shared one, a worker reads back: its own, those of the worker N further, or with `"node"`
+        /// those of the worker in the same place on the next node (IOR -C): then files of a worker's own are cold without
+        /// anything being dropped, because the client here never saw them (docs/cluster.md).
+        #[serde(default)]
+        shift: Shift = Shift::OWN,
     }
 }
 
@@ -84,6 +89,7 @@ impl Parameters for StreamCell {
         if self.source == DataSource::Disk {
             phrases.push("from disk".into());
         }
+        phrases.extend(self.shift.phrase());
         phrases
     }
 
@@ -133,6 +139,18 @@ impl Parameters for StreamCell {
 
     fn work(&self, _phase: Phase, workers: u32) -> Work {
         Work::moved(self.all(workers), self.block_size)
+    }
+
+    fn shifts_by_node(&self) -> bool {
+        self.shift == Shift::Node
+    }
+
+    fn reads_what_others_wrote(&self, phase: Phase) -> bool {
+        self.shift == Shift::Node && self.layout == FileLayout::Own && phase == Phase::Read
+    }
+
+    fn needs_all_of_others(&self) -> bool {
+        self.shift != Shift::OWN && self.read_back
     }
 
     fn scale(&mut self, factor: f64) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Phase,
+    Access, Phase, Shift,
     parameters::{Footprint, Parameters, Work, parameters, scaled_count},
     walk::{check_tree, directories},
 };
@@ -54,8 +54,10 @@ parameters! {
         file_size: Bytes = Bytes(0),
         /// Phases work on what other workers made (mdtest -N), so that no client finds in its cache what it made itself:
         /// worker k looks at and renames the items of worker k + N, reads those of k + 2 N and removes those of k + 3 N,
-        /// modulo the workers. In trees of their own, worker k also makes its items in the tree of k + N.
-        shift: u32 = 0,
+        /// modulo the workers. In trees of their own, worker k also makes its items in the tree of k + N. With `"node"` all
+        /// phases take the items of the worker in the same place on the next node, which the client here never saw before
+        /// (docs/cluster.md); where all are on one node, in the next process.
+        shift: Shift = Shift::OWN,
     }
 }
 
@@ -95,9 +97,7 @@ impl Parameters for TreeCell {
         let directories = if self.directories == Directories::Unique { "unique" } else { "shared" };
         let items = format!("{} x {} items{size}", self.tree_directories(), self.items);
         let mut phrases = vec![items, directories.to_owned()];
-        if self.shift > 0 {
-            phrases.push(format!("shift {}", self.shift));
-        }
+        phrases.extend(self.shift.phrase());
         phrases
     }
 
@@ -143,6 +143,14 @@ impl Parameters for TreeCell {
     /// Each phase relies on what the ones before made, named or removed; only looking and reading may stop halfway.
     fn may_end_early(&self, phase: Phase) -> bool {
         matches!(phase, Phase::StatDirectories | Phase::StatFiles | Phase::ReadFiles)
+    }
+
+    fn shifts_by_node(&self) -> bool {
+        self.shift == Shift::Node
+    }
+
+    fn reads_what_others_wrote(&self, phase: Phase) -> bool {
+        self.shift == Shift::Node && phase == Phase::ReadFiles
     }
 
     fn scale(&mut self, factor: f64) {

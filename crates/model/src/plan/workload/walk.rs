@@ -1,7 +1,7 @@
 //! `walk`: what `ls -lR` does.
 
 use super::{
-    Access, Phase,
+    Access, Phase, Shift,
     parameters::{Footprint, Parameters, Work, parameters, scaled_count},
 };
 use crate::Bytes;
@@ -15,6 +15,10 @@ parameters! {
         branching: u32,
         /// Files in each directory.
         files: u32,
+        /// Whose tree a worker walks: its own, that of the worker N further, or with `"node"` that of the worker in the same
+        /// place on the next node, which the client here never saw before (docs/cluster.md).
+        #[serde(default)]
+        shift: Shift = Shift::OWN,
     }
 }
 
@@ -48,7 +52,8 @@ pub(super) fn check_tree(entries: u64, workers: u32) -> Result<(), String> {
 
 impl Parameters for WalkCell {
     fn phrases(&self) -> Vec<String> {
-        vec![format!("{} files in {} directories", self.all_files(), self.directories())]
+        let files = format!("{} files in {} directories", self.all_files(), self.directories());
+        std::iter::once(files).chain(self.shift.phrase()).collect()
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -70,6 +75,14 @@ impl Parameters for WalkCell {
 
     fn work(&self, _phase: Phase, workers: u32) -> Work {
         Work::named(self.footprint(workers).entries)
+    }
+
+    fn shifts_by_node(&self) -> bool {
+        self.shift == Shift::Node
+    }
+
+    fn reads_what_others_wrote(&self, phase: Phase) -> bool {
+        self.shift == Shift::Node && phase == Phase::Walk
     }
 
     fn scale(&mut self, factor: f64) {

@@ -1,0 +1,78 @@
+//! Which processes and workers take part in a phase, and what follows from whose files they read.
+
+use nilometer_cluster::{ClusterDecision, RankReport};
+use nilometer_model::{Coldness, Nanos, RankSample, Sample, plan::WorkloadRun};
+
+use crate::{
+    phase::{Run, Task},
+    workload::WorkerPlace,
+};
+
+impl Task<'_> {
+    /// Where the workers of this process stand among all; it has none in a cell of fewer processes.
+    pub(crate) fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
+        let used = self.ranks.nodes.used_by(self.cell);
+        let ours = used.iter().position(|rank| *rank == self.cluster.rank());
+        let like = processes_to_next_node(self.cell, used.len() as u32, self.ranks.nodes.counts());
+        let of_rank = |ours| WorkerPlace::of_rank(ours as u32, used.len() as u32, self.cell.workers);
+        let places = ours.map(of_rank).into_iter().flatten();
+        let attempt = self.attempt;
+        places.map(move |place| place.with_nodes_of(like).in_attempt(attempt))
+    }
+
+    /// What something that all processes share is called in this repeat.
+    pub(crate) fn shared_name(&self, stem: &str) -> String {
+        WorkerPlace::alone(0, 1).in_attempt(self.attempt).shared(stem)
+    }
+
+    /// Other processes run it, and this one sleeps.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.ranks.nodes.used_by(self.cell).contains(&self.cluster.rank())
+    }
+
+    /// Whether nothing that this phase reads on a target can be in a cache of the client here: another client wrote all of it,
+    /// and no process of this node has touched it since.
+    pub(crate) fn never_saw(&self, target: usize) -> bool {
+        let takes = self.cell.workload.parameters().reads_what_others_wrote(self.phase);
+        let nodes = self.ranks.nodes.counts().len().min(self.cell.nodes.unwrap_or(u32::MAX) as usize);
+        takes && nodes > 1 && self.ranks.apart.get(target).is_some_and(|apart| *apart)
+    }
+
+    /// What this process measured, as rank 0 is told.
+    pub(crate) fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
+        let cluster = self.cluster;
+        RankSample {
+            rank: cluster.rank(),
+            node: cluster.node(),
+            clock_offset: cluster.clock_offset(),
+            clock_uncertainty: cluster.clock_uncertainty(),
+            began,
+            sample,
+        }
+    }
+
+    /// How cold what is read is, by what its chill found.
+    pub(crate) fn coldness(&self, target: usize, chilled: Option<Coldness>) -> Option<Coldness> {
+        if self.never_saw(target) { Some(Coldness::NeverSeen) } else { chilled }
+    }
+}
+
+/// Processes of a cell from one to its like on the next node; with nodes of different numbers of processes there is none, and
+/// with one node it is the next process.
+fn processes_to_next_node(cell: &WorkloadRun, used: u32, counts: Vec<u32>) -> u32 {
+    let nodes = cell.nodes.unwrap_or(u32::MAX).min(counts.len() as u32);
+    if nodes > 1 { used.div_ceil(nodes) } else { 1 }
+}
+
+/// A process that has no part in a phase says no more than it must, and touches neither the targets nor, while others measure,
+/// the processor.
+pub(crate) fn sleep_through(run: &Run, task: &Task<'_>) {
+    let Task { cluster, targets, .. } = task;
+    cluster.gather(RankReport::Ready(vec![None; targets.len()]));
+    if !matches!(cluster.broadcast(None), ClusterDecision::Begin(_)) {
+        return;
+    }
+    cluster.barrier();
+    cluster.agree_start(&run.clock);
+    cluster.gather(RankReport::Measured { whole: true, samples: Vec::new() });
+}

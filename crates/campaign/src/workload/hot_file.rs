@@ -1,0 +1,42 @@
+//! `hot_file`: the first of all workers makes the file, and all read it.
+
+use nilometer_model::{
+    Nanos,
+    plan::{HotFileCell, Phase},
+};
+use nilometer_storage::{Completion, Step, Workload};
+
+use super::{Direction, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, names};
+
+/// The workload of one worker in one phase.
+pub(super) fn build(cell: &HotFileCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
+    let part = part.of_whole_files();
+    let name = part.place.shared(names::SHARED);
+    let HotFileCell { file_size, block_size, .. } = *cell;
+    if phase != Phase::LayOut {
+        let order = Order::sequential(file_size, block_size);
+        return Box::new(Transfer::new(&*name, order, Direction::Read, part));
+    }
+    if part.place.number() > 0 {
+        return Box::new(Nothing);
+    }
+    let order = Order::sequential(file_size, laid_out(file_size, block_size));
+    Box::new(Transfer::new(&*name, order, Direction::Write(Writing::NEW), part))
+}
+
+/// See [`super::files_of`]: cold at first, once for all workers of a process.
+pub(super) fn files(phase: Phase, place: WorkerPlace) -> Option<String> {
+    (phase == Phase::Read && place.worker == 0).then(|| place.shared(names::SHARED))
+}
+
+/// What a worker does that has no part in a phase.
+#[derive(Debug)]
+struct Nothing;
+
+impl Workload for Nothing {
+    fn next(&mut self, _now: Nanos) -> Step {
+        Step::Done
+    }
+
+    fn completed(&mut self, _completion: Completion) {}
+}

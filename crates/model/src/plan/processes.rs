@@ -1,0 +1,178 @@
+//! `nodes` and `processes`: which of a campaign's processes a cell uses, and on which machines they are.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ResolvedPlan, WorkloadRun};
+
+/// On which node each process of a campaign runs: its node's number, by rank. Nodes are numbered in the order of the first
+/// rank on each, so that rank 0 is on node 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankNodes(Vec<u32>);
+
+impl RankNodes {
+    /// Of a campaign of one process.
+    pub fn alone() -> Self {
+        RankNodes(vec![0])
+    }
+
+    /// Of the names of their machines, by rank.
+    pub fn of(names: &[String]) -> Self {
+        let mut known: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut nodes = Vec::with_capacity(names.len());
+        for name in names {
+            let next = known.len() as u32;
+            nodes.push(*known.entry(name).or_insert(next));
+        }
+        RankNodes(nodes)
+    }
+
+    /// How many processes each node has.
+    pub fn counts(&self) -> Vec<u32> {
+        let nodes = self.0.iter().max().map_or(0, |last| last + 1);
+        (0..nodes).map(|node| self.on(node).count() as u32).collect()
+    }
+
+    /// The ranks on a node, in order.
+    fn on(&self, node: u32) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.0).filter(move |(_, of)| **of == node).map(|(rank, _)| rank)
+    }
+
+    /// Whether no two ranks on different nodes have the same of something.
+    pub fn share_nothing<T: PartialEq>(&self, of_rank: impl Fn(u32) -> T) -> bool {
+        let all: Vec<T> = (0..self.0.len() as u32).map(of_rank).collect();
+        let same = |one: usize, other: usize| self.0[one] != self.0[other] && all[one] == all[other];
+        !(0..all.len()).any(|one| (0..one).any(|other| same(one, other)))
+    }
+
+    /// The ranks that run a cell, those of a node one after the other: of its first nodes the first processes of each.
+    pub fn used_by(&self, run: &WorkloadRun) -> Vec<u32> {
+        let nodes = 0..self.counts().len() as u32;
+        let most = run.processes.unwrap_or(u32::MAX) as usize;
+        let used = nodes.take(run.nodes.unwrap_or(u32::MAX) as usize);
+        used.flat_map(|node| self.on(node).take(most).collect::<Vec<_>>()).collect()
+    }
+}
+
+impl ResolvedPlan {
+    /// How many processes each node has.
+    fn processes_there(&self) -> Vec<u32> {
+        if self.node_ranks.is_empty() { vec![self.ranks.max(1)] } else { self.node_ranks.clone() }
+    }
+
+    /// How many processes on each of its nodes a cell uses.
+    pub fn processes_a_node(&self, run: &WorkloadRun) -> Vec<u32> {
+        let most = run.processes.unwrap_or(u32::MAX);
+        let nodes = run.nodes.unwrap_or(u32::MAX) as usize;
+        self.processes_there().into_iter().take(nodes).map(|count| count.min(most)).collect()
+    }
+
+    /// How many processes a cell uses.
+    pub fn processes_of(&self, run: &WorkloadRun) -> u32 {
+        self.processes_a_node(run).into_iter().fold(0, u32::saturating_add)
+    }
+
+    /// What processes there are, if they are too few for a cell.
+    pub fn too_few_processes(&self, run: &WorkloadRun) -> Option<String> {
+        let there = self.processes_there();
+        let nodes = run.nodes.map_or(there.len(), |nodes| nodes as usize);
+        let enough = |count: &u32| *count >= run.processes.unwrap_or(1);
+        let too_few = there.len() < nodes || !there.iter().take(nodes).all(enough);
+        too_few.then(|| in_words(&there))
+    }
+}
+
+/// `5 processes on 2 nodes, the fewest 2 on one`.
+fn in_words(there: &[u32]) -> String {
+    let all: u32 = there.iter().sum();
+    let plural =
+        |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let processes = plural(all as usize, "process", "processes");
+    let nodes = plural(there.len(), "node", "nodes");
+    let fewest = there.iter().min().copied().unwrap_or(0);
+    let fewest = if there.len() > 1 { format!(", the fewest {fewest} on one") } else { String::new() };
+    format!("{processes} on {nodes}{fewest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    const PLAN: &str = r#"
+title = "a test"
+[[stage]]
+name = "files"
+nodes = [1, 2]
+processes = [1, 2]
+workers = [1, 4]
+[stage.workload.walk]
+levels = 1
+branching = 1
+files = 1
+"#;
+
+    fn plan(counts: &[u32]) -> ResolvedPlan {
+        let plan = parse(PLAN, "my.toml", 1.0).expect("a valid plan");
+        ResolvedPlan { ranks: counts.iter().sum(), node_ranks: counts.into(), ..plan }
+    }
+
+    fn nodes(names: &str) -> RankNodes {
+        RankNodes::of(&names.chars().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn threads_processes_and_nodes_are_one_matrix() {
+        let cells: Vec<String> = plan(&[2, 2]).cells.iter().map(ToString::to_string).collect();
+        assert_eq!(cells.len(), 8);
+        assert!(cells[0].ends_with("1 worker, 1 process a node, 1 node"), "{}", cells[0]);
+        assert!(cells[7].ends_with("4 workers, 2 processes a node, 2 nodes"), "{}", cells[7]);
+        let refused = parse(&PLAN.replace("nodes = [1, 2]", "nodes = 0"), "my.toml", 1.0);
+        assert!(refused.expect_err("no node").to_string().contains("nodes = 0: write 1 to"));
+    }
+
+    #[test]
+    fn a_cell_uses_the_first_processes_of_the_first_nodes() {
+        // As launchers number them: by slot, or by node in turn.
+        for (names, expected) in [("aabb", [[0, 2], [0, 1]]), ("abab", [[0, 1], [0, 2]])] {
+            let of = |cell: usize| {
+                let plan = plan(&[2, 2]);
+                nodes(names).used_by(plan.cells[cell].as_workload().expect("a workload"))
+            };
+            assert_eq!(of(0), [0], "one process");
+            // One node and two processes, two nodes and one process.
+            let by_cell: Vec<Vec<u32>> = (0..8).map(of).filter(|used| used.len() == 2).collect();
+            assert!(by_cell.contains(&expected[0].to_vec()) && by_cell.contains(&expected[1].to_vec()));
+            assert_eq!(of(7).len(), 4, "all of them");
+        }
+        assert_eq!(nodes("abcab").counts(), [2, 2, 1]);
+        assert_eq!(nodes("abcab").used_by(&everything()), [0, 3, 1, 4, 2], "those of a node in a row");
+        assert_eq!(RankNodes::alone().counts(), [1]);
+    }
+
+    /// A cell that says neither.
+    fn everything() -> WorkloadRun {
+        let text = PLAN.replace("nodes = [1, 2]\nprocesses = [1, 2]\n", "");
+        let plan = parse(&text, "my.toml", 1.0).expect("a valid plan");
+        plan.cells[0].as_workload().expect("a workload").clone()
+    }
+
+    #[test]
+    fn too_few_are_counted_and_what_is_used_is_known() {
+        let cell = |plan: &ResolvedPlan| plan.cells[7].as_workload().expect("a workload").clone();
+        for (there, words) in [
+            (&[4][..], Some("4 processes on 1 node")),
+            (&[2, 1], Some("3 processes on 2 nodes, the fewest 1 on one")),
+            (&[2, 2], None),
+            (&[3, 2, 1], None),
+        ] {
+            let plan = plan(there);
+            assert_eq!(plan.too_few_processes(&cell(&plan)).as_deref(), words, "{there:?}");
+            assert_eq!(plan.too_few_processes(&everything()), None);
+            assert_eq!(plan.processes_of(&everything()), there.iter().sum::<u32>());
+        }
+        let plan = plan(&[3, 2, 1]);
+        assert_eq!((plan.processes_a_node(&cell(&plan)), plan.processes_of(&cell(&plan))), (vec![2, 2], 4));
+    }
+}
