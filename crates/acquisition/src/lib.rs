@@ -27,6 +27,7 @@ mod hdf5_master;
 mod hdf5_reading;
 pub mod joined;
 mod kept_values;
+pub mod lone_file;
 mod receiver;
 mod recorder;
 mod recording_plan;

@@ -15,6 +15,7 @@ mod facility;
 mod generate;
 mod help;
 mod instrument;
+mod lone_file;
 mod mount;
 mod network;
 mod occupied;

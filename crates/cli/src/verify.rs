@@ -16,7 +16,7 @@ use nilometer_storage::process::BootId;
 use nilometer_wire::Stamp;
 
 use crate::{
-    Blame, Failure, Outcome,
+    Blame, Failure, Outcome, lone_file,
     recording_text::{absent_lanes, gaps, in_line, not_come, ranges, unreadable, what},
     stored_at::StoredAt,
     tell,
@@ -25,16 +25,30 @@ use crate::{
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of the recording, those of all lanes, or their URLs (root://, nfs://)
+    /// The directories of the recording, those of all lanes, or their URLs (root://, nfs://); or a file of HDF5 without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Count only frames that survive the loss of power, not all that were acknowledged
     #[arg(long)]
     durable: bool,
+    /// Of a file of HDF5 without a journal: the dataset that has the frames [default: /entry/data/data, else the one with the
+    /// most dimensions]
+    #[arg(long, value_name = "PATH")]
+    dataset: Option<String>,
 }
 
 impl Verify {
     pub(crate) fn execute(&self) -> Outcome {
+        if let Some(file) = lone_file::named_file(&self.directories) {
+            if self.durable {
+                let why = anyhow!(
+                    "--durable: a file without a journal does not say what was durable; leave it out"
+                );
+                return Err(Failure::Input(why));
+            }
+            return lone_file::verify(file, self.dataset.as_deref());
+        }
+        lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
         let recording = stored.open(trust).input()?;

@@ -274,16 +274,16 @@ struct GroupMembers {
 unsafe extern "C" fn put_member(
     _group: hid_t,
     name: *const c_char,
-    info: *const ffi::H5L_info2_t,
+    link: *const ffi::H5L_info2_t,
     into: *mut c_void,
 ) -> herr_t {
     // SAFETY: it is what was given to the library, for this call alone.
     let members = unsafe { &mut *into.cast::<GroupMembers>() };
     // SAFETY: a text that ends with zero, and what the library knows of the link.
-    let (name, info) = unsafe { (CStr::from_ptr(name), &*info) };
+    let (name, link) = unsafe { (CStr::from_ptr(name), &*link) };
     members.left = members.left.saturating_sub(1);
     let text = name.to_str().ok().filter(|name| name.len() < NAME_MAX);
-    let object = (info.r#type == ffi::H5L_TYPE_HARD).then_some(info.u);
+    let object = (link.r#type == ffi::H5L_TYPE_HARD).then_some(link.u);
     members.members.extend(text.map(|name| GroupMember { name: name.into(), object }));
     herr_t::from(members.left == 0)
 }

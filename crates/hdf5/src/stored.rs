@@ -10,7 +10,7 @@ use std::{
 use crate::{
     Hdf5Error,
     ffi::{self, H5P_DEFAULT},
-    handle::{Handle, checked, name, space},
+    handle::{Handle, checked, name, rank, space},
     plant::run_of,
     reading::{ChunkPlace, RANK_MAX, ReadDataset, ReadFile},
 };
@@ -135,8 +135,8 @@ impl ReadDataset {
             let mut chunk = [0; RANK_MAX];
             let is_chunked = ffi::H5Pget_layout(properties.id()) == ffi::H5D_CHUNKED;
             if is_chunked {
-                let rank = ffi::H5Pget_chunk(properties.id(), RANK_MAX as c_int, chunk.as_mut_ptr());
-                checked(rank, what)?;
+                let read = ffi::H5Pget_chunk(properties.id(), rank(&chunk), chunk.as_mut_ptr());
+                checked(read, what)?;
             }
             let chunk = is_chunked.then(|| chunk[..self.dimensions().len()].to_vec());
             let mut fill = vec![0; element];
@@ -207,7 +207,8 @@ fn filters_of(properties: &Handle, what: &dyn Fn() -> String) -> Result<Vec<Stor
         // SAFETY: room for as many values as are said, and for none of the name.
         let number = unsafe {
             let id = properties.id();
-            let (flags, length) = (&raw mut flags, &raw mut length);
+            let flags = &raw mut flags;
+            let length = &raw mut length;
             ffi::H5Pget_filter2(id, at, flags, length, values.as_mut_ptr(), 0, null_mut(), null_mut())
         };
         checked(number, what)?;

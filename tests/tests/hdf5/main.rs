@@ -17,6 +17,7 @@ mod placed;
 mod plugins;
 mod repaired;
 mod scanned;
+mod without_journal;
 
 use nilometer_tests::run;
 

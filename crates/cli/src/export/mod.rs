@@ -34,6 +34,7 @@ use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
+    lone_file,
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
@@ -45,7 +46,7 @@ use crate::{
 /// into a file of HDF5
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The directories of the recording, those of all lanes
+    /// The directories of the recording, those of all lanes; or a file of HDF5 without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// The file, which must not exist, or a directory that is there, in which it gets the recording's name
@@ -62,6 +63,10 @@ pub(crate) struct Export {
     /// [exit code 5 if not]
     #[arg(long)]
     verify: bool,
+    /// Of a file of HDF5 without a journal: the dataset that has the frames [default: /entry/data/data, else the one with the
+    /// most dimensions]
+    #[arg(long, value_name = "PATH")]
+    dataset: Option<String>,
     #[command(flatten)]
     hdf5: Hdf5Options,
 }
@@ -89,6 +94,11 @@ const DEPTH: u32 = 4;
 impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
+        if let Some(file) = lone_file::named_file(&self.directories) {
+            self.check_lone().input()?;
+            return lone_file::export(file, self.dataset.as_deref(), &self.to);
+        }
+        lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
         if self.format.as_deref() == Some(HDF5) {
@@ -153,6 +163,23 @@ impl Export {
         let above = self.to.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = above.map_or_else(|| ".".into(), Path::to_owned);
         Ok(NamedFile { directory, name: name.into() })
+    }
+
+    /// Of a file without a journal its frames are written, and nothing else is known.
+    fn check_lone(&self) -> anyhow::Result<()> {
+        self.check_plain()?;
+        let given = [
+            (self.format.as_deref() == Some(HDF5), "--format hdf5: it is such a file"),
+            (
+                self.rate.is_some(),
+                "--rate: frames of a file without a journal are written as fast as they are read",
+            ),
+            (self.verify, "--verify: a file without a journal has no checksums to compare with"),
+        ];
+        match given.into_iter().find(|(is, _)| *is) {
+            Some((_, why)) => Err(anyhow!("{why}; leave it out")),
+            None => Ok(()),
+        }
     }
 
     /// What is said of HDF5 holds there.

@@ -1,0 +1,348 @@
+//! A file of HDF5 without a journal: one that an export made, or any other program. Its frames are found by its index, read and
+//! unpacked, chunk by chunk. Nothing says what they were: without a journal there is nothing to compare them with.
+//!
+//! ```text
+//! dataset   +------+------+   a slab: all chunks that have something of the same rows of the first dimension,
+//!           |chunk |chunk |   put together, so that its frames are whole and follow each other
+//!           +------+------+
+//!           |chunk |chunk |
+//! ```
+//!
+//! Chunks that one of our codecs or a plug-in unpacks are read at the place that the index says; what is left to the library's own
+//! filters (deflate, shuffle, Fletcher's checksum), it reads itself.
+
+mod slab;
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use nilometer_hdf5::{
+    ChunkPlace, Hdf5Error, ReadDataset, ReadFile, StoredFilter, StoredShape, filter_plugin,
+    nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
+};
+use nilometer_model::{Bytes, FrameCompression, PluginFilter};
+use nilometer_recording::Ranges;
+use nilometer_storage::process::available_memory;
+
+use crate::repair::{opened_own, path_of};
+use slab::Slab;
+
+/// Why nothing of a file is read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoneFileError {
+    /// It can't be opened, or is somebody else's.
+    #[error("{path}: {source}")]
+    Storage {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no HDF5 file, or damaged.
+    #[error("{path}: {source}")]
+    Hdf5 {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Hdf5Error,
+    },
+    /// No dataset of it can be meant, or several can, or it can't be read here.
+    #[error("{path}: {why}")]
+    Frames {
+        /// The file.
+        path: PathBuf,
+        /// What can be done.
+        why: String,
+    },
+}
+
+/// A dataset of frames in a file without a journal.
+#[derive(Debug)]
+pub struct LoneFile {
+    path: PathBuf,
+    file: File,
+    read: ReadFile,
+    dataset: ReadDataset,
+    name: String,
+    others: Vec<String>,
+    shape: StoredShape,
+    unpacking: Unpacking,
+    places: HashMap<Vec<u64>, ChunkPlace>,
+}
+
+/// How bytes of chunks become elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unpacking {
+    /// They are elements, or what one filter made of them.
+    Here(FrameCompression),
+    /// The library does it.
+    ByLibrary,
+}
+
+/// A chunk that can't be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoneDamage {
+    /// Where it begins in its dataset.
+    pub begin: Vec<u64>,
+    /// The first of the frames that it has something of.
+    pub frame: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// What reading all of a file found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoneVerified {
+    /// Chunks that are in the index.
+    pub chunks: u64,
+    /// Frames of which some chunk is not there, or that are said to be absent.
+    pub missing: Ranges,
+    /// Frames that are there and said not to be whole.
+    pub not_whole: Ranges,
+    /// Frames of which a chunk can't be read.
+    pub damaged: Ranges,
+    /// The first chunks that can't be.
+    pub damages: Vec<LoneDamage>,
+    /// How many can't be.
+    pub damaged_chunks: u64,
+}
+
+/// As many damaged chunks are named.
+const NAMED_MAX: usize = 20;
+
+impl LoneFile {
+    /// Opens a file of this user's, for the dataset with this path, or for the one that can be meant.
+    ///
+    /// # Errors
+    /// If there is none, or several; what can be named instead.
+    pub fn open(path: &Path, named: Option<&str>) -> Result<Self, LoneFileError> {
+        let file = opened_own(path).map_err(|source| LoneFileError::Storage { path: path.into(), source })?;
+        let failed = |source| LoneFileError::Hdf5 { path: path.into(), source };
+        let wrong = |why| LoneFileError::Frames { path: path.into(), why };
+        let read = ReadFile::open(&path_of(&file)).map_err(failed)?;
+        let mut others = read.datasets_of_numbers(RANK_LEAST).map_err(failed)?;
+        let name = match named {
+            Some(named) => format!("/{}", named.trim_matches('/')),
+            None => meant(&read, &others).map_err(wrong)?,
+        };
+        others.retain(|other| *other != name);
+        let dataset = read.own_dataset(&name).map_err(failed)?;
+        let shape = dataset.stored().map_err(failed)?;
+        if shape.dimensions.len() < RANK_LEAST {
+            return Err(wrong(format!("{name} has {} dimension, and no frames", shape.dimensions.len())));
+        }
+        let unpacking = unpacking_of(&shape).map_err(|why| wrong(format!("{name}: {why}")))?;
+        let chunks =
+            if shape.chunk.is_some() { dataset.placed_chunks().map_err(failed)? } else { Vec::new() };
+        let places = chunks.into_iter().map(|chunk| (chunk.begin, chunk.place)).collect();
+        let opened =
+            LoneFile { path: path.into(), file, read, dataset, name, others, shape, unpacking, places };
+        opened.check_memory().map_err(wrong)?;
+        Ok(opened)
+    }
+
+    /// The path of its dataset.
+    pub fn dataset(&self) -> &str {
+        &self.name
+    }
+
+    /// The paths of other datasets that may have frames.
+    pub fn others(&self) -> &[String] {
+        &self.others
+    }
+
+    /// How it is stored.
+    pub fn shape(&self) -> &StoredShape {
+        &self.shape
+    }
+
+    /// Frames: what the last two dimensions hold, or the last, if there are two.
+    pub fn frames(&self) -> u64 {
+        self.lead().iter().product()
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> u64 {
+        let sides = &self.shape.dimensions[self.lead().len()..];
+        sides.iter().fold(self.shape.element as u64, |bytes, side| bytes.saturating_mul(*side))
+    }
+
+    /// Chunks that there would be if all were there.
+    pub fn chunks_due(&self) -> u64 {
+        let chunk = self.chunk();
+        self.shape.dimensions.iter().zip(&chunk).map(|(side, chunk)| side.div_ceil(*chunk)).product()
+    }
+
+    /// Dimensions in front of those of a frame.
+    fn lead(&self) -> &[u64] {
+        let rank = self.shape.dimensions.len();
+        &self.shape.dimensions[..rank - FRAME_RANK.min(rank - 1)]
+    }
+
+    /// What is read at once: a chunk, or of what is in one piece some rows.
+    fn chunk(&self) -> Vec<u64> {
+        self.shape.chunk.clone().unwrap_or_else(|| {
+            let mut block = self.shape.dimensions.clone();
+            let element = self.shape.element as u64;
+            let row = block[1..].iter().fold(element, |bytes, side| bytes.saturating_mul(*side)).max(1);
+            block[0] = (AT_ONCE / row).clamp(1, block[0].max(1));
+            block
+        })
+    }
+
+    /// A slab and a chunk must fit.
+    fn check_memory(&self) -> Result<(), String> {
+        let chunk = self.chunk();
+        let mut slab = self.shape.dimensions.clone();
+        slab[0] = chunk[0];
+        let element = self.shape.element as u64;
+        let bytes = |sides: &[u64]| sides.iter().try_fold(element, |all, side| all.checked_mul(*side));
+        let needed = bytes(&slab).zip(bytes(&chunk)).and_then(|(slab, chunk)| slab.checked_add(chunk));
+        let all = bytes(&self.shape.dimensions);
+        let (Some(_), Some(needed)) = (all, needed) else {
+            return Err(format!("{} has more than can be counted: {:?}", self.name, self.shape.dimensions));
+        };
+        match available_memory() {
+            Some(Bytes(available)) if needed > available / 2 => Err(format!(
+                "{}: its frames are put together of chunks in {} of memory, and {} are available",
+                self.name,
+                Bytes(needed),
+                Bytes(available)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads all of it, and tells how many of its bytes are unpacked; until that says no.
+    ///
+    /// # Errors
+    /// If it was told to end.
+    pub fn verify(&self, mut go_on: impl FnMut(u64) -> bool) -> Result<LoneVerified, String> {
+        let mut done = 0;
+        self.each_slab(|bytes| {
+            done += bytes.len() as u64;
+            if go_on(done) { Ok(()) } else { Err("interrupted".into()) }
+        })
+    }
+
+    /// Hands out its frames in order, some at a time; what is missing or damaged has the fill value of the dataset.
+    ///
+    /// # Errors
+    /// What `take` said.
+    pub fn each_slab(
+        &self,
+        mut take: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<LoneVerified, String> {
+        let mut verified = LoneVerified { chunks: self.places.len() as u64, ..LoneVerified::default() };
+        if self.shape.dimensions.contains(&0) {
+            return Ok(verified);
+        }
+        let mut slab = Slab::of(self);
+        let rows = self.shape.dimensions[0];
+        for first in (0..rows).step_by(usize::try_from(self.chunk()[0]).unwrap_or(usize::MAX)) {
+            take(slab.read(first, &mut verified))?;
+        }
+        self.take_flags(&mut verified);
+        Ok(verified)
+    }
+
+    /// What the recorder that made the file said of its frames, if it was ours.
+    fn take_flags(&self, verified: &mut LoneVerified) {
+        if self.name != FRAMES_PATH {
+            return;
+        }
+        let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
+        let flags = self.read.own_dataset(&path).and_then(|flags| flags.numbers());
+        for (frame, flag) in (0..self.frames()).zip(flags.unwrap_or_default()) {
+            match flag {
+                1 => verified.missing.add(frame),
+                2 => verified.not_whole.add(frame),
+                _ => {}
+            }
+        }
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl LoneVerified {
+    fn damage(&mut self, damage: LoneDamage) {
+        self.damaged_chunks += 1;
+        if self.damages.len() < NAMED_MAX {
+            self.damages.push(damage);
+        }
+    }
+
+    /// Every frame is there and can be read.
+    pub fn is_whole(&self) -> bool {
+        self.missing.is_empty() && self.damaged.is_empty()
+    }
+}
+
+/// Dimensions of a dataset of frames, at the least.
+const RANK_LEAST: usize = 2;
+/// Dimensions of a frame, where there are more.
+const FRAME_RANK: usize = 2;
+/// Bytes that are read at once of what is in one piece.
+const AT_ONCE: u64 = 16 << 20;
+/// As many datasets are named.
+const SHOWN: usize = 20;
+
+/// The dataset that is meant if none is named: where NeXus has the frames, or the one with the most dimensions.
+fn meant(read: &ReadFile, datasets: &[String]) -> Result<String, String> {
+    if datasets.iter().any(|path| path == FRAMES_PATH) {
+        return Ok(FRAMES_PATH.into());
+    }
+    let rank = |path: &String| read.own_dataset(path).map_or(0, |dataset| dataset.dimensions().len());
+    let most = datasets.iter().map(rank).max().unwrap_or(0);
+    let those: Vec<_> = datasets.iter().filter(|path| rank(path) == most).collect();
+    match those[..] {
+        [only] => Ok(only.clone()),
+        [] => {
+            Err("no dataset of numbers in it has two dimensions or more, of which all is in this file".into())
+        }
+        _ => {
+            let shown = those.iter().take(SHOWN).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
+            let more = those.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Err(format!("several datasets may have the frames: say --dataset with one of {shown}{more}"))
+        }
+    }
+}
+
+/// What unpacks the chunks of a dataset.
+fn unpacking_of(shape: &StoredShape) -> Result<Unpacking, String> {
+    if shape.chunk.is_none() {
+        return Ok(Unpacking::ByLibrary);
+    }
+    match &shape.filters[..] {
+        [] => Ok(Unpacking::Here(FrameCompression::None)),
+        [filter] if !filter.is_in_library() => {
+            let bitshuffled = filter.values.get(4).copied();
+            Ok(Unpacking::Here(match (filter.number, bitshuffled) {
+                (32008, Some(2)) => FrameCompression::Bslz4,
+                (32008, Some(3)) => FrameCompression::Bszstd,
+                (32004, _) => FrameCompression::Lz4,
+                (32015, _) => FrameCompression::Zstd,
+                (number, _) => {
+                    filter_plugin(number).map_err(|error| error.to_string())?;
+                    FrameCompression::Filter(PluginFilter::new(number, &filter.values)?)
+                }
+            }))
+        }
+        filters if filters.iter().all(StoredFilter::is_in_library) => Ok(Unpacking::ByLibrary),
+        filters => {
+            let numbers: Vec<_> = filters.iter().map(|filter| filter.number.to_string()).collect();
+            Err(format!(
+                "its chunks went through the filters {}, one of which is not here",
+                numbers.join(", ")
+            ))
+        }
+    }
+}

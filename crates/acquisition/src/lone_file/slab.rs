@@ -1,0 +1,166 @@
+//! Rows of a dataset put together of their chunks.
+
+use std::os::unix::fs::FileExt;
+
+use nilometer_codec::ElementSize;
+use nilometer_hdf5::ChunkPlace;
+use nilometer_model::FrameCompression;
+use nilometer_recording::chunk;
+
+use super::{LoneDamage, LoneFile, LoneVerified, Unpacking};
+
+/// What a chunk may have more in a file than unpacked: a part of it, and so many bytes.
+const LONGER: u64 = 4;
+const LONGER_BYTES: u64 = 64 << 10;
+
+/// Memory for the rows of one row of chunks.
+pub(super) struct Slab<'a> {
+    of: &'a LoneFile,
+    /// Dimensions of a chunk.
+    chunk: Vec<u64>,
+    rows: Vec<u8>,
+    stored: Vec<u8>,
+    unpacked: Vec<u8>,
+}
+
+impl<'a> Slab<'a> {
+    pub(super) fn of(file: &'a LoneFile) -> Self {
+        Slab { of: file, chunk: file.chunk(), rows: Vec::new(), stored: Vec::new(), unpacked: Vec::new() }
+    }
+
+    /// Reads the rows of the chunks that begin with this one.
+    pub(super) fn read(&mut self, first: u64, verified: &mut LoneVerified) -> &[u8] {
+        let dimensions = &self.of.shape.dimensions;
+        let mut sides = dimensions.clone();
+        sides[0] = self.chunk[0].min(dimensions[0] - first);
+        let count = sides.iter().product::<u64>();
+        self.rows.clear();
+        for _ in 0..count {
+            self.rows.extend_from_slice(&self.of.shape.fill);
+        }
+        let mut begin = vec![0; dimensions.len()];
+        begin[0] = first;
+        loop {
+            self.take_chunk(&begin, &sides, verified);
+            if !self.go_on(&mut begin) {
+                return &self.rows;
+            }
+        }
+    }
+
+    /// The next chunk of these rows; none is left if not.
+    fn go_on(&self, begin: &mut [u64]) -> bool {
+        for at in (1..begin.len()).rev() {
+            begin[at] += self.chunk[at];
+            if begin[at] < self.of.shape.dimensions[at] {
+                return true;
+            }
+            begin[at] = 0;
+        }
+        false
+    }
+
+    /// Reads a chunk into the rows, which have these sides, or notes what is wrong with it.
+    fn take_chunk(&mut self, begin: &[u64], sides: &[u64], verified: &mut LoneVerified) {
+        let size = self.clipped(begin);
+        let place = self.of.places.get(begin).copied();
+        let is_there = place.is_some() || self.of.shape.chunk.is_none() && self.of.shape.is_there;
+        if !is_there {
+            self.each_frame(begin, &size, |frame| verified.missing.add(frame));
+            return;
+        }
+        if let Err(why) = self.unpack(begin, &size, place) {
+            let mut frame = None;
+            self.each_frame(begin, &size, |number| {
+                frame.get_or_insert(number);
+                verified.damaged.add(number);
+            });
+            verified.damage(LoneDamage { begin: begin.into(), frame: frame.unwrap_or(0), why });
+            return;
+        }
+        // What the library unpacks is as large as it is in the dataset, others are whole chunks.
+        let from = if self.of.unpacking == Unpacking::ByLibrary { &size } else { &self.chunk };
+        let into = std::iter::once(0).chain(begin[1..].iter().copied()).collect::<Vec<_>>();
+        put_block(&self.unpacked, from, &mut self.rows, sides, &into, &size, self.of.shape.element);
+    }
+
+    /// As much of a chunk as is in the dataset.
+    fn clipped(&self, begin: &[u64]) -> Vec<u64> {
+        let sides = self.of.shape.dimensions.iter().zip(begin).zip(&self.chunk);
+        sides.map(|((side, begin), chunk)| (*chunk).min(side - begin)).collect()
+    }
+
+    fn unpack(&mut self, begin: &[u64], size: &[u64], place: Option<ChunkPlace>) -> Result<(), String> {
+        let element = self.of.shape.element;
+        let (compression, place) = match (self.of.unpacking, place) {
+            (Unpacking::Here(compression), Some(place)) => (compression, place),
+            _ => {
+                self.unpacked.resize(size.iter().product::<u64>() as usize * element, 0);
+                let read = self.of.dataset.read_block(begin, size, &mut self.unpacked);
+                return read.map_err(|error| error.to_string());
+            }
+        };
+        let bytes = self.chunk.iter().product::<u64>() * element as u64;
+        if place.bytes > bytes + bytes / LONGER + LONGER_BYTES {
+            return Err(format!("is said to have {} B, where it has {bytes} B unpacked", place.bytes));
+        }
+        self.stored.resize(place.bytes as usize, 0);
+        self.of
+            .file
+            .read_exact_at(&mut self.stored, place.offset)
+            .map_err(|error| format!("can't be read: {error}"))?;
+        self.unpacked.resize(bytes as usize, 0);
+        if place.unfiltered & 1 != 0 || compression == FrameCompression::None {
+            if place.bytes != bytes {
+                return Err(format!("has {} B, and not {bytes} B", place.bytes));
+            }
+            self.unpacked.copy_from_slice(&self.stored);
+            return Ok(());
+        }
+        let element = ElementSize::of(element as u64).ok_or("has elements of an unknown size")?;
+        chunk::decode(compression, element, &self.stored, &mut self.unpacked)
+            .map_err(|error| error.to_string())
+    }
+
+    /// The numbers of the frames that a block of the dataset has something of, in order.
+    fn each_frame(&self, begin: &[u64], size: &[u64], mut take: impl FnMut(u64)) {
+        let lead = self.of.lead();
+        let mut at = vec![0; lead.len()];
+        loop {
+            let place = at.iter().zip(begin).map(|(at, begin)| at + begin);
+            take(place.zip(lead).fold(0, |number, (place, side)| number * side + place));
+            let next = (0..lead.len()).rev().find(|dimension| at[*dimension] + 1 < size[*dimension]);
+            let Some(next) = next else { return };
+            at[next] += 1;
+            at[next + 1..].fill(0);
+        }
+    }
+}
+
+/// Copies a block of this size from the begin of one array to a place in another; both have rows of elements of so many bytes.
+fn put_block(
+    from: &[u8],
+    from_sides: &[u64],
+    into: &mut [u8],
+    into_sides: &[u64],
+    place: &[u64],
+    size: &[u64],
+    element: usize,
+) {
+    let last = size.len() - 1;
+    let run = size[last] as usize * element;
+    let mut row: Vec<u64> = vec![0; size.len()];
+    loop {
+        let source = index_of(from_sides, row.iter().copied()) * element;
+        let target = index_of(into_sides, row.iter().zip(place).map(|(row, place)| row + place)) * element;
+        into[target..target + run].copy_from_slice(&from[source..source + run]);
+        let Some(next) = (0..last).rev().find(|at| row[*at] + 1 < size[*at]) else { return };
+        row[next] += 1;
+        row[next + 1..].fill(0);
+    }
+}
+
+/// Which element of an array with these sides is at this place.
+fn index_of(sides: &[u64], place: impl Iterator<Item = u64>) -> usize {
+    sides.iter().zip(place).fold(0, |all, (side, at)| all * side + at) as usize
+}
