@@ -403,10 +403,10 @@ mod tests {
             let (kept, lost) = KeptValues::of(file.as_file(), &tree, places);
             let there: Vec<_> = kept.others.values().flat_map(BTreeMap::keys).collect();
             assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}: {lost:?}");
-            let named = names[kept_count..]
+            let begins = names[kept_count..]
                 .iter()
                 .map(|name| format!("/g/{name}: what it says of frames is not taken over:"));
-            for (line, begin) in lost.iter().zip(named.clone()) {
+            for (line, begin) in lost.iter().zip(begins) {
                 assert!(line.starts_with(&begin) && line.contains(&places.to_string()), "{line}");
             }
             assert_eq!(lost.len(), names.len() - kept_count, "{lost:?}");

@@ -467,8 +467,8 @@ mod tests {
         let expected: Vec<_> = (0..300).map(|number| format!("d{number:06}")).collect();
         assert_eq!(read.members("/many").expect("it is there"), expected);
         for most in [1, 299, 300, 301] {
-            let named = read.first_members("/many", most).expect("it is there").into_iter();
-            let names: Vec<_> = named.map(|member| member.name).collect();
+            let first = read.first_members("/many", most).expect("it is there").into_iter();
+            let names: Vec<_> = first.map(|member| member.name).collect();
             assert_eq!(names, expected[..most.min(300)], "{most}");
         }
         assert_eq!(read.members("/none").expect("it is there"), Vec::<String>::new());

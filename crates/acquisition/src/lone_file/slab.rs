@@ -92,13 +92,10 @@ impl<'a> Slab<'a> {
 
     fn unpack(&mut self, begin: &[u64], size: &[u64], place: Option<ChunkPlace>) -> Result<(), String> {
         let element = self.of.shape.element;
-        let (compression, place) = match (self.of.unpacking, place) {
-            (Unpacking::Here(compression), Some(place)) => (compression, place),
-            _ => {
-                self.unpacked.resize(size.iter().product::<u64>() as usize * element, 0);
-                let read = self.of.dataset.read_block(begin, size, &mut self.unpacked);
-                return read.map_err(|error| error.to_string());
-            }
+        let (Unpacking::Here(compression), Some(place)) = (self.of.unpacking, place) else {
+            self.unpacked.resize(size.iter().product::<u64>() as usize * element, 0);
+            let read = self.of.dataset.read_block(begin, size, &mut self.unpacked);
+            return read.map_err(|error| error.to_string());
         };
         let bytes = self.chunk.iter().product::<u64>() * element as u64;
         if place.bytes > bytes + bytes / LONGER + LONGER_BYTES {
