@@ -49,11 +49,10 @@ shift = "node"
 
 const TINY: &str = r#"
 title = "ranks"
-repeats = 20
+repeats = 40
 reserve = "0 B"
 [[stage]]
 name = "tiny"
-workers = [1, 2]
 [stage.workload.stream]
 file_size = "4 KiB"
 block_size = "4 KiB"
@@ -178,7 +177,10 @@ fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
     std::fs::write(at("plan.toml"), text)?;
     let program = place::program()?;
     make_adapter(&program, &at("adapter.so"))?;
-    let mut command = mpirun(&program);
+    let mut command = mpirun(Path::new("sh"));
+    // Four processes on two processors wait for one, and `evaluate` ends with 4 where it counts no figure because of that:
+    // what they spent is what is asked here.
+    command.args(["-c", "\"$0\" \"$@\"; code=$?; [ $code = 4 ] || exit $code"]).arg(&program);
     command.arg("evaluate").arg(home.path()).arg("--plan").arg(at("plan.toml"));
     command.arg("--record").arg(at("r.sqlite")).env("NILOMETER_MPI", at("adapter.so"));
     measure::child(1.0, &mut command)?;
@@ -216,7 +218,8 @@ fn tree(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
     let samples = evaluated(memory, TREE)?;
     let compared = samples.iter().filter(|measured| COMPARED.contains(&measured.key.phase));
     let cost = spent(compared, |measured| measured.sample.operations as f64);
-    anyhow::ensure!(cost.amount == 4.0 * f64::from(FILES * RANKS), "{} operations", cost.amount);
+    let missing = 4.0 * f64::from(FILES * RANKS) - cost.amount;
+    anyhow::ensure!(missing.abs() < 0.5, "{} operations", cost.amount);
     Ok(vec![cost])
 }
 

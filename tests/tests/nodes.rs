@@ -1,4 +1,4 @@
-//! Campaigns over three nodes, each with a network, a host name and mounts of its own of one GlusterFS and one `MooseFS`.
+//! Campaigns over three nodes, each with a network, a host name and mounts of its own of one `GlusterFS` and one `MooseFS`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -152,7 +152,7 @@ fn campaigns_over_three_nodes() {
     a_node_without_the_mount_is_named(&lab, &mpi);
 }
 
-/// Files that each process has for itself on both; one that all write on GlusterFS alone: `MooseFS` fails to open a file
+/// Files that each process has for itself on both; one that all write on `GlusterFS` alone: `MooseFS` fails to open a file
 /// that several nodes create at once (EEXIST), which is in the record then, and not the same in each run.
 fn a_campaign_is_one_record_of_all_nodes(lab: &NodesLab, mpi: &Mpi) {
     let record = format!("{:?}.sqlite", mpi.kind());
@@ -179,7 +179,7 @@ fn a_campaign_is_one_record_of_all_nodes(lab: &NodesLab, mpi: &Mpi) {
 }
 
 /// Every node has a client of its own: what it reads of another is cold without anything being dropped. Whether what is closed is
-/// seen at once is for each storage to say: GlusterFS keeps contents and sizes for a second by default.
+/// seen at once is for each storage to say: `GlusterFS` keeps contents and sizes for a second by default.
 fn what_another_node_wrote_was_never_seen_here(lab: &NodesLab, mpi: &Mpi) {
     lab.plan(BETWEEN_NODES);
     let targets = [lab.mount("gluster-replicated"), lab.mount("moosefs/goal-2")];

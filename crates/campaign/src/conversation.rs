@@ -48,9 +48,9 @@ fn on_target(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>, number
             turns.sample(start)
         }
         WorkloadCell::Visibility(cell) => {
-            let mut talk = Conversation::new(run, task, cell, target);
-            talk.hold()?;
-            talk.sample(start)
+            let mut conversation = Conversation::new(run, task, cell, target);
+            conversation.hold()?;
+            conversation.sample(start)
         }
         _ => unreachable!("see `is_conversation`"),
     };
@@ -60,6 +60,9 @@ fn on_target(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>, number
     spent.put(&mut sample, *index, 1, surroundings.idle_cores());
     Some(sample)
 }
+
+/// What one of all said; none if it had nothing to say.
+pub(crate) struct SaidTime(pub(crate) Option<CloseTime>);
 
 /// What processes say to each other.
 pub(crate) struct Speech<'a> {
@@ -78,8 +81,8 @@ impl Speech<'_> {
         Nanos(there.0.saturating_add_signed(self.cluster.clock_offset()))
     }
 
-    /// One says when something was done, by its clock, and all hear it; the first none if the campaign has ended.
-    pub(crate) fn said(&self, at: Option<Nanos>) -> Option<Option<CloseTime>> {
+    /// One says when something was done, by its clock, and all hear it; none if the campaign has ended.
+    pub(crate) fn said(&self, at: Option<Nanos>) -> Option<SaidTime> {
         let there = at.map(|at| CloseTime {
             at: Nanos(at.0.saturating_add_signed(-self.cluster.clock_offset())),
             uncertainty: self.uncertainty(),
@@ -93,7 +96,7 @@ impl Speech<'_> {
             if self.run.is_over() { ClusterDecision::Cancel } else { ClusterDecision::Closed(said) }
         });
         match self.cluster.broadcast(decided) {
-            ClusterDecision::Closed(at) => Some(at),
+            ClusterDecision::Closed(at) => Some(SaidTime(at)),
             _ => None,
         }
     }

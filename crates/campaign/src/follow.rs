@@ -36,7 +36,7 @@ pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop
             let all = all.unwrap_or_default();
             match cluster.broadcast(None) {
                 ClusterDecision::Begun(ranks) => {
-                    follow_joined(cluster, all, &ranks, hang_after, stop.clone())
+                    follow_joined(cluster, all, &ranks, hang_after, stop.clone());
                 }
                 _ => leave(all, hang_after),
             }

@@ -26,7 +26,7 @@ use rustix::{
 };
 
 use crate::{
-    conversation::{Speech, TalkSample},
+    conversation::{SaidTime, Speech, TalkSample},
     phase::{Run, Task},
 };
 
@@ -108,7 +108,8 @@ impl<'a> LockTurns<'a> {
         let holds = rank == holder && self.talk.goes_on();
         self.speech.cluster.barrier();
         let had = if holds { self.take() } else { None };
-        let had = self.speech.said(had)?.is_some();
+        let SaidTime(had) = self.speech.said(had)?;
+        let had = had.is_some();
         self.try_in_vain(had && !holds);
         self.pause(holds);
         self.try_in_vain(had && !holds);
@@ -120,7 +121,7 @@ impl<'a> LockTurns<'a> {
         } else if rank == next && had && self.talk.goes_on() {
             got = self.take();
         }
-        let given_back = self.speech.said(given_back)?;
+        let SaidTime(given_back) = self.speech.said(given_back)?;
         if let Some((got, there)) = got.zip(given_back) {
             let took = got.since(self.speech.here(there.at));
             self.talk.add(took);

@@ -401,9 +401,9 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let copied = cell.copies() && job.phase == Phase::Write;
     let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
     let tally = Tally::counting(counted, start);
-    let began = clock.now().since(start);
+    let late = clock.now().since(start);
     let work = driven(drive, tally, start, &job.pulse);
-    Ok(Report::Done(Box::new(Work { began, ..work })))
+    Ok(Report::Done(Box::new(Work { began: late, ..work })))
 }
 
 /// Drives a worker's part to its end, and shows from time to time how far it is.

@@ -13,7 +13,7 @@ impl Task<'_> {
     pub(crate) fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
         let used = self.ranks.nodes.used_by(self.cell);
         let ours = used.iter().position(|rank| *rank == self.cluster.rank());
-        let like = processes_to_next_node(self.cell, used.len() as u32, self.ranks.nodes.counts());
+        let like = processes_to_next_node(self.cell, used.len() as u32, &self.ranks.nodes.counts());
         let of_rank = |ours| WorkerPlace::of_rank(ours as u32, used.len() as u32, self.cell.workers);
         let places = ours.map(of_rank).into_iter().flatten();
         let attempt = self.attempt;
@@ -59,7 +59,7 @@ impl Task<'_> {
 
 /// Processes of a cell from one to its like on the next node; with nodes of different numbers of processes there is none, and
 /// with one node it is the next process.
-fn processes_to_next_node(cell: &WorkloadRun, used: u32, counts: Vec<u32>) -> u32 {
+fn processes_to_next_node(cell: &WorkloadRun, used: u32, counts: &[u32]) -> u32 {
     let nodes = cell.nodes.unwrap_or(u32::MAX).min(counts.len() as u32);
     if nodes > 1 { used.div_ceil(nodes) } else { 1 }
 }

@@ -22,7 +22,7 @@ use nilometer_model::{
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Open, Target, Workload, engine::Options, within};
 
 use crate::{
-    conversation::{Speech, TalkSample},
+    conversation::{SaidTime, Speech, TalkSample},
     phase::{Run, Task},
     workload::{LookFor, Looked, Publish, PublishedFile},
 };
@@ -128,7 +128,7 @@ impl<'a> Conversation<'a> {
             Part::Looks if !told => look = self.look(files, self.cell),
             Part::Looks | Part::Sleeps => {}
         }
-        let closed = self.speech.said(closed)?;
+        let SaidTime(closed) = self.speech.said(closed)?;
         if told && matches!(part, Part::Looks) && closed.is_some() {
             look = self.look(files, self.cell);
         }
@@ -188,7 +188,9 @@ impl<'a> Conversation<'a> {
     fn count(&mut self, looked: Looked) {
         let Looked { seen, after, errors } = looked;
         self.seen = self.seen.and(&seen);
-        after.into_iter().for_each(|time| self.talk.add(time));
+        for time in after {
+            self.talk.add(time);
+        }
         for (errno, count) in errors {
             (0..count).for_each(|_| self.talk.failed(errno));
         }

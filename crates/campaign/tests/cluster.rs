@@ -92,7 +92,7 @@ fn what_one_rank_can_not_join_begins_for_none() {
     let place = tempfile::tempdir().expect("a directory");
     let [first, second] = ranks(&["a", "b"]).try_into().expect("two");
     let follower = thread::spawn(move || follow(&second, "2", &describe, &Arc::default()));
-    let why = campaign(&place, PLAN, Arc::new(first)).err().expect("the programs are others");
+    let why = campaign(&place, PLAN, Arc::new(first)).expect_err("the programs are others");
     assert!(why.contains("b: its program is 2, and that of rank 0 is 1"), "{why}");
     follower.join().expect("it was told that nothing begins");
 }

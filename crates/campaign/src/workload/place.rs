@@ -32,6 +32,7 @@ impl WorkerPlace {
     }
 
     /// The same in this repeat.
+    #[must_use]
     pub const fn in_attempt(self, attempt: u32) -> Self {
         WorkerPlace { attempt, ..self }
     }

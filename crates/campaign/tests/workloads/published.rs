@@ -50,7 +50,7 @@ fn what_was_published_is_seen_whole_at_once_and_what_is_written_over_anew() {
     let closed = publish(&target, both(), LENGTH).expect("it is written");
     let looked = look(&target, both(), closed);
     // An open, a read and a close of each, of 100 ns.
-    let after = vec![Nanos(200), Nanos(500)];
+    let after = [Nanos(200), Nanos(500)];
     let seen = FilesSeen { files: 2, longest: Nanos(500), ..FilesSeen::default() };
     assert!(looked.seen == seen && looked.after.iter().all(|time| after.contains(time)), "{looked:?}");
     let again = vec![file("n_data", Open::WRITE, 3)];
