@@ -192,8 +192,8 @@ fn what_another_node_wrote_was_never_seen_here(lab: &NodesLab, mpi: &Mpi) {
         let sample = &measured.sample;
         let cell = &results.cells[measured.key.cell];
         assert!(sample.errors.is_empty(), "{cell}: {:?}", sample.errors);
-        let shifts = ["scaling", "tree", "walk"].contains(&cell.stage.as_str());
-        let reads = matches!(measured.key.phase, Phase::Read | Phase::ReadFiles | Phase::Walk);
+        let shifts = ["scaling", "walk"].contains(&cell.stage.as_str());
+        let reads = matches!(measured.key.phase, Phase::Read | Phase::Walk);
         assert_eq!(sample.coldness == Some(Coldness::NeverSeen), shifts && reads, "{cell}");
         let run = cell.as_workload().expect("a workload");
         assert_eq!(sample.parts.len() as u32, run.nodes.unwrap_or(3), "{cell}");

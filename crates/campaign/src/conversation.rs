@@ -71,6 +71,13 @@ pub(crate) struct Speech<'a> {
 }
 
 impl Speech<'_> {
+    /// Returns when all have come here, with clocks compared anew: they drift. Who is early sleeps first; while clocks are
+    /// compared nobody does.
+    pub(crate) fn begin_step(&self) {
+        self.cluster.barrier();
+        self.cluster.agree_start(&self.run.clock);
+    }
+
     /// How far this process's clock may be wrong.
     pub(crate) fn uncertainty(&self) -> Nanos {
         Nanos(self.cluster.clock_uncertainty())

@@ -106,7 +106,7 @@ impl<'a> LockTurns<'a> {
     fn turn(&mut self, holder: u32, next: u32) -> Option<()> {
         let rank = self.speech.cluster.rank();
         let holds = rank == holder && self.talk.goes_on();
-        self.speech.cluster.barrier();
+        self.speech.begin_step();
         let had = if holds { self.take() } else { None };
         let SaidTime(had) = self.speech.said(had)?;
         let had = had.is_some();
@@ -165,16 +165,17 @@ impl<'a> LockTurns<'a> {
         self.asked(FlockOperation::Unlock).map(|_| at)
     }
 
-    /// When the lock was as asked; none if another has it, or that failed.
+    /// When the lock was as asked; none if another has it, which only who doesn't wait for it is told, or that failed.
     fn asked(&mut self, operation: FlockOperation) -> Option<Nanos> {
         let file = self.file.clone()?;
         let clock = self.run.clock;
         let path = self.target.description().address.to_string().into();
         // Who waits may wait for as long as another has it.
         let limit = self.run.hang_after + self.cell.hold;
+        let only_tries = matches!(operation, FlockOperation::NonBlockingLockExclusive);
         match in_time(limit, path, move || lock(&file, operation, &clock)) {
             Ok(Ok(at)) => Some(at),
-            Ok(Err(Errno::AGAIN | Errno::ACCESS)) => None,
+            Ok(Err(Errno::AGAIN | Errno::ACCESS)) if only_tries => None,
             Ok(Err(errno)) => {
                 self.talk.failed(errno.raw_os_error());
                 None

@@ -118,7 +118,7 @@ impl<'a> Conversation<'a> {
 
     /// Files are written and closed by one, and looked for by all others.
     fn step(&mut self, files: &[PublishedFile], writer: u32) -> Option<()> {
-        self.speech.cluster.barrier();
+        self.speech.begin_step();
         let part = self.part(writer);
         let told = self.cell.notice == Notice::Message;
         let mut closed = None;

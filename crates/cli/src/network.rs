@@ -1,9 +1,11 @@
 //! `nilometer network`: what the network between the machines of a launcher's processes carries.
 
+use std::sync::atomic::Ordering;
+
 use clap::Args;
 use nilometer_analysis::report::{network_json, network_text};
 use nilometer_cluster::Cluster;
-use nilometer_model::{ByteRate, Nanos, Seed};
+use nilometer_model::{ByteRate, Nanos, Seed, UnitError};
 use nilometer_network::{NetworkProgress, NetworkTrials, Subnet, follow_network, lead_network};
 
 use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
@@ -18,7 +20,7 @@ pub(crate) struct Network {
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
     /// How long data are sent in each trial
-    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = at_least_some)]
     duration: Nanos,
     /// Rounds, each in another order
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -27,8 +29,8 @@ pub(crate) struct Network {
     #[arg(long)]
     udp: bool,
     /// The network that is meant, where machines are in several: an address and how many bits of it count, as 10.1.0.0/16
-    #[arg(long, value_name = "NETWORK")]
-    network: Option<Subnet>,
+    #[arg(long = "network", value_name = "NETWORK")]
+    subnet: Option<Subnet>,
     /// The order of the trials follows from it
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -60,9 +62,12 @@ impl Network {
         } else {
             tell::result(tell::visible(&network_text(&results)));
         }
+        if stop.load(Ordering::Relaxed) {
+            return Err(anyhow::anyhow!("it was interrupted: rounds are missing")).run();
+        }
         let unknown =
             nilometer_analysis::network_outcomes(&results).into_iter().find(|known| known.rate.is_none());
-        let why = unknown.map(|known| known.failed.unwrap_or_else(|| "it was interrupted".into()));
+        let why = unknown.map(|known| known.failed.unwrap_or_default());
         why.map_or(Ok(()), |why| Err(anyhow::anyhow!("a pattern has no figure: {why}")).run())
     }
 
@@ -75,10 +80,19 @@ impl Network {
             duration: self.duration,
             repeats: self.repeats,
             udp: self.udp,
-            network: self.network,
+            network: self.subnet,
             seed: Seed(self.seed),
         }
     }
+}
+
+/// What is shorter has nothing in it but the beginning.
+const DURATION_LEAST: Nanos = Nanos::from_millis(10);
+
+fn at_least_some(text: &str) -> Result<Nanos, String> {
+    let duration: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
+    let is_long = duration >= DURATION_LEAST;
+    is_long.then_some(duration).ok_or_else(|| format!("at least {DURATION_LEAST} are needed"))
 }
 
 fn how_to_start(cluster: &dyn Cluster) -> &'static str {

@@ -107,6 +107,12 @@ impl From<&str> for ColumnValue {
     }
 }
 
+/// With an exponent where it would have more digits than a text has room for.
+fn in_digits(number: f64) -> String {
+    let is_plain = number == 0.0 || !number.is_finite() || (1e-5..1e16).contains(&number.abs());
+    if is_plain { number.to_string() } else { format!("{number:e}") }
+}
+
 impl ColumnValue {
     /// As it stands in a column, little-endian. What has no place in the column's type has only its lowest bytes there; what
     /// is of another kind is not known there.
@@ -124,7 +130,7 @@ impl ColumnValue {
     pub fn as_text(&self) -> Self {
         match self {
             ColumnValue::Whole(number) => ColumnValue::from(number.to_string().as_str()),
-            ColumnValue::Fraction(number) => ColumnValue::from(number.to_string().as_str()),
+            ColumnValue::Fraction(number) => ColumnValue::from(in_digits(*number).as_str()),
             other => other.clone(),
         }
     }

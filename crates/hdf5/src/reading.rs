@@ -394,10 +394,11 @@ impl ReadDataset {
         Ok(numbers)
     }
 
-    /// The texts of a row that are not empty, each with its place: as much of them as has room in a column.
+    /// The texts of a row that are not empty, each with its place: as much of them as has room in a column, and is UTF-8. One
+    /// that is damaged takes no other with it.
     ///
     /// # Errors
-    /// If they can't be read so, or are no UTF-8.
+    /// If they can't be read so.
     pub fn each_text(&self, take: &mut dyn FnMut(u64, &str)) -> Result<(), Hdf5Error> {
         let what = || format!("read {}", self.label);
         let [length] = self.dimensions[..] else {
@@ -419,9 +420,7 @@ impl ReadDataset {
             checked(status, what)?;
             for (place, text) in (first..).zip(bytes.chunks(TEXT_BYTES)) {
                 let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-                let text = std::str::from_utf8(text).map_err(|_| Hdf5Error::Description {
-                    what: format!("{} has a text that is no UTF-8", self.label),
-                })?;
+                let text = whole_characters(text);
                 if !text.is_empty() {
                     take(place, text);
                 }
@@ -439,6 +438,14 @@ impl ReadDataset {
         // SAFETY: the caller has room.
         let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };
         checked(status, || format!("read {}", self.label))
+    }
+}
+
+/// What of a text is UTF-8, up to the first byte that is not: it may have been cut inside of a character.
+fn whole_characters(text: &[u8]) -> &str {
+    match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

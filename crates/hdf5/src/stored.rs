@@ -15,6 +15,9 @@ use crate::{
     reading::{ChunkPlace, RANK_MAX, ReadDataset, ReadFile},
 };
 
+/// The longest numbers that there are, in bytes; the size of a type is whatever a stranger's file says.
+const ELEMENT_MAX: usize = 16;
+
 /// How a dataset of numbers is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredShape {
@@ -139,6 +142,11 @@ impl ReadDataset {
                 checked(read, what)?;
             }
             let chunk = is_chunked.then(|| chunk[..self.dimensions().len()].to_vec());
+            if element > ELEMENT_MAX {
+                return Err(Hdf5Error::Description {
+                    what: format!("{} has elements of {element} B, more than {ELEMENT_MAX}", self.label()),
+                });
+            }
             let mut fill = vec![0; element];
             // What says that there is none leaves zeroes.
             ffi::H5Pget_fill_value(properties.id(), kind.id(), fill.as_mut_ptr().cast());

@@ -147,6 +147,8 @@ pub struct NetworkTraffic {
     pub rate: u64,
     /// What its flows are known by.
     pub trial: u64,
+    /// Machines are reached by version 6 of IP, not 4.
+    pub version_six: bool,
 }
 
 /// What came of one flow, as its two ends saw it. Times are from the agreed start.
@@ -219,6 +221,9 @@ impl FlowSample {
     }
 }
 
+/// Nanoseconds of a second.
+const NANOS: u64 = 1_000_000_000;
+
 /// One repeat of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSample {
@@ -237,6 +242,13 @@ impl NetworkSample {
     /// one that waits in a slow link's queue behind the end makes the others no slower.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.flows.iter().map(|flow| flow.rate().0).sum())
+    }
+
+    /// Whole bytes a second of the fastest flow.
+    pub fn fastest_flow(&self) -> u64 {
+        let whole =
+            |flow: &FlowSample| flow.received.bytes.saturating_mul(NANOS) / flow.received.last.0.max(1);
+        self.flows.iter().map(whole).max().unwrap_or(0)
     }
 
     /// What was handed to the network, of all flows together: less than what was asked where a sender can't do it.

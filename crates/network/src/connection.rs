@@ -1,6 +1,7 @@
 //! How the two ends of a flow find each other: the receiver listens, the sender connects and says which flow it is.
 
 use std::{
+    collections::BTreeSet,
     io::{self, ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     thread,
@@ -48,27 +49,26 @@ pub(crate) fn connect(to: SocketAddr, hello: Hello) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Takes in the flows of a trial until there are so many. Whoever else connects is turned away.
+/// Takes in flows of a trial until none of these is missing. Whoever else connects is turned away.
 pub(crate) fn accept(
     listener: &TcpListener,
     trial: u64,
-    count: usize,
+    mut missing: BTreeSet<usize>,
     clock: Clock,
 ) -> io::Result<Vec<(usize, TcpStream)>> {
     listener.set_nonblocking(true)?;
     let ends = clock.now() + Nanos::from_millis(PATIENCE.as_millis() as u64);
     let mut flows = Vec::new();
-    while flows.len() < count {
+    while !missing.is_empty() {
+        if clock.now() >= ends {
+            let why = format!("{} flows did not come", missing.len());
+            return Err(io::Error::new(ErrorKind::TimedOut, why));
+        }
         match listener.accept() {
-            Ok((stream, _)) => flows.extend(of_trial(stream, trial)),
-            Err(error) if error.kind() == ErrorKind::WouldBlock && clock.now() < ends => thread::sleep(LOOK),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let missing = count - flows.len();
-                return Err(io::Error::new(
-                    ErrorKind::TimedOut,
-                    format!("{missing} of {count} flows did not come"),
-                ));
+            Ok((stream, _)) => {
+                flows.extend(of_trial(stream, trial).filter(|(flow, _)| missing.remove(flow)));
             }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(LOOK),
             Err(error) => return Err(error),
         }
     }
@@ -94,10 +94,10 @@ mod tests {
         let to = listener.local_addr().expect("it is bound");
         let hello = |trial, flow| Hello { trial, flow };
         let mut held = Vec::new();
-        for (trial, flow) in [(7, 2), (8, 1), (7, 5)] {
+        for (trial, flow) in [(7, 2), (8, 1), (7, 2), (7, 9), (7, 5)] {
             held.push(connect(to, hello(trial, flow)).expect("it listens"));
         }
-        let flows = accept(&listener, 7, 2, Clock::start()).expect("they came");
+        let flows = accept(&listener, 7, BTreeSet::from([2, 5]), Clock::start()).expect("they came");
         let numbers: Vec<usize> = flows.iter().map(|(flow, _)| *flow).collect();
         assert_eq!(numbers, [2, 5]);
         assert_eq!(Hello::of(hello(u64::MAX - 1, 3).bytes()), hello(u64::MAX - 1, 3));

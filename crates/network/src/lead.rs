@@ -83,6 +83,18 @@ struct Reached {
     address: IpAddr,
 }
 
+impl Reached {
+    fn known(&self) -> NetworkMachine {
+        let Reached { name, ranks, address } = self;
+        NetworkMachine { name: name.clone(), ranks: ranks.clone(), addresses: vec![address.to_string()] }
+    }
+
+    /// Which of its ranks has the flow with this number of those between two machines.
+    fn rank_of(&self, number: usize) -> u32 {
+        self.ranks[number % self.ranks.len()]
+    }
+}
+
 /// The machines of the ranks, in the order of their first ranks.
 fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Reached>, String> {
     let mut machines: Vec<Reached> = Vec::new();
@@ -91,6 +103,15 @@ fn machines(reports: Vec<RankReport>, network: Option<Subnet>) -> Result<Vec<Rea
         match machines.iter_mut().find(|machine| machine.name == node) {
             Some(machine) => machine.ranks.push(rank),
             None => machines.push(reached(node, rank, addresses, network)?),
+        }
+    }
+    for (number, machine) in machines.iter().enumerate() {
+        let alike = machines[..number].iter().find(|other| other.address == machine.address);
+        if let Some(Reached { name, address, .. }) = alike {
+            let other = &machine.name;
+            return Err(format!(
+                "{name} and {other} both have the address {address}: say which network is meant, with --network"
+            ));
         }
     }
     if machines.len() < 2 {
@@ -134,20 +155,12 @@ struct Leading<'a> {
 impl<'a> Leading<'a> {
     fn new(cluster: &'a dyn Cluster, trials: &'a NetworkTrials, machines: Vec<Reached>) -> Self {
         let patterns = TrafficPattern::all_of(machines.len());
-        let of_flows = |&flows: &u32| {
-            patterns.clone().into_iter().map(move |pattern| NetworkCell {
-                pattern,
-                protocol: NetworkProtocol::Tcp,
-                flows,
-            })
-        };
-        let cells = trials.flows.iter().flat_map(of_flows).collect();
-        let known = |machine: &Reached| NetworkMachine {
-            name: machine.name.clone(),
-            ranks: machine.ranks.clone(),
-            addresses: vec![machine.address.to_string()],
-        };
-        let machines_known = machines.iter().map(known).collect();
+        let protocol = NetworkProtocol::Tcp;
+        let mut cells = Vec::new();
+        for &flows in &trials.flows {
+            cells.extend(patterns.iter().map(|&pattern| NetworkCell { pattern, protocol, flows }));
+        }
+        let machines_known = machines.iter().map(Reached::known).collect();
         let results = NetworkResults { machines: machines_known, cells, samples: Vec::new() };
         Leading { cluster, clock: Clock::start(), trials, machines, results, made: 0 }
     }
@@ -189,6 +202,7 @@ impl<'a> Leading<'a> {
             duration: self.trials.duration,
             rate: rate.unwrap_or_default(),
             trial: self.trials.seed.named("trial").part(self.made).0,
+            version_six: self.machines.iter().all(|machine| machine.address.is_ipv6()),
         };
         self.cluster.broadcast(Some(ClusterDecision::Traffic(traffic.clone())));
         let flows = take_part(self.cluster, self.clock, &traffic, &self.machines);
@@ -204,10 +218,10 @@ impl<'a> Leading<'a> {
         let pairs: Vec<(usize, TrafficPattern)> =
             pairs.map(|(number, cell)| (number, cell.pattern)).collect();
         for (tcp, pattern) in pairs {
-            let fastest = self.results.of_cell(tcp).map(|sample| sample.rate().0).fold(0.0, f64::max);
+            let fastest = self.results.of_cell(tcp).map(NetworkSample::fastest_flow).max().unwrap_or(0);
             let cell = NetworkCell { pattern, protocol: NetworkProtocol::Udp, flows: 1 };
             self.results.cells.push(cell);
-            self.search(self.results.cells.len() - 1, fastest as u64, stop, tell);
+            self.search(self.results.cells.len() - 1, fastest, stop, tell);
         }
     }
 
@@ -249,17 +263,14 @@ const HALVINGS: u32 = 8;
 
 /// The flows of a cell: those between two machines are shared out among the ranks of both.
 fn flows(machines: &[Reached], cell: NetworkCell) -> Vec<NetworkFlow> {
-    let pairs = cell.pattern.pairs(machines.len()).into_iter();
-    let of_pair = |(from, to): (usize, usize)| {
-        (0..cell.flows as usize).map(move |number| {
-            let rank = |machine: usize| {
-                let ranks = &machines[machine].ranks;
-                ranks[number % ranks.len()]
-            };
-            NetworkFlow { from: rank(from), to: rank(to) }
-        })
-    };
-    pairs.flat_map(of_pair).collect()
+    let mut flows = Vec::new();
+    for (from, to) in cell.pattern.pairs(machines.len()) {
+        flows.extend((0..cell.flows as usize).map(|number| NetworkFlow {
+            from: machines[from].rank_of(number),
+            to: machines[to].rank_of(number),
+        }));
+    }
+    flows
 }
 
 /// One trial, at every rank; at rank 0, which knows the machines, what came of it.
@@ -339,22 +350,16 @@ fn refused(reports: Vec<RankReport>) -> Option<String> {
 
 fn failed_flows(traffic: &NetworkTraffic, why: &str) -> Vec<FlowSample> {
     let sent = FlowEnd { failed: Some(why.into()), ..FlowEnd::default() };
-    let failed = |flow: &NetworkFlow| FlowSample {
-        from: flow.from,
-        to: flow.to,
-        sent: sent.clone(),
-        ..FlowSample::default()
-    };
-    traffic.flows.iter().map(failed).collect()
+    traffic.flows.iter().map(|flow| FlowSample { sent: sent.clone(), ..between(*flow) }).collect()
+}
+
+fn between(flow: NetworkFlow) -> FlowSample {
+    FlowSample { from: flow.from, to: flow.to, ..FlowSample::default() }
 }
 
 /// Each rank reports first the ends of flows that it sends or receives, by number.
 fn united(reports: Vec<RankReport>, traffic: &NetworkTraffic) -> Vec<FlowSample> {
-    let mut flows: Vec<FlowSample> = traffic
-        .flows
-        .iter()
-        .map(|flow| FlowSample { from: flow.from, to: flow.to, ..FlowSample::default() })
-        .collect();
+    let mut flows: Vec<FlowSample> = traffic.flows.iter().copied().map(between).collect();
     for (rank, report) in (0..).zip(reports) {
         let RankReport::Carried(ends) = report else { continue };
         for end in ends {

@@ -2,8 +2,9 @@
 //! them at the same time, each with a thread of its own.
 
 use std::{
+    collections::BTreeSet,
     io::{self, ErrorKind},
-    net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     thread,
 };
 
@@ -70,19 +71,19 @@ enum Connection {
     ReceiveDatagrams(usize, UdpSocket),
 }
 
-/// Any address of this machine, of both versions of IP.
-fn anywhere() -> SocketAddr {
-    (Ipv6Addr::UNSPECIFIED, 0).into()
+/// Any address of this machine, of the version of IP by which it is reached: a machine may have the other switched off.
+fn anywhere(traffic: &NetworkTraffic) -> SocketAddr {
+    if traffic.version_six { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() }
 }
 
 impl<'a> Part<'a> {
     /// Listens.
     pub(crate) fn listen(traffic: &'a NetworkTraffic, rank: u32) -> io::Result<Self> {
         let arrivals = match traffic.protocol {
-            NetworkProtocol::Tcp => Arrivals::Streams(TcpListener::bind(anywhere())?),
+            NetworkProtocol::Tcp => Arrivals::Streams(TcpListener::bind(anywhere(traffic))?),
             NetworkProtocol::Udp => {
                 let to_here = numbers(traffic, |flow| flow.to == rank);
-                let sockets = to_here.map(|flow| Ok((flow, udp::inlet(anywhere())?)));
+                let sockets = to_here.map(|flow| Ok((flow, udp::inlet(anywhere(traffic))?)));
                 Arrivals::Datagrams(sockets.collect::<io::Result<_>>()?)
             }
         };
@@ -106,7 +107,7 @@ impl<'a> Part<'a> {
     pub(crate) fn connect(self, addresses: &[SocketAddr], clock: Clock) -> io::Result<ConnectedPart> {
         let Part { traffic, rank, arrivals } = self;
         let from_here = numbers(traffic, |flow| flow.from == rank);
-        let coming = numbers(traffic, |flow| flow.to == rank).count();
+        let coming: BTreeSet<usize> = numbers(traffic, |flow| flow.to == rank).collect();
         let mut ends = match arrivals {
             Arrivals::Streams(listener) => thread::scope(|scope| {
                 let accepted = scope.spawn(move || accept(&listener, traffic.trial, coming, clock));

@@ -2,10 +2,14 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv6Addr},
 };
 
-use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags, sys::socket::SockaddrStorage};
+use nix::{
+    ifaddrs::getifaddrs,
+    net::if_::InterfaceFlags,
+    sys::socket::{SockaddrIn6, SockaddrStorage},
+};
 
 use crate::Subnet;
 
@@ -13,7 +17,8 @@ use crate::Subnet;
 pub(crate) fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     for interface in getifaddrs()? {
-        let is_up = interface.flags.contains(InterfaceFlags::IFF_UP);
+        // Those without a carrier are bridges that nothing is on, with the same address on each machine.
+        let is_up = interface.flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING);
         let is_loopback = interface.flags.contains(InterfaceFlags::IFF_LOOPBACK);
         let address = interface.address.as_ref().and_then(address_of);
         found.extend(address.filter(|_| is_up && !is_loopback));
@@ -22,9 +27,9 @@ pub(crate) fn addresses() -> io::Result<Vec<IpAddr>> {
 }
 
 fn address_of(address: &SockaddrStorage) -> Option<IpAddr> {
-    let of_four = address.as_sockaddr_in().map(|address| IpAddr::V4(Ipv4Addr::from(address.ip())));
-    let of_six =
-        || address.as_sockaddr_in6().map(|address| address.ip()).filter(|address| !is_of_link(address));
+    let of_four = address.as_sockaddr_in().filter(|address| !address.ip().is_link_local());
+    let of_four = of_four.map(|address| IpAddr::V4(address.ip()));
+    let of_six = || address.as_sockaddr_in6().map(SockaddrIn6::ip).filter(|address| !is_of_link(address));
     of_four.or_else(|| of_six().map(IpAddr::V6))
 }
 

@@ -68,7 +68,8 @@ fn pull(stream: &mut TcpStream, end: &mut FlowEnd, span: Span) -> io::Result<()>
     }
 }
 
-fn is_for_later(error: &io::Error) -> bool {
+/// Nothing is there yet, or no room.
+pub(crate) fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 

@@ -11,7 +11,7 @@ use nilometer_model::{DatagramCounts, FlowEnd, Nanos};
 use nix::sys::socket::{getsockopt, sockopt::IpMtu};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use crate::part::Span;
+use crate::{part::Span, tcp::is_for_later};
 
 /// A packet begins with what it belongs to and its number.
 const HEADER: usize = 16;
@@ -125,24 +125,28 @@ fn pull(socket: &UdpSocket, end: &mut FlowEnd, trial: u64, span: Span) -> io::Re
     let mut next = 0;
     let mut counts = DatagramCounts::default();
     loop {
-        match socket.recv(&mut packet) {
-            Ok(length) => {
-                let Some(number) = number(&packet[..length], trial) else { continue };
-                counts.packets += 1;
-                counts.reordered += u64::from(number < next);
-                next = next.max(number + 1);
-                end.bytes += length as u64;
-                end.last = span.clock.now().since(span.from);
-                end.packets = Some(counts);
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                let quiet_since = span.until.max(span.from + end.last);
-                if span.clock.now().since(quiet_since) >= QUIET {
-                    return Ok(());
-                }
-            }
+        let number = match socket.recv(&mut packet) {
+            Ok(length) => number(&packet[..length], trial).map(|number| (number, length)),
+            Err(error) if is_for_later(&error) => None,
             Err(error) => return Err(error),
-        }
+        };
+        let now = span.clock.now();
+        let Some((number, length)) = number else {
+            let quiet_since = span.until.max(span.from + end.last);
+            match now.since(quiet_since) >= QUIET {
+                true if counts.packets == 0 => {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "no packet came"));
+                }
+                true => return Ok(()),
+                false => continue,
+            }
+        };
+        counts.packets += 1;
+        counts.reordered += u64::from(number < next);
+        next = next.max(number.saturating_add(1));
+        end.bytes += length as u64;
+        end.last = now.since(span.from);
+        end.packets = Some(counts);
     }
 }
 

@@ -7,6 +7,8 @@ use nilometer_storage::{
     listing::{self, Stat},
 };
 
+use crate::open::CLEANED_WITHIN;
+
 /// An engine with these slots, in the directory of its own.
 pub(crate) struct TargetFiles {
     engine: RefCell<Box<dyn Engine>>,
@@ -33,7 +35,7 @@ impl TargetFiles {
         TargetFiles { engine: RefCell::new(engine), is_hung: Cell::new(false) }
     }
 
-    /// Does one operation, which has [`PATIENCE`].
+    /// Does one operation, which has [`PATIENCE`]. A listing of many names is many requests: it has as long as a cleaning.
     fn run(&self, operation: Operation) -> Result<Answer, Errno> {
         if self.is_hung.get() {
             return Err(Errno::ETIMEDOUT);
@@ -41,7 +43,8 @@ impl TargetFiles {
         let mut engine = self.engine.borrow_mut();
         let mut done = Vec::new();
         let now = engine.tick();
-        let limit = now + PATIENCE;
+        let patience = if operation.kind == OpKind::List { CLEANED_WITHIN } else { PATIENCE };
+        let limit = now + patience;
         engine.submit(operation, now);
         while done.is_empty() {
             engine.reap(Wait::Until(limit), &mut done);

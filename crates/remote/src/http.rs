@@ -1,6 +1,7 @@
 //! HTTP/1.1 for storage that is reached by it: as many requests under way as are begun, each on a connection of its own, which
 //! the calling thread serves while it waits. By libcurl, so that proxies, TLS and its certificates are as on the rest of the
-//! machine. Nothing is tried again: what is measured is what the storage did.
+//! machine. Nothing is tried again, since what is measured is what the storage did; but where a connection that was kept turns
+//! out to be closed before an answer begins, libcurl sends a request of which no body was sent yet on another.
 
 use std::{
     io::SeekFrom,
@@ -27,6 +28,8 @@ const SILENT_AT_MOST: Duration = Duration::from_mins(1);
 const PIECE: usize = 512 << 10;
 /// Bytes of an error's text that are kept.
 const SAID_AT_MOST: usize = 16 << 10;
+/// Bytes of an answer that are kept: a longer one is a fault. A thousand names are less.
+const TEXT_AT_MOST: usize = 16 << 20;
 /// Connections that are kept for later requests.
 const KEPT_CONNECTIONS: usize = 256;
 
@@ -147,7 +150,13 @@ impl Handler for Exchange {
             let taken = data.len().min(room);
             flight.operation.buffer[answer.moved..answer.moved + taken].copy_from_slice(&data[..taken]);
             answer.moved += taken;
-        } else if answer.is_success() || answer.text.len() < SAID_AT_MOST {
+        } else if answer.is_success() {
+            if answer.text.len() + data.len() > TEXT_AT_MOST {
+                // Less than there is ends the request.
+                return Ok(0);
+            }
+            answer.text.extend_from_slice(data);
+        } else if answer.text.len() < SAID_AT_MOST {
             answer.text.extend_from_slice(data);
         }
         Ok(data.len())
@@ -161,9 +170,10 @@ impl Handler for Exchange {
         Ok(length)
     }
 
-    /// A connection that was kept and is gone: the body is sent again on another.
+    /// A connection that was kept and is gone: a body of which something was sent is not sent again on another.
     fn seek(&mut self, whence: SeekFrom) -> SeekResult {
         match whence {
+            SeekFrom::Start(_) if self.sent > 0 => SeekResult::Fail,
             SeekFrom::Start(place) if place <= self.body().len() as u64 => {
                 self.sent = place as usize;
                 SeekResult::Ok
@@ -354,6 +364,7 @@ fn fault(error: &curl::Error, system: Option<i32>) -> HttpFault {
         Errno(system.unwrap_or(libc::ECONNREFUSED))
     } else if error.is_got_nothing()
         || error.is_send_error()
+        || error.is_send_fail_rewind()
         || error.is_recv_error()
         || error.is_partial_file()
     {

@@ -249,7 +249,7 @@ pub fn clean(address: &TargetAddress) -> Result<Cleaned, TargetError> {
 }
 
 /// Many files are removed one by one.
-const CLEANED_WITHIN: nilometer_model::Nanos = nilometer_model::Nanos::from_millis(600_000);
+pub(crate) const CLEANED_WITHIN: nilometer_model::Nanos = nilometer_model::Nanos::from_millis(600_000);
 
 fn clean_url(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Cleaned, TargetError> {
     let single = url.split_last().filter(|(_, name)| is_run_name(name));

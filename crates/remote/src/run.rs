@@ -22,6 +22,8 @@ use crate::{
 
 /// As on mounted file systems.
 const MARKER: &str = ".nilometer-run";
+/// A machine that has no machine-id(5), or does not tell its start.
+const UNKNOWN: &str = "unknown";
 const FIRST_LINE: &str = "A run of nilometer made this directory. `nilometer clean` removes it.";
 
 /// Who made a run's directory.
@@ -75,7 +77,12 @@ impl RunMaker {
         if self.host != host() || self.machine != machine() {
             return None;
         }
-        Some(self.boot == boot() && start_of(self.process) == Some(self.started))
+        let is_same_start = self.boot == boot();
+        if self.machine == UNKNOWN && !is_same_start {
+            // It may be another machine of the same name, as containers are.
+            return None;
+        }
+        Some(is_same_start && start_of(self.process) == Some(self.started))
     }
 }
 
@@ -88,11 +95,11 @@ fn host() -> String {
 fn machine() -> String {
     let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let id = id.trim();
-    if id.is_empty() { "unknown".to_owned() } else { format!("{:016x}", Seed(0).named(id).0) }
+    if id.is_empty() { UNKNOWN.to_owned() } else { format!("{:016x}", Seed(0).named(id).0) }
 }
 
 fn boot() -> String {
-    BootId::now().map_or_else(|| "unknown".to_owned(), |boot| format!("{:032x}", boot.0))
+    BootId::now().map_or_else(|| UNKNOWN.to_owned(), |boot| format!("{:032x}", boot.0))
 }
 
 /// When a process of this machine began, in ticks since the machine did (proc(5), `stat`).

@@ -1,8 +1,6 @@
 //! What the network carried, as text and as JSON.
 
-use std::fmt::Write;
-
-use nilometer_model::{ByteRate, Nanos, NetworkProtocol, NetworkResults, TrafficPattern};
+use nilometer_model::{ByteRate, Nanos, NetworkMachine, NetworkProtocol, NetworkResults, TrafficPattern};
 use serde_json::{Value, json};
 
 use crate::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};
@@ -14,24 +12,26 @@ const COLUMNS: [&str; 6] = ["", "rate", "slowest flow", "round trip", "sent agai
 pub fn network_text(results: &NetworkResults) -> String {
     let names = results.names();
     let outcomes = network_outcomes(results);
-    let mut text = String::from("THE NETWORK BETWEEN MACHINES\n");
-    for machine in &results.machines {
-        let processes = if machine.ranks.len() == 1 { "process" } else { "processes" };
-        let count = machine.ranks.len();
-        let _ = writeln!(text, "  {}  {} ({count} {processes})", machine.name, machine.addresses.join(", "));
-    }
+    let mut lines = vec!["THE NETWORK BETWEEN MACHINES".to_owned()];
+    lines.extend(results.machines.iter().map(machine_line));
     let mut flows: Vec<u32> = outcomes.iter().map(|outcome| outcome.cell.flows).collect();
     flows.dedup();
     for count in flows {
         let rows = outcomes.iter().filter(|outcome| outcome.cell.flows == count);
-        let _ = writeln!(text, "\n{}", heading(count));
-        text.push_str(&table(rows.map(|outcome| row(outcome, &names))));
+        lines.extend([String::new(), heading(count)]);
+        lines.extend(table(rows.map(|outcome| row(outcome, &names))));
     }
-    let _ = writeln!(text);
-    for sentence in sentences(results, &outcomes) {
-        let _ = writeln!(text, "  {sentence}");
-    }
+    lines.push(String::new());
+    lines.extend(sentences(results, &outcomes).iter().map(|sentence| format!("  {sentence}")));
+    let mut text = lines.join("\n");
+    text.push('\n');
     text
+}
+
+fn machine_line(machine: &NetworkMachine) -> String {
+    let count = machine.ranks.len();
+    let processes = if count == 1 { "process" } else { "processes" };
+    format!("  {}  {} ({count} {processes})", machine.name, machine.addresses.join(", "))
 }
 
 fn heading(flows: u32) -> String {
@@ -44,7 +44,7 @@ fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
         let width = rate.half_width().map(|half| format!(" ± {:.0} %", 100.0 * half / rate.mean));
         format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
     });
-    let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
+    let time = |seconds: f64| Nanos::from_seconds(seconds).to_string();
     [
         outcome.cell.pattern.words(names),
         rate.unwrap_or_else(|| "FAILED".into()),
@@ -55,22 +55,21 @@ fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
     ]
 }
 
-/// Columns as wide as what is in them.
-fn table(rows: impl Iterator<Item = [String; 6]>) -> String {
+/// Lines of columns as wide as what is in them.
+fn table(rows: impl Iterator<Item = [String; 6]>) -> Vec<String> {
     let mut all = vec![COLUMNS.map(String::from)];
     all.extend(rows);
     let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 6] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in &all {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
-            0 => format!("  {cell:<width$}"),
-            _ => format!("  {cell:>width$}"),
-        });
-        let line: String = cells.collect();
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+    all.iter().map(|row| line(row, &widths)).collect()
+}
+
+/// The first column stands to the left.
+fn line(row: &[String; 6], widths: &[usize; 6]) -> String {
+    let [first, rest @ ..] = row;
+    let mut line = format!("  {first:<width$}", width = widths[0]);
+    line.extend(rest.iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}")));
+    line.trim_end().to_owned()
 }
 
 fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<String> {
@@ -78,10 +77,12 @@ fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<Strin
     let mut sentences: Vec<String> =
         odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
-    let failed = outcomes.iter().filter_map(|outcome| {
-        Some(format!("{} failed: {}", outcome.cell.pattern.words(&names), outcome.failed.as_ref()?))
-    });
-    sentences.extend(failed);
+    for (number, cell) in results.cells.iter().enumerate() {
+        let why = results.of_cell(number).find_map(|sample| sample.failed());
+        sentences.extend(
+            why.map(|why| format!("FAILED: {}, {}: {why}", cell.pattern.words(&names), cell.protocol)),
+        );
+    }
     sentences
 }
 

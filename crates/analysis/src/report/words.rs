@@ -1,7 +1,7 @@
 //! How figures and sentences are written in every report.
 
 use nilometer_model::{
-    FileSystemKind, FilesSeen, LocksSeen, Results, TargetEntry, plan::Phase, statistics::Summary,
+    FileSystemKind, FilesSeen, LocksSeen, Results, Sample, TargetEntry, plan::Phase, statistics::Summary,
 };
 
 use crate::{
@@ -153,28 +153,33 @@ pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a Cel
             let machines = AcrossMachines::of(outcome, quantity);
             let talks = matches!(outcome.phase, Phase::Visibility | Phase::Locks);
             let machines = machines.filter(|_| !talks).map(|machines| machines.words(quantity));
-            let seen = || Some(seen_in_words(&seen(outcome)?));
+            let seen = || seen(outcome).filter(|seen| seen.files > 0).map(|seen| seen_in_words(&seen));
             let locks = || Some(locks_in_words(&locks(outcome)?));
             Some((outcome, machines.or_else(seen).or_else(locks)?))
         })
         .collect()
 }
 
-/// What was seen of files in all repeats, if that was looked at.
+/// What was seen of files in all valid repeats, if that was looked at.
 pub(super) fn seen(outcome: &CellOutcome<'_>) -> Option<FilesSeen> {
-    let all = outcome.samples.iter().filter_map(|measured| measured.sample.seen.as_ref());
+    let all = valid(outcome).filter_map(|sample| sample.seen.as_ref());
     all.cloned().reduce(|one, other| one.and(&other))
 }
 
-/// What was seen of locks in all repeats, if they were looked at.
+/// What was seen of locks in all valid repeats, if they were looked at.
 pub(super) fn locks(outcome: &CellOutcome<'_>) -> Option<LocksSeen> {
-    let all = outcome.samples.iter().filter_map(|measured| measured.sample.locks.as_ref());
+    let all = valid(outcome).filter_map(|sample| sample.locks.as_ref());
     all.cloned().reduce(|one, other| one.and(&other))
+}
+
+fn valid<'a>(outcome: &CellOutcome<'a>) -> impl Iterator<Item = &'a Sample> {
+    outcome.samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none())
 }
 
 fn locks_in_words(locks: &LocksSeen) -> String {
     let LocksSeen { tries, broken, passed, longest } = *locks;
     let kept = match broken {
+        _ if tries == 0 => "whether others get the lock meanwhile was not tried".to_owned(),
         0 => {
             format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
         }
@@ -237,5 +242,7 @@ mod tests {
         assert!(words.contains("none of 8 attempts") && words.ends_with("4 times, within 1.5 us"), "{words}");
         let words = locks_in_words(&LocksSeen { broken: 1, ..locks });
         assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
+        let words = locks_in_words(&LocksSeen { tries: 0, ..locks });
+        assert!(words.contains("not tried") && !words.contains("alone"), "{words}");
     }
 }

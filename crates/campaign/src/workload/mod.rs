@@ -99,7 +99,9 @@ pub fn files_of<'a>(
             Box::new(places.flat_map(move |place| stream::files(cell, phase, place)))
         }
         (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new(places.map(WorkerPlace::name)),
-        (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
+        (WorkloadCell::Frames(cell), Phase::Read) => {
+            Box::new(places.take(1).flat_map(move |place| frames::files(cell, place)))
+        }
         (WorkloadCell::HotFile(_), phase) => {
             Box::new(places.filter_map(move |place| hot_file::files(phase, place)))
         }

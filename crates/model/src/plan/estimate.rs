@@ -65,9 +65,10 @@ impl WorkloadRun {
     /// All phases at such a speed, of so many processes.
     fn seconds(&self, speed: EstimatedSpeed, processes: u32) -> f64 {
         let parameters = self.workload.parameters();
+        let workers = self.workers.saturating_mul(processes);
         let phases = parameters.phases().into_iter().map(|phase| {
-            let work = parameters.work(phase, self.workers.saturating_mul(processes));
-            let least = parameters.least_time(phase).seconds();
+            let work = parameters.work(phase, workers);
+            let least = parameters.least_time(phase, workers).seconds();
             let whole = speed.time(work.bytes, work.operations).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
@@ -130,6 +131,15 @@ access = "buffered"
             (one.seconds() - 5.0 * 2.0 * (1.0 + OVERHEAD)).abs() < 1e-6 && one == three,
             "{one} and {three}"
         );
+    }
+
+    #[test]
+    fn a_lock_is_held_twice_the_time_in_each_turn_of_each_process() {
+        let text = "title = \"a test\"\nrepeats = 1\nwarm_up = 0\n[[stage]]\nname = \"locks\"\n\
+                    [stage.workload.locks]\nrounds = 10\nhold = \"20 ms\"\n";
+        let plan = ResolvedPlan { ranks: 3, ..parse(text, "my.toml", 1.0).expect("a valid plan") };
+        let once = plan.estimate(1, EstimatedSpeed::ASSUMED).time.seconds();
+        assert!((once - 1.2 - OVERHEAD).abs() < 1e-6, "{once}");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub trait Parameters {
         vec![("block_size", self.block_size())]
     }
 
-    /// How long a phase lasts at the least, however fast the storage is.
-    fn least_time(&self, _phase: Phase) -> Nanos {
+    /// How long a phase of all workers together lasts at the least, however fast the storage is.
+    fn least_time(&self, _phase: Phase, _workers: u32) -> Nanos {
         Nanos(0)
     }
 

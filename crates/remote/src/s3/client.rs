@@ -8,7 +8,7 @@ use nilometer_storage::{Clock, Errno, Open, Wait, Wake, listing::Stat};
 use super::{
     bucket::{Asked, Bucket},
     upload::{PartUpload, SharedUpload, Upload, UploadStep},
-    words::{ObjectListing, element, refusal},
+    words::{ObjectListing, element, is_put_together, refusal},
 };
 use crate::{
     client::{Client, Finished, Flight, NamedEntry, Reply, Request},
@@ -61,6 +61,8 @@ enum Job {
     List {
         prefix: String,
         entries: Vec<NamedEntry>,
+        /// With what more was asked for.
+        more: Option<String>,
     },
     /// It is removed if nothing is below.
     Empty {
@@ -72,8 +74,10 @@ enum Job {
         upload: SharedUpload,
         number: usize,
     },
-    /// The object is put, or put together.
+    /// The object is put at once.
     Whole(SharedUpload),
+    /// It is put together of its parts.
+    Together(SharedUpload),
     /// Nobody waits for it.
     Abandon,
 }
@@ -155,11 +159,11 @@ impl S3Client {
         self.ask(job, asked, Some(flight));
     }
 
-    fn list_names(&mut self, prefix: String, entries: Vec<NamedEntry>, more: Option<&str>, flight: Flight) {
+    fn list_names(&mut self, prefix: String, entries: Vec<NamedEntry>, more: Option<String>, flight: Flight) {
         let mut query = vec![("prefix", prefix.as_str()), ("delimiter", "/")];
-        query.extend(more.map(|more| ("continuation-token", more)));
+        query.extend(more.as_deref().map(|more| ("continuation-token", more)));
         let asked = Asked::listing(&query);
-        self.ask(Job::List { prefix, entries }, asked, Some(flight));
+        self.ask(Job::List { prefix, entries, more }, asked, Some(flight));
     }
 
     /// What an object that is written needs next.
@@ -193,7 +197,7 @@ impl S3Client {
                     asked.query = super::sign::query(&[("uploadId", &id)]);
                     asked.headers.push("If-None-Match: *".into());
                     asked.body = HttpBody::Bytes(parts.into_bytes());
-                    self.ask(Job::Whole(upload.clone()), asked, None);
+                    self.ask(Job::Together(upload.clone()), asked, None);
                 }
                 UploadStep::Abandon(id) => {
                     let mut asked = Asked::object(HttpMethod::Delete, &key);
@@ -235,6 +239,11 @@ impl S3Client {
                     let steps = upload.borrow_mut().put(accepted(outcome).map(drop));
                     self.take_steps(&upload, steps);
                 }
+                (Some(Job::Together(upload)), _) => {
+                    let steps =
+                        upload.borrow_mut().put(accepted(outcome).and_then(|answer| together(&answer)));
+                    self.take_steps(&upload, steps);
+                }
                 (Some(job), Some(flight)) => self.answered(job, flight, outcome),
                 _ => {}
             }
@@ -255,7 +264,9 @@ impl S3Client {
             }
             (_, Err(errno)) => Err(errno),
             (Job::Open { key }, Ok(_)) => Ok(Reply::Opened(ObjectFile { key, upload: None })),
-            (Job::Read, Ok(answer)) if answer.status == 206 => Ok(Reply::Done(answer.moved as u32)),
+            (Job::Read, Ok(answer)) if answer.status == 206 => {
+                part_at(flight.operation.offset, &answer).map(|()| Reply::Done(answer.moved as u32))
+            }
             // All of an object is no part of it.
             (Job::Read, Ok(answer)) if flight.operation.offset == 0 => Ok(Reply::Done(answer.moved as u32)),
             (Job::Read, Ok(_)) => Err(Errno::EIO),
@@ -267,26 +278,17 @@ impl S3Client {
                 let directory = Stat { size: 0, directory: true };
                 if listing.objects.is_empty() { Err(Errno::ENOENT) } else { Ok(Reply::Entry(directory)) }
             }),
-            (Job::List { prefix, entries }, Ok(answer)) => {
-                return self.listed(prefix, entries, &answer, flight);
+            (Job::List { prefix, mut entries, more }, Ok(answer)) => {
+                match listed(&prefix, &mut entries, more.as_deref(), &answer) {
+                    Ok(Some(more)) => return self.list_names(prefix, entries, Some(more), flight),
+                    Ok(None) => Ok(Reply::Entries(entries)),
+                    Err(errno) => Err(errno),
+                }
             }
             (Job::Empty { key }, Ok(answer)) => return self.remove_empty(&key, &answer, flight),
             (_, Ok(_)) => Ok(Reply::Done(0)),
         };
         self.over(flight, reply);
-    }
-
-    fn listed(&mut self, prefix: String, mut entries: Vec<NamedEntry>, answer: &HttpAnswer, flight: Flight) {
-        match ObjectListing::of(&answer.text) {
-            Ok(listing) => {
-                entries.extend(listing.names(&prefix));
-                match listing.next {
-                    Some(more) => self.list_names(prefix, entries, Some(&more), flight),
-                    None => self.over(flight, Ok(Reply::Entries(entries))),
-                }
-            }
-            Err(errno) => self.over(flight, Err(errno)),
-        }
     }
 
     /// Removes what marks a directory, if nothing else is in it.
@@ -336,6 +338,30 @@ impl S3Client {
 fn accepted(outcome: Result<HttpAnswer, Errno>) -> Result<HttpAnswer, Errno> {
     let answer = outcome?;
     refusal(&answer).map_or(Ok(answer), Err)
+}
+
+/// An object is put together only if the store says so: it begins its answer before it knows.
+fn together(answer: &HttpAnswer) -> Result<(), Errno> {
+    if is_put_together(&answer.text) { Ok(()) } else { Err(Errno::EIO) }
+}
+
+/// A part of an object has to begin where it was asked for.
+fn part_at(offset: u64, answer: &HttpAnswer) -> Result<(), Errno> {
+    let expected = format!("bytes {offset}-");
+    let begins = answer.header("content-range").is_some_and(|range| range.starts_with(&expected));
+    if begins { Ok(()) } else { Err(Errno::EIO) }
+}
+
+/// Appends a page of a listing: with what to ask for the next. One that is followed by itself would have no end.
+fn listed(
+    prefix: &str,
+    entries: &mut Vec<NamedEntry>,
+    more: Option<&str>,
+    answer: &HttpAnswer,
+) -> Result<Option<String>, Errno> {
+    let listing = ObjectListing::of(&answer.text)?;
+    entries.extend(listing.names(prefix));
+    if listing.next.is_some() && listing.next.as_deref() == more { Err(Errno::EIO) } else { Ok(listing.next) }
 }
 
 impl Client for S3Client {

@@ -13,7 +13,7 @@ mod sign;
 mod upload;
 mod words;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use nilometer_model::{
     Bytes, Capabilities, Capability, DirectIo, FileSystemKind, FileSystemSpace, StorageProfile,
@@ -25,9 +25,12 @@ use crate::{engine::RemoteEngine, http::HttpMethod, target::RemoteSystem};
 use bucket::{Asked, Bucket, BucketFault};
 use client::S3Client;
 use settings::S3Settings;
+use words::UnfinishedUpload;
 
 /// So long a question about a bucket may take.
 const QUESTION: Duration = Duration::from_secs(15);
+/// Listings of unfinished uploads that are asked for at most.
+const UNFINISHED_PAGES: usize = 1000;
 /// More than is ever written: 4 EiB. A store does not tell what it has.
 const SPACE: Bytes = Bytes(1 << 62);
 /// What no object can.
@@ -102,23 +105,47 @@ impl RemoteSystem for S3 {
 
     fn forget_unfinished(&self, path: &str) -> Result<(), String> {
         let prefix = format!("{}/", path.trim_start_matches('/'));
-        let asked = Asked::unfinished(&prefix);
-        let answer = match self.bucket.ask(asked, QUESTION) {
-            Ok(answer) => answer,
-            // Not every store lists them.
-            Err(fault) if fault.errno.is_refusal() => return Ok(()),
-            Err(fault) => return Err(in_words(&fault)),
-        };
-        for begun in words::unfinished(&answer.text) {
-            let mut asked = Asked::object(HttpMethod::Delete, &begun.key);
-            asked.query = sign::query(&[("uploadId", &begun.id)]);
-            match self.bucket.ask(asked, QUESTION) {
-                Ok(_) => {}
-                Err(fault) if fault.errno == Errno::ENOENT => {}
-                Err(fault) => return Err(in_words(&fault)),
+        let mut forgotten = HashSet::new();
+        // What is thrown away makes room in the next listing.
+        for _ in 0..UNFINISHED_PAGES {
+            let mut begun = self.unfinished(&prefix)?;
+            begun.retain(|begun| !forgotten.contains(begun));
+            if begun.is_empty() {
+                return Ok(());
+            }
+            for begun in begun {
+                self.forget(&begun)?;
+                forgotten.insert(begun);
             }
         }
-        Ok(())
+        Err(format!("after {UNFINISHED_PAGES} listings there are still unfinished uploads below {prefix}"))
+    }
+}
+
+impl S3 {
+    /// Uploads below a prefix that were never put together, as many as the store lists at once.
+    fn unfinished(&self, prefix: &str) -> Result<Vec<UnfinishedUpload>, String> {
+        let answer = match self.bucket.ask(Asked::unfinished(prefix), QUESTION) {
+            Ok(answer) => answer,
+            // Not every store lists them, and not everybody may ask: parts may stay.
+            Err(fault) if fault.errno.is_refusal() || fault.errno == Errno::EACCES => return Ok(Vec::new()),
+            Err(fault) => return Err(in_words(&fault)),
+        };
+        let listed = words::unfinished(&answer.text);
+        let mut begun = listed.ok_or("the store's listing of unfinished uploads can't be read")?;
+        // A store that takes no prefix lists those of others too.
+        begun.retain(|begun| begun.key.starts_with(prefix));
+        Ok(begun)
+    }
+
+    fn forget(&self, begun: &UnfinishedUpload) -> Result<(), String> {
+        let mut asked = Asked::object(HttpMethod::Delete, &begun.key);
+        asked.query = sign::query(&[("uploadId", &begun.id)]);
+        match self.bucket.ask(asked, QUESTION) {
+            Ok(_) => Ok(()),
+            Err(fault) if fault.errno == Errno::ENOENT => Ok(()),
+            Err(fault) => Err(in_words(&fault)),
+        }
     }
 }
 

@@ -61,21 +61,21 @@ fn of<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
 }
 
 /// Parts of an object that were never put together.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct UnfinishedUpload {
     pub(super) key: String,
     pub(super) id: String,
 }
 
-/// Those of a listing.
-pub(super) fn unfinished(text: &[u8]) -> Vec<UnfinishedUpload> {
-    let Ok(text) = std::str::from_utf8(text) else { return Vec::new() };
-    let Ok(document) = Document::parse(text) else { return Vec::new() };
+/// Those of a listing; none if it is no listing.
+pub(super) fn unfinished(text: &[u8]) -> Option<Vec<UnfinishedUpload>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let document = Document::parse(text).ok()?;
     let uploads = document.root_element().children().filter(|node| node.tag_name().name() == "Upload");
     let one = |node| {
         Some(UnfinishedUpload { key: of(node, "Key")?.to_owned(), id: of(node, "UploadId")?.to_owned() })
     };
-    uploads.filter_map(one).collect()
+    uploads.map(one).collect()
 }
 
 /// The text of the first element of this name.
@@ -88,10 +88,19 @@ pub(super) fn element(text: &[u8], name: &str) -> Option<String> {
 
 /// The code of an error, as `NoSuchKey`.
 pub(super) fn error_code(text: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(text).ok()?;
+    // A store that takes long sends blanks first.
+    let text = std::str::from_utf8(text.trim_ascii_start()).ok()?;
     let document = Document::parse(text).ok()?;
     let error = Some(document.root_element()).filter(|root| root.tag_name().name() == "Error")?;
     Some(of(error, "Code").unwrap_or("Error").to_owned())
+}
+
+/// Whether it says that an object was put together. Nothing at all does not: the connection may have ended too early.
+pub(super) fn is_put_together(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text.trim_ascii_start()) else { return false };
+    let root =
+        |document: Document<'_>| document.root_element().tag_name().name() == "CompleteMultipartUploadResult";
+    Document::parse(text).is_ok_and(root)
 }
 
 /// What it comes to that a store does not do what it was asked. An upload that can't be put together is answered with 200 all
@@ -139,10 +148,30 @@ mod tests {
         assert_eq!(refusal(&answer(200, "<CompleteMultipartUploadResult/>")), None);
         let said = answer(200, "<Error><Code>InternalError</Code><Message>x</Message></Error>");
         assert_eq!(refusal(&said), Some(Errno::EIO));
+        let late = answer(200, " \r\n<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>");
+        assert_eq!(refusal(&late), Some(Errno::EIO), "behind blanks");
         assert_eq!(refusal(&answer(404, "")), Some(Errno::ENOENT));
         assert_eq!(
             refusal(&answer(412, "<Error><Code>PreconditionFailed</Code></Error>")),
             Some(Errno::EEXIST)
         );
+    }
+
+    #[test]
+    fn an_object_is_put_together_if_the_store_says_so() {
+        assert!(is_put_together(b"  \n<?xml version=\"1.0\"?><CompleteMultipartUploadResult xmlns=\"x\"/>"));
+        for other in ["", "  ", "<Error/>", "<CompleteMultipartUploadResult>"] {
+            assert!(!is_put_together(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn unfinished_uploads_are_a_listing_or_none() {
+        let text = b"<ListMultipartUploadsResult><Upload><Key>d/a</Key><UploadId>1</UploadId></Upload>\
+                     </ListMultipartUploadsResult>";
+        let one = UnfinishedUpload { key: "d/a".into(), id: "1".into() };
+        assert_eq!(unfinished(text), Some(vec![one]));
+        assert_eq!(unfinished(b"<ListMultipartUploadsResult/>"), Some(Vec::new()));
+        assert_eq!(unfinished(b"<html>"), None);
     }
 }

@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{
-    WorkerPart, decided,
+    WorkerPart, WorkerPlace, decided,
     name::{BUFFER_MIN, Name},
     stamp,
 };
@@ -25,6 +25,8 @@ pub use course::{Course, Piece};
 pub struct Frames {
     course: Course,
     file: FrameFile,
+    /// See [`stem_of`].
+    stem: String,
     open: Open,
     /// Files are made durable before they are closed.
     sync: bool,
@@ -57,10 +59,21 @@ struct Visit {
 }
 
 /// The names of the files of a cell that is read.
-pub(super) fn files(cell: &FramesCell) -> Box<dyn Iterator<Item = String>> {
+pub(super) fn files(cell: &FramesCell, place: WorkerPlace) -> Box<dyn Iterator<Item = String>> {
+    let stem = stem_of(cell.file, place);
     match cell.file {
-        FrameFile::One => Box::new(std::iter::once(SHARED.to_owned())),
-        FrameFile::Each => Box::new((0..cell.frames).map(|frame| format!("{FRAME}{frame}"))),
+        FrameFile::One => Box::new(std::iter::once(stem)),
+        FrameFile::Each => Box::new((0..cell.frames).map(move |frame| format!("{stem}{frame}"))),
+    }
+}
+
+/// What the file for all is called, or what the names of files begin with before the number of their frame, in this repeat.
+fn stem_of(file: FrameFile, place: WorkerPlace) -> String {
+    match file {
+        FrameFile::One => place.shared(SHARED),
+        FrameFile::Each if place.attempt == 0 => FRAME.to_owned(),
+        // That of the repeat is told apart from that of the frame.
+        FrameFile::Each => format!("{}_", place.shared(FRAME)),
     }
 }
 
@@ -83,6 +96,7 @@ impl Frames {
         Frames {
             course: Course::of(cell, phase, part.place.number(), part.place.total()),
             file: cell.file,
+            stem: stem_of(cell.file, part.place),
             open: open.direct_if(part.direct),
             sync: writes && cell.sync == SyncPolicy::Close,
             frame_size: cell.frame_size(),
@@ -114,8 +128,8 @@ impl Frames {
         }
         let Some(slot) = self.free_slots.pop() else { return Err(buffer) };
         let name = match self.file {
-            FrameFile::One => Name::of(SHARED),
-            FrameFile::Each => Name::numbered(FRAME, self.course.piece(self.next).frame as u32),
+            FrameFile::One => Name::of(&self.stem),
+            FrameFile::Each => Name::numbered(&self.stem, self.course.piece(self.next).frame as u32),
         };
         let end = self.next + self.course.pieces_of_file();
         self.visits[slot.0 as usize] = Visit { next: self.next, end, ..Visit::default() };
@@ -200,5 +214,20 @@ impl Workload for Frames {
             }
         }
         self.buffers.push(operation.buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repeat_of_several_processes_has_names_of_its_own() {
+        let stem = |file, attempt| stem_of(file, WorkerPlace::alone(0, 1).in_attempt(attempt));
+        assert_eq!([0, 1].map(|attempt| stem(FrameFile::One, attempt)), ["n_frames", "n_frames_a1"]);
+        assert_eq!([0, 1].map(|attempt| stem(FrameFile::Each, attempt)), ["n_frame", "n_frame_a1_"]);
+        // The longest must fit.
+        Name::of(&stem(FrameFile::One, u32::MAX));
+        Name::numbered(&stem(FrameFile::Each, u32::MAX), u32::MAX);
     }
 }

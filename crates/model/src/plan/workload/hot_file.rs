@@ -46,6 +46,11 @@ impl Parameters for HotFileCell {
         Work::moved(Bytes(self.file_size.0.saturating_mul(readers)), self.block_size)
     }
 
+    /// It is laid out and read whole.
+    fn may_end_early(&self, _phase: Phase) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.file_size = scaled(self.file_size, factor, self.block_size);
     }

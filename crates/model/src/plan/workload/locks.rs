@@ -21,10 +21,16 @@ parameters! {
 /// The longest that a process waits for others by design.
 const HOLD_MAX: Nanos = Nanos::from_millis(60_000);
 
+impl LocksCell {
+    /// How long a process has it in a turn.
+    fn turn(&self) -> Nanos {
+        Nanos(self.hold.0.saturating_mul(2))
+    }
+}
+
 impl Parameters for LocksCell {
     fn phrases(&self) -> Vec<String> {
-        let Self { rounds, hold } = self;
-        vec![format!("a lock held {rounds} x {hold} by each process")]
+        vec![format!("a lock held {} x {} by each process", self.rounds, self.turn())]
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -51,8 +57,8 @@ impl Parameters for LocksCell {
         Vec::new()
     }
 
-    fn least_time(&self, _phase: Phase) -> Nanos {
-        Nanos(self.hold.0.saturating_mul(self.rounds.into()))
+    fn least_time(&self, _phase: Phase, workers: u32) -> Nanos {
+        Nanos(self.turn().0.saturating_mul(self.rounds.into()).saturating_mul(workers.into()))
     }
 
     fn needs(&self) -> Vec<Capability> {

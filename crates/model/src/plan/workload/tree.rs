@@ -55,7 +55,7 @@ parameters! {
         /// Phases work on what other workers made (mdtest -N), so that no client finds in its cache what it made itself:
         /// worker k looks at and renames the items of worker k + N, reads those of k + 2 N and removes those of k + 3 N,
         /// modulo the workers. In trees of their own, worker k also makes its items in the tree of k + N. With `"node"` all
-        /// phases take the items of the worker in the same place on the next node, which the client here never saw before
+        /// phases take the items of the worker in the same place on the next node, which the client here did not make
         /// (docs/cluster.md); where all are on one node, in the next process.
         shift: Shift = Shift::OWN,
     }
@@ -147,10 +147,6 @@ impl Parameters for TreeCell {
 
     fn shifts_by_node(&self) -> bool {
         self.shift == Shift::Node
-    }
-
-    fn reads_what_others_wrote(&self, phase: Phase) -> bool {
-        self.shift == Shift::Node && phase == Phase::ReadFiles
     }
 
     fn scale(&mut self, factor: f64) {

@@ -53,7 +53,7 @@ impl Parameters for WaitCell {
         Vec::new()
     }
 
-    fn least_time(&self, _phase: Phase) -> Nanos {
+    fn least_time(&self, _phase: Phase, _workers: u32) -> Nanos {
         self.whole()
     }
 
