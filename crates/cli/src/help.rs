@@ -58,9 +58,9 @@ const EXAMPLES: [(&str, [&str; 3]); 20] = [
     (
         "network",
         [
-            "mpirun --host node1,node2,node3 -n 3 nilometer network",
-            "mpirun --host node1:4,node2:4 -n 8 nilometer network --flows 1,4,16 --network 10.1.0.0/16",
-            "srun --nodes 9 --ntasks-per-node 1 nilometer network --udp --json",
+            "nilometer network",
+            "nilometer network --flows 1,4,16 --network 10.1.0.0/16",
+            "nilometer network --udp --json",
         ],
     ),
     ("clean", ["nilometer clean /data", "nilometer clean /data /scratch", "nilometer clean ."]),

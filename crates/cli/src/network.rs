@@ -10,8 +10,10 @@ use nilometer_network::{NetworkProgress, NetworkTrials, Subnet, follow_network, 
 
 use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
 
-/// Measures the network between the machines that a launcher of MPI has started this program on: each pair, both ways, one to
-/// many, many to one, all to all
+/// Measures the network between the machines that mpirun starts it on
+///
+/// Started by a launcher of MPI, as `mpirun --host a,b,c -n 3 nilometer network` or `srun --nodes 3 nilometer network`: flows of
+/// each machine to each other alone, both ways, one to all others, all others to one, all to all.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Network {
