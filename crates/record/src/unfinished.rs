@@ -1,16 +1,21 @@
-//! A record before it is whole: a file of its own under a name that nobody uses, beside the place where it is to be.
+//! A record before it is whole: a file of its own under a name that nobody uses, beside the place where it is to be. What a
+//! process left that was killed meanwhile goes when the next record is made there, on the same machine.
 
 use std::{
     ffi::OsString,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     os::fd::OwnedFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags, RenameFlags, fsync, linkat, openat, renameat_with, unlinkat},
     io::Errno,
+    process::{Pid, test_kill_process},
+    system::uname,
 };
 
 use super::place::Place;
@@ -28,8 +33,9 @@ impl Unfinished {
     /// An empty file, which SQLite takes for an empty database.
     pub(super) fn create(place: &Place) -> io::Result<Self> {
         let directory = place.open()?;
+        remove_abandoned(&place.directory);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name: OsString = format!(".nilometer-{:x}-{now:x}.new", std::process::id()).into();
+        let name: OsString = format!("{}{:x}-{now:x}.new", of_this_machine(), std::process::id()).into();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
         openat(&directory, &name, flags, mode)?;
@@ -56,10 +62,62 @@ impl Unfinished {
     }
 }
 
+/// What such names begin with on this machine: others may use the directory too, and have processes of the same numbers.
+fn of_this_machine() -> String {
+    let mut hasher = DefaultHasher::new();
+    uname().nodename().hash(&mut hasher);
+    format!(".nilometer-{:x}-", hasher.finish())
+}
+
+/// Removes what killed processes left here, with SQLite's journals of it. What can't be removed harms nobody.
+fn remove_abandoned(directory: &Path) {
+    let ours = of_this_machine();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(&ours)).and_then(process_of);
+        if process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH)) {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// The process in the rest of a name.
+fn process_of(rest: &str) -> Option<Pid> {
+    let (number, _) = rest.split_once('-')?;
+    Pid::from_raw(i32::from_str_radix(number, 16).ok()?)
+}
+
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if self.is_there {
             unlinkat(&self.directory, &self.name, AtFlags::empty()).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut child = std::process::Command::new("true").spawn().expect("it is there");
+        let dead = child.id();
+        child.wait().expect("it ends");
+        let ours = of_this_machine();
+        let left = [format!("{ours}{dead:x}-1.new"), format!("{ours}{dead:x}-1.new-journal")];
+        let kept = [
+            format!("{ours}{:x}-1.new", std::process::id()),
+            format!(".nilometer-0-{dead:x}-1.new"),
+            format!("{ours}x-1.new"),
+            "record.sqlite".into(),
+        ];
+        for name in left.iter().chain(&kept) {
+            fs::write(directory.path().join(name), "").expect("room");
+        }
+        remove_abandoned(directory.path());
+        assert!(left.iter().all(|name| !directory.path().join(name).exists()));
+        assert!(kept.iter().all(|name| directory.path().join(name).exists()));
     }
 }
