@@ -122,7 +122,8 @@ fn a_directory_that_may_not_be_read_is_not_one_without_a_recording() {
     let file = disk.path().join("file");
     fs::write(&file, "no directory").expect("space");
     let ended = about("verify", &[&file], &[]);
-    assert!(ended.code == Some(2) && ended.stderr.contains("Not a directory"), "{ended:?}");
+    let why = "it is neither the directory of a recording nor a file of HDF5";
+    assert!(ended.code == Some(2) && ended.stderr.contains(why), "{ended:?}");
     if rustix::process::geteuid().is_root() {
         let locked = disk.path().join("locked");
         fs::create_dir(&locked).expect("space");

@@ -16,6 +16,7 @@ mod slab;
 use std::{
     collections::HashMap,
     fs::File,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -113,6 +114,18 @@ pub struct LoneVerified {
 /// As many damaged chunks are named.
 const NAMED_MAX: usize = 20;
 
+/// What a file of HDF5 has at its beginning, or behind a block of its user's (HDF5 File Format Specification, version 3.0, II.A).
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// The block of a user is empty, or of 512 B or any power of two above.
+fn is_hdf5(file: &File) -> bool {
+    let begins = std::iter::once(0).chain((9..u64::BITS - 1).map(|power| 1 << power));
+    let mut found = [0; SIGNATURE.len()];
+    begins
+        .map_while(|at| file.read_exact_at(&mut found, at).ok().map(|()| found))
+        .any(|found| found == SIGNATURE)
+}
+
 impl LoneFile {
     /// Opens a file of this user's, for the dataset with this path, or for the one that can be meant.
     ///
@@ -122,6 +135,9 @@ impl LoneFile {
         let file = opened_own(path).map_err(|source| LoneFileError::Storage { path: path.into(), source })?;
         let failed = |source| LoneFileError::Hdf5 { path: path.into(), source };
         let wrong = |why| LoneFileError::Frames { path: path.into(), why };
+        if !is_hdf5(&file) {
+            return Err(wrong("it is neither the directory of a recording nor a file of HDF5".into()));
+        }
         let read = ReadFile::open(&path_of(&file)).map_err(failed)?;
         let mut others = read.datasets_of_numbers(RANK_LEAST).map_err(failed)?;
         let name = match named {
