@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 use crate::{Ended, Running, Testbed, nilometer, run};
@@ -95,6 +96,20 @@ impl Mpi {
         let mut command = testbed.command("node", &words);
         command.current_dir(at).env("NILOMETER_MPI", self.adapter()).process_group(0);
         command
+    }
+
+    /// The process of a rank that does the work, of those that were started in a directory.
+    pub fn worker_of(&self, rank: u32, at: &Path) -> Option<Pid> {
+        let wanted = format!("{}={rank}\0", self.kind.rank_variable());
+        let processes = std::fs::read_dir("/proc").expect("it is there").flatten();
+        let mut numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+        let found = numbers.find(|number| {
+            let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+            let said = String::from_utf8_lossy(&environment);
+            let is_here = std::fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|path| path == at);
+            is_here && said.contains("NILOMETER_WATCHED=1\0") && said.contains(&wanted)
+        });
+        found.and_then(Pid::from_raw)
     }
 
     /// So many processes of `nilometer`, to their end.

@@ -3,13 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
 use nilometer_model::{Coldness, Results, plan::Phase};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -208,21 +208,6 @@ fn what_another_node_wrote_was_never_seen_here(lab: &NodesLab, mpi: &Mpi) {
     lab.assert_left_nothing("moosefs/mount/goal-2");
 }
 
-/// The process that works on a node: it is told apart by the name of its host.
-fn worker_on(node: u32, at: &Path) -> Option<Pid> {
-    let processes = fs::read_dir("/proc").expect("it is there").flatten();
-    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(|number| is_worker(*number, node, at)).find_map(Pid::from_raw)
-}
-
-fn is_worker(number: i32, node: u32, at: &Path) -> bool {
-    let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-    let said = String::from_utf8_lossy(&environment);
-    let rank = format!("OMPI_COMM_WORLD_RANK={}\0", node - 1);
-    let is_here = fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|path| path == at);
-    is_here && said.contains("NILOMETER_WATCHED=1\0") && said.contains(&rank)
-}
-
 fn a_node_that_is_lost_ends_a_campaign_which_goes_on(lab: &NodesLab, mpi: &Mpi) {
     lab.plan(&PLAN.replace("repeats = 2", "repeats = 6"));
     let target = lab.mount("gluster-replicated");
@@ -230,7 +215,7 @@ fn a_node_that_is_lost_ends_a_campaign_which_goes_on(lab: &NodesLab, mpi: &Mpi) 
     let record = lab.record("lost.sqlite");
     let some = || nilometer_record::read(&record).is_ok_and(|results| results.samples.len() > 10);
     await_some("some samples", || some().then_some(()));
-    let victim = worker_on(2, lab.home.path()).expect("it runs");
+    let victim = mpi.worker_of(1, lab.home.path()).expect("it runs");
     kill_process(victim, Signal::KILL).expect("it runs");
     let ended = running.end(Duration::from_mins(2));
     assert_ne!(ended.code, Some(0), "{ended:?}");

@@ -12,7 +12,7 @@ use nilometer_tests::{
     Ended, FaultyDisk, Mpi, MpiKind, Running, await_some, may_have_faulty_disks, may_mount, nilometer,
     run_directories,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
 const RANKS: u32 = 3;
@@ -310,20 +310,6 @@ sync = { every = 1 }
     assert!(run_directories(Path::new(target)).is_empty());
 }
 
-/// The process of a rank that does the work.
-fn worker_of(mpi: &Mpi, rank: u32, record: &Path) -> Option<Pid> {
-    let wanted = format!("{}={rank}\0", mpi.kind().rank_variable());
-    let at = record.parent().expect("it has one");
-    let processes = fs::read_dir("/proc").expect("it is there").flatten();
-    processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok()).find_map(|id| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        let said = String::from_utf8_lossy(&environment);
-        let is_it = said.contains("NILOMETER_WATCHED=1\0") && said.contains(&wanted);
-        let is_here = fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|path| path == at);
-        (is_it && is_here).then(|| Pid::from_raw(id)).flatten()
-    })
-}
-
 #[test]
 fn a_process_that_is_killed_ends_the_campaign_and_it_goes_on_from_its_record() {
     let long = PLAN.replace("repeats = 2", "repeats = 12");
@@ -332,7 +318,7 @@ fn a_process_that_is_killed_ends_the_campaign_and_it_goes_on_from_its_record() {
         let running = mpi.start(RANKS, lab.at(), &EVALUATE);
         let some = || nilometer_record::read(&lab.record()).is_ok_and(|results| results.samples.len() > 20);
         await_some("some samples", || some().then_some(()));
-        let victim = worker_of(&mpi, 1, &lab.record()).expect("it runs");
+        let victim = mpi.worker_of(1, lab.at()).expect("it runs");
         kill_process(victim, Signal::KILL).expect("it runs");
         let ended = running.end(std::time::Duration::from_mins(1));
         assert_ne!(ended.code, Some(0), "{ended:?}");

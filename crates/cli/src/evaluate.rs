@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
@@ -23,7 +23,7 @@ use nilometer_model::{
 };
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
-use nilometer_storage::{Target, TargetError, within};
+use nilometer_storage::Target;
 
 use crate::{
     Blame, Failure, Outcome,
@@ -38,6 +38,7 @@ use crate::{
     resume::resumed,
     signals::stop_on_signal,
     tell,
+    tidied::{remove_targets, removed},
 };
 
 /// Measures storage, and says what it can carry
@@ -418,53 +419,6 @@ fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
         Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
     }
     ended(&study, missing, path)
-}
-
-/// A target that was left out is not touched again, not even to tidy up.
-fn remove_targets(
-    targets: Vec<Option<Arc<dyn Target>>>,
-    left_out: &[bool],
-    patience: Nanos,
-) -> anyhow::Result<()> {
-    let mut outcome = Ok(());
-    for (target, left_out) in targets.into_iter().zip(left_out) {
-        let Some(target) = target else { continue };
-        if *left_out {
-            let source = target.source().map(|source| format!(" {}", source.description().address));
-            let path = target.description().address.to_string();
-            let places = path.clone() + &source.unwrap_or_default();
-            tell::note(format_args!(
-                "{path}: what is left there can be removed with `nilometer clean {places}`"
-            ));
-            std::mem::forget(target);
-            continue;
-        }
-        outcome = outcome.and(removed(patience, &target));
-    }
-    outcome
-}
-
-/// A phase that was cut short ends within a second; until then it may make another file.
-const TRIES: u32 = 40;
-const STEP: Nanos = Nanos::from_millis(50);
-
-fn remove_patiently(target: &dyn Target) -> Result<(), TargetError> {
-    let mut removed = target.remove();
-    for _ in 1..TRIES {
-        if removed.is_ok() {
-            break;
-        }
-        std::thread::sleep(STEP.duration());
-        removed = target.remove();
-    }
-    removed
-}
-
-fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
-    let path = target.description().address.to_string();
-    within(patience, target, remove_patiently)
-        .and_then(|removed| removed)
-        .with_context(|| format!("what is left on {path} can be removed with `nilometer clean {path}`"))
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod size;
 mod status_line;
 mod stored_at;
 mod tell;
+mod tidied;
 mod trusted;
 mod verify;
 mod version;
