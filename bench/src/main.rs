@@ -3,12 +3,14 @@
 //! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
 //! `nilometer-bench verdict` holds verdicts against known truths instead, in simulation and on real devices.
 //! `nilometer-bench invalid` counts instead how often samples are INVALID on this machine.
+//! `nilometer-bench aa` counts differences that are found where there is none.
 //! `nilometer-bench by-url` compares a client in this program with its own program for copies.
 //! `nilometer-bench index` holds the memory that reading a recording takes against a bound.
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a comparison that nobody reads may end")]
 
+mod aa;
 mod bare;
 mod between;
 mod by_url;
@@ -126,9 +128,10 @@ struct Check {
     run: fn(&Stop) -> anyhow::Result<bool>,
 }
 
-const CHECKS: [Check; 4] = [
+const CHECKS: [Check; 5] = [
     Check { name: verdict::NAME, run: verdict::run },
     Check { name: invalid::NAME, run: invalid::check },
+    Check { name: aa::NAME, run: aa::check },
     Check { name: index::NAME, run: index::check },
     Check { name: by_url::NAME, run: by_url::check },
 ];

@@ -7,8 +7,8 @@ use nilometer_acquisition::{
     sink::{Durability, FILE_SLOTS, LaneOptions, RawLayout, lanes_of},
 };
 use nilometer_model::{
-    Bytes, Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription,
-    plan::EngineKind,
+    Bytes, Coldness, DeviceTraffic, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing,
+    TargetDescription, plan::EngineKind,
 };
 use nilometer_recording::{
     instrument::{Content, Pattern},
@@ -164,7 +164,7 @@ impl Target for Faulted {
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
         self.0.chill(name)
     }
-    fn traffic(&self) -> Option<(u64, u64)> {
+    fn traffic(&self) -> Option<DeviceTraffic> {
         self.0.traffic()
     }
     fn clear(&self) -> Result<(), TargetError> {

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptance;
 mod across_machines;
 mod answer;
 mod ceiling;
@@ -17,6 +18,7 @@ mod limits;
 mod made_up;
 mod missing;
 mod network;
+mod optimum;
 mod outcome;
 mod parameters;
 mod prediction;
@@ -27,6 +29,9 @@ mod study;
 mod verdict;
 mod warning;
 
+pub use acceptance::{
+    AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, JudgedCriterion, acceptance, conclusions,
+};
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
@@ -36,6 +41,7 @@ pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
 pub use network::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};
+pub use optimum::{ExplainedShare, StageOptimum, SufficientValue};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
 pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{

@@ -78,6 +78,7 @@ fn by_name(run: &Json) -> CommonParameters {
     for (name, value) in run.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
             ("workload", Json::Object(workload)) => found.extend(of_workload(workload)),
+            ("settings", Json::Array(settings)) => found.extend(settings.iter().filter_map(of_setting)),
             ("instrument", Json::Object(instrument)) => {
                 found.extend(instrument.get("name").map(|value| (name.clone(), Value::of(value))));
             }
@@ -89,6 +90,13 @@ fn by_name(run: &Json) -> CommonParameters {
         }
     }
     found
+}
+
+/// Of a setting outside of the program its name and its value: a number, if it is one.
+fn of_setting(setting: &Json) -> Option<(String, Value)> {
+    let text = setting.get("value")?.as_str()?;
+    let value = text.parse().map_or_else(|_| Value::of_text(text), Value::Number);
+    Some((setting.get("name")?.as_str()?.to_owned(), value))
 }
 
 fn of_workload(workload: &serde_json::Map<String, Json>) -> CommonParameters {

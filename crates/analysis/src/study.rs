@@ -6,12 +6,15 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, Quantity, Verdict, Warning,
+    AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, Quantity, Verdict,
+    Warning,
+    acceptance::acceptance,
     ceiling::nearest,
     comparison::{Question, question},
     curve::curves,
     growth::growths,
     missing::missing,
+    optimum::{StageOptimum, optima},
     outcomes,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
@@ -30,6 +33,8 @@ pub struct Study<'a> {
     pub recordings: Vec<StudyRecording<'a>>,
     /// What recording packets costs over their size and rate.
     pub curves: Vec<Curve>,
+    /// Whether the targets are accepted; empty where the plan has no criteria.
+    pub acceptance: Vec<AcceptanceVerdict>,
     /// Whether the targets carry the instruments.
     pub verdicts: Vec<Verdict>,
     /// Which instruments the targets carry, as verdicts say and the figures predict.
@@ -59,6 +64,8 @@ pub struct StudyStage<'a> {
     pub ceiling: Option<NearestCeiling>,
     /// How its workloads grow with the targets that do them at once; empty where each does them by itself.
     pub growths: Vec<ElementGrowth>,
+    /// What its matrix says as a whole, by phase and target; empty where there are too few cells.
+    pub optima: Vec<StageOptimum>,
 }
 
 /// A cell of a stage.
@@ -106,7 +113,8 @@ impl<'a> Study<'a> {
         let recordings = recordings(results);
         let curves = curves(results);
         let missing = missing(results);
-        Study { results, stages, recordings, curves, verdicts, predictions, missing, warnings }
+        let acceptance = acceptance(results);
+        Study { results, stages, recordings, curves, acceptance, verdicts, predictions, missing, warnings }
     }
 
     /// The same with what the figures predict for these instruments.
@@ -141,9 +149,11 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
         outcomes,
         ceiling: None,
         growths: Vec::new(),
+        optima: Vec::new(),
     };
     stage.ceiling = nearest(results, &stage);
     stage.growths = growths(results, &stage);
+    stage.optima = optima(results, &stage);
     stage
 }
 

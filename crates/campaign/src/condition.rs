@@ -19,7 +19,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-use crate::supervise::GLANCE;
+use crate::{setting::undo_left, supervise::GLANCE};
 
 /// What is noted before a condition is entered.
 pub(crate) fn entered(condition: &Condition, at: &TargetAddress) -> String {
@@ -51,7 +51,7 @@ pub(crate) fn leave(condition: &Condition, at: &TargetAddress) -> Result<(), Str
     shell(&condition.leave, at, condition.time_limit)
 }
 
-/// Leaves every condition that a killed campaign left a target in: the target, and what is to be noted, as an error if it
+/// Leaves every condition that a killed campaign left a target in, and takes its settings back: the target, and what is to be noted, as an error if it
 /// could not be left.
 pub fn leave_conditions(
     resolved: &PlannedCampaign,
@@ -72,23 +72,48 @@ pub fn leave_conditions(
             }
         }
     }
+    told.extend(undo_left(resolved, events));
     told
 }
 
-/// Runs a command of the user's to its end or for so long, an interrupt from the terminal notwithstanding: that ends the
+fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(), String> {
+    output_of(UserCommand { command, target, time_limit, variable: None }).map(drop)
+}
+
+/// A command of the user's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UserCommand<'a> {
+    /// For a shell.
+    pub(crate) command: &'a str,
+    /// What is in `NILOMETER_TARGET`.
+    pub(crate) target: &'a TargetAddress,
+    /// It is ended when it takes longer.
+    pub(crate) time_limit: Nanos,
+    /// One more variable, with its value.
+    pub(crate) variable: Option<(&'static str, &'a str)>,
+}
+
+/// So much of what a command prints is kept.
+const OUTPUT_MOST: u64 = 64 << 10;
+
+/// Runs a command of the user's to its end or for so long, and gives what it printed; an interrupt from the terminal notwithstanding: that ends the
 /// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
 /// takes too long is ended with all of that.
-fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(), String> {
+pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
+    let UserCommand { command, target, time_limit, variable } = asked;
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
     // A pipe would be open for as long as anything in the background holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let mut said = File::from(said);
+    let printed = memfd_create("printed", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let mut printed = File::from(printed);
     let mut run = Command::new("sh")
         .arg("-c")
         .arg(format!("trap '' INT\n{command}"))
         .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .envs(variable)
+        .stdout(printed.try_clone().map_err(failed)?)
         .stderr(said.try_clone().map_err(failed)?)
         .process_group(0)
         .spawn()
@@ -97,11 +122,18 @@ fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(),
         return Err(format!("`{command}` took longer than {time_limit} and {}", put_an_end(&mut run)));
     };
     if status.success() {
-        return Ok(());
+        return text_of(&mut printed).map_err(failed);
     }
+    let text = text_of(&mut said).map_err(failed)?;
+    Err(format!("`{command}` failed ({status}): {}", text.trim()))
+}
+
+/// The beginning of what was written to a file.
+fn text_of(file: &mut File) -> io::Result<String> {
     let mut text = Vec::new();
-    said.rewind().and_then(|()| said.read_to_end(&mut text)).map_err(failed)?;
-    Err(format!("`{command}` failed ({status}): {}", String::from_utf8_lossy(&text).trim()))
+    file.rewind()?;
+    file.take(OUTPUT_MOST).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// How often it is looked whether a command has ended.

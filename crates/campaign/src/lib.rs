@@ -19,6 +19,7 @@ mod remaining;
 mod resolve;
 mod resume;
 mod rounds;
+mod setting;
 mod settle;
 mod supervise;
 mod surroundings;

@@ -17,7 +17,7 @@ use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all,
 };
 use nilometer_model::{
-    Activity, Coldness, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
+    Activity, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
@@ -229,7 +229,7 @@ struct Begun {
     moment: Moment,
     before: Activity,
     /// At each target's device.
-    traffic: Vec<Option<(u64, u64)>>,
+    traffic: Vec<Option<DeviceTraffic>>,
 }
 
 /// Opens the gates at the agreed time and waits for all workers of this process; whether all came to their end.
@@ -280,10 +280,10 @@ fn settle_accounts(
     spent.put(sample, target.0, all as u64, surroundings.idle_cores());
 }
 
-/// Bytes read and written at the device below since `was`.
-pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Option<(u64, u64)> {
+/// What came to the device below since `was`.
+pub(crate) fn traffic_since(was: Option<DeviceTraffic>, target: &dyn Target) -> Option<DeviceTraffic> {
     let (was, is) = was.zip(target.traffic())?;
-    Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
+    Some(is.since(was))
 }
 
 /// Drops from the cache what will be read, and may be there.

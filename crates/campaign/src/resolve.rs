@@ -1,5 +1,7 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
+mod accept;
+
 use nilometer_model::{
     ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, NotExpected, TargetDescription,
     check_expected,
@@ -183,6 +185,12 @@ pub enum ResolveError {
         /// What there is, with its verb.
         there: String,
     },
+    /// Criteria that nothing could decide here.
+    #[error("accept: {why}")]
+    Acceptance {
+        /// What is wrong, with the valid values.
+        why: String,
+    },
     /// Too little memory.
     #[error("stage `{stage}` needs {needed} of buffers, this machine has {available} of memory available")]
     Memory {
@@ -198,6 +206,7 @@ pub enum ResolveError {
 /// Checks every cell against every target.
 pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
     check_expected(&targets, &plan.expect)?;
+    accept::check_acceptance(&plan.accept, &targets)?;
     check_time(&plan, targets.len())?;
     for (_, stage, run) in plan.workloads() {
         check_processes(&plan, stage, run)?;

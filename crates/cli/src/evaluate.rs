@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_analysis::{Study, report::terminal};
+use nilometer_analysis::{Study, conclusions, report::terminal};
 use nilometer_campaign::{
     Campaign, Ran, Trials, all_present, dismiss, make_archive, make_targets, record_head, resolve,
     with_archive, with_ceiling, with_source,
@@ -19,14 +19,14 @@ use nilometer_campaign::{
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
     Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
-    plan::{Cell, Condition, PlannedCampaign, RankNodes, ResolvedPlan},
+    plan::{AppliedSetting, Cell, Condition, PlannedCampaign, RankNodes, ResolvedPlan},
 };
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
 use crate::{
-    Blame, Failure, Outcome,
+    Blame, Failure, Outcome, acceptance,
     ended::ended,
     explained,
     occupied::{refuse_in_use, refuse_twice},
@@ -101,8 +101,8 @@ Exit codes:
   0  carried: no frame of any instrument was lost; without --for: measured
   1  a fault of the storage or of the campaign: something failed, hung, was left out or interrupted
   2  asked wrongly: nothing was started
-  3  not carried: frames of an instrument were lost on a target, whatever else went wrong
-  4  not decided: the data don't say whether an instrument is carried; without --for: every figure of a stage is INVALID";
+  3  not carried: frames of an instrument were lost on a target, whatever else went wrong; of a plan with [accept]: FAIL
+  4  not decided: the data don't say whether an instrument is carried; without --for: every figure of a stage is INVALID; of a plan with [accept]: INVALID";
 
 /// A campaign that can run.
 #[derive(Debug)]
@@ -220,7 +220,8 @@ impl Evaluate {
     fn begun(&self, nodes: &RankNodes) -> Result<Ready, Failure> {
         let resolved = self.resolved(nodes).input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
-        let head = record_head(&resolved, VERSION);
+        let mut head = record_head(&resolved, VERSION);
+        head.environment.extend(acceptance::sums(&resolved.plan.accept, &self.plans).input()?);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
         let done = BTreeMap::new();
@@ -231,6 +232,7 @@ impl Evaluate {
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self, nodes: &RankNodes) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
+        acceptance::refuse_scale(&plan, self.scale)?;
         plan.cells.extend(self.recordings.cells()?);
         let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
         refuse_twice(&descriptions)?;
@@ -258,7 +260,9 @@ impl Evaluate {
         lines.push(format!("record    {}", record.display()));
         let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
         let mut commands: Vec<&String> = Vec::new();
-        for command in conditions.flat_map(|of| [&of.enter, &of.leave]) {
+        let settings = resolved.plan.workloads().flat_map(|(_, _, run)| &run.settings);
+        let of_settings = settings.flat_map(AppliedSetting::commands);
+        for command in conditions.flat_map(|of| [&of.enter, &of.leave]).chain(of_settings) {
             if !commands.contains(&command) {
                 commands.push(command);
             }
@@ -313,6 +317,15 @@ impl Evaluate {
         let conditions = runs().filter_map(|run| run.condition.clone());
         let conditions = conditions.chain(self.recordings.condition()?).collect();
         Ok((conditions, runs().map(|run| run.instrument.clone()).collect()))
+    }
+
+    /// The settings of the plans that are named on the command line.
+    pub(crate) fn named_settings(&self) -> anyhow::Result<Vec<AppliedSetting>> {
+        if self.plans.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = self.plans()?;
+        Ok(plan.workloads().flat_map(|(_, _, run)| run.settings.clone()).collect())
     }
 
     /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
@@ -408,9 +421,10 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
 
 /// Tells what was measured; the verdicts become the exit code.
 fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
-    drop(record);
     let results = nilometer_record::read(path).run()?;
-    let study = Study::of(&results).with_catalogue(&catalogue::instruments());
+    let study = Study::of(&results);
+    record.conclude(&conclusions(&study)).run()?;
+    let study = study.with_catalogue(&catalogue::instruments());
     tell::result(format_args!("\n{}", terminal(&study, report::layout())));
     tell::result_line(format_args!("\nRecord: {}", path.display()));
     // The campaign is done and its record is kept: that no page could be written is said, and is no fault of the answer.
@@ -418,7 +432,14 @@ fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
         Ok(page) => tell::result_line(format_args!("Page:   {}", page.display())),
         Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
     }
-    ended(&study, missing, path)
+    let Some(accepted) = acceptance::outcome(&study) else { return ended(&study, missing, path) };
+    match acceptance::write_page(&study, path) {
+        Ok(page) => tell::result_line(format_args!("Acceptance: {}", page.display())),
+        Err(error) => {
+            tell::note(format_args!("no page of the acceptance was written: {}", explained(&error)));
+        }
+    }
+    accepted
 }
 
 #[cfg(test)]

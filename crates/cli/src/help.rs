@@ -8,7 +8,10 @@ use crate::Arguments;
 
 /// Commands by what one has in mind, in the order in which one would use them.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "network", "clean"]),
+    (
+        "Evaluate storage",
+        &["evaluate", "report", "check", "plan", "size", "facility", "describe", "network", "clean"],
+    ),
     (
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
@@ -17,7 +20,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 20] = [
+const EXAMPLES: [(&str, [&str; 3]); 21] = [
     (
         "evaluate",
         [
@@ -32,6 +35,14 @@ const EXAMPLES: [(&str, [&str; 3]); 20] = [
             "nilometer report evaluation.sqlite",
             "nilometer report evaluation.sqlite --format html -o page.html",
             "nilometer report evaluation.sqlite --format json",
+        ],
+    ),
+    (
+        "check",
+        [
+            "nilometer check evaluation.sqlite",
+            "nilometer check /media/offer-a.sqlite",
+            "nilometer check offer-a.sqlite --sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         ],
     ),
     ("plan", ["nilometer plan show wa105", "nilometer plan show quick --toml", "nilometer plan keys"]),

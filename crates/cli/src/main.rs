@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptance;
 mod advise;
+mod check;
 mod clean;
 mod describe;
 mod doctor;
@@ -67,8 +69,8 @@ Exit codes:
   0  carried, or measured, or done
   1  a fault
   2  asked wrongly: nothing was started
-  3  not carried (evaluate)
-  4  not decided, or INVALID (evaluate)
+  3  not carried, or FAIL (evaluate); changed (check)
+  4  not decided, or INVALID (evaluate); without a seal (check)
   5  written, and not all of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +79,7 @@ enum Command {
     Export(export::Export),
     Replay(replay::Replay),
     Report(report::Report),
+    Check(check::Check),
     Describe(describe::Describe),
     Network(network::Network),
     Plan(plan::Plan),
@@ -184,6 +187,7 @@ fn main() -> ExitCode {
         Command::Instrument(instrument) => code(instrument.execute()),
         Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
+        Command::Check(check) => code(check.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Plan(plan) => code(plan.execute()),

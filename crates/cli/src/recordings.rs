@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
-    plan::{Cell, Condition, Fill, Goal, RecordingRun, Route},
+    plan::{Cell, Condition, Fill, Goal, RecordingRun, Route, USUAL_KEEP},
 };
 use nilometer_storage::user_file;
 
@@ -73,11 +73,6 @@ fn reader_count(text: &str) -> Result<u32> {
     count.ok_or_else(|| anyhow!("write a number from 0 to {READERS_MOST}, or several as in 0,1,2"))
 }
 
-/// How often the limit of the storage is looked for, with each number of readers alike, and how long each time at the most.
-const LIMIT_REPEATS: u32 = 3;
-const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
-/// What stays of a recording where nothing else is said.
-const USUAL_KEEP: Bytes = Bytes(2 << 30);
 /// As many recorders are more than any node has.
 const COUNT_MOST: u32 = 1000;
 
@@ -138,9 +133,7 @@ impl Recordings {
     fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<RecordingRun>) {
         let paced: Vec<RecordingRun> =
             self.levels(member).into_iter().map(|readers| self.cell(member, readers)).collect();
-        let limit =
-            |paced: &RecordingRun| RecordingRun { repeats: LIMIT_REPEATS, ..self.limit(paced.clone()) };
-        let limits: Vec<RecordingRun> = paced.iter().map(limit).collect();
+        let limits: Vec<RecordingRun> = paced.iter().map(|paced| self.limit(paced)).collect();
         cells.extend(paced.into_iter().chain(limits));
         if self.find_limit {
             let trial = RecordingRun { duration: self.trial, ..self.cell(member, Readers::default()) };
@@ -149,15 +142,14 @@ impl Recordings {
         if let Some(condition) = condition {
             let paced =
                 RecordingRun { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
-            cells.extend([paced.clone(), self.limit(paced)]);
+            let limit = RecordingRun { repeats: paced.repeats, ..self.limit(&paced) };
+            cells.extend([paced, limit]);
         }
     }
 
-    /// The same as fast as the storage takes frames, which no network is asked for.
-    fn limit(&self, paced: RecordingRun) -> RecordingRun {
-        let duration = LIMIT_DURATION.min(self.duration);
-        let keep = if self.keep.is_none() { USUAL_KEEP } else { paced.keep };
-        RecordingRun { goal: Goal::Limit, duration, route: Route::InPlace, keep, ..paced }
+    /// The same as fast as the storage takes frames, with each number of readers alike.
+    fn limit(&self, paced: &RecordingRun) -> RecordingRun {
+        paced.at_full_speed(self.keep.is_some())
     }
 
     /// The condition of the file.
@@ -303,7 +295,7 @@ mod tests {
         let levels = |goal| of(goal).map(|cell| (cell.readers.count, cell.readers.copy)).collect::<Vec<_>>();
         assert_eq!(levels(Goal::Limit), [(0, false), (1, false), (2, false), (2, true)]);
         assert_eq!(levels(Goal::Pace), levels(Goal::Limit));
-        assert!(of(Goal::Limit).all(|cell| cell.repeats == LIMIT_REPEATS));
+        assert!(of(Goal::Limit).all(|cell| cell.repeats == 3));
         assert!(of(Goal::Pace).all(|cell| cell.repeats == 1));
         assert_eq!(cells[0].goal, Goal::Pace, "the answer comes first");
     }

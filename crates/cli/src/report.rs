@@ -1,4 +1,4 @@
-//! `nilometer report`: the report of a record, in one of six formats.
+//! `nilometer report`: the report of a record, in one of seven formats.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use nilometer_analysis::{
 use nilometer_model::{Results, catalogue};
 use nilometer_storage::user_file;
 
-use crate::{Blame, Outcome, tell};
+use crate::{Blame, Outcome, acceptance, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Report {
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
-    /// Where it goes; `-` is standard output [default: for html, the record's name with .html in the current directory; else standard output]
+    /// Where it goes; `-` is standard output [default: for html and acceptance, the record's name with .html or .acceptance.html in the current directory; else standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -46,6 +46,8 @@ enum Format {
     FiguresCsv,
     /// For programs
     Json,
+    /// The page of a plan with [accept], to be filed
+    Acceptance,
 }
 
 impl Report {
@@ -53,14 +55,14 @@ impl Report {
         let results = nilometer_record::read(&self.record).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output.filter(|output| output != Path::new("-")) else {
-            tell::result(self.text(&results, layout()));
+            tell::result(self.text(&results, layout()).run()?);
             return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;
         if self.output.is_none() {
             refuse_foreign(&path).input()?;
         }
-        fs::write(&path, self.text(&results, TextLayout::plain()))
+        fs::write(&path, self.text(&results, TextLayout::plain()).run()?)
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
         tell::note(format_args!("Report: {}", path.display()));
@@ -69,20 +71,25 @@ impl Report {
 
     /// A page is not for a terminal to print.
     fn default_output(&self) -> Option<PathBuf> {
-        let name = self.record.file_stem().unwrap_or(self.record.as_os_str());
-        (self.format == Format::Html).then(|| PathBuf::from(name).with_added_extension("html"))
+        let name = PathBuf::from(self.record.file_stem().unwrap_or(self.record.as_os_str()));
+        match self.format {
+            Format::Html => Some(name.with_added_extension("html")),
+            Format::Acceptance => Some(name.with_added_extension("acceptance.html")),
+            _ => None,
+        }
     }
 
-    fn text(&self, results: &Results, layout: TextLayout) -> String {
+    fn text(&self, results: &Results, layout: TextLayout) -> anyhow::Result<String> {
         let study = Study::of(results).with_catalogue(&catalogue::instruments());
-        match self.format {
+        Ok(match self.format {
             Format::Terminal => terminal(&study, layout),
             Format::Html => html(&study),
             Format::Markdown => markdown(&study),
             Format::Csv => csv(&study),
             Format::FiguresCsv => figures_csv(&study),
             Format::Json => json(&study),
-        }
+            Format::Acceptance => acceptance::page(&study, &self.record)?,
+        })
     }
 }
 

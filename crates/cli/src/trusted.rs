@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
-use nilometer_model::{DataKind, Results, plan::PlannedCampaign};
+use nilometer_model::{
+    DataKind, Results,
+    plan::{AppliedSetting, PlannedCampaign},
+};
 
 use crate::evaluate::Evaluate;
 
@@ -30,7 +33,7 @@ pub(crate) fn refuse_to_act_for_others(
     let acts = unnamed_acts(asked, recorded)?;
     ensure!(
         acts.is_empty(),
-        "{record}: its plan would {}, as you, and you have not named that: name the same again (--condition FILE, --for), \
+        "{record}: its plan would {}, as you, and you have not named that: name the same again (--condition FILE, --for, --plan), \
          or say --trust-record",
         acts.join(", ")
     );
@@ -40,7 +43,12 @@ pub(crate) fn refuse_to_act_for_others(
 /// What recordings do besides writing frames of their own to where they may, and the user has not named.
 fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<String>> {
     let (conditions, instruments) = asked.named()?;
+    let settings = asked.named_settings()?;
     let mut acts = Vec::new();
+    for (_, _, run) in recorded.plan.workloads() {
+        let unnamed = run.settings.iter().filter(|setting| !settings.contains(setting));
+        acts.extend(unnamed.flat_map(AppliedSetting::commands).map(|command| format!("run `{command}`")));
+    }
     for (_, cell) in recorded.plan.recordings() {
         let unnamed = cell.condition.iter().filter(|condition| !conditions.contains(condition));
         let commands = unnamed.flat_map(|condition| [&condition.enter, &condition.leave]);
@@ -59,13 +67,14 @@ fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<Stri
 
 /// A command that takes a condition back belongs to the machine on which it was entered.
 fn same_host(recorded: &PlannedCampaign, results: &Results) -> Result<()> {
-    let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some());
+    let has_setting = recorded.plan.workloads().any(|(_, _, run)| !run.settings.is_empty());
+    let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some()) || has_setting;
     let there = results.environment.iter().find(|(key, _)| key == "host").map(|(_, host)| host.as_str());
     let uname = rustix::system::uname();
     let here = uname.nodename().to_string_lossy();
     ensure!(
         !has_condition || there.is_none_or(|there| there == here),
-        "its conditions are those of the machine {}, and this is {here}",
+        "its conditions and settings are those of the machine {}, and this is {here}",
         there.unwrap_or_default()
     );
     Ok(())

@@ -35,6 +35,9 @@ pub const FACILITIES: [BuiltIn; 2] = built_in!("facilities": "template", "wa105"
 /// How the file of a condition is written.
 pub const CONDITION_TEMPLATE: &str = include_str!("../../../conditions/template.toml");
 
+/// How a plan with criteria is written.
+pub const ACCEPTANCE_TEMPLATE: &str = include_str!("../../../acceptance/template.toml");
+
 /// It shows how a file is written, and is no instrument or facility.
 pub const TEMPLATE: &str = "template";
 
@@ -154,6 +157,14 @@ mod tests {
     fn the_template_of_a_condition_is_one() {
         let condition = Condition::parse(CONDITION_TEMPLATE, "template").expect("valid");
         assert_eq!(condition.name, "one disk lost");
+    }
+
+    #[test]
+    fn the_template_of_an_acceptance_is_a_plan() {
+        // The detector delivers in packets of no known form, so that it is recorded in place.
+        let plan = parse_with(ACCEPTANCE_TEMPLATE, "template", 1.0, &instrument).expect("valid");
+        assert_eq!((plan.accept.price.len(), plan.accept.criteria.len()), (2, 10));
+        assert_eq!(plan.recordings().count(), 3);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod catalogue;
 mod chunk_shape;
 mod data;
+mod device_traffic;
 mod facility;
 mod frame_compression;
 mod frame_cut;
@@ -44,6 +45,7 @@ mod written;
 
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
+pub use device_traffic::DeviceTraffic;
 pub use facility::{Facility, FacilityError, Member};
 pub use frame_compression::FrameCompression;
 pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
@@ -64,7 +66,8 @@ pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
 pub use recording_layout::{FrameShape, RecordingLayout};
 pub use results::{
-    Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,
+    Conclusion, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
+    is_volatile,
 };
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};

@@ -136,9 +136,7 @@ impl Sample {
         self.before = self.before.and(other.before);
         self.during = self.during.and(other.during);
         self.device = match (self.device, other.device) {
-            (Some((read, written)), Some((more_read, more_written))) => {
-                Some((read + more_read, written + more_written))
-            }
+            (Some(one), Some(another)) => Some(one.and(another)),
             (one, another) => one.or(another),
         };
     }
@@ -187,7 +185,7 @@ impl Pressure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Coldness, Waited, WorkerTotals};
+    use crate::{Coldness, DeviceTraffic, Waited, WorkerTotals};
 
     fn of_rank(rank: u32, node: &str, sample: Sample) -> RankSample {
         RankSample {
@@ -215,7 +213,7 @@ mod tests {
             filling: Nanos(size),
             run_delay: Nanos(size),
             during: machine,
-            device: Some((size, 1)),
+            device: Some(DeviceTraffic { read: size, written: 1, flushes: Some(2) }),
             workers: vec![worker],
             ..Sample::new(Nanos(7))
         };
@@ -243,7 +241,8 @@ mod tests {
         assert_eq!(whole.series.bins().iter().map(|bin| bin.bytes).sum::<u64>(), 60);
         // Two ranks were on one machine, which counts once.
         assert_eq!((whole.client, whole.during.busy, whole.during.sent), (Nanos(30), Nanos(30), 30));
-        assert_eq!((whole.device, whole.during.over), (Some((30, 2)), Nanos(100)));
+        let device = DeviceTraffic { read: 30, written: 2, flushes: Some(4) };
+        assert_eq!((whole.device, whole.during.over), (Some(device), Nanos(100)));
         let parts: Vec<_> = whole.parts.iter().map(|part| (part.rank, &*part.node, part.bytes)).collect();
         assert_eq!(parts, [(0, "a", 10), (1, "a", 30), (2, "b", 20)]);
         let second = &whole.parts[1];

@@ -68,6 +68,15 @@ pub struct Group {
     pub target: usize,
 }
 
+/// What a campaign came to, in words, as the record keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What it is about: a target and what was asked of it.
+    pub subject: String,
+    /// What was found.
+    pub words: String,
+}
+
 /// Something that happened during a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ByteRate, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos, RankPart, Series, plan::Goal,
-    sustained::sustained,
+    ByteRate, DeviceTraffic, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos, RankPart, Series,
+    plan::Goal, sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
@@ -42,8 +42,8 @@ pub struct Sample {
     pub before: Activity,
     /// What the whole machine did during the phase.
     pub during: Activity,
-    /// Bytes read and written at the target's device during the phase, if it has one.
-    pub device: Option<(u64, u64)>,
+    /// What came to the target's device during the phase, if it has one.
+    pub device: Option<DeviceTraffic>,
     /// From issue to completion, of each of these operations.
     pub latency: Histogram,
     /// From due to issue.

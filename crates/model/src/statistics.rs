@@ -90,6 +90,13 @@ pub fn poisson_upper(seen: u64) -> f64 {
     Gamma::new(seen as f64 + 1.0, 1.0).map_or(f64::INFINITY, |gamma| gamma.inverse_cdf(CONFIDENCE))
 }
 
+/// The lowest number of events that is compatible with having seen `seen`, one-sided at [`CONFIDENCE`]: the exact Poisson
+/// bound (Garwood 1936). None if none was seen.
+pub fn poisson_lower(seen: u64) -> f64 {
+    let seen = seen as f64;
+    Gamma::new(seen, 1.0).map_or(0.0, |gamma| gamma.inverse_cdf(1.0 - CONFIDENCE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +135,7 @@ mod tests {
         assert!(near(poisson_upper(0), 2.9957));
         assert!(near(poisson_upper(1), 4.7439));
         assert!(near(poisson_upper(10), 16.962));
+        assert!(near(poisson_lower(1), 0.051_29) && near(poisson_lower(10), 5.4254));
+        assert!(poisson_lower(0).abs() < f64::EPSILON);
     }
 }

@@ -4,6 +4,7 @@
 //! read gets temporary views of these under the tables' names, and its file stays as it is. One that a campaign goes on with
 //! is brought into today's form with the first that is written to it, in one transaction.
 
+use nilometer_model::Histogram;
 use rusqlite::{
     Connection, Error,
     functions::{Context, FunctionFlags},
@@ -44,9 +45,19 @@ const SAMPLES_OF_RANKS: ChangedTable = ChangedTable {
     name: "sample",
     columns: "id, target, cell, repeat, phase, bytes, operations, wall, user, system, wait, client, machine, \
               voluntary, involuntary, run_delay, filling, settling, started, load, device_read, device_written, \
-              coldness, invalid",
+              NULL AS device_flushes, coldness, invalid",
     rows: "rank = 0",
 };
+
+/// Until schema 6 flushes of the device were not counted.
+const SAMPLES_WITHOUT_FLUSHES: ChangedTable = ChangedTable { rows: "TRUE", ..SAMPLES_OF_RANKS };
+
+/// Until schema 6 a histogram had half as many buckets.
+const COARSE_HISTOGRAMS: ChangedTable =
+    changed("histogram", "sample, kind, bucket_of_schema_6(bucket) AS bucket, count");
+
+/// What was concluded is in records since schema 7.
+const CONCLUDED: [&str; 2] = ["conclusion", "seal"];
 
 /// Until schema 5 nothing was known of when a process began.
 const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
@@ -56,7 +67,7 @@ const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
 );
 
 /// All of them, the oldest first.
-pub(super) const EARLIER: [EarlierSchema; 3] = [
+pub(super) const EARLIER: [EarlierSchema; 4] = [
     EarlierSchema {
         version: 3,
         statements: include_str!("earlier/3.sql"),
@@ -71,13 +82,14 @@ pub(super) const EARLIER: [EarlierSchema; 3] = [
                 "id, stage, name, measurement_of_schema_4(measurement_of_schema_3(parameters)) AS measurement",
             ),
             SAMPLES_OF_RANKS,
+            COARSE_HISTOGRAMS,
             changed(
                 "ingest",
                 "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, \
                  longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
             ),
         ],
-        added: &["part", "visibility", "locking"],
+        added: &["part", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
     },
     EarlierSchema {
         version: 4,
@@ -85,14 +97,21 @@ pub(super) const EARLIER: [EarlierSchema; 3] = [
         changed: &[
             changed("cell", "id, stage, name, measurement_of_schema_4(measurement) AS measurement"),
             SAMPLES_OF_RANKS,
+            COARSE_HISTOGRAMS,
         ],
-        added: &["part", "visibility", "locking"],
+        added: &["part", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
     },
     EarlierSchema {
         version: 5,
         statements: include_str!("earlier/5.sql"),
-        changed: &[PARTS_WITHOUT_BEGIN],
-        added: &["visibility", "locking"],
+        changed: &[PARTS_WITHOUT_BEGIN, SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
+        added: &["visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+    },
+    EarlierSchema {
+        version: 6,
+        statements: include_str!("earlier/6.sql"),
+        changed: &[SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
+        added: &CONCLUDED,
     },
 ];
 
@@ -153,6 +172,9 @@ fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
         flags,
         of_text(measurement_of_schema_3),
     )?;
+    connection.create_scalar_function("bucket_of_schema_6", 1, flags, |context| {
+        Ok(Histogram::bucket_of_half_as_many(context.get(0)?))
+    })?;
     connection.create_scalar_function("measurement_of_schema_4", 1, flags, of_text(measurement_of_schema_4))
 }
 
@@ -222,6 +244,9 @@ mod tests {
 
     /// The rows of a record of two processes: a stream into a shared file, and a tree.
     const ROWS_OF_SCHEMA_5: &str = include_str!("earlier/record_5.sql");
+
+    /// The rows of a record of one process: a stream, and a tree.
+    const ROWS_OF_SCHEMA_6: &str = include_str!("earlier/record_6.sql");
 
     fn record_of(version: i64, rows: &str, directory: &TempDir) -> PathBuf {
         let path = directory.path().join(format!("{version}.sqlite"));
@@ -293,6 +318,21 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_schema_6_is_read_for_ever_after() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let results = read(&record_of(6, ROWS_OF_SCHEMA_6, &directory)).expect("readable");
+        let written = results.samples.iter().find(|measured| measured.key.phase == Phase::Write);
+        let device = written.and_then(|measured| measured.sample.device).expect("it was counted");
+        assert_eq!(device.flushes, None, "nobody counted them");
+        // Of 64 buckets an octave, each second one begins where one of 32 did.
+        let buckets: Vec<u16> =
+            results.latencies.values().flat_map(Histogram::buckets).map(|(bucket, _)| bucket).collect();
+        assert!(buckets.iter().any(|bucket| *bucket > 64), "{buckets:?}");
+        assert!(buckets.iter().all(|bucket| *bucket < 64 || bucket % 2 == 0), "{buckets:?}");
+        assert_eq!(Histogram::lowest(Histogram::bucket_of_half_as_many(358)), 38 << 10);
+    }
+
+    #[test]
     fn what_an_instrument_said_of_its_files_is_kept() {
         let instrument = json!({
             "name": "camera", "storing": "positions", "format": "raw", "frames_per_file": 7, "streams": 1,
@@ -311,7 +351,12 @@ mod tests {
 
     #[test]
     fn a_campaign_goes_on_with_an_earlier_record_and_finds_all_that_was_there() {
-        let all = [(3, ROWS_OF_SCHEMA_3, 58), (4, ROWS_OF_SCHEMA_4, 16), (5, ROWS_OF_SCHEMA_5, 14)];
+        let all = [
+            (3, ROWS_OF_SCHEMA_3, 58),
+            (4, ROWS_OF_SCHEMA_4, 16),
+            (5, ROWS_OF_SCHEMA_5, 14),
+            (6, ROWS_OF_SCHEMA_6, 24),
+        ];
         for (schema, rows, repeats) in all {
             let directory = tempfile::tempdir().expect("a directory");
             let path = record_of(schema, rows, &directory);

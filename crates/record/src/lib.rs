@@ -13,18 +13,20 @@ mod read;
 mod resume;
 mod row;
 mod schema;
+mod seal;
 mod unfinished;
 mod write;
 
 pub use read::read;
 pub use resume::Begun;
+pub use seal::{Concluded, SealState, concluded, file_digest, text_digest};
 pub use write::Record;
 
 use std::path::PathBuf;
 
 /// The version of the schema that this program writes (`PRAGMA user_version`). Another one for every change of
 /// `schema.sql`, which a test remembers; the one before then goes to `earlier`.
-pub const SCHEMA_VERSION: i64 = 6;
+pub const SCHEMA_VERSION: i64 = 7;
 
 /// The oldest schema that this program reads. All from then on are read.
 pub const OLDEST_SCHEMA: i64 = 3;

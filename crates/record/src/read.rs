@@ -7,8 +7,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Coldness, Event, FilesSeen, Group, Histogram, Invalid, Key, LocksSeen, Measured, Nanos,
-    Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
+    Activity, Bin, Coldness, DeviceTraffic, Event, FilesSeen, Group, Histogram, Invalid, Key, LocksSeen,
+    Measured, Nanos, Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
     plan::{Cell, Phase, PlannedCampaign},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
@@ -78,7 +78,7 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Opens a record to read it.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread only: SQLite need not lock at every column.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
@@ -200,7 +200,7 @@ fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Number
     let query =
         "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
                      voluntary, involuntary, run_delay, filling, settling, started, load, device_read,
-                     device_written, coldness, invalid
+                     device_written, device_flushes, coldness, invalid
                  FROM sample WHERE repeat >= ?1 ORDER BY id";
     connection.prepare(query)?.query_map([warm_up], |row| Ok((row.get(0)?, measured(row)?)))?.collect()
 }
@@ -220,12 +220,18 @@ fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {
         settling: nanos(row, "settling")?,
         started: nanos(row, "started")?,
         load: row.get("load")?,
-        device: row.get::<_, Option<u64>>("device_read")?.zip(row.get("device_written")?),
+        device: device(row)?,
         coldness: row.get_ref("coldness")?.as_str_or_null()?.and_then(Coldness::from_name),
         invalid: invalid(row)?,
         ..Sample::new(Nanos(0))
     };
     Ok(Measured { key: key(row)?, sample })
+}
+
+fn device(row: &Row<'_>) -> rusqlite::Result<Option<DeviceTraffic>> {
+    let flushes = row.get("device_flushes")?;
+    let moved = row.get::<_, Option<u64>>("device_read")?.zip(row.get("device_written")?);
+    Ok(moved.map(|(read, written)| DeviceTraffic { read, written, flushes }))
 }
 
 /// Where a row of `sample` belongs.

@@ -77,6 +77,8 @@ CREATE TABLE sample (
     load           REAL NOT NULL,        -- load average over one minute, before
     device_read    INTEGER,              -- at the block device, during
     device_written INTEGER,
+    device_flushes INTEGER,              -- times that the device was told to put its cache onto what lasts; null where it
+                                         -- has no cache that a loss of power empties, or the kernel does not count that
     coldness       TEXT,                 -- of a read: proved, contradicted, not provable here, never
                                          -- seen here (another client wrote it)
     invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
@@ -153,7 +155,7 @@ CREATE TABLE worker (
     PRIMARY KEY (sample, worker)
 ) WITHOUT ROWID;
 
--- 32 buckets an octave; bucket b < 32 holds b ns, then (32 + b % 32) << (b / 32 - 1) ns and above. Merge by SUM.
+-- 64 buckets an octave; bucket b < 64 holds b ns, then (64 + b % 64) << (b / 64 - 1) ns and above. Merge by SUM.
 CREATE TABLE histogram (
     sample INTEGER NOT NULL REFERENCES sample (id),
     kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue. Of recordings, latency: due
@@ -260,6 +262,21 @@ CREATE TABLE reader (
     hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
     PRIMARY KEY (sample, reader)
 ) WITHOUT ROWID;
+
+-- What was concluded when the campaign ended, in words: `nilometer check` derives each again from the samples.
+CREATE TABLE conclusion (
+    id      INTEGER PRIMARY KEY,
+    subject TEXT NOT NULL,               -- what it is about
+    words   TEXT NOT NULL
+);
+
+-- How this file was when the campaign ended. Nothing while it runs.
+CREATE TABLE seal (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    sealed TEXT NOT NULL,                -- UTC, ISO 8601
+    mark   TEXT NOT NULL                 -- nilometer-sha256, a colon, and the SHA-256 of the file in which the 64 digits
+                                         -- behind this colon are zeros
+);
 
 -- What a person asks first: rates by cell and repeat, warm-up apart.
 CREATE VIEW rate AS

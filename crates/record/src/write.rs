@@ -8,8 +8,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results, Sample,
-    Series, TargetEntry, plan::PlannedCampaign,
+    Activity, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results,
+    Sample, Series, TargetEntry, plan::PlannedCampaign,
 };
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
@@ -22,6 +22,7 @@ use super::{
     place::Place,
     row::{Column, insert_row},
     schema::SCHEMA,
+    seal,
     unfinished::Unfinished,
 };
 
@@ -32,6 +33,8 @@ pub struct Record {
     connection: Connection,
     /// Its schema, if that is not today's, until something is written.
     earlier: Option<&'static EarlierSchema>,
+    /// What was concluded of it before holds no more.
+    is_open: bool,
     /// Dropped last: nobody else writes before all is closed.
     _lock: Lock,
 }
@@ -69,7 +72,7 @@ impl Record {
         earlier: Option<&'static EarlierSchema>,
         lock: Lock,
     ) -> Self {
-        Record { path: path.into(), connection, earlier, _lock: lock }
+        Record { path: path.into(), connection, earlier, is_open: false, _lock: lock }
     }
 
     /// Where it is.
@@ -116,6 +119,23 @@ impl Record {
         })
     }
 
+    /// The campaign has ended: notes what was concluded, and closes the record under a seal.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn conclude(mut self, conclusions: &[Conclusion]) -> Result<(), RecordError> {
+        self.within("add conclusions to", |transaction| {
+            for Conclusion { subject, words } in conclusions {
+                insert_row(transaction, "conclusion", &[("subject", subject), ("words", words)])?;
+            }
+            seal::note(transaction)
+        })?;
+        let Record { path, connection, _lock, .. } = self;
+        let failed = |source| RecordError::Sqlite { path: path.clone(), action: "close", source };
+        connection.close().map_err(|(_, source)| failed(source))?;
+        seal::put(&path)
+    }
+
     pub(super) fn within(
         &mut self,
         action: &'static str,
@@ -129,13 +149,23 @@ impl Record {
             earlier.bring_up_to_date(&mut self.connection).map_err(failed("bring up to date"))?;
             self.earlier = None;
         }
-        let run = |connection: &mut Connection| {
-            let transaction = connection.transaction()?;
-            write(&transaction)?;
-            transaction.commit()
-        };
-        run(&mut self.connection).map_err(failed(action))
+        let before = if self.is_open { "" } else { "DELETE FROM conclusion; DELETE FROM seal" };
+        written(&mut self.connection, before, write).map_err(failed(action))?;
+        self.is_open = true;
+        Ok(())
     }
+}
+
+/// Carries out statements and what else is to be written, all or nothing.
+fn written(
+    connection: &mut Connection,
+    before: &str,
+    write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(before)?;
+    write(&transaction)?;
+    transaction.commit()
 }
 
 /// Opens a record to write to it.
@@ -243,7 +273,7 @@ fn insert_sample(
     key: Key,
     sample: &Sample,
 ) -> rusqlite::Result<i64> {
-    let (read, written) = sample.device.unzip();
+    let (read, written) = sample.device.map(|device| (device.read, device.written)).unzip();
     insert_row(
         transaction,
         "sample",
@@ -270,6 +300,7 @@ fn insert_sample(
             ("load", &sample.load),
             ("device_read", &read),
             ("device_written", &written),
+            ("device_flushes", &sample.device.and_then(|device| device.flushes)),
             ("coldness", &sample.coldness.map(Coldness::name)),
             ("invalid", &sample.invalid.as_ref().map(Invalid::to_text)),
         ],

@@ -9,7 +9,7 @@ use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
 
-const COLUMNS: [Column; 37] = [
+const COLUMNS: [Column; 38] = [
     ("bytes", |s| s.bytes.to_string()),
     ("operations", |s| s.operations.to_string()),
     ("wall_s", |s| seconds(s.wall)),
@@ -27,8 +27,11 @@ const COLUMNS: [Column; 37] = [
     ("settling_s", |s| seconds(s.settling)),
     ("started_unix_s", |s| seconds(s.started)),
     ("load_1min", |s| s.load.to_string()),
-    ("device_read_bytes", |s| s.device.map_or_else(String::new, |(read, _)| read.to_string())),
-    ("device_written_bytes", |s| s.device.map_or_else(String::new, |(_, written)| written.to_string())),
+    ("device_read_bytes", |s| s.device.map_or_else(String::new, |device| device.read.to_string())),
+    ("device_written_bytes", |s| s.device.map_or_else(String::new, |device| device.written.to_string())),
+    ("device_flushes", |s| {
+        s.device.and_then(|device| device.flushes).map_or_else(String::new, |flushes| flushes.to_string())
+    }),
     ("workers_measured", |s| s.workers.len().to_string()),
     ("first_worker_done_s", |s| done(s, Iterator::min)),
     ("last_worker_done_s", |s| done(s, Iterator::max)),

@@ -8,10 +8,11 @@ use crate::{CellOutcome, Quantity, Study, StudyStage};
 
 type FigureColumn = (&'static str, fn(&CellOutcome<'_>) -> Option<f64>);
 
-const COLUMNS: [FigureColumn; 11] = [
+const COLUMNS: [FigureColumn; 12] = [
     ("latency_p50_s", |outcome| quantile(outcome, 0.5)),
     ("latency_p99_s", |outcome| quantile(outcome, 0.99)),
     ("latency_p999_s", |outcome| quantile(outcome, 0.999)),
+    ("latency_p9999_s", |outcome| quantile(outcome, 0.9999)),
     ("latency_max_s", |outcome| quantile(outcome, 1.0)),
     ("real_s", |outcome| outcome.times.map(|times| times.real.seconds())),
     ("user_s", |outcome| outcome.times.map(|times| times.user.seconds())),

@@ -3,6 +3,7 @@
 mod growth;
 mod incomplete;
 mod processes;
+mod told;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,12 @@ use nilometer_model::{ByteRate, Coldness, Measured, Nanos, plan::Phase, statisti
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::{packets::FIGURES, units_in_keys::units_in_keys};
+use super::{
+    acceptance::{AcceptedTarget, accepted},
+    optimum::{ParameterEffects, parameter_effects},
+    packets::FIGURES,
+    units_in_keys::units_in_keys,
+};
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
     Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
@@ -20,6 +26,7 @@ use crate::{
 use growth::{Growth, growths};
 use incomplete::{Incomplete, incomplete};
 use processes::{Processes, SeenFiles, SeenLocks, processes, seen_files, seen_locks};
+use told::{Told, warnings};
 use verdicts::{Answered, verdicts};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
@@ -50,6 +57,10 @@ struct Document<'a> {
     comparisons: Vec<Pair<'a>>,
     /// One for each phase of a workload that several targets do at once.
     elements: Vec<Growth<'a>>,
+    /// One for each phase and target of a stage with several cells.
+    parameters: Vec<ParameterEffects<'a>>,
+    /// One for each target; empty where the plan has no criteria.
+    acceptance: Vec<AcceptedTarget<'a>>,
     verdicts: Vec<Answered>,
     /// One for each recording of packets that came over loopback.
     packets: Vec<Packets>,
@@ -155,7 +166,7 @@ struct Numbers {
     greatest: f64,
 }
 
-/// In seconds, of all valid repeats together; each is the lower end of a bucket that is at most 3.2 % wide.
+/// In seconds, of all valid repeats together; each is the lower end of a bucket that is at most 1.6 % wide.
 #[derive(Serialize)]
 struct Latency {
     #[serde(rename = "p50_s")]
@@ -166,6 +177,8 @@ struct Latency {
     p99: f64,
     #[serde(rename = "p999_s")]
     p999: f64,
+    #[serde(rename = "p9999_s")]
+    p9999: f64,
     #[serde(rename = "max_s")]
     max: f64,
 }
@@ -237,14 +250,6 @@ struct Limit<'a> {
     kind: &'static str,
 }
 
-#[derive(Serialize)]
-struct Told {
-    /// `grave`, `caution` or `note`.
-    grade: String,
-    text: String,
-    advice: Option<&'static str>,
-}
-
 /// The report as one JSON document; its fields are those above.
 pub fn json(study: &Study<'_>) -> String {
     let results = study.results;
@@ -262,6 +267,8 @@ pub fn json(study: &Study<'_>) -> String {
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
         elements: study.stages.iter().flat_map(|stage| growths(study, stage)).collect(),
+        parameters: parameter_effects(study),
+        acceptance: accepted(study),
         verdicts: verdicts(study),
         packets: packets(study),
         instruments: instruments(&study.predictions),
@@ -383,6 +390,7 @@ fn latency(outcome: &CellOutcome<'_>) -> Option<Latency> {
         p90: quantile(0.9)?,
         p99: quantile(0.99)?,
         p999: quantile(0.999)?,
+        p9999: quantile(0.9999)?,
         max: quantile(1.0)?,
     })
 }
@@ -486,13 +494,4 @@ impl<'a> Limit<'a> {
             },
         }
     }
-}
-
-fn warnings(study: &Study<'_>) -> Vec<Told> {
-    let told = |warning: &crate::Warning| Told {
-        grade: format!("{:?}", warning.grade()).to_lowercase(),
-        text: warning.to_string(),
-        advice: warning.advice(),
-    };
-    study.warnings.iter().map(told).collect()
 }

@@ -15,15 +15,16 @@ pub(super) enum LatencyColumn {
 }
 
 /// In the order in which they stand.
-const ALL: [LatencyColumn; 5] = [
+const ALL: [LatencyColumn; 6] = [
     LatencyColumn::Quantile("p50", 0.5),
     LatencyColumn::Quantile("p99", 0.99),
     LatencyColumn::Quantile("p99.9", 0.999),
+    LatencyColumn::Quantile("p99.99", 0.9999),
     LatencyColumn::Quantile("max", 1.0),
     LatencyColumn::Cores,
 ];
 /// The same by what they tell: places in [`ALL`].
-const MOST_TELLING: [usize; 5] = [1, 3, 0, 4, 2];
+const MOST_TELLING: [usize; 6] = [1, 4, 0, 5, 2, 3];
 /// What must be left for the parameters of a cell.
 const LEFT_LEAST: usize = 29;
 
@@ -31,7 +32,7 @@ impl LatencyColumn {
     /// Characters of it, with the space before it.
     pub(super) const fn width(self) -> usize {
         match self {
-            LatencyColumn::Quantile(..) => 9,
+            LatencyColumn::Quantile(..) => 8,
             LatencyColumn::Cores => 7,
         }
     }
@@ -47,7 +48,7 @@ impl LatencyColumn {
     /// What stands in it.
     pub(super) fn figure(self, outcome: &CellOutcome<'_>) -> String {
         self.in_column(&match self {
-            LatencyColumn::Quantile(_, share) => words::quantile(outcome, share),
+            LatencyColumn::Quantile(_, share) => words::short_quantile(outcome, share),
             LatencyColumn::Cores => words::cores(outcome, |cores| cores.own),
         })
     }
@@ -82,7 +83,7 @@ mod tests {
             let columns = shown(room).into_iter().map(LatencyColumn::heading);
             columns.map(|name| name.trim().to_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(names(77), "p50 p99 p99.9 max cores");
+        assert_eq!(names(77), "p50 p99 p99.9 p99.99 max cores");
         assert_eq!(names(57), "p50 p99 max");
         assert_eq!(names(40), "p99");
         assert_eq!(names(30), "");

@@ -155,9 +155,9 @@ fn write_stage(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     let times = words::TIMES.join(" | ");
     writeln!(
         text,
-        "| parameters | phase | target | rate | p50 | p99 | max | {times} | cores | machine | CPU s/GB |"
+        "| parameters | phase | target | rate | p50 | p99 | p99.9 | p99.99 | max | {times} | cores | machine | CPU s/GB |"
     )?;
-    writeln!(text, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
+    writeln!(text, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
     for outcome in &stage.outcomes {
         write_outcome(text, stage, outcome)?;
     }
@@ -206,14 +206,15 @@ fn write_outcome(text: &mut String, stage: &StudyStage<'_>, outcome: &CellOutcom
         let gap = if rate.is_empty() { "" } else { "<br>" };
         rate = format!("{rate}{gap}**{}**", plain(&line));
     }
-    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|fraction| words::quantile(outcome, fraction));
+    let latencies = [0.5, 0.99, 0.999, 0.9999, 1.0].map(|fraction| words::quantile(outcome, fraction));
     let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
     writeln!(
         text,
-        "| {} | {} | {} | {rate} | {p50} | {p99} | {max} | {} | {} | {} | {} |",
+        "| {} | {} | {} | {rate} | {} | {} | {} | {} | {} |",
         plain(label),
         outcome.phase.name(),
         letter(outcome.target),
+        latencies.join(" | "),
         words::times(outcome).join(" | "),
         words::cores(outcome, |cores| cores.own),
         words::cores(outcome, |cores| cores.machine),

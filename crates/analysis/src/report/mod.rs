@@ -1,5 +1,6 @@
 //! Numbers and words for people and for programs: each report is one function from a [`crate::Study`] to text.
 
+mod acceptance;
 mod chart;
 mod csv;
 mod figures_csv;
@@ -9,6 +10,7 @@ mod json;
 mod latency_columns;
 mod markdown;
 mod network;
+mod optimum;
 mod packets;
 mod prospects;
 mod sizing;
@@ -18,6 +20,7 @@ mod tests;
 mod units_in_keys;
 mod words;
 
+pub use acceptance::{AcceptanceProof, acceptance_page};
 pub use csv::csv;
 pub use figures_csv::figures_csv;
 pub use html::html;

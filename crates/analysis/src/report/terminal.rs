@@ -79,12 +79,14 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.stage(stage);
         page.times(stage);
         page.growths(study, stage);
+        page.optima(stage);
     }
     page.curves(study);
     page.warnings(study);
     page.comparisons(study);
     page.prospects(study);
     page.verdicts(study);
+    page.acceptance(study);
     page.text()
 }
 

@@ -39,6 +39,14 @@ pub(super) fn quantile(outcome: &CellOutcome<'_>, fraction: f64) -> String {
     outcome.quantile(fraction).map_or_else(|| NONE.into(), |latency| latency.to_string())
 }
 
+/// The same in at most seven characters: minutes as seconds.
+pub(super) fn short_quantile(outcome: &CellOutcome<'_>, fraction: f64) -> String {
+    match outcome.quantile(fraction) {
+        Some(latency) if latency.seconds() >= 119.5 => format!("{:.0} s", latency.seconds()),
+        _ => quantile(outcome, fraction),
+    }
+}
+
 /// Processors kept busy, one of the three ways.
 pub(super) fn cores(outcome: &CellOutcome<'_>, way: fn(&Cores) -> f64) -> String {
     outcome.cores.as_ref().map_or_else(|| NONE.into(), |cores| format!("{:.2}", way(cores)))

@@ -7,7 +7,7 @@ use std::{
 
 use super::*;
 use nilometer_model::{
-    ByteRate, Bytes, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
+    ByteRate, Bytes, DeviceTraffic, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
@@ -49,8 +49,9 @@ impl Target for Counted {
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
-    fn traffic(&self) -> Option<(u64, u64)> {
-        Some((self.1.of(OpKind::Read).bytes, self.1.of(OpKind::Write).bytes))
+    fn traffic(&self) -> Option<DeviceTraffic> {
+        let [read, written] = [OpKind::Read, OpKind::Write].map(|kind| self.1.of(kind).bytes);
+        Some(DeviceTraffic { read, written, flushes: None })
     }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()
@@ -125,7 +126,7 @@ impl Target for Stuck {
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
-    fn traffic(&self) -> Option<(u64, u64)> {
+    fn traffic(&self) -> Option<DeviceTraffic> {
         self.0.traffic()
     }
     fn clear(&self) -> Result<(), TargetError> {
@@ -166,11 +167,11 @@ fn what_is_read_back_afterwards_is_in_no_figure_of_the_recording() {
     let ingest = sample.ingest.expect("a recording");
     let [after] = ingest.readers[..] else { panic!("{:?}", ingest.readers) };
     assert!(after.after && after.frames == ingest.stored && after.frames > 0, "{after:?}");
-    let (read, written) = sample.device.expect("it counts");
+    let DeviceTraffic { read, written, .. } = sample.device.expect("it counts");
     assert_eq!(read, 0, "nobody read while it was recorded");
     assert!(written >= ingest.stored * ingest.frame_size.0, "{written}");
     let sample = recorded_on(&Counted::target(), None, cell(Readers { count: 1, ..Readers::default() }));
-    let (read, _) = sample.device.expect("it counts");
+    let read = sample.device.expect("it counts").read;
     assert!(read > 0, "who follows the recording is a part of it");
 }
 
@@ -212,7 +213,7 @@ fn frames_that_grow_when_they_are_compressed_are_copied() {
     assert!(ingest.written.0 > ingest.stored * ingest.frame_size.0, "{} B", ingest.written.0);
     let copy = ingest.readers.iter().find(|reader| reader.copies).expect("it was copied");
     assert_eq!((copy.frames, copy.failed), (ingest.stored, 0), "{copy:?}");
-    let (_, written) = archive.traffic().expect("it counts");
+    let written = archive.traffic().expect("it counts").written;
     assert!(written >= ingest.written.0, "{written} B of {}", ingest.written.0);
 }
 
@@ -289,5 +290,5 @@ fn packets_onto_nothing_are_counted_and_not_read_back() {
     let sample = recorded_on(&target, None, RecordingRun { onto: Onto::Nothing, ..telescope });
     let ingest = sample.ingest.expect("a recording");
     assert!(ingest.packets.is_some_and(|packets| packets.stored > 0) && ingest.readers.is_empty());
-    assert_eq!(target.traffic(), Some((0, 0)));
+    assert_eq!(target.traffic(), Some(DeviceTraffic::default()));
 }

@@ -10,5 +10,6 @@ const CEILING: Nanos = Nanos::from_millis(1000);
 pub(super) fn ceiling(run: &WorkloadRun, at_once: usize) -> WorkloadRun {
     let time_limit = run.time_limit.map_or(CEILING, |limit| limit.min(CEILING));
     let workers = run.workers.saturating_mul(at_once.max(1) as u32);
-    WorkloadRun { time_limit: Some(time_limit), workers, ..run.clone() }
+    // Settings are those of the storage.
+    WorkloadRun { time_limit: Some(time_limit), workers, settings: Vec::new(), ..run.clone() }
 }

@@ -3,6 +3,7 @@
 
 mod ceiling;
 mod recordings;
+mod settings;
 mod spoilt;
 
 use std::sync::{Arc, atomic::AtomicBool};
@@ -273,7 +274,7 @@ impl Campaign {
                 let is_ceiling = turns::is_ceiling(&self.resolved, turn);
                 let elements = self.resolved.at_once(turn.cell).len();
                 let run = if is_ceiling { ceiling(run, elements) } else { run.clone() };
-                self.take_phases(state, turn, &run)?;
+                self.take_with_settings(state, turn, &run)?;
             }
         }
         for target in state.in_use(&turn.targets) {

@@ -25,7 +25,7 @@ const HEAD: [Row; 11] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 13] = [
+const STAGE: [Row; 14] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
     (
@@ -47,6 +47,11 @@ const STAGE: [Row; 13] = [
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
     ("replicas", "a whole number", "Copies of all data, where the target can."),
     ("pool", "a text", "On the devices of the pool of this name, where the target has pools."),
+    (
+        "setting.NAME",
+        "{ values = [\"128\", \"4096\"], apply = \"...\", read_back = \"...\", undo = \"...\" }",
+        "Something outside of the program that your commands set around each repeat (NILOMETER_VALUE, NILOMETER_TARGET).",
+    ),
 ];
 
 /// In the ingest of a stage.
@@ -125,6 +130,44 @@ const INGEST: [Row; 20] = [
     ),
 ];
 
+/// In `[accept]`.
+const ACCEPT: [Row; 1] = [("price", "texts, one for each target", "What each costs, for the page.")];
+
+/// In `[[accept.instrument]]`.
+const ACCEPT_INSTRUMENT: [Row; 16] = [
+    ("name", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
+    ("count", "a whole number [1]", "So many of it at the same time."),
+    ("duration", "a time", "How long it is recorded."),
+    ("repeats", "a whole number [1]", "How often."),
+    ("buffer", "a size [\"1 GiB\"]", "Memory between the instrument and the storage."),
+    ("keep", "a size", "Older frames are removed when a recording is larger."),
+    ("fill", "a share, such as \"80 %\"", "Instead of keep: up to which level the target is filled."),
+    (
+        "readers",
+        "{ count = 2, distance = \"1 s\", rate = \"100 MB/s\", copy = true }",
+        "Who reads it meanwhile; a copy goes to --copy-to.",
+    ),
+    ("condition", "a table, as `nilometer plan condition` shows it", "In which state the target is."),
+    ("route", "\"loopback\", \"in_place\"", "As in [stage.ingest]."),
+    ("lost", "\"none\", or as in \"1 a day\", \"3 in 10 h\" [\"none\"]", "How much may be lost."),
+    ("rate", "a rate", "What it must take in the long run: the lower end of the 95 % interval."),
+    ("longest_stall", "a time", "In which frames wait and none is acknowledged."),
+    ("durable", "a time", "In which 99 % of frames must be durable."),
+    ("cores", "{ process = 1.5, client = 1, machine = 2 }", "Processors kept busy, at the most."),
+    ("sync_flushes", "true or false [false]", "A sync must make the device flush its cache."),
+];
+
+/// In `[[accept.stage]]`.
+const ACCEPT_STAGE: [Row; 7] = [
+    ("name", "a text", "A stage of the plan with a workload; what is demanded holds in each of its cells."),
+    ("phase", "a phase, such as \"write\" or \"read\"", "All that are measured, if it is not written."),
+    ("rate", "a rate", "At least: the lower end of the 95 % interval."),
+    ("operations", "a number", "A second, at least: the lower end of the 95 % interval."),
+    ("p99", "a time", "99 % of operations take no longer."),
+    ("p99_9", "a time", "99.9 % of operations take no longer."),
+    ("cores", "{ process = 1.5, client = 1, machine = 2 }", "Processors kept busy, at the most."),
+];
+
 /// The whole reference; that of the workloads comes from the types that read them.
 pub(super) fn reference() -> String {
     let mut lines = vec!["At the head of a plan:".to_owned()];
@@ -135,6 +178,14 @@ pub(super) fn reference() -> String {
     let recording = "[stage.ingest]  Records an instrument, in place of a workload.";
     lines.extend([String::new(), recording.to_owned()]);
     lines.extend(INGEST.iter().flat_map(row));
+    for (table, rows) in [
+        ("[accept]  What must be found for a target to be accepted (docs/acceptance.md).", &ACCEPT[..]),
+        ("[[accept.instrument]]  Of an instrument, which is recorded for it.", &ACCEPT_INSTRUMENT),
+        ("[[accept.stage]]  Of a stage.", &ACCEPT_STAGE),
+    ] {
+        lines.extend([String::new(), table.to_owned()]);
+        lines.extend(rows.iter().flat_map(row));
+    }
     for (name, about, keys) in WorkloadCell::reference() {
         lines.extend([String::new(), format!("[stage.workload.{name}]  {about}")]);
         for PlanKey { name, value, default, about } in keys {
@@ -208,13 +259,20 @@ mod tests {
     #[test]
     fn every_key_is_explained_and_no_other() {
         let head = expected("title = \"x\"\nunknown = 1");
-        assert_eq!(sorted(head.iter().filter(|name| *name != "stage")), sorted(HEAD.map(|(name, ..)| name)));
+        assert_eq!(
+            sorted(head.iter().filter(|name| !["stage", "accept"].contains(&name.as_str()))),
+            sorted(HEAD.map(|(name, ..)| name))
+        );
         let stage = expected("title = \"x\"\n[[stage]]\nunknown = 1");
         assert_eq!(
             sorted(stage.iter().filter(|name| !["workload", "ingest"].contains(&name.as_str()))),
-            sorted(STAGE.map(|(name, ..)| name))
+            sorted(STAGE.map(|(name, ..)| name.split('.').next().unwrap_or(name)))
         );
         let ingest = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.ingest]\nunknown = 1");
         assert_eq!(sorted(ingest), sorted(INGEST.map(|(name, ..)| name)));
+        for (table, rows) in [("instrument", &ACCEPT_INSTRUMENT[..]), ("stage", &ACCEPT_STAGE)] {
+            let known = expected(&format!("title = \"x\"\n[[accept.{table}]]\nunknown = 1"));
+            assert_eq!(sorted(known), sorted(rows.iter().map(|(name, ..)| name)), "accept.{table}");
+        }
     }
 }

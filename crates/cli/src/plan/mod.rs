@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    catalogue::{BuiltIn, CONDITION_TEMPLATE, PLANS},
+    catalogue::{ACCEPTANCE_TEMPLATE, BuiltIn, CONDITION_TEMPLATE, PLANS},
     plan::{Cell, Estimate, EstimatedSpeed, Measurement, Phase, ResolvedPlan, parse_with},
     statistics::detectable,
 };
@@ -28,6 +28,8 @@ enum Action {
     Keys,
     /// How the file of a condition is written, to begin one of your own with (`evaluate --condition`)
     Condition,
+    /// How the criteria of an acceptance are written, to begin a plan of your own with
+    Accept,
     /// Every cell of a plan, how long it takes, how much space it needs, which differences it can see
     Show {
         /// A built-in name, or the path of a .toml file
@@ -78,6 +80,7 @@ impl Plan {
             }
             Action::Keys => tell::result_line(keys::reference()),
             Action::Condition => tell::result(CONDITION_TEMPLATE),
+            Action::Accept => tell::result(ACCEPTANCE_TEMPLATE),
             Action::Show { name, toml: true, .. } => {
                 let NamedText { name: file, text } = find(name, &PLANS, "plan").input()?;
                 read(&text, &file, 1.0).input()?;
@@ -119,6 +122,10 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
             lines.extend([String::new(), format!("{stage}: {what}")]);
         }
         lines.push(format!("  {cell}"));
+    }
+    if !plan.accept.is_empty() {
+        lines.extend([String::new(), "accepted if".to_owned()]);
+        lines.extend(plan.accept.criteria.iter().map(|criterion| format!("  {criterion}")));
     }
     lines.join("\n")
 }

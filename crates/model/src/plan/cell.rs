@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, Volumes, WorkloadCell};
+use super::{
+    Access, AppliedSetting, EngineKind, Footprint, Onto, Phase, RecordingRun, Volumes, WorkloadCell,
+};
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
 /// What a repeat measures on a target.
@@ -133,6 +135,9 @@ pub struct WorkloadRun {
     /// On the devices of the pool of this name, where the target can; its default if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// Settings outside of the program, which commands of the user's apply around each repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<AppliedSetting>,
     /// What the workers do.
     pub workload: WorkloadCell,
 }
@@ -178,6 +183,7 @@ impl WorkloadRun {
         if self.stonewall {
             phrases.push("stonewall".into());
         }
+        phrases.extend(self.settings.iter().map(|setting| format!("{} {}", setting.name, setting.value)));
         phrases
     }
 

@@ -183,16 +183,20 @@ impl Condition {
     /// Reads a condition's file. `file` is what messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let condition: Condition = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
-        if condition.time_limit.0 == 0 {
-            return Err(format!("{file}: time_limit is zero: write more, or leave it out"));
+        condition.check().map_err(|why| format!("{file}: {why}"))?;
+        Ok(condition)
+    }
+
+    /// What makes no sense, with what would.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.time_limit.0 == 0 {
+            return Err("time_limit is zero: write more, or leave it out".into());
         }
-        let Condition { name, enter, leave, .. } = &condition;
-        match [("name", name), ("enter", enter), ("leave", leave)]
-            .iter()
-            .find(|(_, value)| value.trim().is_empty())
-        {
-            Some((key, _)) => Err(format!("{file}: {key} is empty: write what it says, or what it does")),
-            None => Ok(condition),
+        let Condition { name, enter, leave, .. } = self;
+        let mut texts = [("name", name), ("enter", enter), ("leave", leave)].into_iter();
+        match texts.find(|(_, value)| value.trim().is_empty()) {
+            Some((key, _)) => Err(format!("{key} is empty: write what it says, or what it does")),
+            None => Ok(()),
         }
     }
 }
@@ -254,6 +258,12 @@ pub const FRAMES_LEAST: u64 = 20;
 /// The least time of a recording.
 pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
+/// How often the limit of the storage is looked for, and how long each time at the most.
+const LIMIT_REPEATS: u32 = 3;
+const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
+/// What stays of a recording where nothing else is said.
+pub const USUAL_KEEP: Bytes = Bytes(2 << 30);
+
 impl RecordingRun {
     /// One recording of one instrument by itself, at its own pace, made in place: 40 s with a buffer of 1 GiB, of which
     /// 2 GiB stay.
@@ -263,9 +273,9 @@ impl RecordingRun {
             swept: Swept::default(),
             count: 1,
             goal: Goal::Pace,
-            duration: Nanos::from_millis(40_000),
+            duration: LIMIT_DURATION,
             buffer: Bytes(1 << 30),
-            keep: Bytes(2 << 30),
+            keep: USUAL_KEEP,
             fill: None,
             repeats: 1,
             readers: Readers::default(),
@@ -274,6 +284,20 @@ impl RecordingRun {
             route: Route::InPlace,
             onto: Onto::Target,
             read: None,
+        }
+    }
+
+    /// The same as fast as the storage takes frames, which no network is asked for, so often that what it takes in the long
+    /// run is known with its interval. Where it was not said what stays, it is as much as is usual.
+    #[must_use]
+    pub fn at_full_speed(&self, keep_was_said: bool) -> Self {
+        RecordingRun {
+            goal: Goal::Limit,
+            duration: LIMIT_DURATION.min(self.duration),
+            repeats: LIMIT_REPEATS,
+            route: Route::InPlace,
+            keep: if keep_was_said || self.fill.is_some() { self.keep } else { USUAL_KEEP },
+            ..self.clone()
         }
     }
 

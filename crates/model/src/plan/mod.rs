@@ -3,6 +3,7 @@
 //! Any parameter may be a list; a stage is then the matrix of all combinations. Unknown keys are refused at their own
 //! line with the valid names, because a typo that passes is a measurement of something else.
 
+mod accept;
 mod cell;
 mod check;
 mod choices;
@@ -13,23 +14,30 @@ mod planned;
 mod processes;
 mod recording;
 mod reference;
+mod setting;
 mod shift;
 mod sweep;
 mod volumes;
 mod workload;
 mod written;
 
+pub use accept::{
+    AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
+    StageDemands,
+};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use ingest::{
-    Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route, Swept,
+    Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route,
+    Swept, USUAL_KEEP,
 };
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
 pub use processes::RankNodes;
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use reference::PlanKey;
+pub use setting::{AppliedSetting, SettingSweep};
 pub use shift::Shift;
 pub use sweep::Sweep;
 pub use volumes::Volumes;
@@ -70,6 +78,16 @@ pub enum PlanError {
     Head {
         /// The file as the user named it.
         file: String,
+        /// What is wrong, with the valid values.
+        why: String,
+    },
+    /// Criteria that make no sense.
+    #[error("{file}{}: accept: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Accept {
+        /// The file as the user named it.
+        file: String,
+        /// The line of what they are about, if they are about something.
+        line: Option<usize>,
         /// What is wrong, with the valid values.
         why: String,
     },
@@ -118,6 +136,9 @@ pub struct ResolvedPlan {
     pub node_ranks: Vec<u32>,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
+    /// What must be found for a target to be accepted.
+    #[serde(default, skip_serializing_if = "Acceptance::is_empty")]
+    pub accept: Acceptance,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
 }
@@ -177,6 +198,7 @@ impl ResolvedPlan {
         for cell in &mut self.cells {
             cell.stage = format!("{name}: {}", cell.stage);
         }
+        self.accept.named(name);
         self
     }
 
@@ -193,6 +215,7 @@ impl ResolvedPlan {
         self.copy_to = self.copy_to.or(other.copy_to);
         self.reserve = self.reserve.max(other.reserve);
         self.hang_after = self.hang_after.max(other.hang_after);
+        self.accept = self.accept.and(other.accept);
         self.cells.extend(other.cells);
         self
     }
@@ -226,18 +249,33 @@ pub fn parse_with(
         };
         added.map_err(|why| PlanError::Parameter {
             file: file.into(),
-            line: 1 + text[..stage.name.span().start].matches('\n').count(),
+            line: line_of(text, stage.name.span().start),
             stage: stage.name.get_ref().clone(),
             why,
         })?;
     }
+    let accept = match &plan.accept {
+        Some(terms) => {
+            terms.resolve(plan.repeats, catalogue, &mut cells).map_err(|refused| PlanError::Accept {
+                file: file.into(),
+                line: refused.at.map(|at| line_of(text, at)),
+                why: refused.why,
+            })?
+        }
+        None => Acceptance::default(),
+    };
     if cells.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(resolved(plan, scale, cells))
+    Ok(resolved(plan, scale, accept, cells))
 }
 
-fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
+/// The line in which a byte of a text stands, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text[..at].matches('\n').count()
+}
+
+fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> ResolvedPlan {
     ResolvedPlan {
         title: plan.title,
         repeats: plan.repeats,
@@ -254,6 +292,7 @@ fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
         ranks: 1,
         node_ranks: Vec::new(),
         hang_after: plan.hang_after,
+        accept,
         cells,
     }
 }
@@ -263,6 +302,7 @@ fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), Str
     let Some(workload) = &stage.workload else {
         return Err("write what is measured: [stage.workload.NAME] or [stage.ingest]".into());
     };
+    setting::check_settings(&stage.setting)?;
     for run in stage.runs(workload) {
         let cell = Cell::workload(stage.name.get_ref(), at_scale(run, scale)?);
         if !cells.contains(&cell) {

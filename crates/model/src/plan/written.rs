@@ -1,9 +1,13 @@
 //! A campaign as written in TOML: any parameter may be a list.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
-use super::{EngineKind, IngestSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep};
+use super::{
+    AcceptTerms, EngineKind, IngestSweep, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+};
 use crate::{Bytes, FileSystemKind, Nanos};
 
 /// A campaign as written.
@@ -43,6 +47,8 @@ pub struct Plan {
     /// What is measured.
     #[serde(default)]
     pub stage: Vec<Stage>,
+    /// What must be found for a target to be accepted.
+    pub accept: Option<AcceptTerms>,
 }
 
 /// A kind of file system by its name; that it is unknown can't be expected.
@@ -105,6 +111,9 @@ pub struct Stage {
     pub replicas: Option<Sweep<u32>>,
     /// On the devices of the pool of this name, where the target has pools.
     pub pool: Option<Sweep<String>>,
+    /// Settings outside of the program, by their names.
+    #[serde(default)]
+    pub setting: BTreeMap<String, SettingSweep>,
     /// What the workers do.
     pub workload: Option<WorkloadSweep>,
     /// Or what is recorded.
@@ -134,6 +143,7 @@ impl Stage {
             ("stripe_size", self.stripe_size.is_some()),
             ("replicas", self.replicas.is_some()),
             ("pool", self.pool.is_some()),
+            ("setting", !self.setting.is_empty()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
             Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
@@ -158,6 +168,7 @@ impl Stage {
                 stripe_size: None,
                 replicas: None,
                 pool: None,
+                settings: Vec::new(),
                 workload,
             });
         }
@@ -171,7 +182,12 @@ impl Stage {
         let runs = over(self.stripe_count.as_ref(), runs, |run, value| run.stripe_count = Some(value));
         let runs = over(self.stripe_size.as_ref(), runs, |run, value| run.stripe_size = Some(value));
         let runs = over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value));
-        over(self.pool.as_ref(), runs, |run, value| run.pool = Some(value))
+        let runs = over(self.pool.as_ref(), runs, |run, value| run.pool = Some(value));
+        let all = setting::combinations(&self.setting);
+        let with = |run: WorkloadRun| {
+            all.clone().into_iter().map(move |settings| WorkloadRun { settings, ..run.clone() })
+        };
+        runs.into_iter().flat_map(with).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Record;
 use nilometer_model::{
-    Bytes, FilesSeen, Ingest, LocksSeen, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
+    Bytes, DeviceTraffic, FilesSeen, Ingest, LocksSeen, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
     plan::{Goal, ResolvedPlan, parse},
 };
 
@@ -37,7 +37,7 @@ fn full_sample() -> Sample {
         operations: 7,
         wall: Nanos(5),
         load: 0.5,
-        device: Some((1, 2)),
+        device: Some(DeviceTraffic { read: 1, written: 2, flushes: Some(3) }),
         coldness: Some(Coldness::NotProvable),
         client: Nanos(11),
         switches: Switches { voluntary: 12, involuntary: 13 },
@@ -246,7 +246,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("schema 7, written by") && error.contains("reads 3 to 6"), "{error}");
+    assert!(error.contains("schema 8, written by") && error.contains("reads 3 to 7"), "{error}");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as the schema before was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        for part in ["the record has schema 2, written by", "reads 3 to 6", "take the program that wrote it"]
+        for part in ["the record has schema 2, written by", "reads 3 to 7", "take the program that wrote it"]
         {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
@@ -274,7 +274,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (6, 11_747_259_521_274_517_123),
+        (7, 2_794_065_728_731_806_845),
         "the schema was changed: raise its version, note its hash"
     );
 }

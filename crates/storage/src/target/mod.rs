@@ -16,7 +16,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use nilometer_model::{Coldness, FileSystemSpace, Seed, StripeLayout, TargetDescription};
+use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, Seed, StripeLayout, TargetDescription};
 
 use crate::engine::{Engine, EngineError, Options};
 
@@ -54,8 +54,8 @@ pub trait Target: Send + Sync + std::fmt::Debug {
         Ok(Coldness::NotProvable)
     }
 
-    /// Bytes read from and written to the device below since it was attached; none if there is no device here.
-    fn traffic(&self) -> Option<(u64, u64)> {
+    /// What came to the device below since it was attached; none if there is no device here.
+    fn traffic(&self) -> Option<DeviceTraffic> {
         None
     }
 

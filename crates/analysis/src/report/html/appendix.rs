@@ -39,7 +39,7 @@ whole machine above its idle level.</li>\
 <li><b>Real, user, system, wait</b> are means over repeats, as the shell's <code>time</code> shows them; wait is what \
 neither of the others is: real times workers, less user and system.</li></ol></section>";
 
-const COLUMNS: [&str; 23] = [
+const COLUMNS: [&str; 24] = [
     "stage",
     "parameters",
     "phase",
@@ -53,6 +53,7 @@ const COLUMNS: [&str; 23] = [
     "p50",
     "p99",
     "p99.9",
+    "p99.99",
     "longest",
     words::TIMES[0],
     words::TIMES[1],
@@ -120,7 +121,7 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
         figures.push(words::at_least(outcome, quantity).unwrap_or_else(|| NONE.into()));
         figures.extend([NONE; 4].map(str::to_owned));
     }
-    figures.extend([0.5, 0.99, 0.999, 1.0].map(|fraction| words::quantile(outcome, fraction)));
+    figures.extend([0.5, 0.99, 0.999, 0.9999, 1.0].map(|fraction| words::quantile(outcome, fraction)));
     figures.extend(words::times(outcome));
     figures.push(words::cores(outcome, |cores| cores.own));
     figures.push(words::cores(outcome, |cores| cores.client));

@@ -22,7 +22,7 @@ use super::{
     words,
 };
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub fn html(study: &Study<'_>) -> String {

@@ -9,7 +9,7 @@ use crate::{CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effec
 use super::{
     super::{
         chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
-        words,
+        optimum, words,
     },
     clipped, growth, latency, write_charts, write_key,
 };
@@ -44,6 +44,7 @@ pub(super) fn write(
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
     }
     growth::write(page, study, stage)?;
+    optimum::write(page, stage)?;
     write_cells(page, study, stage)?;
     latency::write(page, stage)?;
     page.push_str("</section>");

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
+use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
@@ -124,8 +124,8 @@ impl Target for Directory {
         chilled(&self.root, &self.path, name, &self.description)
     }
 
-    fn traffic(&self) -> Option<(u64, u64)> {
-        super::traffic(&self.description)
+    fn traffic(&self) -> Option<DeviceTraffic> {
+        super::device_traffic(&self.description)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

@@ -13,6 +13,7 @@ mod run_directory;
 mod stripe;
 mod systems;
 mod tool;
+mod traffic;
 
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
@@ -25,7 +26,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use nilometer_model::{Bytes, Coldness, FileSystemSpace, StripeControl, StripeLayout, TargetDescription};
+use nilometer_model::{
+    Bytes, Coldness, DeviceTraffic, FileSystemSpace, StripeControl, StripeLayout, TargetDescription,
+};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::{Target, TargetError};
@@ -123,8 +126,8 @@ impl Target for Posix {
         chilled(self.run.root(), self.run.path(), name, &self.description)
     }
 
-    fn traffic(&self) -> Option<(u64, u64)> {
-        traffic(&self.description)
+    fn traffic(&self) -> Option<DeviceTraffic> {
+        device_traffic(&self.description)
     }
 
     fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
@@ -196,12 +199,9 @@ fn directory_of(description: &TargetDescription) -> Result<&Path, TargetError> {
     description.directory().ok_or_else(is_none)
 }
 
-/// Bytes read from and written to the device below, from `/sys/class/block/*/stat`.
-fn traffic(description: &TargetDescription) -> Option<(u64, u64)> {
-    let path = format!("/sys/class/block/{}/stat", description.device.as_ref()?);
-    let stat = std::fs::read_to_string(path).ok()?;
-    let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
-    Some((sectors(2)? * 512, sectors(6)? * 512))
+/// What came to the device below.
+fn device_traffic(description: &TargetDescription) -> Option<DeviceTraffic> {
+    traffic::of_device(Path::new("/sys"), description.device.as_ref()?)
 }
 
 /// Size and free space at a path.

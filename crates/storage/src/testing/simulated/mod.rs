@@ -18,8 +18,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Capabilities, Coldness, DirectIo, FileSystemSpace, Seed, StorageProfile, TargetDescription,
-    plan::EngineKind,
+    Bytes, Capabilities, Coldness, DeviceTraffic, DirectIo, FileSystemSpace, Seed, StorageProfile,
+    TargetDescription, plan::EngineKind,
 };
 
 use crate::{
@@ -97,8 +97,9 @@ impl Target for Simulated {
         Ok(Coldness::Proved)
     }
 
-    fn traffic(&self) -> Option<(u64, u64)> {
-        Some(self.volume().traffic())
+    fn traffic(&self) -> Option<DeviceTraffic> {
+        let (read, written) = self.volume().traffic();
+        Some(DeviceTraffic { read, written, flushes: None })
     }
 
     fn clear(&self) -> Result<(), TargetError> {

@@ -1,0 +1,286 @@
+//! Whether a target is accepted: each criterion of the plan against what was measured. Pure, so that whoever has the record
+//! comes to the same words.
+
+mod recordings;
+mod workloads;
+
+use std::fmt;
+
+use nilometer_model::{
+    Conclusion, Invalid, Measured, Results, Sample,
+    plan::{Cell, Criterion, PlannedCampaign},
+    statistics::Summary,
+};
+
+use crate::{Reason, Study, reason::reasons};
+
+/// What a target offers, and whether that is accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptanceVerdict {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// What it costs, as it was written; none if nothing was.
+    pub price: Option<String>,
+    /// In the order of the plan.
+    pub criteria: Vec<JudgedCriterion>,
+}
+
+/// A criterion with what was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedCriterion {
+    /// What was demanded.
+    pub criterion: Criterion,
+    /// Whether it is met.
+    pub answer: CriterionAnswer,
+    /// What was measured, or why nothing follows from it.
+    pub found: String,
+}
+
+/// Whether a criterion is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CriterionAnswer {
+    /// It is.
+    Met,
+    /// What was measured does not say.
+    Undecided,
+    /// It is not.
+    Violated,
+}
+
+/// The answer for a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceptanceAnswer {
+    /// All criteria are met.
+    Pass,
+    /// One is not.
+    Fail,
+    /// None is violated, and one is undecided.
+    Invalid,
+}
+
+impl AcceptanceAnswer {
+    /// The word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AcceptanceAnswer::Pass => "PASS",
+            AcceptanceAnswer::Fail => "FAIL",
+            AcceptanceAnswer::Invalid => "INVALID",
+        }
+    }
+}
+
+impl CriterionAnswer {
+    /// The word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CriterionAnswer::Met => "met",
+            CriterionAnswer::Undecided => "not decided",
+            CriterionAnswer::Violated => "not met",
+        }
+    }
+}
+
+impl AcceptanceVerdict {
+    /// The answer in one word.
+    pub fn answer(&self) -> AcceptanceAnswer {
+        match self.criteria.iter().map(|judged| judged.answer).max() {
+            Some(CriterionAnswer::Violated) => AcceptanceAnswer::Fail,
+            Some(CriterionAnswer::Undecided) | None => AcceptanceAnswer::Invalid,
+            Some(CriterionAnswer::Met) => AcceptanceAnswer::Pass,
+        }
+    }
+
+    /// The first criterion that makes it no PASS.
+    pub fn reason(&self) -> Option<&JudgedCriterion> {
+        let worst = self.criteria.iter().map(|judged| judged.answer).max()?;
+        let is_reason = |judged: &&JudgedCriterion| judged.answer == worst && worst != CriterionAnswer::Met;
+        self.criteria.iter().find(is_reason)
+    }
+}
+
+impl fmt::Display for JudgedCriterion {
+    /// `met: camera for 10 s: nothing is lost: none of 1000 frames in 10 s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.answer.name(), self.criterion, self.found)
+    }
+}
+
+/// For each target that was asked for, in their order; empty where the plan has no criteria.
+pub fn acceptance(results: &Results) -> Vec<AcceptanceVerdict> {
+    let Some(campaign) = &results.campaign else { return Vec::new() };
+    let accept = &campaign.plan.accept;
+    if accept.is_empty() {
+        return Vec::new();
+    }
+    let targets = campaign.asked().filter(|target| *target < results.targets.len());
+    targets.map(|target| verdict(results, campaign, target)).collect()
+}
+
+fn verdict(results: &Results, campaign: &PlannedCampaign, target: usize) -> AcceptanceVerdict {
+    let accept = &campaign.plan.accept;
+    let judged = |criterion| Evidence { results, campaign, criterion, target }.judged();
+    AcceptanceVerdict {
+        target,
+        price: accept.price.get(target).cloned(),
+        criteria: accept.criteria.iter().map(judged).collect(),
+    }
+}
+
+/// All that a campaign came to, in words, as a record keeps them: the acceptance, what each target carries, how they compare.
+pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
+    let path = |target: usize| study.results.targets.get(target).map_or("", |target| &target.path).to_owned();
+    let mut all = Vec::new();
+    for verdict in &study.acceptance {
+        let subject = format!("acceptance of {}", path(verdict.target));
+        all.push(Conclusion { subject: subject.clone(), words: verdict.answer().name().into() });
+        let of =
+            |judged: &JudgedCriterion| Conclusion { subject: subject.clone(), words: judged.to_string() };
+        all.extend(verdict.criteria.iter().map(of));
+    }
+    for verdict in &study.verdicts {
+        let subject = format!("{} on {}", verdict.who(), path(verdict.target));
+        all.push(Conclusion { subject, words: verdict.to_string() });
+    }
+    for stage in &study.stages {
+        for question in &stage.questions {
+            let subject = format!("{}, {}", stage.name, question.phase.name());
+            let sentences = question.sentences(study.results.margin, path);
+            all.extend(sentences.into_iter().map(|words| Conclusion { subject: subject.clone(), words }));
+        }
+    }
+    all
+}
+
+/// What there is for a criterion on a target.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    results: &'a Results,
+    campaign: &'a PlannedCampaign,
+    criterion: &'a Criterion,
+    target: usize,
+}
+
+/// An answer with what was found.
+#[derive(Debug, Clone, PartialEq)]
+struct Found {
+    answer: CriterionAnswer,
+    words: String,
+}
+
+impl Found {
+    fn met(words: impl Into<String>) -> Self {
+        Found { answer: CriterionAnswer::Met, words: words.into() }
+    }
+
+    fn undecided(words: impl Into<String>) -> Self {
+        Found { answer: CriterionAnswer::Undecided, words: words.into() }
+    }
+
+    fn violated(words: impl Into<String>) -> Self {
+        Found { answer: CriterionAnswer::Violated, words: words.into() }
+    }
+
+    /// Met or violated, by what an interval says of what is demanded; undecided where it says neither.
+    fn of(is_met: bool, is_violated: bool, words: impl Into<String>) -> Self {
+        let answer = match (is_met, is_violated) {
+            (true, _) => CriterionAnswer::Met,
+            (_, true) => CriterionAnswer::Violated,
+            _ => CriterionAnswer::Undecided,
+        };
+        Found { answer, words: words.into() }
+    }
+}
+
+impl<'a> Evidence<'a> {
+    fn judged(self) -> JudgedCriterion {
+        let found =
+            self.cells_of_stage().map(|(cell, of)| self.of_cell(cell, of)).max_by_key(|found| found.answer);
+        let Found { answer, words: found } =
+            found.unwrap_or_else(|| Found::undecided("the record has no such stage"));
+        JudgedCriterion { criterion: self.criterion.clone(), answer, found }
+    }
+
+    /// The cells that the criterion is about.
+    fn cells_of_stage(self) -> impl Iterator<Item = (usize, &'a Cell)> {
+        self.results.cells.iter().enumerate().filter(move |(_, cell)| self.is_about(cell))
+    }
+
+    fn is_about(self, cell: &Cell) -> bool {
+        let goal = recordings::goal(self.criterion.demand);
+        cell.stage == self.criterion.stage && cell.as_recording().is_none_or(|run| run.goal == goal)
+    }
+
+    fn of_cell(self, index: usize, cell: &Cell) -> Found {
+        let several = self.cells_of_stage().count() > 1;
+        let found = self.hindered(index).unwrap_or_else(|| match cell.as_recording() {
+            Some(run) => recordings::found(self, index, run),
+            None => workloads::found(self, index),
+        });
+        if several { Found { words: format!("{cell}: {}", found.words), ..found } } else { found }
+    }
+
+    /// Samples of a cell, warm-up apart.
+    fn samples(self, cell: usize) -> Vec<&'a Measured> {
+        let phase =
+            |measured: &Measured| self.criterion.phase.is_none_or(|phase| measured.key.phase == phase);
+        let is_meant = |measured: &&Measured| {
+            measured.key.cell == cell && measured.key.target == self.target && phase(measured)
+        };
+        self.results.samples.iter().filter(is_meant).collect()
+    }
+
+    /// Why a cell was not measured as it was planned, or what went wrong; none where its figures can be used.
+    fn hindered(self, cell: usize) -> Option<Found> {
+        let lacking = self.campaign.lacking(cell, self.target);
+        if !lacking.is_empty() {
+            let lacking: Vec<_> = lacking.iter().map(|lacking| lacking.name()).collect();
+            return Some(Found::violated(format!("not supported there: it lacks {}", lacking.join(", "))));
+        }
+        let samples = self.samples(cell);
+        let sound = |sample: &&Sample| sample.invalid.is_some();
+        if let Some(reason) = worst_fault(samples.iter().map(|measured| &measured.sample).filter(sound)) {
+            return Some(Found::violated(reason));
+        }
+        let entry = &self.results.targets[self.target];
+        if let Some(why) = &entry.left_out {
+            return Some(Found::violated(format!("{} was left out: {why}", entry.path)));
+        }
+        let recording = self.results.cells[cell].as_recording();
+        let planned = recording.map_or(self.results.repeats, |run| run.repeats) as usize;
+        let missing = planned.saturating_sub(samples.len());
+        if missing > 0 {
+            return Some(Found::undecided(format!("{missing} of {planned} repeats were not measured")));
+        }
+        // One recording that says nothing may be the one that would have lost frames. Of workloads the others count.
+        let spoilt = reasons(samples.iter().map(|measured| &measured.sample));
+        let none_left = samples.iter().all(|measured| measured.sample.invalid.is_some());
+        let reason = spoilt.first().filter(|_| none_left || recording.is_some())?;
+        Some(Found::undecided(format!("INVALID: {reason}")))
+    }
+}
+
+/// What the storage did wrong, at the worst; none where it did nothing wrong.
+fn worst_fault<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<String> {
+    let is_fault =
+        |sample: &&Sample| matches!(sample.invalid, Some(Invalid::Errors | Invalid::Wrong | Invalid::Hung));
+    reasons(samples.filter(is_fault)).iter().map(Reason::to_string).next()
+}
+
+/// Whether so many processors at the most are kept busy, by what was found in repeats.
+fn cores_at_most(most: f64, values: &[f64]) -> Found {
+    let Some(summary) = Summary::of(values) else { return Found::undecided("nothing was measured") };
+    let half = summary.half_width().unwrap_or(0.0);
+    let words = match summary.half_width() {
+        Some(half) => format!(
+            "{:.2} cores ({:.2} to {:.2})",
+            summary.mean,
+            (summary.mean - half).max(0.0),
+            summary.mean + half
+        ),
+        None => format!("{:.2} cores", summary.mean),
+    };
+    Found::of(summary.mean + half <= most, summary.mean - half > most, words)
+}
+
+#[cfg(test)]
+mod tests;

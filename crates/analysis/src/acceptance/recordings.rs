@@ -1,0 +1,141 @@
+//! Criteria of recordings. What happened in a recording is a fact, without an interval: the worst of its repeats counts.
+
+use nilometer_model::{
+    Ingest, Nanos, Sample, Series,
+    plan::{CoresOf, DURABLE_SHARE, Goal, LossLimit, RecordingRun, Requirement},
+    statistics::{poisson_lower, poisson_upper},
+    sustained::sustained,
+};
+
+use super::{Evidence, Found, cores_at_most};
+
+/// Which recordings a demand is about.
+pub(super) fn goal(demand: Requirement) -> Goal {
+    if matches!(demand, Requirement::Rate(_)) { Goal::Limit } else { Goal::Pace }
+}
+
+/// What recordings of a cell say of a criterion.
+pub(super) fn found(evidence: Evidence<'_>, cell: usize, run: &RecordingRun) -> Found {
+    let samples: Vec<&Sample> = evidence.samples(cell).into_iter().map(|measured| &measured.sample).collect();
+    let made: Vec<&Ingest> = samples.iter().filter_map(|sample| sample.ingest.as_ref()).collect();
+    if made.is_empty() {
+        return Found::undecided("nothing was recorded");
+    }
+    match evidence.criterion.demand {
+        Requirement::Lost(limit) => lost(limit, &made, run),
+        Requirement::Rate(least) => at_least(least.0, &samples),
+        Requirement::LongestStall(most) => {
+            let longest = made.iter().map(|ingest| ingest.longest_stall).max().unwrap_or_default();
+            Found::of(longest <= most, longest > most, format!("the longest was {longest}"))
+        }
+        Requirement::Durable(most) => durable(most, &made),
+        Requirement::Cores { of, most } => cores(of, most, &samples),
+        Requirement::SyncFlushes => flushes(evidence, &samples, &made),
+        Requirement::Operations(_) | Requirement::Latency { .. } => {
+            Found::undecided("a recording has no such figure")
+        }
+    }
+}
+
+fn lost(limit: LossLimit, made: &[&Ingest], run: &RecordingRun) -> Found {
+    let packets = made.iter().any(|ingest| ingest.packets.is_some());
+    let what = if packets { "packets" } else { "frames" };
+    let due: u64 = made.iter().map(|ingest| ingest.packets.map_or(ingest.due, |packets| packets.due)).sum();
+    let lost: u64 = made.iter().map(|ingest| ingest.losses()).sum();
+    let time = Nanos(made.iter().map(|ingest| ingest.due * ingest.period.0).sum());
+    let planned = Nanos(run.duration.0 * made.len() as u64);
+    let counted =
+        format!("{} of {due} {what} in {time}", if lost == 0 { "none".into() } else { lost.to_string() });
+    // A recording ends with its last frame, and may be shorter by one.
+    if time.seconds() < 0.99 * planned.seconds() {
+        return Found::undecided(format!("{counted}, of {planned} that were to be recorded"));
+    }
+    match limit {
+        LossLimit::None if lost > 0 => Found::violated(counted),
+        LossLimit::None if made.iter().any(|ingest| ingest.is_filling()) => Found::undecided(format!(
+            "{counted}, but the buffer was still filling when the recording ended: record longer"
+        )),
+        LossLimit::None => Found::met(counted),
+        LossLimit::AtMost { count, within } => {
+            let share = within.seconds() / time.seconds().max(f64::MIN_POSITIVE);
+            let low = poisson_lower(lost) * share;
+            let high = poisson_upper(lost) * share;
+            let words = format!("{counted}: fewer than {high:.3} in {within} (95 %)");
+            Found::of(high <= count, low > count, words)
+        }
+    }
+}
+
+fn at_least(least: f64, samples: &[&Sample]) -> Found {
+    let passes: Vec<&Series> = samples.iter().map(|sample| &sample.series).collect();
+    let Some(found) = sustained(&passes) else {
+        return Found::undecided(
+            "what it takes in the long run is not known: the recordings at full speed were too short",
+        );
+    };
+    let words = format!("{} in the long run ({} to {})", found.rate, found.low, found.high);
+    match found.trend {
+        Some(trend) => {
+            let moves = if trend > 0.0 { "rose" } else { "fell" };
+            let percent = 100.0 * trend.abs();
+            // As in the verdict: what falls may go on falling, and what rises may go on rising.
+            let low = if trend < 0.0 { found.low.0 * (1.0 + 2.0 * trend) } else { found.low.0 };
+            let words = format!("{words}, and still {moves} by {percent:.0} % within a recording");
+            Found::of(low >= least, trend < 0.0 && found.high.0 < least, words)
+        }
+        None => Found::of(found.low.0 >= least, found.high.0 < least, words),
+    }
+}
+
+fn durable(most: Nanos, made: &[&Ingest]) -> Found {
+    if made.iter().any(|ingest| ingest.durable.count() == 0) {
+        return Found::undecided("nothing says when frames were durable");
+    }
+    let worst =
+        made.iter().map(|ingest| ingest.durable.quantile_range(DURABLE_SHARE)).max_by_key(|range| range.end);
+    let range = worst.unwrap_or_default();
+    Found::of(
+        range.end <= most.0,
+        range.start > most.0,
+        format!("{} % within {}", 100.0 * DURABLE_SHARE, Nanos(range.start)),
+    )
+}
+
+fn cores(of: CoresOf, most: f64, samples: &[&Sample]) -> Found {
+    let busy = samples.iter().map(|sample| busy(of, sample)).max_by(f64::total_cmp);
+    cores_at_most(most, &busy.into_iter().collect::<Vec<_>>())
+}
+
+/// Processors kept busy over the wall time of a sample.
+pub(super) fn busy(of: CoresOf, sample: &Sample) -> f64 {
+    let time = match of {
+        CoresOf::Process => sample.user + sample.system,
+        CoresOf::Client => sample.client,
+        CoresOf::Machine => sample.machine,
+    };
+    time.seconds() / sample.wall.seconds().max(1e-9)
+}
+
+/// Whether syncs reached the device: one that is never told to flush its cache loses with the power what was acknowledged.
+fn flushes(evidence: Evidence<'_>, samples: &[&Sample], made: &[&Ingest]) -> Found {
+    if made.iter().any(|ingest| ingest.durable.count() == 0) {
+        return Found::undecided("nothing was synced");
+    }
+    let counts: Option<Vec<u64>> =
+        samples.iter().map(|sample| sample.device.and_then(|device| device.flushes)).collect();
+    if let Some(fewest) = counts.and_then(|counts| counts.into_iter().min()) {
+        return match fewest {
+            0 => Found::violated(
+                "frames were synced, and the device was never told to flush its cache: what is acknowledged may be lost with \
+                 the power",
+            ),
+            fewest => Found::met(format!("{fewest} flushes at the device at the least")),
+        };
+    }
+    let description = evidence.results.targets[evidence.target].description.as_ref();
+    let layers = description.map(|description| description.profile.layers.as_slice()).unwrap_or_default();
+    if !layers.is_empty() && layers.iter().all(|layer| layer.write_cache == Some(false)) {
+        return Found::met("the device says that it keeps nothing in a cache that would have to be flushed");
+    }
+    Found::undecided("this machine does not see what reaches the device")
+}

@@ -1,0 +1,60 @@
+//! Criteria of workloads: means of repeats with their intervals, in each cell of a stage.
+
+use nilometer_model::{ByteRate, Group, Nanos, Sample, plan::Requirement, statistics::Summary};
+
+use super::{Evidence, Found, cores_at_most, recordings::busy};
+use crate::Quantity;
+
+/// What a workload says of a criterion.
+pub(super) fn found(evidence: Evidence<'_>, cell: usize) -> Found {
+    let samples = evidence.samples(cell);
+    let valid: Vec<&Sample> =
+        samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none()).collect();
+    let values =
+        |value: &dyn Fn(&Sample) -> f64| valid.iter().map(|sample| value(sample)).collect::<Vec<f64>>();
+    match evidence.criterion.demand {
+        Requirement::Rate(ByteRate(least)) => {
+            at_least(Quantity::Bytes, least, &values(&|sample| sample.sustained_rate().0))
+        }
+        Requirement::Operations(least) => {
+            at_least(Quantity::Operations, least, &values(&Sample::operation_rate))
+        }
+        Requirement::Cores { of, most } => cores_at_most(most, &values(&|sample| busy(of, sample))),
+        Requirement::Latency { share, most } => {
+            let phase = samples.first().map(|measured| measured.key.phase);
+            let group = phase.map(|phase| Group { cell, phase, target: evidence.target });
+            latency(evidence, group, share, most)
+        }
+        Requirement::Lost(_)
+        | Requirement::LongestStall(_)
+        | Requirement::Durable(_)
+        | Requirement::SyncFlushes => Found::undecided("a workload has no such figure"),
+    }
+}
+
+fn at_least(quantity: Quantity, least: f64, values: &[f64]) -> Found {
+    let summary = Summary::of(values).and_then(|summary| Some((summary, summary.half_width()?)));
+    let Some((summary, half)) = summary else {
+        return Found::undecided(format!("{} valid repeats have no interval", values.len()));
+    };
+    let low = (summary.mean - half).max(0.0);
+    let high = summary.mean + half;
+    let words =
+        format!("{} ({} to {})", quantity.show(summary.mean), quantity.show(low), quantity.show(high));
+    Found::of(low >= least, high < least, words)
+}
+
+fn latency(evidence: Evidence<'_>, group: Option<Group>, share: f64, most: Nanos) -> Found {
+    let latencies = group.and_then(|group| evidence.results.latencies.get(&group));
+    let count = latencies.map_or(0, nilometer_model::Histogram::count);
+    // With fewer the quantile is the greatest of all, and says little.
+    let least = (1.0 / (1.0 - share)).round();
+    if (count as f64) < least {
+        return Found::undecided(format!(
+            "{count} operations are too few: {least} are the least for this share"
+        ));
+    }
+    let range = latencies.map(|latencies| latencies.quantile_range(share)).unwrap_or_default();
+    let words = format!("{} of {count} operations", Nanos(range.start));
+    Found::of(range.end <= most.0, range.start > most.0, words)
+}

@@ -1,0 +1,318 @@
+//! What a matrix of parameters says as a whole, for each target and phase: the best cell, which parameter the rates depend on
+//! and how much, and the least of each that suffices.
+//!
+//! How much: the sum of squares of the logarithms of rates between the values of a parameter, over that of all repeats around
+//! their mean (eta squared of a one-way analysis of variance). In a whole matrix the shares of parameters add up to what the
+//! parameters explain by themselves; what is left of the cells is how they act together, and the rest is how repeats differ.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    Results,
+    plan::{Phase, Requirement},
+    statistics::Summary,
+};
+
+use crate::{CellOutcome, Quantity, StudyStage, Value, parameters::words};
+
+/// What a matrix came to on a target in a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageOptimum {
+    /// The part of the workload.
+    pub phase: Phase,
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// In what rates are.
+    pub quantity: Quantity,
+    /// What the best cell is told from the others by, in words.
+    pub best: String,
+    /// Its rate.
+    pub rate: Summary,
+    /// How many cells were measured.
+    pub cells: usize,
+    /// What part of all differences each parameter explains by itself, the greatest first.
+    pub shares: Vec<ExplainedShare>,
+    /// What all cells together explain: the rest is how repeats differ.
+    pub explained: f64,
+    /// What suffices of each parameter that is a number.
+    pub sufficient: Vec<SufficientValue>,
+}
+
+/// How much a parameter explains.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedShare {
+    /// Its name.
+    pub parameter: String,
+    /// Of the sum of squares of all, 0 to 1.
+    pub share: f64,
+}
+
+/// The least of a parameter with which a goal is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SufficientValue {
+    /// Its name.
+    pub parameter: String,
+    /// The least value.
+    pub value: Value,
+    /// The greatest that was measured.
+    pub most: Value,
+    /// What is reached, at the best of the other parameters.
+    pub rate: f64,
+    /// The rate that was demanded, or none: then what is within the margin of the best.
+    pub goal: Option<f64>,
+}
+
+/// Fewer cells are no matrix.
+const CELLS_LEAST: usize = 3;
+
+/// For each phase and target with enough cells.
+pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOptimum> {
+    let names: Vec<&String> = stage.varying.axis.iter().chain(&stage.varying.others).collect();
+    let mut optima = Vec::new();
+    for question in &stage.questions {
+        for target in stage.targets() {
+            let outcomes: Vec<&CellOutcome<'_>> = stage
+                .outcomes
+                .iter()
+                .filter(|outcome| outcome.phase == question.phase && outcome.target == target)
+                .filter(|outcome| {
+                    outcome.summary(question.quantity).is_some_and(|summary| summary.mean > 0.0)
+                })
+                .collect();
+            let matrix = Matrix { results, stage, names: &names, quantity: question.quantity, outcomes };
+            optima.extend(matrix.optimum(question.phase, target));
+        }
+    }
+    optima
+}
+
+struct Matrix<'a> {
+    results: &'a Results,
+    stage: &'a StudyStage<'a>,
+    names: &'a [&'a String],
+    quantity: Quantity,
+    outcomes: Vec<&'a CellOutcome<'a>>,
+}
+
+impl Matrix<'_> {
+    fn optimum(&self, phase: Phase, target: usize) -> Option<StageOptimum> {
+        if self.outcomes.len() < CELLS_LEAST || self.names.is_empty() {
+            return None;
+        }
+        let mean =
+            |outcome: &&&CellOutcome<'_>| outcome.summary(self.quantity).map_or(0.0, |summary| summary.mean);
+        let best = self.outcomes.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+        let rate = best.summary(self.quantity)?;
+        let label =
+            self.stage.cell(best.cell).map(|cell| words(&cell.parameters, self.names.iter().copied()));
+        let mut shares: Vec<ExplainedShare> = self
+            .names
+            .iter()
+            .map(|name| ExplainedShare {
+                parameter: (*name).clone(),
+                share: self.explained_by(|cell| self.value(name, cell)),
+            })
+            .collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Some(StageOptimum {
+            phase,
+            target,
+            quantity: self.quantity,
+            best: label.unwrap_or_default(),
+            rate,
+            cells: self.outcomes.len(),
+            shares,
+            explained: self.explained_by(|cell| cell.to_string()),
+            sufficient: self.names.iter().filter_map(|name| self.sufficient(name, phase, &rate)).collect(),
+        })
+    }
+
+    fn value(&self, name: &str, cell: usize) -> String {
+        self.stage
+            .cell(cell)
+            .and_then(|cell| cell.parameters.get(name))
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    }
+
+    /// The part of the sum of squares that lies between groups of cells.
+    fn explained_by(&self, group: impl Fn(usize) -> String) -> f64 {
+        let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for outcome in &self.outcomes {
+            let rates = outcome.usable().map(|measured| self.quantity.of(&measured.sample));
+            let logs = rates.filter(|rate| *rate > 0.0).map(f64::ln);
+            groups.entry(group(outcome.cell)).or_default().extend(logs);
+        }
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let all: Vec<f64> = groups.values().flatten().copied().collect();
+        let whole = mean(&all);
+        let total: f64 = all.iter().map(|log| (log - whole).powi(2)).sum();
+        let between: f64 =
+            groups.values().map(|group| group.len() as f64 * (mean(group) - whole).powi(2)).sum();
+        if total > 0.0 { between / total } else { 0.0 }
+    }
+
+    /// Of a parameter with at least three numbers: the least with which what is demanded, or almost the best, is reached.
+    fn sufficient(&self, name: &str, phase: Phase, best: &Summary) -> Option<SufficientValue> {
+        let mut values: Vec<(f64, Value, f64, f64)> = Vec::new();
+        for outcome in &self.outcomes {
+            let value = self.stage.cell(outcome.cell)?.parameters.get(name)?;
+            let summary = outcome.summary(self.quantity)?;
+            let low = summary.mean - summary.half_width().unwrap_or(summary.mean);
+            values.push((value.number()?, value.clone(), summary.mean, low));
+        }
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let distinct = values.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()).count();
+        let goal = self.goal(phase);
+        let enough = |(_, _, mean, low): &(f64, Value, f64, f64)| match goal {
+            Some(goal) => *low >= goal,
+            None => *mean >= best.mean * (1.0 - self.results.margin / 100.0),
+        };
+        let first = values.iter().find(|value| enough(value))?;
+        // The best of those with this value.
+        let rate = values.iter().filter(|value| value.0.total_cmp(&first.0).is_eq()).map(|value| value.2);
+        let rate = rate.max_by(f64::total_cmp)?;
+        let most = values.last()?;
+        let is_less = distinct >= CELLS_LEAST && first.0 < most.0;
+        is_less.then(|| SufficientValue {
+            parameter: name.to_owned(),
+            value: first.1.clone(),
+            most: most.1.clone(),
+            rate,
+            goal,
+        })
+    }
+
+    /// The rate that the plan demands of the stage, if it demands one in these units.
+    fn goal(&self, phase: Phase) -> Option<f64> {
+        let criteria = &self.results.campaign.as_ref()?.plan.accept.criteria;
+        let of_stage = criteria
+            .iter()
+            .filter(|criterion| criterion.stage == self.stage.name && criterion.phase == Some(phase));
+        of_stage.into_iter().find_map(|criterion| match (criterion.demand, self.quantity) {
+            (Requirement::Rate(rate), Quantity::Bytes) => Some(rate.0),
+            (Requirement::Operations(rate), Quantity::Operations) => Some(rate),
+            _ => None,
+        })
+    }
+}
+
+impl StageOptimum {
+    /// In sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        let half = self.rate.half_width();
+        let interval = half.map(|half| {
+            let low = (self.rate.mean - half).max(0.0);
+            let high = self.rate.mean + half;
+            format!(" ({} to {})", self.quantity.show(low).trim_end(), self.quantity.show(high).trim_end())
+        });
+        let best = format!(
+            "the best of {} cells is {}: {}{}",
+            self.cells,
+            self.best,
+            self.quantity.show(self.rate.mean).trim_end(),
+            interval.unwrap_or_default()
+        );
+        let shares: Vec<String> =
+            self.shares.iter().map(|of| format!("{} {}", plain(&of.parameter), percent(of.share))).collect();
+        let alone: f64 = self.shares.iter().map(|of| of.share).sum();
+        let together = (self.explained - alone).max(0.0);
+        let joined = if self.shares.len() > 1 {
+            format!(", how they act together {}", percent(together))
+        } else {
+            String::new()
+        };
+        let explained = format!(
+            "of what rates differ by, {} explains{joined}; repeats of a cell differ by {}",
+            shares.join(", "),
+            percent(1.0 - self.explained)
+        );
+        let mut sentences = vec![best, explained];
+        sentences.extend(self.sufficient.iter().map(|value| self.suffices(value)));
+        sentences
+    }
+
+    fn suffices(&self, of: &SufficientValue) -> String {
+        let SufficientValue { parameter, value, most, rate, goal } = of;
+        let rate = self.quantity.show(*rate).trim_end().to_owned();
+        let name = plain(parameter);
+        match goal {
+            Some(goal) => {
+                let goal = self.quantity.show(*goal).trim_end().to_owned();
+                format!(
+                    "{name} {value} is the least with which the {goal} are reached that the plan demands: {rate}"
+                )
+            }
+            None => {
+                format!("{name} {value} suffices: {rate} are as good as the best (up to {most} was measured)")
+            }
+        }
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Study, made_up::stage};
+    use nilometer_model::{Key, Measured, Nanos, Sample};
+
+    /// Workers 1, 2, 4, 8 by two sizes of blocks; the rate follows from the workers up to 4, and a little from the block.
+    fn results() -> Results {
+        let text = "workers = [1, 2, 4, 8]\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = [\"128 KiB\", \"1 MiB\"]\naccess = \"best\"\n";
+        let cells = stage("files", text);
+        let mut samples = Vec::new();
+        for (cell, entry) in cells.iter().enumerate() {
+            let run = entry.as_workload().expect("a workload");
+            let blocks = if run.block_size().0 > 1 << 19 { 1.05 } else { 1.0 };
+            for repeat in 0..4 {
+                let key = Key { target: 0, cell, repeat, phase: Phase::Write };
+                let beyond = if run.workers > 4 { 0.998 } else { 1.0 };
+                let rate =
+                    1e8 * f64::from(run.workers.min(4)) * beyond * blocks * (1.0 + 0.001 * f64::from(repeat));
+                let sample = Sample {
+                    bytes: rate as u64,
+                    operations: 100,
+                    wall: Nanos(1_000_000_000),
+                    ..Sample::new(Nanos(0))
+                };
+                samples.push(Measured { key, sample });
+            }
+        }
+        Results { cells, samples, margin: 5.0, repeats: 4, ..Results::default() }
+    }
+
+    #[test]
+    fn the_best_cell_what_explains_it_and_what_suffices_are_found() {
+        let results = results();
+        let study = Study::of(&results);
+        let [optimum] = study.stages[0].optima.as_slice() else { panic!("one phase on one target") };
+        assert!(optimum.best.contains("block size 1 MiB") && optimum.rate.mean > 4.2e8, "{optimum:?}");
+        assert_eq!(optimum.shares[0].parameter, "workers");
+        assert!(optimum.shares[0].share > 0.98 && optimum.explained > 0.999, "{optimum:?}");
+        let [workers] = optimum.sufficient.as_slice() else { panic!("of workers only: {optimum:?}") };
+        assert_eq!((workers.parameter.as_str(), workers.value.number()), ("workers", Some(4.0)));
+        let told = optimum.sentences();
+        assert!(
+            told[0].starts_with("the best of 8 cells is workers 4, block size 1 MiB: 421 MB/s"),
+            "{}",
+            told[0]
+        );
+        assert!(told[1].contains("workers 100 %, block size 0 %"), "{}", told[1]);
+        assert!(told[2].starts_with("workers 4 suffices"), "{}", told[2]);
+    }
+
+    #[test]
+    fn two_cells_are_no_matrix() {
+        let mut few = results();
+        few.samples.retain(|measured| measured.key.cell < 2);
+        assert!(Study::of(&few).stages[0].optima.is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! Settings outside of the program that the user's own commands apply for a repeat, and take back: also after a failure, and
+//! after a kill when the campaign is resumed, which knows from the record's events that they were applied.
+
+use nilometer_model::{
+    Event, TargetAddress,
+    plan::{AppliedSetting, PlannedCampaign},
+};
+
+use crate::condition::{UserCommand, output_of};
+
+/// The variable of a command that has the value.
+const VALUE: &str = "NILOMETER_VALUE";
+
+/// What is noted before a setting is applied.
+pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
+    format!("setting `{}` on {at}: applied {}", setting.name, setting.value)
+}
+
+/// What is noted when it was taken back.
+pub(crate) fn undone(setting: &AppliedSetting, at: &TargetAddress) -> String {
+    format!("setting `{}` on {at}: undone", setting.name)
+}
+
+/// Applies a setting, and holds what is in force against what was asked for.
+pub(crate) fn apply(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
+    run(setting, &setting.apply, at)?;
+    let Some(read_back) = &setting.read_back else { return Ok(()) };
+    let found = run(setting, read_back, at)?;
+    if found.trim() == setting.value {
+        return Ok(());
+    }
+    // What a command prints may be anything, and of any length.
+    let found: String = found.trim().chars().take(FOUND_MOST).collect();
+    Err(format!("`{read_back}` says {found:?}, not {:?}", setting.value))
+}
+
+/// So much of what a command prints is told.
+const FOUND_MOST: usize = 80;
+
+/// Takes it back.
+pub(crate) fn undo(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
+    run(setting, &setting.undo, at).map(drop)
+}
+
+fn run(setting: &AppliedSetting, command: &str, at: &TargetAddress) -> Result<String, String> {
+    let AppliedSetting { value, time_limit, .. } = setting;
+    output_of(UserCommand { command, target: at, time_limit: *time_limit, variable: Some((VALUE, value)) })
+}
+
+/// Takes back every setting that a killed campaign left on a target: the target, and what is to be noted, as an error if it
+/// could not be taken back.
+pub(crate) fn undo_left(
+    resolved: &PlannedCampaign,
+    events: &[Event],
+) -> Vec<(usize, Result<String, String>)> {
+    let settings = resolved.plan.workloads().flat_map(|(_, _, run)| &run.settings);
+    let mut told = Vec::new();
+    let mut undone_already: Vec<String> = Vec::new();
+    for setting in settings {
+        for (number, target) in resolved.targets.iter().enumerate() {
+            let address = &target.address;
+            let at = |what: &str| events.iter().rposition(|event| event.what == what);
+            let done = undone(setting, address);
+            if at(&applied(setting, address)) <= at(&done) || undone_already.contains(&done) {
+                continue;
+            }
+            undone_already.push(done.clone());
+            let tried = undo(setting, address);
+            told.push((number, tried.map(|()| done.clone()).map_err(|why| format!("{done} not: {why}"))));
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::Nanos;
+
+    fn setting(apply: &str, read_back: Option<&str>) -> AppliedSetting {
+        AppliedSetting {
+            name: "mode".into(),
+            value: "fast".into(),
+            apply: apply.into(),
+            read_back: read_back.map(str::to_owned),
+            undo: "rm \"$NILOMETER_TARGET/mode\"".into(),
+            time_limit: Nanos::from_millis(60_000),
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_is_held_against_what_was_asked_for() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = TargetAddress::from(directory.path());
+        let write = "echo $NILOMETER_VALUE > \"$NILOMETER_TARGET/mode\"";
+        let read = Some("cat \"$NILOMETER_TARGET/mode\"");
+        assert_eq!(apply(&setting(write, read), &at), Ok(()));
+        assert_eq!(undo(&setting(write, read), &at), Ok(()));
+        assert!(!directory.path().join("mode").exists());
+        let wrong = setting("echo slow > \"$NILOMETER_TARGET/mode\"", read);
+        let why = apply(&wrong, &at).expect_err("another value");
+        assert!(why.contains("says \"slow\", not \"fast\""), "{why}");
+        let binary = setting(write, Some("printf '\\377\\000\\033[31m'"));
+        let why = apply(&binary, &at).expect_err("no text");
+        assert!(why.contains("not \"fast\"") && !why.contains('\u{1b}'), "{why:?}");
+        let fails = setting("echo no such mode >&2; exit 2", None);
+        assert!(apply(&fails, &at).expect_err("it fails").contains("no such mode"));
+        let hangs = AppliedSetting { time_limit: Nanos::from_millis(300), ..setting("sleep 3600", None) };
+        assert!(apply(&hangs, &at).expect_err("it hangs").contains("took longer than 300 ms"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Plans with criteria: what the record must say for others to know plan and program again, and the page that is filed.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use nilometer_analysis::{
+    AcceptanceAnswer, Study,
+    report::{AcceptanceProof, acceptance_page},
+};
+use nilometer_model::{
+    catalogue::PLANS,
+    plan::{Acceptance, ResolvedPlan},
+};
+use nilometer_record::{SealState, concluded, file_digest};
+use nilometer_storage::user_file::find;
+
+use crate::{Failure, Outcome, plan::Scale};
+
+/// A criterion of a smaller measurement would be another criterion.
+pub(crate) fn refuse_scale(plan: &ResolvedPlan, scale: Scale) -> Result<()> {
+    ensure!(
+        plan.accept.is_empty() || scale.given().is_none(),
+        "--scale: a plan with [accept] is measured as it is written: leave --scale out, or write smaller sizes into the plan"
+    );
+    Ok(())
+}
+
+/// The sums of the program and of each plan, as facts for the record; none where nothing is demanded.
+pub(crate) fn sums(accept: &Acceptance, plans: &[String]) -> Result<Vec<(String, String)>> {
+    if accept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let program = "/proc/self/exe";
+    let sum = file_digest(Path::new(program))
+        .with_context(|| format!("can't read the program itself at {program}"))?;
+    let mut sums = vec![("program, sha256".to_owned(), sum)];
+    for name in plans {
+        let text = find(name, &PLANS, "plan")?.text;
+        sums.push((format!("plan {name}, sha256"), nilometer_record::text_digest(&text)));
+    }
+    Ok(sums)
+}
+
+/// PASS, FAIL or INVALID as an exit code; none where nothing is demanded.
+pub(crate) fn outcome(study: &Study<'_>) -> Option<Outcome> {
+    if study.acceptance.is_empty() {
+        return None;
+    }
+    let failed = said(study, AcceptanceAnswer::Fail).map(Failure::NotCarried);
+    let open = || said(study, AcceptanceAnswer::Invalid).map(Failure::NotDecided);
+    Some(failed.or_else(open).map_or(Ok(()), Err))
+}
+
+/// Why the first target with this answer has it.
+fn said(study: &Study<'_>, answer: AcceptanceAnswer) -> Option<anyhow::Error> {
+    let verdict = study.acceptance.iter().find(|verdict| verdict.answer() == answer)?;
+    let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
+    let reason = verdict.reason().map(ToString::to_string).unwrap_or_default();
+    Some(anyhow::anyhow!("{path}: {}: {reason}", answer.name()))
+}
+
+/// The page of a record that is closed.
+pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
+    let is_whole = match concluded(record)?.seal {
+        SealState::None => None,
+        SealState::Whole { .. } => Some(true),
+        SealState::Broken { .. } => Some(false),
+    };
+    let sum = file_digest(record).with_context(|| format!("can't read {}", record.display()))?;
+    let name = record.file_name().unwrap_or(record.as_os_str()).to_string_lossy().into_owned();
+    Ok(acceptance_page(study, &AcceptanceProof { record: sum, name, is_whole }))
+}
+
+/// Where the page of a record is: beside it.
+pub(crate) fn page_of(record: &Path) -> std::path::PathBuf {
+    record.with_extension("acceptance.html")
+}
+
+/// Writes the page beside the record; an earlier one is replaced.
+pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> Result<std::path::PathBuf> {
+    let path = page_of(record);
+    fs::write(&path, page(study, record)?).with_context(|| format!("can't write {}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,197 @@
+//! A purchase: three offers against criteria that were fixed before, the page, and a record that somebody else checks.
+
+use std::{fs, path::Path, time::Duration};
+
+use nilometer_tests::{Ended, FaultyDisk, FileSystem, camera, may_have_faulty_disks, start};
+use serde_json::Value;
+
+/// Frames of 1 MB, so many a second; files that are large enough for each to be synced.
+const FRAME_RATE: u64 = 20;
+const FILES: &str = "recording.frames_per_file = 68\n";
+/// Far below what any offer is asked for, and far above what any disk here is slower than on a busy machine.
+const THROTTLED: u64 = 12_000_000;
+
+const OFFERS: &str = r#"
+title = "Storage for a camera"
+repeats = 2
+reserve = "0 B"
+[accept]
+price = ["100 EUR", "80 EUR", "60 EUR"]
+[[accept.instrument]]
+name = "./camera.toml"
+duration = "8 s"
+buffer = "256 MiB"
+keep = "100 MB"
+rate = "20 MB/s"
+longest_stall = "8 s"
+sync_flushes = true
+"#;
+
+fn run(home: &Path, arguments: &[&str]) -> Ended {
+    start(home, arguments).end(Duration::from_mins(10))
+}
+
+fn home_with(plan: &str) -> tempfile::TempDir {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::write(home.path().join("offers.toml"), plan).expect("space");
+    fs::write(home.path().join("camera.toml"), camera(FRAME_RATE) + FILES).expect("space");
+    home
+}
+
+/// What was found of an offer: the answer, and that of the criterion whose demand contains this.
+fn found<'a>(report: &'a Value, offer: usize, demand: &str) -> (&'a str, &'a str) {
+    let offer = &report["acceptance"][offer];
+    let criteria = offer["criteria"].as_array().expect("criteria");
+    let contains =
+        |criterion: &&Value| criterion["demand"].as_str().is_some_and(|text| text.contains(demand));
+    let criterion = criteria.iter().find(contains).expect(demand);
+    (offer["answer"].as_str().expect("an answer"), criterion["answer"].as_str().expect("an answer"))
+}
+
+#[test]
+fn a_throttled_offer_and_one_that_does_not_sync_fail_and_others_can_check_that() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    let home = home_with(OFFERS);
+    let (sound, slow) = (FileSystem::ext4(1000), FaultyDisk::ext4_at_rate(1000, THROTTLED));
+    let liar = FileSystem::ext4_without_barriers(1000);
+    let offers = [sound.path().to_owned(), slow.path(), liar.path().to_owned()];
+    let names = offers.each_ref().map(|path| path.to_str().expect("a plain name"));
+    let evaluate =
+        ["evaluate", names[0], names[1], names[2], "--plan", "./offers.toml", "--record", "o.sqlite"];
+    let ended = run(home.path(), &evaluate);
+    assert_eq!(ended.code, Some(3), "two offers fail: {}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.stdout.contains("FAIL") && ended.stderr.contains("FAIL"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+
+    let report = run(home.path(), &["report", "o.sqlite", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    // A busy machine may leave a question open, but no answer may be wrong.
+    let (answer, flushes) = found(&report, 0, "flushed");
+    assert!(answer != "FAIL" && flushes != "not met", "{}", report["acceptance"]);
+    let (answer, rate) = found(&report, 1, "at least");
+    assert!(answer != "PASS" && rate != "met", "{}", report["acceptance"]);
+    assert_eq!(found(&report, 2, "flushed"), ("FAIL", "not met"), "{}", report["acceptance"]);
+
+    let page = fs::read_to_string(home.path().join("o.acceptance.html")).expect("a page");
+    for part in [
+        "Storage for a camera",
+        "100 EUR",
+        "FAIL",
+        "never told to flush",
+        "program, sha256",
+        "plan ./offers.toml",
+    ] {
+        assert!(page.contains(part), "{part} is missing in the page");
+    }
+    agrees_elsewhere(home.path(), &page);
+}
+
+/// On a copy, the words are derived again, and a byte that was changed is found.
+fn agrees_elsewhere(home: &Path, page: &str) {
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let copy = elsewhere.path().join("copy.sqlite");
+    fs::copy(home.join("o.sqlite"), &copy).expect("space");
+    let checked = run(elsewhere.path(), &["check", "copy.sqlite"]);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    let sum = checked.stdout.lines().find_map(|line| line.strip_prefix("sha256   ")).expect("a sum");
+    assert!(page.contains(sum), "the page has the sum of the record");
+    assert_eq!(run(elsewhere.path(), &["check", "copy.sqlite", "--sha256", sum]).code, Some(0));
+    let other = run(elsewhere.path(), &["check", "copy.sqlite", "--sha256", &"0".repeat(64)]);
+    assert_eq!(other.code, Some(3), "{}", other.stderr);
+
+    let whole = fs::read(&copy).expect("a file");
+    let words = whole.windows(16).position(|part| part == b"nothing is lost:").expect("a conclusion");
+    for at in [words, whole.len() / 2, whole.len() - 1] {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        fs::write(&copy, &changed).expect("space");
+        let checked = run(elsewhere.path(), &["check", "copy.sqlite"]);
+        assert!(matches!(checked.code, Some(1..=3)), "byte {at}: {}{}", checked.stdout, checked.stderr);
+    }
+    let open = rusqlite_says(&whole, &copy);
+    assert!(open.contains("says") && open.contains("follows"), "{open}");
+}
+
+/// Somebody changes what a record says with a tool of SQLite.
+fn rusqlite_says(whole: &[u8], copy: &Path) -> String {
+    fs::write(copy, whole).expect("space");
+    let change = "UPDATE conclusion SET words = 'PASS' WHERE words = 'FAIL'";
+    let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()";
+    let changed = std::process::Command::new("python3").args(["-c", script]).arg(copy).arg(change).status();
+    assert!(changed.expect("python starts").success());
+    let checked = run(copy.parent().expect("a directory"), &["check", "copy.sqlite"]);
+    assert_eq!(checked.code, Some(3), "{}{}", checked.stdout, checked.stderr);
+    checked.stdout
+}
+
+#[test]
+fn criteria_that_can_not_be_decided_are_refused_before_anything_starts() {
+    let home = home_with(OFFERS);
+    let target = home.path().join("target");
+    fs::create_dir(&target).expect("space");
+    let machine = std::thread::available_parallelism().map_or(1, Into::into);
+    let cores = format!("cores = {{ machine = {machine} }}");
+    for (from, to, options, part) in [
+        ("", "", &[][..], "price has 3 texts, and there are 1 targets"),
+        ("\"100 EUR\", ", "", &["--scale", "1/10"], "leave --scale out"),
+        ("price =", "# price =", &["--plan", "none"], "--plan none: name an instrument"),
+        ("price =", "# price =", &["--for", "pco-4000", "--duration", "1 ms"], "too short"),
+    ] {
+        refused(home.path(), &OFFERS.replace(from, to), options, part);
+    }
+    let free = OFFERS.replace("price =", "# price =");
+    refused(home.path(), &free.replace("sync_flushes = true", &cores), &[], "can't be exceeded");
+    refused(
+        home.path(),
+        &free.replace("longest_stall = \"8 s\"", "lost = \"1 a day\""),
+        &[],
+        "write duration = ",
+    );
+    let tmpfs = may_have_faulty_disks().then(|| FileSystem::tmpfs("size=900m"));
+    if let Some(tmpfs) = &tmpfs {
+        fs::write(home.path().join("offers.toml"), &free).expect("space");
+        let path = tmpfs.path().to_str().expect("a plain name");
+        let ended = run(home.path(), &["evaluate", path, "--plan", "./offers.toml"]);
+        assert!(
+            ended.code == Some(2) && ended.stderr.contains("sync_flushes: this machine sees no device"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+/// With exit code 2 and one message; no record is made.
+fn refused(home: &Path, plan: &str, options: &[&str], part: &str) {
+    fs::write(home.join("offers.toml"), plan).expect("space");
+    let plan = if options.first() == Some(&"--plan") { &[][..] } else { &["--plan", "./offers.toml"] };
+    let ended = run(home, &[&["evaluate", "target"][..], plan, options].concat());
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains(part),
+        "{part}: {:?} {}",
+        ended.code,
+        ended.stderr
+    );
+    let records = fs::read_dir(home).expect("a directory").flatten();
+    let made =
+        records.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "sqlite"));
+    assert_eq!(made.count(), 0, "{part}");
+}
+
+#[test]
+fn a_record_without_a_seal_is_not_decided_and_what_is_no_record_is_refused() {
+    let home = home_with(OFFERS);
+    fs::write(home.path().join("note.txt"), "no record").expect("space");
+    for (file, code, part) in [("note.txt", 2, "not a record of nilometer"), ("missing", 2, "no such record")]
+    {
+        let ended = run(home.path(), &["check", file]);
+        assert!(ended.code == Some(code) && ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    let ended = run(home.path(), &["check", "note.txt", "--sha256", "abc"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("64 hexadecimal digits"), "{}", ended.stderr);
+}
