@@ -59,6 +59,27 @@ fn a_disk_whose_writes_fail_ends_the_recording_with_a_file_that_opens() {
     }
 }
 
+#[test]
+fn a_disk_of_two_that_fails_leaves_its_frames_to_the_other_and_the_file_over_both_has_all() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    let failing = FaultyDisk::ext4(600, Duration::ZERO);
+    let sound = FileSystem::tmpfs("size=600m");
+    let lab = Lab::small("recording.frames_per_file = 32\n").into(&[sound.path(), &failing.path()]);
+    let running = lab.start("bslz4", &["--frames", "2000"]);
+    nilometer_tests::await_some("some frames", || (lab.acknowledged().len() > 200).then_some(()));
+    failing.fail_writes();
+    let ended = running.end(LIMIT);
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 2000), "{ended:?}");
+    assert!(ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
+    let master = lab.lanes()[0].join("scan_master.h5");
+    let Some(found) = found_in(&lab.truth(2000), &master) else { return };
+    assert!(found.frames("right").into_iter().eq(0..2000), "{:?}", found.frames("wrong"));
+    assert_eq!(found.column("flag"), vec![0; 2000]);
+    failing.mend();
+}
+
 /// Waits until no frame was acknowledged at so many looks in a row; how many there are.
 fn await_standstill(lab: &Lab, looks: u32) -> usize {
     let mut last = 0;

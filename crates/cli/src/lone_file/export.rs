@@ -14,7 +14,7 @@ use nilometer_acquisition::lone_file::{
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_storage::new_file::NewFile;
 
-use super::{all_bytes, by_times, directory_of, faults, opened, told};
+use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, opened, told};
 use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
 
 /// What is to be made of a file.
@@ -49,8 +49,8 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     };
     let Made { verified, text, left_out } = made.run()?;
     // Who may read what it is made of may read it.
-    let mode = fs::metadata(path).run()?.mode() & 0o666;
-    new.finish(mode).with_context(|| format!("can't name it {}", shown.display())).run()?;
+    let access = fs::metadata(path).run()?.mode() & 0o666;
+    new.finish(access).with_context(|| format!("can't name it {}", shown.display())).run()?;
     tell::result(tell::visible(&format!("{text}{}", told(&file, &verified))));
     whole(&verified, left_out, asked.verify)
 }
@@ -121,8 +121,11 @@ impl Making<'_> {
         lines.extend(
             made.left_out
                 .iter()
+                .take(BROKEN_SHOWN)
                 .map(|BrokenObject { path, why }| format!("not copied  {}: {}", in_line(path), in_line(why))),
         );
+        let unnamed = made.left_out.len().saturating_sub(BROKEN_SHOWN);
+        lines.extend((unnamed > 0).then(|| format!("not copied  {unnamed} more")));
         if verify {
             let path = self.place.directory.join(self.new.temporary());
             let copy = LoneFile::open(&path, Some(self.file.dataset())).context("can't read it back")?;
