@@ -10,7 +10,7 @@ use std::{
 use nilometer_tests::{await_some, python, root};
 use rustix::process::Signal;
 
-use crate::lab::{LIMIT, LayoutLab};
+use crate::lab::{LIMIT, LayoutLab, free_address};
 
 /// More than are recorded before the end: it is interrupted when the reader has found enough texts.
 const FRAMES: u64 = 20_000;
@@ -54,7 +54,9 @@ fn texts_are_right_whenever_a_reader_looks_while_they_come() {
     let lab = LayoutLab::new("recording.format = \"hdf5\"\n");
     let samples = lab.home.path().join("samples.jsonl");
     fs::write(&samples, lines((0..FRAMES).step_by(2))).expect("space");
-    let recorder = lab.record(FRAMES, &["--metadata", "samples.jsonl"]);
+    let at = free_address();
+    let detector = lab.send(&at, FRAMES);
+    let recorder = lab.record_from(&at, &["--metadata", "samples.jsonl"]);
     await_some("the file", || fs::metadata(lab.file()).is_ok_and(|file| file.len() > 0).then_some(()));
     let mut reader = reader_of(&lab).expect("it was there");
     let complaints = lab.home.path().join("complaints");
@@ -65,6 +67,9 @@ fn texts_are_right_whenever_a_reader_looks_while_they_come() {
     await_texts(&mut says, ENOUGH, &complaints);
     recorder.signal(Signal::INT);
     let ended = recorder.end(LIMIT);
+    // Nobody takes the rest of what it has.
+    detector.signal(Signal::INT);
+    drop(detector.end(LIMIT));
     assert_eq!(ended.code, Some(0), "a series that is ended early is one: {ended:?}");
     let there = lab.acknowledged();
     lab.write("over", "");
