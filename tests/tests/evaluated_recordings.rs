@@ -79,6 +79,27 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
     }
 }
 
+#[test]
+fn the_verdict_of_a_detector_in_hdf5_says_how_far_it_compresses_and_what_that_costs() {
+    let home = home();
+    let more = "data = \"diffraction\"\nrecording.format = \"hdf5\"\nrecording.compression = \"bslz4\"\n";
+    let detector = camera(20).replace("uint8", "uint16") + more;
+    fs::write(home.path().join("camera.toml"), detector).expect("space");
+    let options = ["--for", "./camera.toml", "--duration", "2 s"];
+    let (answered, said, results) = evaluated(home.path(), &options);
+    assert!(answered, "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ratio =
+        said.split(" compressed ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    assert!(ratio.is_some_and(|ratio| ratio > 2.0), "{said}");
+    assert!(said.contains("/s were given to the storage"), "the rate that is left: {said}");
+    assert!(said.contains("the recorder used "), "cores: {said}");
+    for ingest in recordings(&results, Goal::Pace) {
+        let wrong = ingest.readers.iter().map(|reader| reader.wrong + reader.failed).sum::<u64>();
+        assert!(wrong == 0 && ingest.stored > 0, "what was kept is read back: {ingest:?}");
+    }
+}
+
 /// Chunks are numbered over all disks, and a copy has them too.
 #[test]
 fn a_copy_of_an_instrument_whose_frames_are_scattered_is_made_while_it_is_recorded() {

@@ -5,7 +5,9 @@ mod accept;
 use nilometer_model::{
     ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, NotExpected, TargetDescription,
     check_expected,
-    plan::{Access, EstimatedSpeed, Footprint, PlannedCampaign, ResolvedPlan, Volumes, WorkloadRun},
+    plan::{
+        Access, EstimatedSpeed, Footprint, PlannedCampaign, RecordingRun, ResolvedPlan, Volumes, WorkloadRun,
+    },
 };
 use nilometer_storage::{Target, process, target::NullTarget};
 
@@ -115,6 +117,16 @@ pub enum ResolveError {
         free: Bytes,
         /// What the plan leaves alone.
         reserve: Bytes,
+    },
+    /// Writers that would wait for each other.
+    #[error("the recording of `{instrument}` on {path}: {why} (in a plan: buffer, and writers = 1)")]
+    Lines {
+        /// Its name.
+        instrument: String,
+        /// The target.
+        path: String,
+        /// What would do.
+        why: String,
     },
     /// More space than the plan allows.
     #[error(
@@ -399,6 +411,7 @@ fn check_recording<'a>(
         let mut footprint = Footprint::default();
         for cell in &members {
             let shape = Shape::of(cell, target);
+            check_lines(cell, &shape, target)?;
             let count = u64::from(cell.count);
             memory += count * shape.memory().0;
             footprint.bytes.0 += count * shape.footprint().0;
@@ -415,6 +428,15 @@ fn check_recording<'a>(
         })?;
     }
     Ok(())
+}
+
+/// Each of several writers finds lines of a scan to write.
+fn check_lines(cell: &RecordingRun, shape: &Shape, target: &TargetDescription) -> Result<(), ResolveError> {
+    shape.plan.check_lines().map_err(|why| ResolveError::Lines {
+        instrument: cell.who(),
+        path: target.address.to_string(),
+        why,
+    })
 }
 
 fn check_keeps(storage: &TargetDescription, way: &'static str) -> Result<(), ResolveError> {

@@ -5,7 +5,10 @@ use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 use clap::Args;
 use nilometer_mount::{MountReaders, Mounted};
 
-use crate::{Blame, Outcome, recording_text::in_line, signals::stop_on_signal, stored_at::refuse_urls, tell};
+use crate::{
+    Blame, Outcome, lone_file::refuse_files, recording_text::in_line, signals::stop_on_signal,
+    stored_at::refuse_urls, tell,
+};
 
 /// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
@@ -23,8 +26,12 @@ pub(crate) struct Mount {
 
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What is for a file that is named.
+const FOR_FILES: &str = "a file of HDF5 without a journal is one file already, which h5py reads as it is, and `nilometer export FILE --to FILE.raw` writes its frames as plain bytes";
+
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(&self.directories).input()?;
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };

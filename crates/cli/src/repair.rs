@@ -6,7 +6,9 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
 
-use crate::{Blame, Failure, Outcome, recording_text::in_line, stored_at::refuse_urls, tell};
+use crate::{
+    Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, stored_at::refuse_urls, tell,
+};
 
 /// Makes the HDF5 files of a recording whole again, after a loss of power or damage: in place, frames are not copied
 ///
@@ -32,8 +34,12 @@ struct Faults {
     failed: usize,
 }
 
+/// What is for a file that is named.
+const FOR_FILES: &str = "a file without a journal can not be made whole: `nilometer verify FILE` names what is damaged, and `nilometer export FILE --to FILE.raw` writes what is left";
+
 impl Repair {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_files(&self.directories, FOR_FILES).input()?;
         refuse_urls(&self.directories).input()?;
         let options = RepairOptions { dry_run: self.dry_run, recorder_is_down: self.recorder_is_down };
         let mut faults = Faults::default();

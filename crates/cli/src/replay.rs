@@ -19,8 +19,8 @@ use nilometer_recording::{
 use nilometer_storage::Clock;
 
 use crate::{
-    Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal,
-    stored_at::StoredAt, tell,
+    Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, share::Share,
+    signals::stop_on_signal, stored_at::StoredAt, tell,
 };
 
 /// Sends a recording again, packet by packet, at its own rate; also while it is still recorded
@@ -50,8 +50,12 @@ pub(crate) struct Replay {
 const TCP: &str = "tcp://";
 const UDP: &str = "udp://";
 
+/// What is for a file that is named.
+const FOR_FILES: &str = "what a recording of packets sends again is in its directories, and a file of HDF5 without a journal has no packets";
+
 impl Replay {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_files(&self.directories, FOR_FILES).input()?;
         check(self.rate).input()?;
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;

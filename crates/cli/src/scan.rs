@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Blame, Failure, Outcome,
+    lone_file::refuse_files,
     recording_text::{gaps, in_line, not_come, unreadable},
     share::Share,
     stored_at::StoredAt,
@@ -34,8 +35,12 @@ pub(crate) struct Scan {
     json: bool,
 }
 
+/// What is for a file that is named.
+const FOR_FILES: &str = "`nilometer verify FILE` says what is in a file of HDF5 without a journal";
+
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
+        refuse_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, unread) = stored.open_each(Trust::Acknowledged).input()?;
         if recordings.is_empty() {

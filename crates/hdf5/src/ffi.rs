@@ -39,6 +39,8 @@ pub const H5Z_CLASS_T_VERS: c_int = 1;
 pub const H5T_INTEGER: c_int = 0;
 pub const H5T_FLOAT: c_int = 1;
 pub const H5T_STRING: c_int = 3;
+pub const H5T_REFERENCE: c_int = 7;
+pub const H5Z_FILTER_ALL: c_int = 0;
 pub const H5L_TYPE_HARD: c_int = 0;
 pub const H5D_CHUNKED: c_int = 2;
 pub const H5D_VIRTUAL: c_int = 3;
@@ -68,8 +70,16 @@ pub struct H5FD_t {
     pub paged_aggr: bool,
 }
 
-/// The last of it is a union of a token of 16 bytes and a size.
+/// Which object of a file it is: 16 bytes, of which nobody knows what they say.
 #[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct H5O_token_t {
+    pub words: [u64; 2],
+}
+
+/// The last of it is a union of such a token and a size.
+#[repr(C)]
+#[derive(Default)]
 pub struct H5L_info2_t {
     pub r#type: c_int,
     pub corder_valid: bool,
@@ -225,6 +235,7 @@ unsafe extern "C" {
         name: *mut c_char,
         configuration: *mut c_uint,
     ) -> herr_t;
+    pub fn H5Premove_filter(dcpl: hid_t, filter: c_int) -> herr_t;
     pub fn H5Pset_alloc_time(dcpl: hid_t, time: c_int) -> herr_t;
     pub fn H5Pset_fill_value(dcpl: hid_t, kind: hid_t, value: *const c_void) -> herr_t;
     pub fn H5Pset_chunk_cache(dapl: hid_t, slots: usize, bytes: usize, preempt: f64) -> herr_t;
@@ -251,6 +262,24 @@ unsafe extern "C" {
         data: *mut c_void,
     ) -> herr_t;
     pub fn H5Gcreate2(at: hid_t, name: *const c_char, lcpl: hid_t, gcpl: hid_t, gapl: hid_t) -> hid_t;
+    pub fn H5Gget_create_plist(group: hid_t) -> hid_t;
+    pub fn H5Ocopy(
+        from: hid_t,
+        name: *const c_char,
+        into: hid_t,
+        copy: *const c_char,
+        ocpypl: hid_t,
+        lcpl: hid_t,
+    ) -> herr_t;
+    pub fn H5Lcopy(
+        from: hid_t,
+        name: *const c_char,
+        into: hid_t,
+        copy: *const c_char,
+        lcpl: hid_t,
+        lapl: hid_t,
+    ) -> herr_t;
+    pub fn H5Oopen_by_token(at: hid_t, token: H5O_token_t) -> hid_t;
     pub fn H5Oopen(at: hid_t, name: *const c_char, lapl: hid_t) -> hid_t;
     pub fn H5Lget_info2(at: hid_t, name: *const c_char, info: *mut H5L_info2_t, lapl: hid_t) -> herr_t;
     pub fn H5Dget_create_plist(dataset: hid_t) -> hid_t;
@@ -306,6 +335,15 @@ unsafe extern "C" {
         acpl: hid_t,
         aapl: hid_t,
     ) -> hid_t;
+    pub fn H5Aiterate2(
+        object: hid_t,
+        index: c_int,
+        order: c_int,
+        number: *mut hsize_t,
+        each: unsafe extern "C" fn(hid_t, *const c_char, *const c_void, *mut c_void) -> herr_t,
+        data: *mut c_void,
+    ) -> herr_t;
+    pub fn H5Aopen(object: hid_t, name: *const c_char, aapl: hid_t) -> hid_t;
     pub fn H5Aopen_by_name(
         at: hid_t,
         object: *const c_char,
@@ -324,6 +362,8 @@ unsafe extern "C" {
     pub fn H5Tget_class(kind: hid_t) -> c_int;
     pub fn H5Dget_type(dataset: hid_t) -> hid_t;
     pub fn H5Tcopy(kind: hid_t) -> hid_t;
+    pub fn H5Tdetect_class(kind: hid_t, class: c_int) -> c_int;
+    pub fn H5Treclaim(kind: hid_t, space: hid_t, dxpl: hid_t, memory: *mut c_void) -> herr_t;
     pub fn H5Tset_size(kind: hid_t, size: usize) -> herr_t;
     pub fn H5Tset_strpad(kind: hid_t, padding: c_int) -> herr_t;
     pub fn H5Tset_cset(kind: hid_t, set: c_int) -> herr_t;
@@ -380,6 +420,7 @@ unsafe extern "C" {
         each: unsafe extern "C" fn(*const hsize_t, c_uint, haddr_t, hsize_t, *mut c_void) -> c_int,
         data: *mut c_void,
     ) -> herr_t;
+    pub fn H5Sget_simple_extent_npoints(space: hid_t) -> i64;
     pub fn H5Sget_simple_extent_dims(space: hid_t, dimensions: *mut hsize_t, maxima: *mut hsize_t) -> c_int;
 
     /// Of the library's own, `H5private.h`: Jenkins' lookup3, as all metadata blocks have it.

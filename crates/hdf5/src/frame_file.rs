@@ -85,7 +85,7 @@ impl Hdf5File {
         }
         let name = name(label)?;
         let creation = properties(PropertyClass::FileCreation)?;
-        keep_in_group(&creation, tree.members.len())?;
+        keep_in_group(&creation, tree)?;
         let access = access()?;
         // SAFETY: identifiers that are open, and a text that ends with zero.
         let file = unsafe {

@@ -7,7 +7,7 @@ use crate::{
     column::{ColumnElement, TEXT_BYTES},
     error::do_not_print,
     ffi::{self, hid_t},
-    tree::NumberType,
+    tree::{DatasetContent, NumberType, TreeGroup, TreeNode, WriteTime},
 };
 
 /// An identifier: what it stands for is closed with it.
@@ -145,16 +145,38 @@ pub(crate) fn keep_in_object(properties: &Handle) -> Result<(), Hdf5Error> {
     checked(status, || "choose how attributes are kept".into())
 }
 
-/// Of a group with so many members.
-pub(crate) fn keep_in_group(properties: &Handle, members: usize) -> Result<(), Hdf5Error> {
+/// Of a group that is made with these members.
+pub(crate) fn keep_in_group(properties: &Handle, group: &TreeGroup) -> Result<(), Hdf5Error> {
     let what = || "choose how links are kept".to_owned();
-    let room = u32::try_from(members + ADDED).unwrap_or(COMPACT).min(COMPACT);
+    let [most, least] = if is_indexed(group) { INDEXED } else { [COMPACT, 0] };
+    let room = u32::try_from(group.members.len() + ADDED).unwrap_or(COMPACT).min(COMPACT);
     // SAFETY: an identifier that is open.
     unsafe {
-        checked(ffi::H5Pset_link_phase_change(properties.id(), COMPACT, 0), what)?;
+        checked(ffi::H5Pset_link_phase_change(properties.id(), most, least), what)?;
         checked(ffi::H5Pset_est_link_info(properties.id(), room, NAME), what)?;
     }
     keep_in_object(properties)
+}
+
+/// Of a group with more members the links get an index by name, a B-tree: without one each of them is compared for a name that is
+/// looked up, and for one that is added.
+const UNINDEXED_MAX: usize = 512;
+/// As the library has it: more links are in an index, and fewer are not.
+const INDEXED: [u32; 2] = [8, 6];
+
+/// Whether links have an index: only where all is there from the start. What is added to a complete file must change one block,
+/// and columns are where those are added that nobody announced.
+fn is_indexed(group: &TreeGroup) -> bool {
+    group.members.len() > UNINDEXED_MAX && group.members.iter().all(|(_, node)| is_there_from_the_start(node))
+}
+
+fn is_there_from_the_start(node: &TreeNode) -> bool {
+    let TreeNode::Dataset(dataset) = node else { return true };
+    match dataset.content {
+        DatasetContent::Value(_, when) => when == WriteTime::Opening,
+        DatasetContent::Frames(_) | DatasetContent::Virtual(_) => true,
+        DatasetContent::Column(_) => false,
+    }
 }
 
 /// How many dimensions, as the library counts them.

@@ -90,6 +90,9 @@ pub(crate) struct FileImage {
     addition: Option<Addition>,
     /// What is written now are headers of objects, which lead to all else: the last of what is changed.
     leads: bool,
+    /// Bytes that the library read.
+    #[cfg(test)]
+    pub(crate) bytes_read: std::cell::Cell<u64>,
 }
 
 impl FileImage {
@@ -134,6 +137,8 @@ impl FileImage {
     }
 
     pub(crate) fn read(&self, mut offset: u64, mut into: &mut [u8]) {
+        #[cfg(test)]
+        self.bytes_read.set(self.bytes_read.get() + into.len() as u64);
         while !into.is_empty() {
             let at = (offset % PAGE) as usize;
             let length = into.len().min(PAGE as usize - at);

@@ -68,7 +68,7 @@ impl Planted {
         let text = name(member)?;
         match node {
             TreeNode::Group(group) => {
-                let handle = made_or_opened(at, &path, member, group.members.len(), when)?;
+                let handle = made_or_opened(at, &path, member, group, when)?;
                 self.group(handle.id(), &path, group, when)
             }
             TreeNode::Dataset(dataset) => self.dataset(at, &path, member, dataset, when),
@@ -169,7 +169,7 @@ fn made_or_opened(
     at: hid_t,
     path: &str,
     member: &str,
-    members: usize,
+    group: &TreeGroup,
     when: WriteTime,
 ) -> Result<Handle, Hdf5Error> {
     let text = name(member)?;
@@ -178,7 +178,7 @@ fn made_or_opened(
         return open(at, path, member);
     }
     let creation = properties(PropertyClass::GroupCreation)?;
-    keep_in_group(&creation, members)?;
+    keep_in_group(&creation, group)?;
     // SAFETY: a text that ends with zero.
     let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, creation.id(), H5P_DEFAULT) };
     Handle::of(id, || format!("make the group {path}"))

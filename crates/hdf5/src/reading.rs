@@ -13,9 +13,10 @@ use crate::{
     Hdf5Error,
     column::{ColumnElement, TEXT_BYTES},
     driver::{self, SharedImage, while_opening},
-    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF, haddr_t, herr_t, hid_t, hsize_t},
+    ffi::{self, H5P_DEFAULT, H5S_ALL, HADDR_UNDEF, haddr_t, hid_t, hsize_t},
     frame_file,
     handle::{self, Handle, checked, element_type, name, number_type, space},
+    members::{GroupMember, GroupMembers, MEMBERS_MAX},
     plant::run_of,
     tree::NumberType,
 };
@@ -40,10 +41,12 @@ pub struct ReadDataset {
 
 /// The index of a dataset.
 #[derive(Debug)]
-struct ChunkPlaces {
+pub(crate) struct ChunkPlaces {
     rank: usize,
     /// By where each begins in the dataset.
-    places: HashMap<Box<[u64]>, ChunkPlace>,
+    pub(crate) places: HashMap<Box<[u64]>, ChunkPlace>,
+    /// Why there may be others, which can't be read.
+    pub(crate) fault: Option<Hdf5Error>,
 }
 
 /// Puts a chunk that the library names into the [`ChunkPlaces`] behind `into`.
@@ -103,28 +106,15 @@ impl ReadFile {
         Ok(ReadFile { file, _image: Some(image) })
     }
 
-    pub(crate) fn id(&self) -> hid_t {
-        self.file.id()
-    }
-
     /// A dataset by its path.
     ///
     /// # Errors
     /// If there is none.
     pub fn dataset(&self, path: &str) -> Result<ReadDataset, Hdf5Error> {
-        let what = || format!("open the dataset {path}");
         let text = name(path)?;
-        let mut dimensions = [0; RANK_MAX];
-        // SAFETY: a text that ends with zero; there is room for as many dimensions as there can be.
-        unsafe {
-            let handle = Handle::of(ffi::H5Dopen2(self.file.id(), text.as_ptr(), H5P_DEFAULT), what)?;
-            let space = Handle::of(ffi::H5Dget_space(handle.id()), what)?;
-            let rank = ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null_mut());
-            checked(rank, what)?;
-            let rank = usize::try_from(rank).unwrap_or_default();
-            let dimensions = dimensions[..rank].to_vec();
-            Ok(ReadDataset { handle, dimensions, label: path.into(), chunks: OnceCell::new() })
-        }
+        // SAFETY: a text that ends with zero.
+        let id = unsafe { ffi::H5Dopen2(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
+        ReadDataset::of(Handle::of(id, || format!("open the dataset {path}"))?, path)
     }
 }
 
@@ -138,10 +128,28 @@ impl ReadFile {
         Ok(self.first_members(path, MEMBERS_MAX)?.into_iter().map(|member| member.name).collect())
     }
 
-    /// What is in a group and in this file, each with a number that it has alone, whatever its names.
-    pub(crate) fn own_members(&self, path: &str) -> Result<Vec<(String, [u64; 2])>, Hdf5Error> {
-        let members = self.first_members(path, MEMBERS_MAX)?.into_iter();
-        Ok(members.filter_map(|member| Some((member.name, member.object?))).collect())
+    /// The object with this token, which a link of this file has. It is not looked for by a name.
+    pub(crate) fn object(&self, token: ffi::H5O_token_t, path: &str) -> Result<Handle, Hdf5Error> {
+        // SAFETY: an identifier that is open, and numbers.
+        let id = unsafe { ffi::H5Oopen_by_token(self.file.id(), token) };
+        Handle::of(id, || format!("open {path}"))
+    }
+
+    /// The token of the object at a path of this file.
+    pub(crate) fn token_of(&self, path: &str) -> Result<ffi::H5O_token_t, Hdf5Error> {
+        let text = name(path)?;
+        let mut info = ffi::H5L_info2_t::default();
+        // SAFETY: a text that ends with zero, and a structure to be filled.
+        let status = unsafe { ffi::H5Lget_info2(self.file.id(), text.as_ptr(), &raw mut info, H5P_DEFAULT) };
+        checked(status, || format!("find {path}"))?;
+        Ok(ffi::H5O_token_t { words: info.u })
+    }
+
+    /// The group that all others are in.
+    pub(crate) fn root(&self) -> Result<Handle, Hdf5Error> {
+        // SAFETY: an identifier that is open, and a text that ends with zero.
+        let id = unsafe { ffi::H5Oopen(self.file.id(), c"/".as_ptr(), H5P_DEFAULT) };
+        Handle::of(id, || "open /".into())
     }
 
     fn first_members(&self, path: &str, most: usize) -> Result<Vec<GroupMember>, Hdf5Error> {
@@ -152,17 +160,11 @@ impl ReadFile {
         let text = name(path)?;
         // SAFETY: a text that ends with zero.
         let id = unsafe { ffi::H5Oopen(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
-        let group = Handle::of(id, what)?;
-        let mut members = GroupMembers { members: Vec::new(), left: most };
-        // One walk: asked for by its number, the library walks to each of them from the first.
-        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
-        let status = unsafe {
-            let into = (&raw mut members).cast();
-            let first = null_mut();
-            ffi::H5Literate2(group.id(), ffi::H5_INDEX_NAME, ffi::H5_ITER_INC, first, put_member, into)
-        };
-        checked(status, || format!("list the group {path}"))?;
-        Ok(members.members)
+        let listed = GroupMembers::of(&Handle::of(id, what)?, path, most);
+        match listed.fault {
+            Some(fault) => Err(fault),
+            None => Ok(listed.members),
+        }
     }
 
     /// A dataset that is in this file, all of it: no link leads to it, and its numbers are in no other file. Another one might be
@@ -174,14 +176,7 @@ impl ReadFile {
         let elsewhere = || Hdf5Error::Description { what: format!("{path} leads out of the file") };
         self.is_own(path)?.then_some(()).ok_or_else(elsewhere)?;
         let dataset = self.dataset(path)?;
-        let what = || format!("read how {path} is stored");
-        // SAFETY: identifiers that are open.
-        let is_inside = unsafe {
-            let properties = Handle::of(ffi::H5Dget_create_plist(dataset.handle.id()), what)?;
-            ffi::H5Pget_external_count(properties.id()) == 0
-                && ffi::H5Pget_layout(properties.id()) != ffi::H5D_VIRTUAL
-        };
-        if is_inside { Ok(dataset) } else { Err(elsewhere()) }
+        if dataset.is_inside()? { Ok(dataset) } else { Err(elsewhere()) }
     }
 
     /// Whether no part of a path is a link that may lead elsewhere.
@@ -189,11 +184,17 @@ impl ReadFile {
         let ends = path.char_indices().skip(1).filter(|(_, letter)| *letter == '/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
             let part = name(&path[..end])?;
-            let mut info = ffi::H5L_info2_t { r#type: 0, corder_valid: false, corder: 0, cset: 0, u: [0; 2] };
+            let mut info = ffi::H5L_info2_t::default();
             // SAFETY: a text that ends with zero, and a structure to be filled.
             let status =
                 unsafe { ffi::H5Lget_info2(self.file.id(), part.as_ptr(), &raw mut info, H5P_DEFAULT) };
-            checked(status, || format!("find {path}"))?;
+            if status < 0 {
+                let unreadable = Hdf5Error::last(format!("find {path}"));
+                // SAFETY: a text that ends with zero.
+                let is_absent = unsafe { ffi::H5Lexists(self.file.id(), part.as_ptr(), H5P_DEFAULT) } == 0;
+                let absent = Hdf5Error::Description { what: format!("can't find {path}") };
+                return Err(if is_absent { absent } else { unreadable });
+            }
             if info.r#type != ffi::H5L_TYPE_HARD {
                 return Ok(false);
             }
@@ -248,46 +249,6 @@ impl ReadFile {
     }
 }
 
-/// Members of a group that are looked at.
-const MEMBERS_MAX: usize = 10_000;
-
-/// Bytes of a name: more than any has that this program makes.
-const NAME_MAX: usize = 1024;
-
-/// A member of a group.
-#[derive(Debug)]
-struct GroupMember {
-    name: String,
-    /// Which object of the file it is; none if it is a link that may lead elsewhere.
-    object: Option<[u64; 2]>,
-}
-
-/// What is in a group.
-#[derive(Debug)]
-struct GroupMembers {
-    members: Vec<GroupMember>,
-    /// So many more are looked at, those too whose name is no text, or too long.
-    left: usize,
-}
-
-/// Puts a member that the library names into the [`GroupMembers`] behind `into`, unless there are too many.
-unsafe extern "C" fn put_member(
-    _group: hid_t,
-    name: *const c_char,
-    link: *const ffi::H5L_info2_t,
-    into: *mut c_void,
-) -> herr_t {
-    // SAFETY: it is what was given to the library, for this call alone.
-    let members = unsafe { &mut *into.cast::<GroupMembers>() };
-    // SAFETY: a text that ends with zero, and what the library knows of the link.
-    let (name, link) = unsafe { (CStr::from_ptr(name), &*link) };
-    members.left = members.left.saturating_sub(1);
-    let text = name.to_str().ok().filter(|name| name.len() < NAME_MAX);
-    let object = (link.r#type == ffi::H5L_TYPE_HARD).then_some(link.u);
-    members.members.extend(text.map(|name| GroupMember { name: name.into(), object }));
-    herr_t::from(members.left == 0)
-}
-
 /// `H5S_MAX_RANK`.
 pub(crate) const RANK_MAX: usize = 32;
 
@@ -298,8 +259,33 @@ const NUMBERS_MAX: u64 = 1 << 28;
 const TEXTS_AT_ONCE: usize = (1 << 20) / TEXT_BYTES;
 
 impl ReadDataset {
+    /// Of a dataset that is open, with this path.
+    pub(crate) fn of(handle: Handle, path: &str) -> Result<Self, Hdf5Error> {
+        let what = || format!("open the dataset {path}");
+        let mut dimensions = [0; RANK_MAX];
+        // SAFETY: identifiers that are open; there is room for as many dimensions as there can be.
+        let rank = unsafe {
+            let space = Handle::of(ffi::H5Dget_space(handle.id()), what)?;
+            ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null_mut())
+        };
+        checked(rank, what)?;
+        let dimensions = dimensions[..usize::try_from(rank).unwrap_or_default()].to_vec();
+        Ok(ReadDataset { handle, dimensions, label: path.into(), chunks: OnceCell::new() })
+    }
+
     pub(crate) fn id(&self) -> hid_t {
         self.handle.id()
+    }
+
+    /// Whether all its numbers are in the file that it is in.
+    pub(crate) fn is_inside(&self) -> Result<bool, Hdf5Error> {
+        let what = || format!("read how {} is stored", self.label);
+        // SAFETY: identifiers that are open.
+        unsafe {
+            let properties = Handle::of(ffi::H5Dget_create_plist(self.handle.id()), what)?;
+            Ok(ffi::H5Pget_external_count(properties.id()) == 0
+                && ffi::H5Pget_layout(properties.id()) != ffi::H5D_VIRTUAL)
+        }
     }
 
     /// Its path.
@@ -307,9 +293,14 @@ impl ReadDataset {
         &self.label
     }
 
-    /// Where its chunks are, by their begins.
-    pub(crate) fn all_places(&self) -> Result<HashMap<Box<[u64]>, ChunkPlace>, Hdf5Error> {
-        Ok(self.all_chunks()?.places)
+    /// Where those of its chunks are whose entries in the index can be read.
+    pub(crate) fn readable_chunks(&self) -> ChunkPlaces {
+        let mut chunks = ChunkPlaces { rank: self.dimensions.len(), places: HashMap::new(), fault: None };
+        let into = (&raw mut chunks).cast();
+        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
+        let status = unsafe { ffi::H5Dchunk_iter(self.handle.id(), H5P_DEFAULT, put_chunk, into) };
+        chunks.fault = checked(status, || format!("find the chunks of {}", self.label)).err();
+        chunks
     }
 
     /// Its dimensions, the slowest first.
@@ -331,7 +322,10 @@ impl ReadDataset {
         if let Some(chunks) = self.chunks.get() {
             return Ok(chunks.places.get(place).copied());
         }
-        let chunks = self.all_chunks()?;
+        let mut chunks = self.readable_chunks();
+        if let Some(fault) = chunks.fault.take() {
+            return Err(fault);
+        }
         Ok(self.chunks.get_or_init(|| chunks).places.get(place).copied())
     }
 
@@ -352,15 +346,6 @@ impl ReadDataset {
                 _ => None,
             })
         }
-    }
-
-    fn all_chunks(&self) -> Result<ChunkPlaces, Hdf5Error> {
-        let mut chunks = ChunkPlaces { rank: self.dimensions.len(), places: HashMap::new() };
-        let into = (&raw mut chunks).cast();
-        // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
-        let status = unsafe { ffi::H5Dchunk_iter(self.handle.id(), H5P_DEFAULT, put_chunk, into) };
-        checked(status, || format!("find the chunks of {}", self.label))?;
-        Ok(chunks)
     }
 
     /// How many numbers it has, of which there is memory for all: a file may be anybody's.
@@ -454,8 +439,61 @@ mod tests {
     use super::*;
     use crate::{
         Hdf5File, Hdf5FileOptions,
-        tree::{NumberArray, TreeGroup},
+        tree::{NumberArray, TreeGroup, TreeNode},
     };
+
+    /// The bytes of a file with this in it.
+    fn bytes_of(tree: &TreeGroup) -> Vec<u8> {
+        let file = Hdf5File::create("bytes", tree, Hdf5FileOptions::default()).expect("it can be");
+        let mut closed = file.close(0, &TreeGroup::default()).expect("it can be");
+        let mut bytes = vec![0; closed.size() as usize];
+        while let Some(write) = closed.next_write() {
+            let begin = write.offset as usize;
+            bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        bytes
+    }
+
+    fn with_links(count: usize) -> TreeGroup {
+        let link =
+            |number| TreeNode::ExternalLink { file: format!("scan.{number:08}.h5"), path: "/entry".into() };
+        let links = (0..count).fold(TreeGroup::default(), |group, number| {
+            group.with(&format!("data_{number:06}"), link(number))
+        });
+        TreeGroup::default().group("files", links)
+    }
+
+    /// Bytes that are read of a file to look one name up in a group of so many.
+    fn bytes_read_for_a_name(count: usize) -> u64 {
+        let image = SharedImage::default();
+        driver::lock(&image).load(&bytes_of(&with_links(count)));
+        let access = frame_file::access().expect("it can be");
+        // SAFETY: an identifier that is open, and a text that ends with zero.
+        let open = || unsafe { ffi::H5Fopen(c"bytes".as_ptr(), ffi::H5F_ACC_RDONLY, access.id()) };
+        let file = Handle::of(while_opening(&image, open), || "open".into()).expect("it is a file");
+        let read = ReadFile { file, _image: None };
+        assert!(read.is_own("/files/data_999999").is_err(), "it is not there");
+        let bytes = driver::lock(&image).bytes_read.get();
+        let last = format!("/files/data_{:06}", count - 1);
+        assert!(!read.is_own(&last).expect("it is there"), "a link leads elsewhere");
+        bytes
+    }
+
+    #[test]
+    fn to_look_up_a_name_among_many_few_of_them_are_read() {
+        let [few, many, more] = [400, 5000, 40_000].map(bytes_read_for_a_name);
+        assert!(few > 400 * 30, "all of a small group is read: {few} B");
+        // A block of the heap, which is 64 KiB at the most, and a node of the index a level.
+        assert!(many < 80 << 10 && more < 80 << 10, "of 5000 {many} B are read, of 40,000 {more} B");
+    }
+
+    #[test]
+    fn a_group_with_an_index_has_the_same_members() {
+        let bytes = bytes_of(&with_links(2000));
+        let names = ReadFile::of_bytes(&bytes).expect("it is a file").members("/files");
+        let expected: Vec<_> = (0..2000).map(|number| format!("data_{number:06}")).collect();
+        assert_eq!(names.expect("it is there"), expected);
+    }
 
     #[test]
     fn the_members_of_a_group_are_named_in_order_and_of_too_many_the_first() {
@@ -463,14 +501,7 @@ mod tests {
             group.value(&format!("d{number:06}"), NumberArray::int(number))
         });
         let tree = TreeGroup::default().group("many", many).group("none", TreeGroup::default());
-        let file = Hdf5File::create("many", &tree, Hdf5FileOptions::default()).expect("it can be");
-        let mut closed = file.close(0, &TreeGroup::default()).expect("it can be");
-        let mut bytes = vec![0; closed.size() as usize];
-        while let Some(write) = closed.next_write() {
-            let begin = write.offset as usize;
-            bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
-        }
-        let read = ReadFile::of_bytes(&bytes).expect("it is a file");
+        let read = ReadFile::of_bytes(&bytes_of(&tree)).expect("it is a file");
         let expected: Vec<_> = (0..300).map(|number| format!("d{number:06}")).collect();
         assert_eq!(read.members("/many").expect("it is there"), expected);
         for most in [1, 299, 300, 301] {

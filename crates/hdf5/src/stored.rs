@@ -10,9 +10,10 @@ use std::{
 use crate::{
     Hdf5Error,
     ffi::{self, H5P_DEFAULT},
-    handle::{Handle, checked, name, rank, space},
+    handle::{Handle, checked, rank, space},
+    members::{GroupMembers, MEMBERS_MAX},
     plant::run_of,
-    reading::{ChunkPlace, RANK_MAX, ReadDataset, ReadFile},
+    reading::{ChunkPlace, ChunkPlaces, RANK_MAX, ReadDataset, ReadFile},
 };
 
 /// The longest numbers that there are, in bytes; the size of a type is whatever a stranger's file says.
@@ -71,50 +72,121 @@ const DEPTH_MAX: usize = 64;
 const FILTERS_MAX: c_uint = 32;
 const VALUES_MAX: usize = 64;
 
+/// The datasets of a file that may have frames, and what of the file can't be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundDatasets {
+    /// Their paths: each once, by the first of its names.
+    pub paths: Vec<String>,
+    /// What is damaged. What is behind it is not known.
+    pub broken: Vec<BrokenObject>,
+}
+
+/// An object of a file, or a part of one, that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenObject {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
 impl ReadFile {
-    /// The paths of the datasets of numbers that are in this file, with all that they have, and have at least so many dimensions:
-    /// each once, by the first of its names.
-    ///
-    /// # Errors
-    /// If the file is damaged.
-    pub fn datasets_of_numbers(&self, rank_least: usize) -> Result<Vec<String>, Hdf5Error> {
-        let mut seen = BTreeSet::new();
-        let mut found = Vec::new();
-        let mut groups = vec![String::new()];
-        while let Some(group) = groups.pop() {
-            let path = if group.is_empty() { "/" } else { &group };
-            let mut below = Vec::new();
-            for (name, object) in self.own_members(path)? {
-                if !seen.insert(object) || seen.len() > OBJECTS_MAX {
-                    continue;
-                }
-                let path = format!("{group}/{name}");
-                match self.object_kind(&path)? {
-                    ffi::H5I_GROUP if path.matches('/').count() < DEPTH_MAX => below.push(path),
-                    ffi::H5I_DATASET => {
-                        let dataset = self.own_dataset(&path);
-                        let is_one = |dataset: ReadDataset| {
-                            dataset.dimensions().len() >= rank_least && dataset.stored().is_ok()
-                        };
-                        found.extend(dataset.is_ok_and(is_one).then_some(path));
-                    }
-                    _ => {}
-                }
-            }
-            groups.extend(below.into_iter().rev());
+    /// The datasets of numbers that are in this file, with all that they have, and have at least so many dimensions. What is
+    /// damaged takes nothing with it that is reached by another way.
+    pub fn datasets_of_numbers(&self, rank_least: usize) -> FoundDatasets {
+        let mut walk = ObjectWalk {
+            file: self,
+            rank_least,
+            seen: BTreeSet::new(),
+            groups: Vec::new(),
+            found: FoundDatasets::default(),
+        };
+        match self.root() {
+            Ok(root) => walk.list(&root, ""),
+            Err(error) => walk.note("/", &error),
         }
-        Ok(found)
+        while let Some(group) = walk.groups.pop() {
+            match self.object(group.token, &group.path) {
+                Ok(opened) => walk.list(&opened, &group.path),
+                Err(error) => walk.note(&group.path, &error),
+            }
+        }
+        walk.found
+    }
+}
+
+/// An object that a link of a group leads to.
+struct LinkedObject {
+    path: String,
+    token: ffi::H5O_token_t,
+}
+
+/// Goes through all objects of a file, each by its place in the file: by its name the library would look it up among all
+/// members of its group, one after the other where a group keeps them so.
+struct ObjectWalk<'a> {
+    file: &'a ReadFile,
+    rank_least: usize,
+    seen: BTreeSet<ffi::H5O_token_t>,
+    /// Those that are still to be listed, the next last.
+    groups: Vec<LinkedObject>,
+    found: FoundDatasets,
+}
+
+impl ObjectWalk<'_> {
+    fn note(&mut self, path: &str, error: &Hdf5Error) {
+        self.found.broken.push(BrokenObject { path: path.into(), why: error.to_string() });
     }
 
-    fn object_kind(&self, path: &str) -> Result<c_int, Hdf5Error> {
-        let text = name(path)?;
-        // SAFETY: a text that ends with zero, and an identifier that is open.
-        unsafe {
-            let object = ffi::H5Oopen(self.id(), text.as_ptr(), H5P_DEFAULT);
-            let object = Handle::of(object, || format!("open {path}"))?;
-            Ok(ffi::H5Iget_type(object.id()))
+    /// Looks at all members of a group.
+    fn list(&mut self, group: &Handle, path: &str) {
+        let named = if path.is_empty() { "/" } else { path };
+        let listed = GroupMembers::of(group, named, MEMBERS_MAX);
+        let before = self.groups.len();
+        for member in listed.members {
+            let Some(token) = member.object else { continue };
+            if self.seen.len() < OBJECTS_MAX && self.seen.insert(token) {
+                self.visit(LinkedObject { path: format!("{path}/{}", member.name), token });
+            }
+        }
+        self.groups[before..].reverse();
+        if let Some(fault) = listed.fault {
+            self.note(named, &fault);
         }
     }
+
+    fn visit(&mut self, object: LinkedObject) {
+        let opened = match self.file.object(object.token, &object.path) {
+            Ok(opened) => opened,
+            Err(error) => return self.note(&object.path, &error),
+        };
+        // SAFETY: an identifier that is open.
+        match unsafe { ffi::H5Iget_type(opened.id()) } {
+            ffi::H5I_GROUP if object.path.matches('/').count() < DEPTH_MAX => self.groups.push(object),
+            ffi::H5I_DATASET => match self.has_frames(opened, &object.path) {
+                Ok(true) => self.found.paths.push(object.path),
+                // What has no numbers is no fault.
+                Ok(false) | Err(Hdf5Error::Description { .. }) => {}
+                Err(error) => self.note(&object.path, &error),
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether a dataset may have frames.
+    fn has_frames(&self, opened: Handle, path: &str) -> Result<bool, Hdf5Error> {
+        let dataset = ReadDataset::of(opened, path)?;
+        let may = dataset.dimensions().len() >= self.rank_least && dataset.is_inside()?;
+        Ok(may && dataset.stored().map(|_| true)?)
+    }
+}
+
+/// Where the chunks of a dataset are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedChunks {
+    /// In the order of their begins.
+    pub chunks: Vec<PlacedChunk>,
+    /// Why there may be others: the rest of the index can't be read.
+    pub fault: Option<Hdf5Error>,
 }
 
 impl ReadDataset {
@@ -162,16 +234,13 @@ impl ReadDataset {
         }
     }
 
-    /// All its chunks, in the order of their begins.
-    ///
-    /// # Errors
-    /// If the index is damaged.
-    pub fn placed_chunks(&self) -> Result<Vec<PlacedChunk>, Hdf5Error> {
-        let places = self.all_places()?;
+    /// All its chunks, as far as its index can be read.
+    pub fn placed_chunks(&self) -> PlacedChunks {
+        let ChunkPlaces { places, fault, .. } = self.readable_chunks();
         let mut chunks: Vec<_> =
             places.into_iter().map(|(begin, place)| PlacedChunk { begin: begin.into(), place }).collect();
         chunks.sort_unstable_by(|one, other| one.begin.cmp(&other.begin));
-        Ok(chunks)
+        PlacedChunks { chunks, fault }
     }
 
     /// A block of elements as they are in the file, unpacked by the library's own filters.

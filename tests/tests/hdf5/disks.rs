@@ -60,6 +60,64 @@ fn a_disk_whose_writes_fail_ends_the_recording_with_a_file_that_opens() {
 }
 
 #[test]
+fn a_disk_of_two_that_fails_leaves_its_frames_to_the_other_and_the_file_over_both_has_all() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    let failing = FaultyDisk::ext4(600, Duration::ZERO);
+    let sound = FileSystem::tmpfs("size=600m");
+    let lab = Lab::small("recording.frames_per_file = 32\n").into(&[sound.path(), &failing.path()]);
+    let running = lab.start("bslz4", &["--frames", "2000"]);
+    nilometer_tests::await_some("some frames", || (lab.acknowledged().len() > 200).then_some(()));
+    failing.fail_writes();
+    let ended = running.end(LIMIT);
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 2000), "{ended:?}");
+    assert!(ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
+    let master = lab.lanes()[0].join("scan_master.h5");
+    let Some(found) = found_in(&lab.truth(2000), &master) else { return };
+    assert!(found.frames("right").into_iter().eq(0..2000), "{:?}", found.frames("wrong"));
+    assert_eq!(found.column("flag"), vec![0; 2000]);
+    failing.mend();
+}
+
+/// Waits until no frame was acknowledged at so many looks in a row; how many there are.
+fn await_standstill(lab: &Lab, looks: u32) -> usize {
+    let mut last = 0;
+    let mut same = 0;
+    nilometer_tests::await_some("a standstill", || {
+        let now = lab.acknowledged().len();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        (same > looks).then_some(now)
+    })
+}
+
+#[test]
+fn a_disk_that_stands_still_for_a_while_costs_frames_that_are_blank_and_no_others() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    for compression in ["none", "bslz4"] {
+        let disk = FaultyDisk::ext4(600, Duration::ZERO);
+        let lab = Lab::small("").into(&[&disk.path()]);
+        // Some 80 frames, which come in a sixth of a second.
+        let small = ["--frames", "20000", "--buffer", "1 MiB", "--full", "drop-newest"];
+        let running = lab.start(compression, &small);
+        lab.await_file("scan.h5");
+        nilometer_tests::await_some("some frames", || (lab.acknowledged().len() > 200).then_some(()));
+        disk.pause();
+        // At least 5 ms each.
+        let there = await_standstill(&lab, 100);
+        disk.resume();
+        nilometer_tests::await_some("more", || (lab.acknowledged().len() > there + 200).then_some(()));
+        running.signal(Signal::INT);
+        let ended = running.end(LIMIT);
+        assert!(ended.stdout.contains("found the buffer full"), "{compression}: {ended:?}");
+        is_read_as_far_as_it_got(&lab, &ended);
+    }
+}
+
+#[test]
 fn a_name_that_is_being_recorded_is_refused() {
     let lab = Lab::small("");
     let running = lab.start("none", &["--duration", "1 min"]);

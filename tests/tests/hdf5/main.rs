@@ -2,6 +2,7 @@
 //! filled up or errs; what is lost is blank and says so.
 
 mod advised;
+mod broken_objects;
 mod chunked;
 mod damaged;
 mod disks;
@@ -16,6 +17,7 @@ mod lab;
 mod placed;
 mod plugins;
 mod repaired;
+mod rewritten;
 mod scanned;
 mod without_journal;
 

@@ -52,14 +52,19 @@ impl LayoutLab {
 
     /// The detector sends its frames over TCP, and they are recorded with these options.
     pub(crate) fn record(&self, frames: u64, more: &[&str]) -> Running {
-        let at = format!("tcp://127.0.0.1:{}", free_port());
-        let frames = frames.to_string();
-        let sent = ["simulate", "detector.toml", "--seed", "7", "--frames", &frames, "--wait", "--to", &at];
+        let at = free_address();
         // It ends with the recording of what it sends.
-        let detector = start(self.home.path(), &sent);
+        let detector = self.send(&at, frames);
         let recorder = self.record_from(&at, more);
         std::thread::spawn(move || drop(detector.end(LIMIT)));
         recorder
+    }
+
+    /// The detector sends so many frames to whoever takes them there.
+    pub(crate) fn send(&self, at: &str, frames: u64) -> Running {
+        let frames = frames.to_string();
+        let sent = ["simulate", "detector.toml", "--seed", "7", "--frames", &frames, "--wait", "--to", at];
+        start(self.home.path(), &sent)
     }
 
     /// The same from whoever sends there.
@@ -112,6 +117,11 @@ impl LayoutLab {
             "{scan:?}"
         );
     }
+}
+
+/// Where nobody listened a moment ago.
+pub(crate) fn free_address() -> String {
+    format!("tcp://127.0.0.1:{}", free_port())
 }
 
 /// A port that nobody listened at a moment ago.

@@ -6,6 +6,7 @@ mod joined;
 mod lab;
 mod refused;
 mod texts;
+mod watched_texts;
 
 use std::{fs, os::unix::fs::FileExt, path::Path};
 

@@ -11,6 +11,8 @@
 //! Chunks that one of our codecs or a plug-in unpacks are read at the place that the index says; what is left to the library's own
 //! filters (deflate, shuffle, Fletcher's checksum), it reads itself.
 
+mod plain_copy;
+mod rewritten;
 mod slab;
 
 use std::{
@@ -21,12 +23,17 @@ use std::{
 };
 
 use nilometer_hdf5::{
-    ChunkPlace, Hdf5Error, ReadDataset, ReadFile, StoredFilter, StoredShape, filter_plugin,
+    ChunkPlace, FoundDatasets, Hdf5Error, PlacedChunks, ReadDataset, ReadFile, StoredFilter, StoredShape,
+    filter_plugin,
     nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
 };
 use nilometer_model::{Bytes, FrameCompression, PluginFilter};
 use nilometer_recording::Ranges;
 use nilometer_storage::process::available_memory;
+
+pub use nilometer_hdf5::BrokenObject;
+pub use plain_copy::{PlainCopy, checksum_of_copy};
+pub use rewritten::{ChunkPlan, RewriteWishes, RewrittenFrames};
 
 use crate::repair::{opened_own, path_of};
 use slab::Slab;
@@ -58,6 +65,33 @@ pub enum LoneFileError {
         /// What can be done.
         why: String,
     },
+    /// The frames that would be meant may be in what can't be read.
+    #[error("{path}: its frames can't be read: {}", named(objects))]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What can't be read.
+        objects: Vec<BrokenObject>,
+        /// What else may have frames.
+        others: Vec<String>,
+    },
+}
+
+/// Objects, each with what is wrong with it.
+fn named(objects: &[BrokenObject]) -> String {
+    let named = objects.iter().take(NAMED_MAX).map(|BrokenObject { path, why }| format!("{path}: {why}"));
+    let more = objects.len().saturating_sub(NAMED_MAX);
+    named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>().join("; ")
+}
+
+impl LoneFileError {
+    /// The file is damaged: nothing was asked wrongly.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            LoneFileError::Hdf5 { source: Hdf5Error::Refused { .. }, .. } | LoneFileError::Broken { .. }
+        )
+    }
 }
 
 /// A dataset of frames in a file without a journal.
@@ -69,6 +103,7 @@ pub struct LoneFile {
     dataset: ReadDataset,
     name: String,
     others: Vec<String>,
+    broken: Vec<BrokenObject>,
     shape: StoredShape,
     unpacking: Unpacking,
     places: HashMap<Vec<u64>, ChunkPlace>,
@@ -109,6 +144,8 @@ pub struct LoneVerified {
     pub damages: Vec<LoneDamage>,
     /// How many can't be.
     pub damaged_chunks: u64,
+    /// Objects of the file that can't be read: what is in them is not known.
+    pub broken: Vec<BrokenObject>,
 }
 
 /// As many damaged chunks are named.
@@ -139,9 +176,12 @@ impl LoneFile {
             return Err(wrong("it is neither the directory of a recording nor a file of HDF5".into()));
         }
         let read = ReadFile::open(&path_of(&file)).map_err(failed)?;
-        let mut others = read.datasets_of_numbers(RANK_LEAST).map_err(failed)?;
+        let FoundDatasets { paths: mut others, mut broken } = read.datasets_of_numbers(RANK_LEAST);
         let name = match named {
             Some(named) => format!("/{}", named.trim_matches('/')),
+            None if hides_frames(&broken) || others.is_empty() && !broken.is_empty() => {
+                return Err(LoneFileError::Broken { path: path.into(), objects: broken, others });
+            }
             None => meant(&read, &others).map_err(wrong)?,
         };
         others.retain(|other| *other != name);
@@ -151,11 +191,14 @@ impl LoneFile {
             return Err(wrong(format!("{name} has {} dimension, and no frames", shape.dimensions.len())));
         }
         let unpacking = unpacking_of(&shape).map_err(|why| wrong(format!("{name}: {why}")))?;
-        let chunks =
-            if shape.chunk.is_some() { dataset.placed_chunks().map_err(failed)? } else { Vec::new() };
-        let places = chunks.into_iter().map(|chunk| (chunk.begin, chunk.place)).collect();
-        let opened =
-            LoneFile { path: path.into(), file, read, dataset, name, others, shape, unpacking, places };
+        let mut places = HashMap::new();
+        if shape.chunk.is_some() {
+            let PlacedChunks { chunks, fault } = dataset.placed_chunks();
+            places.extend(chunks.into_iter().map(|chunk| (chunk.begin, chunk.place)));
+            broken.extend(fault.map(|why| BrokenObject { path: name.clone(), why: why.to_string() }));
+        }
+        let path = path.into();
+        let opened = LoneFile { path, file, read, dataset, name, others, broken, shape, unpacking, places };
         opened.check_memory().map_err(wrong)?;
         Ok(opened)
     }
@@ -252,7 +295,7 @@ impl LoneFile {
         &self,
         mut take: impl FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<LoneVerified, String> {
-        let mut verified = LoneVerified { chunks: self.places.len() as u64, ..LoneVerified::default() };
+        let mut verified = self.begun();
         if self.shape.dimensions.contains(&0) {
             return Ok(verified);
         }
@@ -265,14 +308,25 @@ impl LoneFile {
         Ok(verified)
     }
 
+    /// What is known before anything is read.
+    fn begun(&self) -> LoneVerified {
+        let chunks = self.places.len() as u64;
+        LoneVerified { chunks, broken: self.broken.clone(), ..LoneVerified::default() }
+    }
+
     /// What the recorder that made the file said of its frames, if it was ours.
     fn take_flags(&self, verified: &mut LoneVerified) {
         if self.name != FRAMES_PATH {
             return;
         }
         let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
-        let flags = self.read.own_dataset(&path).and_then(|flags| flags.numbers());
-        for (frame, flag) in (0..self.frames()).zip(flags.unwrap_or_default()) {
+        let flags = match self.read.own_dataset(&path).and_then(|flags| flags.numbers()) {
+            Ok(flags) => flags,
+            // Others have no such dataset.
+            Err(Hdf5Error::Description { .. } | Hdf5Error::Name { .. }) => return,
+            Err(error) => return verified.break_object(path, error.to_string()),
+        };
+        for (frame, flag) in (0..self.frames()).zip(flags) {
             match flag {
                 1 => verified.missing.add(frame),
                 2 => verified.not_whole.add(frame),
@@ -295,9 +349,16 @@ impl LoneVerified {
         }
     }
 
-    /// Every frame is there and can be read.
+    /// Notes an object that can't be read, once.
+    fn break_object(&mut self, path: String, why: String) {
+        if self.broken.iter().all(|broken| broken.path != path) {
+            self.broken.push(BrokenObject { path, why });
+        }
+    }
+
+    /// Every frame is there and can be read, and so can be all objects of the file.
     pub fn is_whole(&self) -> bool {
-        self.missing.is_empty() && self.damaged.is_empty()
+        self.missing.is_empty() && self.damaged.is_empty() && self.broken.is_empty()
     }
 }
 
@@ -309,6 +370,16 @@ const FRAME_RANK: usize = 2;
 const AT_ONCE: u64 = 16 << 20;
 /// As many datasets are named.
 const SHOWN: usize = 20;
+
+/// Whether what can't be read may have the frames where NeXus has them: that others are read in their place would be a surprise.
+fn hides_frames(broken: &[BrokenObject]) -> bool {
+    let leads = |path: &str| {
+        FRAMES_PATH
+            .strip_prefix(path)
+            .is_some_and(|rest| path == "/" || rest.is_empty() || rest.starts_with('/'))
+    };
+    broken.iter().any(|object| leads(&object.path))
+}
 
 /// The dataset that is meant if none is named: where NeXus has the frames, or the one with the most dimensions.
 fn meant(read: &ReadFile, datasets: &[String]) -> Result<String, String> {

@@ -79,9 +79,11 @@ impl<'a> Slab<'a> {
             return;
         }
         // What the library unpacks is as large as it is in the dataset, others are whole chunks.
-        let from = if self.of.unpacking == Unpacking::ByLibrary { &size } else { &self.chunk };
-        let into = std::iter::once(0).chain(begin[1..].iter().copied()).collect::<Vec<_>>();
-        put_block(&self.unpacked, from, &mut self.rows, sides, &into, &size, self.of.shape.element);
+        let unpacked = if self.of.unpacking == Unpacking::ByLibrary { &size } else { &self.chunk };
+        let place = std::iter::once(0).chain(begin[1..].iter().copied()).collect::<Vec<_>>();
+        let from = BlockPlace { sides: unpacked, begin: &vec![0; place.len()] };
+        let into = BlockPlace { sides, begin: &place };
+        put_block(&self.unpacked, from, &mut self.rows, into, &size, self.of.shape.element);
     }
 
     /// As much of a chunk as is in the dataset.
@@ -134,13 +136,26 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Copies a block of this size from the begin of one array to a place in another; both have rows of elements of so many bytes.
-fn put_block(
+/// Where a block is in an array with these sides.
+#[derive(Clone, Copy)]
+pub(super) struct BlockPlace<'a> {
+    pub(super) sides: &'a [u64],
+    pub(super) begin: &'a [u64],
+}
+
+impl BlockPlace<'_> {
+    /// Where a row of the block is.
+    fn index(self, row: &[u64]) -> usize {
+        index_of(self.sides, row.iter().zip(self.begin).map(|(row, begin)| row + begin))
+    }
+}
+
+/// Copies a block of this size from one array into another; both have rows of elements of so many bytes.
+pub(super) fn put_block(
     from: &[u8],
-    from_sides: &[u64],
+    from_at: BlockPlace<'_>,
     into: &mut [u8],
-    into_sides: &[u64],
-    place: &[u64],
+    into_at: BlockPlace<'_>,
     size: &[u64],
     element: usize,
 ) {
@@ -148,8 +163,8 @@ fn put_block(
     let run = size[last] as usize * element;
     let mut row: Vec<u64> = vec![0; size.len()];
     loop {
-        let source = index_of(from_sides, row.iter().copied()) * element;
-        let target = index_of(into_sides, row.iter().zip(place).map(|(row, place)| row + place)) * element;
+        let source = from_at.index(&row) * element;
+        let target = into_at.index(&row) * element;
         into[target..target + run].copy_from_slice(&from[source..source + run]);
         let Some(next) = (0..last).rev().find(|at| row[*at] + 1 < size[*at]) else { return };
         row[next] += 1;

@@ -2,7 +2,7 @@
 
 use super::*;
 use nilometer_model::{
-    Instrument,
+    Format, Instrument, catalogue,
     plan::{Cell, RecordingRun, parse},
 };
 
@@ -116,6 +116,38 @@ fn a_recording_that_does_not_fit_is_told_what_would_help() {
     let error = resolve(plan, vec![target("/a", 1)]).expect_err("2 GiB stay").to_string();
     assert!(error.contains("`camera`") && error.contains("frames_per_file"), "{error}");
     assert!(!error.contains("--scale"), "a scale changes nothing: {error}");
+}
+
+#[test]
+fn lines_of_a_scan_that_leave_no_room_for_the_other_writer_are_refused_before_anything_is_recorded() {
+    let detector = catalogue::instruments().into_iter().find(|one| one.name == "jungfrau-4m");
+    let mut detector = detector.expect("it is in the catalogue");
+    detector.recording.format = Format::Hdf5;
+    detector.recording.scan = Some("30x4".parse().expect("a scan"));
+    let resolved = |writers: u32, buffer: u64| {
+        let mut run = RecordingRun {
+            duration: Nanos::from_millis(1000),
+            buffer: Bytes(buffer << 20),
+            keep: Bytes(1 << 40),
+            ..RecordingRun::new(detector.clone())
+        };
+        run.swept.writers = Some(writers);
+        let mut plan = plan("alone");
+        plan.cells = vec![Cell::recording("images", run)];
+        resolve(plan, vec![target("/a", 100)]).map_err(|error| error.to_string())
+    };
+    assert!(resolved(1, 64).is_ok(), "one has all lines");
+    assert!(resolved(2, 256).is_ok(), "each has two");
+    let why = resolved(2, 64).expect_err("one line fills half of it");
+    for part in [
+        "`jungfrau-4m",
+        "--buffer 64 MiB",
+        "4 frames that belong together",
+        "it needs 128 MiB",
+        "writers = 1",
+    ] {
+        assert!(why.contains(part), "`{part}`: {why}");
+    }
 }
 
 #[test]

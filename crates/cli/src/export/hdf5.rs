@@ -15,6 +15,7 @@ use nilometer_acquisition::{
     Ending, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
     export::{DamagedFrames, ExportWishes, FramesRead, RecordedFrames, StackFault, read_back_stacks},
     index_faults,
+    lone_file::RewriteWishes,
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -76,6 +77,18 @@ const TOLD: Nanos = Nanos::from_millis(200);
 const SUFFIX: &str = ".h5";
 
 impl Hdf5Options {
+    /// What holds of a file without a journal, which has no instrument and gets no journal.
+    pub(super) fn of_lone_file(&self) -> anyhow::Result<RewriteWishes> {
+        let others = [("--instrument", self.instrument.is_some()), ("--journal", self.journal)];
+        if let Some((option, _)) = others.into_iter().find(|(_, given)| *given) {
+            return Err(anyhow!(
+                "{option}: only for recordings: of a file of HDF5 without a journal all else is copied as it is; say \
+                 --compression and --chunk, or leave it out"
+            ));
+        }
+        Ok(RewriteWishes { compression: self.compression, chunk: self.chunk })
+    }
+
     /// The first of these options that is given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let options = [

@@ -16,7 +16,10 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, builder::PossibleValuesParser};
-use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
+use nilometer_acquisition::{
+    export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS},
+    lone_file::RewriteWishes,
+};
 use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_recording::{
     OVERWRITTEN,
@@ -34,7 +37,7 @@ use self::hdf5::Hdf5Options;
 use crate::{
     Blame, Failure, Outcome,
     describe::{described_directory, directory_of},
-    lone_file,
+    lone_file::{self, LoneExport},
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
@@ -95,8 +98,14 @@ impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
         if let Some(file) = lone_file::named_file(&self.directories) {
-            self.check_lone().input()?;
-            return lone_file::export(file, self.dataset.as_deref(), &self.to);
+            let asked = LoneExport {
+                dataset: self.dataset.as_deref(),
+                to: &self.to,
+                rate: self.rate,
+                verify: self.verify,
+                rewriting: self.rewriting().input()?,
+            };
+            return lone_file::export(file, asked);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
@@ -165,21 +174,12 @@ impl Export {
         Ok(NamedFile { directory, name: name.into() })
     }
 
-    /// Of a file without a journal its frames are written, and nothing else is known.
-    fn check_lone(&self) -> anyhow::Result<()> {
-        self.check_plain()?;
-        let given = [
-            (self.format.as_deref() == Some(HDF5), "--format hdf5: it is such a file"),
-            (
-                self.rate.is_some(),
-                "--rate: frames of a file without a journal are written as fast as they are read",
-            ),
-            (self.verify, "--verify: a file without a journal has no checksums to compare with"),
-        ];
-        match given.into_iter().find(|(is, _)| *is) {
-            Some((_, why)) => Err(anyhow!("{why}; leave it out")),
-            None => Ok(()),
+    /// What is wished of a file without a journal, if it is to be made another one.
+    fn rewriting(&self) -> anyhow::Result<Option<RewriteWishes>> {
+        if self.format.as_deref() == Some(HDF5) {
+            return self.hdf5.of_lone_file().map(Some);
         }
+        self.check_plain().map(|()| None)
     }
 
     /// What is said of HDF5 holds there.

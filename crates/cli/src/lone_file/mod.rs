@@ -1,18 +1,17 @@
 //! A file of HDF5 without a journal, read by `verify` and `export`: one that an export made, or any other program.
 
+mod export;
+
 use std::{
     fs, io,
-    io::Write,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::atomic::Ordering,
 };
 
-use anyhow::{Context, anyhow, ensure};
-use nilometer_acquisition::lone_file::{LoneFile, LoneVerified};
+use anyhow::{anyhow, bail, ensure};
+use nilometer_acquisition::lone_file::{LoneFile, LoneFileError, LoneVerified};
 use nilometer_model::Bytes;
 use nilometer_recording::Ranges;
-use nilometer_storage::new_file::NewFile;
 
 use crate::{
     Blame, Failure, Outcome,
@@ -21,6 +20,7 @@ use crate::{
     signals::stop_on_signal,
     tell,
 };
+pub(crate) use export::{LoneExport, export};
 
 /// The only path that was named, if it is a file.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
@@ -28,6 +28,15 @@ pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
         [only] if only.is_file() => Some(only),
         _ => None,
     }
+}
+
+/// Refuses a file where a command takes the directories of recordings, with what is for files.
+pub(crate) fn refuse_files(paths: &[PathBuf], instead: &str) -> anyhow::Result<()> {
+    let Some(file) = paths.iter().find(|path| path.is_file()) else { return Ok(()) };
+    if let Some(directory) = journal_beside(file) {
+        bail!("{}: a file of a recording: name its directory, {}", file.display(), directory.display());
+    }
+    bail!("{}: a file, and recordings are named by their directories; {instead}", file.display());
 }
 
 /// Refuses the name of a dataset where directories of a recording are named.
@@ -39,9 +48,24 @@ pub(crate) fn check_dataset(dataset: Option<&String>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The frames of a file. That it is damaged was not asked wrongly.
+fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
+    LoneFile::open(path, dataset).map_err(|error| {
+        let other = match &error {
+            LoneFileError::Broken { others, .. } if !others.is_empty() => {
+                format!("; --dataset names others that may have frames: {}", some_of(others))
+            }
+            _ => String::new(),
+        };
+        let is_damage = error.is_damage();
+        let why = anyhow!("{error}{other}");
+        if is_damage { Failure::Run(why) } else { Failure::Input(why) }
+    })
+}
+
 /// Reads every chunk of a file, and names what is missing or can't be read.
 pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
-    let file = LoneFile::open(path, dataset).input()?;
+    let file = opened(path, dataset)?;
     let stop = stop_on_signal().run()?;
     let mut share = Share::new("read", all_bytes(&file));
     let verified = file.verify(|done| {
@@ -57,63 +81,8 @@ pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
     Err(Failure::Run(anyhow!("the file is not whole: {}", faults(&verified))))
 }
 
-/// Writes the frames of a file into one new file, one behind the other.
-pub(crate) fn export(path: &Path, dataset: Option<&str>, to: &Path) -> Outcome {
-    let file = LoneFile::open(path, dataset).input()?;
-    let place = place(path, to).input()?;
-    let stop = stop_on_signal().run()?;
-    let shown = place.path();
-    let cant_make = || format!("can't make {}", shown.display());
-    let new = NewFile::create(&place.directory, &place.name).with_context(cant_make).run()?;
-    let mut share = Share::new("written", all_bytes(&file));
-    let mut written = 0;
-    let verified = file.each_slab(|bytes| {
-        if stop.load(Ordering::Relaxed) {
-            return Err("interrupted: nothing is left there".into());
-        }
-        new.file().write_all(bytes).map_err(|error| format!("can't write it: {error}"))?;
-        written += bytes.len() as u64;
-        share.tell(Bytes(written));
-        Ok(())
-    });
-    share.clear();
-    let verified = verified.map_err(|why| Failure::Run(anyhow!(why)))?;
-    // Who may read what it is made of may read it.
-    let mode = fs::metadata(path).run()?.mode() & 0o666;
-    new.finish(mode).with_context(|| format!("can't name it {}", shown.display())).run()?;
-    let mut text = format!("written     {}, {}\n", in_line(shown.display()), Bytes(written));
-    text.push_str(&told(&file, &verified));
-    tell::result(tell::visible(&text));
-    if verified.is_whole() {
-        return Ok(());
-    }
-    let filled = "the fill value of the dataset stands for them";
-    Err(Failure::Run(anyhow!("written, and not whole: {}; {filled}", faults(&verified))))
-}
-
 fn all_bytes(file: &LoneFile) -> Bytes {
     Bytes(file.frames().saturating_mul(file.frame_size()))
-}
-
-/// The file that is made.
-struct NewPlace {
-    directory: PathBuf,
-    name: String,
-}
-
-impl NewPlace {
-    fn path(&self) -> PathBuf {
-        self.directory.join(&self.name)
-    }
-}
-
-fn place(of: &Path, to: &Path) -> anyhow::Result<NewPlace> {
-    let stem = of.file_stem().unwrap_or_default().to_string_lossy();
-    let place = if to.is_dir() { to.join(format!("{stem}.raw")) } else { to.to_owned() };
-    ensure!(place.symlink_metadata().is_err(), "{} exists: name a new file", place.display());
-    let name = place.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("--to {}: name a file or a directory", place.display()))?;
-    Ok(NewPlace { directory: directory_of(&place), name: name.into() })
 }
 
 /// The directory that a file is in.
@@ -164,11 +133,13 @@ fn told(file: &LoneFile, verified: &LoneVerified) -> String {
     if !verified.damaged.is_empty() {
         lines.push(format!("damaged     {}", counted(&verified.damaged)));
     }
-    let others: Vec<_> = file.others().iter().take(SHOWN).map(in_line).collect();
-    if !others.is_empty() {
-        let more = file.others().len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("not read    {}{more}: --dataset names another", others.join(", ")));
+    for broken in verified.broken.iter().take(BROKEN_SHOWN) {
+        lines.push(format!("broken      {}: {}", in_line(&broken.path), in_line(&broken.why)));
+    }
+    let unnamed = verified.broken.len().saturating_sub(BROKEN_SHOWN);
+    lines.extend((unnamed > 0).then(|| format!("broken      {unnamed} objects more")));
+    if !file.others().is_empty() {
+        lines.push(format!("not read    {}: --dataset names another", some_of(file.others())));
     }
     lines.extend(journal_beside(file.path()).map(|directory| {
         format!("journal     beside it is one: name {} to compare with it", in_line(directory.display()))
@@ -178,6 +149,16 @@ fn told(file: &LoneFile, verified: &LoneVerified) -> String {
 
 /// As many other datasets are named.
 const SHOWN: usize = 5;
+/// As many objects that can't be read.
+const BROKEN_SHOWN: usize = 20;
+
+/// The first of these names.
+fn some_of(names: &[String]) -> String {
+    let shown: Vec<_> = names.iter().take(SHOWN).map(in_line).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
 
 /// The directory of a file, if a journal is in it.
 fn journal_beside(path: &Path) -> Option<PathBuf> {
@@ -207,7 +188,13 @@ fn counted(frames: &Ranges) -> String {
 fn faults(verified: &LoneVerified) -> String {
     let counts = [(&verified.missing, "missing"), (&verified.damaged, "damaged")];
     let words = counts.into_iter().filter(|(frames, _)| !frames.is_empty());
-    words.map(|(frames, what)| format!("{} frames are {what}", frames.count())).collect::<Vec<_>>().join("; ")
+    let words = words.map(|(frames, what)| format!("{} frames are {what}", frames.count()));
+    let broken = match verified.broken.len() {
+        0 => None,
+        1 => Some("1 object can't be read".into()),
+        count => Some(format!("{count} objects can't be read")),
+    };
+    words.chain(broken).collect::<Vec<_>>().join("; ")
 }
 
 fn by_times(sides: &[u64]) -> String {

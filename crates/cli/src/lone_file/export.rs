@@ -1,0 +1,196 @@
+//! `nilometer export` of a file of HDF5 without a journal: its frames as plain bytes, or another file with other chunks.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context, anyhow, ensure};
+use nilometer_acquisition::lone_file::{
+    BrokenObject, ChunkPlan, LoneFile, LoneVerified, PlainCopy, RewriteWishes, checksum_of_copy,
+};
+use nilometer_model::{ByteRate, Bytes};
+use nilometer_storage::new_file::NewFile;
+
+use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, opened, told};
+use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
+
+/// What is to be made of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoneExport<'a> {
+    pub(crate) dataset: Option<&'a str>,
+    pub(crate) to: &'a Path,
+    /// It is written no faster.
+    pub(crate) rate: Option<ByteRate>,
+    /// What was written is read back, and all frames must be there.
+    pub(crate) verify: bool,
+    /// Another file is made, with such chunks.
+    pub(crate) rewriting: Option<RewriteWishes>,
+}
+
+/// Writes the frames of a file into one new file, one behind the other, or in other chunks.
+pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
+    ensure_rate(asked.rate).input()?;
+    let file = opened(path, asked.dataset)?;
+    let plan = asked.rewriting.map(|wishes| file.chunk_plan(wishes)).transpose();
+    let plan = plan.map_err(|why| anyhow!("{}: {why}", path.display())).input()?;
+    let suffix = if plan.is_some() { "rewritten.h5" } else { "raw" };
+    let place = NewPlace::of(path, asked.to, suffix).input()?;
+    let stop = stop_on_signal().run()?;
+    let shown = place.path();
+    let cant_make = || format!("can't make {}", shown.display());
+    let new = NewFile::create(&place.directory, &place.name).with_context(cant_make).run()?;
+    let making = Making { file: &file, asked, new: &new, place: &place, stop: &stop };
+    let made = match &plan {
+        Some(plan) => making.rewritten(plan),
+        None => making.plain(),
+    };
+    let Made { verified, text, left_out } = made.run()?;
+    // Who may read what it is made of may read it.
+    let access = fs::metadata(path).run()?.mode() & 0o666;
+    new.finish(access).with_context(|| format!("can't name it {}", shown.display())).run()?;
+    tell::result(tell::visible(&format!("{text}{}", told(&file, &verified))));
+    whole(&verified, left_out, asked.verify)
+}
+
+/// A file that is being made.
+struct Making<'a> {
+    file: &'a LoneFile,
+    asked: LoneExport<'a>,
+    new: &'a NewFile,
+    place: &'a NewPlace,
+    stop: &'a AtomicBool,
+}
+
+/// What was made, before it has its name.
+struct Made {
+    verified: LoneVerified,
+    /// A line each.
+    text: String,
+    /// Objects and attributes that were not copied.
+    left_out: usize,
+}
+
+impl Making<'_> {
+    /// Goes on until a signal ends it, and shows how far it is.
+    fn shown<T>(&self, what: &'static str, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
+        let mut share = Share::new(what, all_bytes(self.file));
+        let done = work(&mut |bytes| {
+            share.tell(Bytes(bytes));
+            !self.stop.load(Ordering::Relaxed)
+        });
+        share.clear();
+        done
+    }
+
+    fn plain(&self) -> anyhow::Result<Made> {
+        let LoneExport { rate, verify, .. } = self.asked;
+        let copy = self.shown("written", |go_on| self.file.write_frames(&mut self.new.file(), rate, go_on));
+        let PlainCopy { verified, bytes, checksum } = copy.map_err(anyhow::Error::msg)?;
+        let mut text = format!(
+            "written     {}, {}\nchecksum    CRC-32 {checksum:08x}\n",
+            in_line(self.place.path().display()),
+            Bytes(bytes)
+        );
+        if verify {
+            let read = self.shown("read back", |go_on| checksum_of_copy(self.new.file(), go_on));
+            alike(checksum, read.context("can't read it back")?)?;
+            text.push_str("verified    read back: its checksum is the same\n");
+        }
+        Ok(Made { verified, text, left_out: 0 })
+    }
+
+    fn rewritten(&self, plan: &ChunkPlan) -> anyhow::Result<Made> {
+        let LoneExport { rate, verify, .. } = self.asked;
+        let made = self.shown("written", |go_on| self.file.rewrite(plan, self.new.file(), rate, go_on));
+        let made = made.map_err(anyhow::Error::msg)?;
+        let mut lines = vec![
+            format!("written     {}", in_line(self.place.path().display())),
+            format!(
+                "in chunks   {} of {}, compressed as {}: {}, {:.2} times smaller",
+                made.chunks,
+                by_times(&plan.chunk),
+                plan.compression.name(),
+                Bytes(made.stored),
+                made.bytes as f64 / made.stored.max(1) as f64
+            ),
+            format!("checksum    CRC-32 {:08x}, of its frames", made.checksum),
+        ];
+        lines.extend(
+            made.left_out
+                .iter()
+                .take(BROKEN_SHOWN)
+                .map(|BrokenObject { path, why }| format!("not copied  {}: {}", in_line(path), in_line(why))),
+        );
+        let unnamed = made.left_out.len().saturating_sub(BROKEN_SHOWN);
+        lines.extend((unnamed > 0).then(|| format!("not copied  {unnamed} more")));
+        if verify {
+            let path = self.place.directory.join(self.new.temporary());
+            let copy = LoneFile::open(&path, Some(self.file.dataset())).context("can't read it back")?;
+            let read = self.shown("read back", |go_on| copy.checksum_of_frames(self.new.file(), go_on));
+            alike(made.checksum, read.map_err(anyhow::Error::msg).context("can't read it back")?)?;
+            lines.push("verified    read back: the checksum of its frames is the same".into());
+        }
+        let text = lines.join("\n") + "\n";
+        Ok(Made { verified: made.verified, text, left_out: made.left_out.len() })
+    }
+}
+
+/// Whether the same bytes come back.
+fn alike(written: u32, read: u32) -> anyhow::Result<()> {
+    ensure!(
+        written == read,
+        "it differs when it is read back (CRC-32 {read:08x} in place of {written:08x}), and is removed again"
+    );
+    Ok(())
+}
+
+fn ensure_rate(rate: Option<ByteRate>) -> anyhow::Result<()> {
+    ensure!(rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
+    Ok(())
+}
+
+/// What is not there becomes the exit code.
+fn whole(verified: &LoneVerified, left_out: usize, asked: bool) -> Outcome {
+    if verified.is_whole() && left_out == 0 {
+        return Ok(());
+    }
+    let filled = if verified.missing.is_empty() && verified.damaged.is_empty() {
+        "all frames of this dataset are there"
+    } else {
+        "the fill value of the dataset stands for frames that are not there"
+    };
+    let mut why = Vec::new();
+    if !verified.is_whole() {
+        why.push(format!("the file is not whole: {}; {filled}", faults(verified)));
+    }
+    if left_out > 0 {
+        why.push(format!("{left_out} objects or attributes are not copied"));
+    }
+    let why = anyhow!("written, and {}", why.join("; "));
+    Err(if asked { Failure::NotWhole(why) } else { Failure::Run(why) })
+}
+
+/// The file that is made.
+struct NewPlace {
+    directory: PathBuf,
+    name: String,
+}
+
+impl NewPlace {
+    /// Of a file, with this suffix if it gets its name here.
+    fn of(file: &Path, to: &Path, suffix: &str) -> anyhow::Result<Self> {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let place = if to.is_dir() { to.join(format!("{stem}.{suffix}")) } else { to.to_owned() };
+        ensure!(place.symlink_metadata().is_err(), "{} exists: name a new file", place.display());
+        let name = place.file_name().and_then(|name| name.to_str());
+        let name = name.with_context(|| format!("--to {}: name a file or a directory", place.display()))?;
+        Ok(NewPlace { directory: directory_of(&place), name: name.into() })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+}
