@@ -251,7 +251,9 @@ mod tests {
         let (campaign, plan) = (crate::read::tests::campaign(), crate::read::tests::plan());
         let head = Results { campaign: Some(campaign), cells: plan.cells, ..Results::default() };
         let words = Conclusion { subject: "/a".into(), words: "is fast".into() };
-        Record::create(&path, &head, 0).and_then(|record| record.conclude(&[words.clone()])).expect("space");
+        Record::create(&path, &head, 0)
+            .and_then(|record| record.conclude(std::slice::from_ref(&words)))
+            .expect("space");
         let (mut record, _) = Record::resume(&path).expect("nobody writes");
         assert!(
             matches!(concluded(&path).expect("a record").seal, SealState::Whole { .. }),

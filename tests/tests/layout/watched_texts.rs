@@ -25,7 +25,8 @@ fn said(frame: u64) -> String {
 }
 
 fn lines(frames: impl Iterator<Item = u64>) -> String {
-    frames.map(|frame| format!("{{\"frame\": {frame}, \"Sample\": \"{}\"}}\n", said(frame))).collect()
+    let line = |frame| format!("{{\"frame\": {frame}, \"Sample\": \"{}\"}}\n", said(frame));
+    frames.map(line).collect::<Vec<_>>().concat()
 }
 
 /// Begins to read the texts of a recording; nothing without h5py.
