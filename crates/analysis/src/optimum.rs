@@ -271,14 +271,13 @@ mod tests {
         let mut samples = Vec::new();
         for (cell, entry) in cells.iter().enumerate() {
             let run = entry.as_workload().expect("a workload");
-            let blocks = if run.block_size().0 > 1 << 19 { 1.05 } else { 1.0 };
+            let blocks = if run.block_size().0 > 1 << 19 { 1050 } else { 1000 };
             for repeat in 0..4 {
                 let key = Key { target: 0, cell, repeat, phase: Phase::Write };
-                let beyond = if run.workers > 4 { 0.998 } else { 1.0 };
-                let rate =
-                    1e8 * f64::from(run.workers.min(4)) * beyond * blocks * (1.0 + 0.001 * f64::from(repeat));
+                let beyond = if run.workers > 4 { 998 } else { 1000 };
+                let workers = u64::from(run.workers.min(4));
                 let sample = Sample {
-                    bytes: rate as u64,
+                    bytes: 100 * workers * beyond * blocks * (1000 + u64::from(repeat)) / 1000,
                     operations: 100,
                     wall: Nanos(1_000_000_000),
                     ..Sample::new(Nanos(0))

@@ -2,11 +2,11 @@
 
 use super::*;
 use nilometer_model::{
-    Bytes, DeviceTraffic, Group, Histogram, Ingest, Instrument, Key, Nanos, TargetEntry,
+    Bytes, DeviceTraffic, Group, Histogram, Ingest, Key, Nanos, TargetEntry,
     plan::{Goal, Phase, PlannedCampaign, parse_with},
 };
 
-use crate::made_up::described;
+use crate::made_up::{camera, described};
 
 const PLAN: &str = r#"
 title = "an offer"
@@ -35,14 +35,9 @@ cores = { process = 1 }
 sync_flushes = true
 "#;
 
-/// 100 MB/s in frames of 1 MB.
-fn camera(_name: &str) -> Result<Instrument, String> {
-    Ok(crate::made_up::camera("camera").instrument)
-}
-
 /// A recording that met all criteria, and cells with 250 MB/s.
 fn results(plan: &str) -> Results {
-    let plan = parse_with(plan, "t.toml", 1.0, &camera).expect("a valid plan");
+    let plan = parse_with(plan, "t.toml", 1.0, &|_| Ok(camera("camera").instrument)).expect("a valid plan");
     let target = TargetEntry { path: "/offer".into(), ..TargetEntry::default() };
     let mut results = Results {
         cells: plan.cells.clone(),
@@ -150,7 +145,7 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
         (changed(|sample| sample.system = Nanos::from_millis(9000)), "1.20 cores"),
         (
             changed(|sample| {
-                sample.device = Some(DeviceTraffic { flushes: Some(0), ..DeviceTraffic::default() })
+                sample.device = Some(DeviceTraffic { flushes: Some(0), ..DeviceTraffic::default() });
             }),
             "never told to flush",
         ),
