@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
 
 use nilometer_hdf5::{
-    ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, ReadDataset, ReadFile, SERIES_DATE, TEXT_BYTES,
+    ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, PlacedColumn, ReadDataset, ReadFile, SERIES_DATE,
+    TEXT_BYTES,
     nexus::RecorderColumn,
     tree::{
         ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberArray, NumberType,
@@ -80,7 +81,8 @@ impl KeptValues {
         for (path, column) in tree.columns() {
             // What the journals say is right.
             let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
-            if is_of_journals || column.key == NdArrayColumn::UniqueId.key() {
+            let is_place = PlacedColumn::ALL.into_iter().any(|of_place| of_place.key() == column.key);
+            if is_of_journals || is_place || column.key == NdArrayColumn::UniqueId.key() {
                 continue;
             }
             match values(&read, &path, column, places) {

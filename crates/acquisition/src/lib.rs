@@ -58,6 +58,6 @@ pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_
 pub use reserved::free_reserved;
 pub use ring::{Frame, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
-pub use user_layout::{UserLayout, UserLayoutError};
+pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
 pub use watermark::{Settled, Watermark};
 pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

@@ -126,6 +126,10 @@ const PART_LEAST: u64 = 16 << 20;
 /// two lanes copy at the same time.
 const BUFFERED_WRITERS: u32 = 2;
 
+/// Frames that wait for what says which dataset they go into have one slot in so many, and no more than are of use.
+const WAITING_SHARE: u64 = 4;
+const WAITING_MAX: u64 = 1024;
+
 /// A recording as it is laid out: the same in every directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingPlan {
@@ -333,6 +337,7 @@ impl RecordingPlan {
             checksums: self.checksums,
             align: self.align,
             picture: self.frames.picture,
+            waiting: (self.slots() as u64 / WAITING_SHARE).min(WAITING_MAX),
             ..suited
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nilometer_hdf5::{
-    layout::{FrameAttribute, Hdf5Layout, LayoutContents, LayoutError, TextPlace},
+    layout::{FrameAttribute, Hdf5Layout, LayoutContents, LayoutDestination, LayoutError, TextPlace},
     nexus::DetectorDescription,
     tree::{ColumnElement, NumberType},
 };
@@ -15,6 +15,19 @@ use nilometer_storage::user_file::{self, UserFileError};
 pub struct UserLayout {
     file: String,
     layout: Hdf5Layout,
+}
+
+/// What is asked of files beside their layout, as far as not every layout can be had with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskedFiles {
+    /// Lanes that write at the same time.
+    pub writers: usize,
+    /// Only the latest frames stay.
+    pub kept: bool,
+    /// Each file has a number of frames.
+    pub per_file: bool,
+    /// Frames stand in a scan.
+    pub scan: bool,
 }
 
 /// Why there is no layout.
@@ -45,11 +58,6 @@ impl UserLayout {
         } else {
             Hdf5Layout::from_toml(file, &text(file, bytes)?)?
         };
-        if let Some(place) = layout.second_detector() {
-            let why = "this is the second dataset with the source `detector`: frames are recorded into one, and which of \
-                       them are dark or flat fields is said by an attribute of each, as `image_key` of NXtomo";
-            return Err(LayoutError { file: file.into(), place, why: why.into() });
-        }
         let bytes = bytes_of_tree(&layout);
         if bytes > TREE_MAX {
             let why =
@@ -64,13 +72,43 @@ impl UserLayout {
         let written = self.layout.warnings.iter();
         let mut all: Vec<_> =
             written.map(|warning| format!("{}:{}: {}", self.file, warning.place, warning.what)).collect();
-        if let Some(name) = &self.layout.destination {
+        if let (Some(LayoutDestination { name, .. }), false) =
+            (&self.layout.destination, self.layout.has_several())
+        {
             all.push(format!(
                 "{}: detector_data_destination: `{name}` counts for nothing, as all frames go into one dataset",
                 self.file
             ));
         }
         all
+    }
+
+    /// Frames go into several datasets.
+    pub fn has_several_datasets(&self) -> bool {
+        self.layout.has_several()
+    }
+
+    /// Whether files can be by this layout that are asked for so.
+    ///
+    /// # Errors
+    /// What can be done instead, in words.
+    pub fn check(&self, asked: AskedFiles) -> Result<(), String> {
+        let AskedFiles { writers, kept, per_file, scan } = asked;
+        let why = match (writers > 1, kept, per_file, scan) {
+            _ if !self.has_several_datasets() => return Ok(()),
+            (true, ..) => "by one writer: name one --to, and leave --writers out",
+            (_, true, ..) => "that has all of them: leave --keep out",
+            (_, _, true, _) => {
+                "and not into files of a number of frames each: leave --frames-per-file, or frames_per_file of the \
+                                instrument, out"
+            }
+            (_, _, _, true) => "in a row each, and in no scan: leave --scan, or scan of the instrument, out",
+            (false, false, false, false) => return Ok(()),
+        };
+        Err(format!(
+            "{}: frames go into several datasets by this layout, which are written into one file {why}",
+            self.file
+        ))
     }
 
     pub(crate) fn layout(&self) -> &Hdf5Layout {
@@ -90,6 +128,7 @@ fn bytes_of_tree(layout: &Hdf5Layout) -> usize {
     let mut attributes = FrameAttribute::of_every_frame();
     attributes.extend(FrameAttribute::of_the_recorder());
     attributes.extend(FrameAttribute::of_the_end());
+    attributes.extend(FrameAttribute::of_places());
     let names = layout.attribute_names().into_iter();
     attributes.extend(
         names.map(|(name, element)| FrameAttribute::joined(&name, element.unwrap_or(ColumnElement::FLOAT))),
@@ -145,10 +184,26 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_one_dataset() {
-        let two = "[datasets]\n\"/g/d\" = { detector = true }\n\"/g/e\" = { detector = true }\n";
-        let error = UserLayout::of("a.toml", two.as_bytes()).expect_err("two").to_string();
-        assert!(error.starts_with("a.toml:3:1: this is the second dataset"), "{error}");
+    fn several_datasets_are_in_one_file_of_one_writer() {
+        let two = "detector_data_destination = \"Kind\"\n[datasets]\n\"/g/d\" = { detector = true, det_default = true }\n\
+                   \"/g/e\" = { detector = true }\n";
+        let two = UserLayout::of("a.toml", two.as_bytes()).expect("valid");
+        assert_eq!(two.warnings(), Vec::<String>::new());
+        let plain = AskedFiles { writers: 1, kept: false, per_file: false, scan: false };
+        assert_eq!(two.check(plain), Ok(()));
+        for (asked, why) in [
+            (AskedFiles { writers: 2, ..plain }, "name one --to"),
+            (AskedFiles { kept: true, ..plain }, "leave --keep out"),
+            (AskedFiles { per_file: true, ..plain }, "leave --frames-per-file"),
+            (AskedFiles { scan: true, ..plain }, "leave --scan"),
+        ] {
+            let error = two.check(asked).expect_err(why);
+            assert!(
+                error.starts_with("a.toml: frames go into several datasets") && error.contains(why),
+                "{error}"
+            );
+            assert_eq!(UserLayout::of("a.toml", TOML.as_bytes()).expect("valid").check(asked), Ok(()));
+        }
         let one = format!("detector_data_destination = \"Kind\"\n{TOML}");
         let layout = UserLayout::of("a.toml", one.as_bytes()).expect("valid");
         assert!(layout.warnings()[0].contains("`Kind` counts for nothing"), "{layout:?}");

@@ -11,7 +11,7 @@ use crate::{
     ffi::{self, H5P_DEFAULT},
     handle::{Handle, PropertyClass, checked, element_type, keep_in_group, name, properties, space},
     image::FileImage,
-    plant::{self, Planted, run_of},
+    plant::{self, GrowingDataset, Planted, run_of},
     tree::{FrameColumn, FramesShape, TreeGroup, WriteTime},
 };
 
@@ -25,11 +25,14 @@ pub struct Hdf5FileOptions {
     /// All but the superblock, which files begin with, gets its room behind so many bytes: what is in front of that is in
     /// the file already.
     pub begin: u64,
+    /// Each of several datasets has frames of its own, counted from 0, and is as long as these are many. Else a frame has the
+    /// same place in all.
+    pub apart: bool,
 }
 
 impl Default for Hdf5FileOptions {
     fn default() -> Self {
-        Hdf5FileOptions { watched: true, begin: 0 }
+        Hdf5FileOptions { watched: true, begin: 0, apart: false }
     }
 }
 
@@ -62,8 +65,12 @@ pub struct Hdf5File {
     file: Handle,
     image: SharedImage,
     name: CString,
-    /// Frames that there is room for in the datasets.
+    /// Frames that there is room for in the columns.
     frames: u64,
+    /// The same of each dataset of frames.
+    lengths: Vec<u64>,
+    /// See [`Hdf5FileOptions::apart`].
+    apart: bool,
     inserted: Vec<StoredChunk>,
     /// Where the chunk begins that is put into the index.
     position: Vec<u64>,
@@ -105,12 +112,15 @@ impl Hdf5File {
         }
         let values = vec![BTreeMap::new(); planted.columns.len()];
         let chunks = vec![BTreeSet::new(); planted.columns.len()];
+        let lengths = vec![0; planted.frames.len()];
         let mut made = Hdf5File {
             planted,
             file,
             image,
             name,
             frames: 0,
+            lengths,
+            apart: options.apart,
             inserted: Vec::new(),
             position: Vec::new(),
             values,
@@ -194,10 +204,31 @@ impl Hdf5File {
 
     /// The datasets get as long as what was inserted and set.
     fn grow(&mut self) -> Result<(), Hdf5Error> {
-        let chunks = self.inserted.iter().map(|chunk| chunk.frame);
         let set = self.values.iter().filter_map(|values| values.last_key_value()).map(|(frame, _)| *frame);
-        let last = chunks.chain(set).max();
-        self.grow_to(last.map_or(0, |last| last.saturating_add(1)))
+        let mut last = set.max();
+        for dataset in 0..self.lengths.len() {
+            let chunks = self.inserted.iter().filter(|chunk| chunk.dataset == dataset);
+            let of_dataset = chunks.map(|chunk| chunk.frame).max();
+            if self.apart {
+                self.grow_dataset(dataset, upto(of_dataset))?;
+            } else {
+                last = last.max(of_dataset);
+            }
+        }
+        self.grow_to(upto(last))
+    }
+
+    fn grow_dataset(&mut self, dataset: usize, frames: u64) -> Result<(), Hdf5Error> {
+        if frames <= self.lengths[dataset] {
+            return Ok(());
+        }
+        let GrowingDataset { handle, description } = &self.planted.frames[dataset];
+        let dimensions = description.dimensions(frames);
+        // SAFETY: as many numbers as the dataset has dimensions.
+        let status = unsafe { ffi::H5Dset_extent(handle.id(), dimensions.as_ptr()) };
+        checked(status, || format!("have {frames} frames"))?;
+        self.lengths[dataset] = frames;
+        Ok(())
     }
 
     fn grow_to(&mut self, frames: u64) -> Result<(), Hdf5Error> {
@@ -205,10 +236,9 @@ impl Hdf5File {
             return Ok(());
         }
         let what = || format!("have {frames} frames");
-        for dataset in &self.planted.frames {
-            let dimensions = dataset.description.dimensions(frames);
-            // SAFETY: as many numbers as the dataset has dimensions.
-            checked(unsafe { ffi::H5Dset_extent(dataset.handle.id(), dimensions.as_ptr()) }, what)?;
+        let alike = if self.apart { 0 } else { self.lengths.len() };
+        for dataset in 0..alike {
+            self.grow_dataset(dataset, frames)?;
         }
         for column in &self.planted.columns {
             // SAFETY: it has one dimension.
@@ -287,8 +317,8 @@ impl Hdf5File {
         self.image().end()
     }
 
-    /// No frame comes any more: the datasets get this length, and what of the tree is to be written at the end is queued,
-    /// with the values that it has now. [`ClosedFile`] has the rest of the writes.
+    /// No frame comes any more: the datasets get this length, or the columns alone if each has frames of its own; what of the
+    /// tree is to be written at the end is queued, with the values that it has now. [`ClosedFile`] has the rest of the writes.
     ///
     /// # Errors
     /// If HDF5 refuses.
@@ -333,6 +363,11 @@ impl ClosedFile {
     pub fn size(&self) -> u64 {
         driver::lock(&self.image).written()
     }
+}
+
+/// How many there are up to the last.
+fn upto(last: Option<u64>) -> u64 {
+    last.map_or(0, |last| last.saturating_add(1))
 }
 
 fn close(file: Handle) -> Result<(), Hdf5Error> {

@@ -447,6 +447,25 @@ impl TreeGroup {
         })
     }
 
+    /// All its datasets of frames are as the first is.
+    pub fn make_frames_alike(&mut self) {
+        if let Some(shape) = self.frames_mut().cloned() {
+            self.each_frames(&mut |other| other.clone_from(&shape));
+        }
+    }
+
+    fn each_frames(&mut self, change: &mut dyn FnMut(&mut FramesShape)) {
+        for (_, node) in &mut self.members {
+            match node {
+                TreeNode::Group(group) => group.each_frames(change),
+                TreeNode::Dataset(TreeDataset { content: DatasetContent::Frames(shape), .. }) => {
+                    change(shape);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// With one more dataset that is there from the start.
     #[must_use]
     pub fn value(self, name: &str, value: impl Into<TreeValue>) -> Self {

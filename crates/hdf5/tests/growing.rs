@@ -84,6 +84,33 @@ f['entry/more'] = 5";
     assert_eq!(python(script, &path), expected);
 }
 
+#[test]
+fn each_of_several_datasets_is_as_long_as_it_has_frames_and_columns_as_there_are_frames() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.h5");
+    let file = File::create_new(&path).expect("a file");
+    let mut tree = tree();
+    let other = tree.find("/entry/data/data").cloned().expect("it is there");
+    tree.put("/entry/data/other", other);
+    let options = Hdf5FileOptions { apart: true, ..Hdf5FileOptions::default() };
+    let mut frames = Hdf5File::create("a.h5", &tree, options).expect("it is made");
+    for (number, (dataset, frame)) in (0_u64..).zip([(0, 0), (1, 0), (0, 1), (0, 2)]) {
+        let offset = frames.allocate(6000, 4096);
+        file.write_all_at(&[number as u8 + 7; 6000], offset).expect("it is written");
+        frames.insert(StoredChunk { dataset, ..stored(frame, offset) });
+        frames.set(0, number, 0);
+        frames.flush().expect("it is flushed");
+        carry_out(&file, || frames.next_write());
+    }
+    let mut closed = frames.close(6, &tree).expect("it is closed");
+    carry_out(&file, || closed.next_write());
+    file.set_len(closed.size()).expect("it is cut");
+    let script = "import h5py, sys
+d = h5py.File(sys.argv[1], 'r')['entry/data']
+print([[int(x.max()) // 257 for x in d[name]] for name in ('data', 'other')], list(d['flag'][:]))";
+    assert_eq!(python(script, &path), "[[7, 9, 10], [8]] [0, 0, 0, 0, 1, 1]");
+}
+
 /// What whoever opens the file just now finds: each frame that is said to be whole is in the index, and what is in the index
 /// is in front of where the file ends, for readers refuse all behind it.
 fn assert_readable(path: &Path, written: u64) {

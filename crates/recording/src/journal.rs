@@ -5,7 +5,7 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (7; low 32 bits), storing (next 16) and format (high 16) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (8; low 32 bits), storing (next 16) and format (high 16) |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
 //! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
@@ -18,6 +18,7 @@
 //! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
 //! | 13 contents | in place of the numbers, 48 bytes of text: what HDF5 files have in them beside their frames, as JSON ([`contents_entries`]) |
 //! | 14 plug-in | in place of the numbers, 48 bytes of text: the filter of HDF5 that made its chunks, `filter:NUMBER,VALUES` |
+//! | 15 placed | of the frame whose record follows, in a file with several datasets of frames: its number, which of them has it, in the order of its contents, and which frame of that dataset it is |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
 //! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
@@ -34,7 +35,7 @@
 //! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
 //! are written before its record is.
 //!
-//! Versions up to 6 have no contents: files of which the index is lost can't be made again from them. Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
+//! Versions up to 7 know one dataset of frames in a file. Versions up to 6 have no contents: files of which the index is lost can't be made again from them. Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
 //!
 //! | kind | numbers |
 //! |---|---|
@@ -70,6 +71,13 @@ pub enum Entry {
         due: u64,
         /// CRC-32 (ISO-HDLC) of its decoded bytes, if the recording was to have them.
         checksum: Option<u32>,
+    },
+    /// Where the frame whose record follows stands, in a file with several datasets of frames.
+    Placed {
+        /// The frame.
+        number: u64,
+        /// Which of the datasets, and which of its frames.
+        place: DatasetPlace,
     },
     /// Packets are missing in the block whose record follows.
     Gap {
@@ -115,6 +123,15 @@ pub enum Entry {
         /// The number in its name, if there is one.
         number: Option<u32>,
     },
+}
+
+/// Where a frame stands among several datasets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatasetPlace {
+    /// Which dataset, in the order of the file's contents.
+    pub dataset: u32,
+    /// Which of its frames, from 0.
+    pub index: u64,
 }
 
 /// Bytes of text in a record.
@@ -255,6 +272,7 @@ mod tests {
             Entry::Origin([255; TEXT]),
             Entry::Frame { number: 5, extent: head.extent(0, 0, 100), due: 77, checksum: None },
             Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true } },
+            Entry::Placed { number: 6, place: DatasetPlace { dataset: 2, index: 1 << 47 } },
             Entry::Stream([254; TEXT]),
             Entry::Contents([253; TEXT]),
             Entry::Frame { number: 6, extent: head.extent(1 << 47, 1 << 61, 99), due: 78, checksum: Some(0) },
@@ -280,7 +298,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 16);
+        assert_eq!(prefix(&whole).len(), 17);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

@@ -420,7 +420,9 @@ impl CurrentRecording {
         }
         let joined = prepared.join_rest(settings.patience());
         let before = before.unwrap_or_else(BeforeRecording::now);
-        let account = RecordingAccount::of(&prepared, &before, outcome, status.clone()).noting(metadata);
+        let tally = joined.as_ref().ok().and_then(Option::as_ref);
+        let account = RecordingAccount::of(&prepared, &before, outcome, status.clone());
+        let account = account.noting(metadata).joining(tally);
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
             log(&format!("{}: can't write its summary: {error}", prepared.name));
         }
@@ -428,7 +430,7 @@ impl CurrentRecording {
             log(&format!("{}: can't write the file over its files: {error}", prepared.name));
         }
         match joined {
-            Ok(tally) => tally?.line(),
+            Ok(tally) => tally?.text(),
             Err(error) => {
                 log(&format!(
                     "{}: can't write the rest of the values into its files: {error}",

@@ -228,6 +228,11 @@ impl ValueSender {
         Self::started("images.py", version, frames)
     }
 
+    /// Images in one that say where they belong, in one of these ways.
+    pub(crate) fn start_typed(kind: &str, frames: u64) -> Option<Self> {
+        Self::started("typed.py", kind, frames)
+    }
+
     fn started(script: &str, kind: &str, frames: u64) -> Option<Self> {
         let mut python = python(&["zmq", "cbor2", "numpy", "h5py", "hdf5plugin"])?;
         python.arg(root().join("tests/tests/layout").join(script)).args([kind, &frames.to_string()]);

@@ -1,6 +1,7 @@
 //! Files by a layout of the user's own, from outside: what is wrong in one is refused before anything is made; h5py finds what
 //! the layout says; values that come by frame number stand beside their frames; damage is repaired, a kill leaves a file.
 
+mod datasets;
 mod exported;
 mod joined;
 mod lab;

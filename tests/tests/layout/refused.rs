@@ -6,7 +6,7 @@ use crate::lab::{LIMIT, LayoutLab};
 const NOBODY: &str = "tcp://127.0.0.1:9";
 
 /// A name, what stands in the file, where the mistake is, and what is said of it.
-const MISTAKES: [(&str, &str, &str, &str); 16] = [
+const MISTAKES: [(&str, &str, &str, &str); 17] = [
     (
         "a.xml",
         "<group name='g'><dataset name='d' source='camera'/></group>",
@@ -43,9 +43,18 @@ const MISTAKES: [(&str, &str, &str, &str); 16] = [
     ),
     (
         "a.xml",
-        "<group name='g'><dataset name='d' source='detector'/>\n<dataset name='e' source='detector'/></group>",
+        "<hdf5_layout>\n<global name='detector_data_destination' ndattribute='flag'/><group name='g'><dataset name='d' \
+         source='detector'/><dataset name='e' source='detector'/></group></hdf5_layout>",
         "2:1",
-        "second dataset with the source `detector`",
+        "name an attribute of your own",
+    ),
+    (
+        "a.xml",
+        "<hdf5_layout><global name='detector_data_destination' ndattribute='Kind'/><group name='g'>\n<dataset name='k' \
+         source='ndattribute' ndattribute='Kind' type='int'/><dataset name='d' source='detector'/><dataset name='e' \
+         source='detector'/></group></hdf5_layout>",
+        "2:1",
+        "say `string`, or leave `type` out",
     ),
     ("a.toml", "[datasets]\n\"/d\" = { detector = yes }\n", "2:21", ""),
     ("a.toml", "[datasets]\n\"/d\" = { detector = true, color = 1 }\n", "2:27", "unknown field `color`"),

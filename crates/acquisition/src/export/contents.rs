@@ -1,10 +1,11 @@
 //! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
 //! is named for it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
+    layout::FrameDatasets,
     nexus::{DetectorDescription, NOT_STATED},
     tree::TreeGroup,
 };
@@ -19,7 +20,7 @@ use crate::{
     kept_values::KeptValues,
     repair::is_of_frames,
     sink::{
-        Hdf5Contents, check_compression, frame_filter, instrument_description, number_type,
+        Hdf5Contents, SeveralDatasets, check_compression, frame_filter, instrument_description, number_type,
         settled_compression, settled_for,
     },
 };
@@ -55,7 +56,7 @@ impl Hdf5Contents {
             }
             if let Some(tree) = tree {
                 let contents = of_tree(tree.clone(), wishes, compression_in(recording)?, size)?;
-                return Ok(contents.with_kept(recording, &tree));
+                return contents.with_places(recording).map(|contents| contents.with_kept(recording, &tree));
             }
             match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
                 Some(origin) => {
@@ -79,6 +80,28 @@ impl Hdf5Contents {
         let contents = Hdf5Contents { live: false, ..contents };
         let Some(chunk) = wishes.chunk else { return Ok(contents) };
         contents.cut(WishedChunks { chunk, compression: wishes.compression, due: due(whole) })
+    }
+
+    /// With the place of each frame among several datasets, if the recording has them.
+    fn with_places(self, recording: &Recording) -> Result<Self, String> {
+        let paths: Vec<_> = self.tree.frames().into_iter().map(|(path, _)| path).collect();
+        if paths.len() < 2 {
+            return Ok(self);
+        }
+        let known = crate::repair::places_of(recording).map_err(|error| error.to_string())?;
+        let mut taken = BTreeSet::new();
+        for (number, _) in recording.index.frames.iter() {
+            let place = known.get(&number).filter(|place| (place.dataset as usize) < paths.len());
+            if !place.is_some_and(|place| taken.insert(*place)) {
+                let count = paths.len();
+                return Err(format!(
+                    "its journal says of frame {number} no place of its own in one of {count} datasets"
+                ));
+            }
+        }
+        let frames = FrameDatasets { paths, ..FrameDatasets::default() };
+        let datasets = SeveralDatasets { frames, together: 1, known: Some(known) };
+        Ok(Hdf5Contents { datasets: Some(Arc::new(datasets)), ..self })
     }
 
     /// With what the files of a recording say of its frames.
@@ -219,6 +242,7 @@ fn of_tree(
         ));
     }
     let shape = shape.clone();
+    tree.make_frames_alike();
     let contents = Hdf5Contents::of_shape(&shape, tree, compression, Moment::default());
     contents.ok_or_else(|| "its journals describe chunks that frames can't be cut into".into())
 }

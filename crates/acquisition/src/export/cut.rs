@@ -25,6 +25,7 @@ impl Hdf5Contents {
     /// What can't be, with what would be.
     pub(super) fn cut(self, wished: WishedChunks) -> Result<Self, String> {
         let Hdf5Contents { mut tree, mut compression, element, .. } = self;
+        let several = self.datasets.is_some();
         let shape = Arc::make_mut(&mut tree).frames_mut().ok_or("its files have no frames")?;
         let cut = wished.chunk.of_frames(&shape.frame, element.bytes() as u64);
         let cut = cut.map_err(|why| {
@@ -33,6 +34,12 @@ impl Hdf5Contents {
         })?;
         let FrameCut { frames, sides } = cut.clone();
         wished.check_stack(shape, &cut)?;
+        if several && frames > 1 {
+            return Err(format!(
+                "--chunk {}: its frames are in several datasets: leave the number of frames out",
+                wished.chunk
+            ));
+        }
         if let FrameCompression::Filter(_) = compression {
             compression = wished.settled(shape, &cut, compression)?;
         }
@@ -49,6 +56,7 @@ impl Hdf5Contents {
             // What of a stack did not come is 0.
             shape.fill = None;
         }
+        Arc::make_mut(&mut tree).make_frames_alike();
         let grid = match grid {
             Some(grid) => Some(Arc::new(grid.ok_or("--chunk: frames can't be cut so")?)),
             None => None,

@@ -11,6 +11,7 @@
 //! A value that comes before its frame waits here, within limits. Which names have a column is said when the files are laid out;
 //! values of other names are kept until their file is closed, where they become datasets of their own.
 
+mod destination;
 mod late;
 mod message;
 mod names;
@@ -19,6 +20,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use destination::NamedDataset;
+pub use destination::{DatasetFrames, DatasetTally};
 pub use late::{LateValuesError, put_late_values};
 pub use reader::{MetadataReader, MetadataSource};
 pub use tally::{JoinRefusal, JoinedTally};
@@ -29,9 +32,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use nilometer_hdf5::{ColumnValue, fitting_text, tree::ColumnElement};
+use nilometer_hdf5::{ColumnValue, fitting_text, layout::FrameDatasets, tree::ColumnElement};
 use nilometer_recording::Ranges;
 
+use destination::DestinationState;
 pub(crate) use message::values_of_user_data;
 use message::{JoinedMessage, SaidValue};
 pub(crate) use names::{JoinedColumn, NamedValue};
@@ -59,6 +63,8 @@ pub struct JoinPlan {
     pub channels: u64,
     /// Images that there are, if that is known.
     pub images: Option<u64>,
+    /// The datasets of frames, if there are several.
+    pub datasets: Option<FrameDatasets>,
 }
 
 /// Values by the number of their frame.
@@ -79,6 +85,7 @@ struct JoinedState {
     /// Of what came of all names.
     ranges: usize,
     plan: Option<JoinPlan>,
+    destination: Option<DestinationState>,
     tally: JoinedTally,
     /// When the series began, as its detector says.
     series_date: Option<String>,
@@ -88,9 +95,21 @@ struct JoinedState {
 #[derive(Debug, Default)]
 pub struct JoinedValues {
     state: Mutex<JoinedState>,
+    /// Nobody brings any: they are not waited for.
+    without_source: bool,
 }
 
 impl JoinedValues {
+    /// Nobody brings any: what is said of frames by them is never said.
+    pub fn without_source() -> Self {
+        JoinedValues { without_source: true, ..JoinedValues::default() }
+    }
+
+    /// Whether some may come.
+    pub(crate) fn may_come(&self) -> bool {
+        !self.without_source
+    }
+
     fn lock(&self) -> MutexGuard<'_, JoinedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -253,7 +272,10 @@ impl JoinedValues {
 
     /// What came of it so far.
     pub fn tally(&self) -> JoinedTally {
-        self.lock().tally.clone()
+        let state = self.lock();
+        let mut tally = state.tally.clone();
+        tally.datasets = state.destination.as_ref().map(|destination| destination.tally.clone());
+        tally
     }
 }
 
@@ -311,6 +333,9 @@ impl JoinedState {
         let came = &mut self.names[place].came;
         if self.ranges < RANGES_MAX && !came.contains(frame) {
             self.came_count += 1;
+            if let Some(destination) = &mut self.destination {
+                destination.came(place, frame);
+            }
             let before = came.pieces();
             came.add(frame);
             self.ranges = self.ranges + came.pieces() - before;
@@ -415,6 +440,10 @@ impl JoinedState {
             self.names[place].of_detector = plan.of_images.contains(name);
             self.names[place].awaited |= !self.names[place].of_detector;
         }
+        self.destination = plan.datasets.clone().map(|datasets| {
+            let name = datasets.destination.as_ref().and_then(|name| self.by_name.get(name));
+            DestinationState::new(datasets, name.copied())
+        });
         self.plan = Some(plan);
         // What came before is put once more, now that it is known how.
         let waiting = std::mem::take(&mut self.waiting);

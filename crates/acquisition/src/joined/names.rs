@@ -1,7 +1,8 @@
 //! Names of values that are joined to frames, and which names nobody but the recorder and the detector has.
 
 use nilometer_hdf5::{
-    ColumnValue, ImageTimeColumn, NdArrayColumn, SERIES_DATE, nexus::RecorderColumn, tree::ColumnElement,
+    ColumnValue, ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE, nexus::RecorderColumn,
+    tree::ColumnElement,
 };
 use nilometer_recording::Ranges;
 
@@ -49,6 +50,7 @@ pub(crate) struct JoinedColumn {
 pub(super) fn is_reserved(name: &str) -> bool {
     RecorderColumn::ALL.into_iter().any(|column| column.key() == name)
         || NdArrayColumn::ALL.into_iter().any(|column| column.key() == name)
+        || PlacedColumn::ALL.into_iter().any(|column| column.key() == name)
         || ImageTimeColumn::ALL.into_iter().any(|column| column.key() == name)
         || name == SERIES_DATE
 }

@@ -73,6 +73,8 @@ pub struct JoinedTally {
     refused: [u64; JoinRefusal::ALL.len()],
     /// The last that was refused, in words.
     pub fault: Option<String>,
+    /// Which datasets frames went into, if there are several.
+    pub datasets: Option<super::DatasetTally>,
 }
 
 impl JoinedTally {
@@ -106,6 +108,12 @@ impl JoinedTally {
         }
         let fault = self.fault.as_ref().map_or_else(String::new, |fault| format!("; the last: {fault}"));
         Some(format!("{joined}; refused: {}{fault}", refused.join(", ")))
+    }
+
+    /// All of it, if there is something to be said.
+    pub fn text(&self) -> Option<String> {
+        let datasets = self.datasets.as_ref().map(super::DatasetTally::line);
+        self.line().into_iter().chain(datasets).reduce(|values, datasets| format!("{values}; {datasets}"))
     }
 
     /// So many more were refused.

@@ -1,14 +1,14 @@
 //! Whether the index of a file agrees with the journal: whether readers of HDF5 find in it what the journal has.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{collections::BTreeSet, fs::File, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
-    ChunkPlace, Hdf5Error, ReadDataset, ReadFile, SUPERBLOCK,
+    ChunkPlace, ColumnValue, Hdf5Error, PlacedColumn, ReadDataset, ReadFile, SUPERBLOCK,
     nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
     tree::{DatasetContent, FramesShape, TreeGroup, TreeNode, WriteTime},
 };
 use nilometer_model::TILES_MAX;
-use nilometer_recording::reader::Recording;
+use nilometer_recording::{journal::DatasetPlace, reader::Recording};
 
 use super::{
     held::path_of,
@@ -94,22 +94,28 @@ impl Expected<'_> {
     }
 
     fn check_frames(&self, read: &ReadFile, file: &File) -> Result<(), String> {
-        let frames = frames_of(self.tree);
-        let data = read.dataset(&frames.path).map_err(unreadable_index)?;
-        let places = FramePlaces::of(&data, frames.shape).ok_or("its frames have other dimensions")?;
+        let frames = all_frames_of(self.tree);
+        let data = frames.iter().map(|frames| read.dataset(&frames.path));
+        let data = data.collect::<Result<Vec<_>, _>>().map_err(unreadable_index)?;
+        let places = data.iter().zip(&frames).map(|(data, frames)| FramePlaces::of(data, frames.shape));
+        let places: Option<Vec<_>> = places.collect();
+        let places = places.ok_or("its frames have other dimensions")?;
+        self.file.check_datasets(places.len())?;
         for frame in self.file.frames.values() {
             let number = frame.number;
             let Some(in_file) = self.file.in_file(number) else { continue };
+            let DatasetPlace { dataset, index } = frame.in_dataset(in_file);
+            let places = &places[dataset as usize];
             if matches!(frame.bytes, FrameBytes::Lost(_)) {
-                if places.has_any(in_file)? {
+                if places.has_any(index)? {
                     return Err(format!("it has frame {number}, which is lost"));
                 }
                 continue;
             }
             let extent = frame.place.extent;
             let unreadable = |error| format!("where frame {number} is in it can't be read: {error}");
-            for chunk in chunks_of(file, &extent, in_file).map_err(unreadable)? {
-                let found = places.chunk(in_file, chunk.tile)?;
+            for chunk in chunks_of(file, &extent, index).map_err(unreadable)? {
+                let found = places.chunk(index, chunk.tile)?;
                 let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;
                 // Of datasets without a filter nothing says that it was left out.
                 let decoded = !chunk.unfiltered && found.unfiltered != 0;
@@ -118,15 +124,28 @@ impl Expected<'_> {
                 }
             }
         }
-        if !self.nothing_else {
-            return Ok(());
-        }
-        for in_file in (0..places.length).filter(|in_file| !self.knows(*in_file)) {
-            if places.has_any(in_file)? {
-                let number = self.file.first + in_file;
-                return Err(format!(
-                    "it has frame {number}, which was not acknowledged when the machine went down"
-                ));
+        if self.nothing_else { self.check_nothing_else(&places) } else { Ok(()) }
+    }
+
+    /// No frame is in it that the journal does not know.
+    fn check_nothing_else(&self, places: &[FramePlaces<'_>]) -> Result<(), String> {
+        let there = self.file.frames.values().filter(|frame| !matches!(frame.bytes, FrameBytes::Lost(_)));
+        let known: BTreeSet<DatasetPlace> =
+            there.filter_map(|frame| Some(frame.in_dataset(self.file.in_file(frame.number)?))).collect();
+        for (dataset, places) in (0..).zip(places) {
+            let unknown =
+                (0..places.length).filter(|index| !known.contains(&DatasetPlace { dataset, index: *index }));
+            for index in unknown {
+                if places.has_any(index)? {
+                    let which = if self.file.is_apart() {
+                        format!("frame {index} of dataset {dataset}")
+                    } else {
+                        format!("frame {}", self.file.first + index)
+                    };
+                    return Err(format!(
+                        "it has {which}, which was not acknowledged when the machine went down"
+                    ));
+                }
             }
         }
         Ok(())
@@ -146,16 +165,10 @@ impl Expected<'_> {
 
     /// What the recorder says of each frame can be read, and what the journal knows of it is right.
     fn check_columns(&self, read: &ReadFile) -> Result<(), String> {
+        self.check_places(read)?;
         for column in RecorderColumn::ALL {
             let key = column.key();
-            let unreadable = |error: Hdf5Error| format!("`{key}` can't be read: {error}");
-            let Some(path) = self.path_of(key) else { continue };
-            let dataset = read.dataset(&path).map_err(unreadable)?;
-            let length = dataset.dimensions().first().copied().unwrap_or(0);
-            if length > COLUMN_MAX {
-                return Err(format!("`{key}` has {length} numbers"));
-            }
-            let numbers = dataset.numbers().map_err(unreadable)?;
+            let Some(numbers) = self.column(read, key)? else { continue };
             for frame in self.file.frames.values() {
                 let in_file = self.file.in_file(frame.number).unwrap_or(u64::MAX);
                 let said = numbers.get(usize::try_from(in_file).unwrap_or(usize::MAX)).copied();
@@ -167,6 +180,39 @@ impl Expected<'_> {
             let foreign = (0..).zip(&numbers).find(|(in_file, said)| !may_be(*in_file, **said));
             if let (RecorderColumn::Flag, true, Some((in_file, _))) = (column, self.nothing_else, foreign) {
                 return Err(format!("it says that frame {} is there", self.file.first + in_file));
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of a column, if the file has it.
+    fn column(&self, read: &ReadFile, key: &str) -> Result<Option<Vec<i64>>, String> {
+        let unreadable = |error: Hdf5Error| format!("`{key}` can't be read: {error}");
+        let Some(path) = self.path_of(key) else { return Ok(None) };
+        let dataset = read.dataset(&path).map_err(unreadable)?;
+        let length = dataset.dimensions().first().copied().unwrap_or(0);
+        if length > COLUMN_MAX {
+            return Err(format!("`{key}` has {length} numbers"));
+        }
+        dataset.numbers().map(Some).map_err(unreadable)
+    }
+
+    /// What is said of where frames stand is what the journal says.
+    fn check_places(&self, read: &ReadFile) -> Result<(), String> {
+        for column in PlacedColumn::ALL.into_iter().filter(|_| self.file.is_apart()) {
+            let key = column.key();
+            let Some(numbers) = self.column(read, key)? else { continue };
+            for frame in self.file.frames.values() {
+                let (Some(in_file), false) =
+                    (self.file.in_file(frame.number), matches!(frame.bytes, FrameBytes::Lost(_)))
+                else {
+                    continue;
+                };
+                let DatasetPlace { dataset, index } = frame.in_dataset(in_file);
+                let said = usize::try_from(in_file).ok().and_then(|in_file| numbers.get(in_file));
+                if said.copied().map(ColumnValue::from) != Some(column.number(dataset, index)) {
+                    return Err(format!("`{key}` says {said:?} of frame {}", frame.number));
+                }
             }
         }
         Ok(())
@@ -199,6 +245,17 @@ pub(super) fn frames_of(tree: Option<&TreeGroup>) -> FramesPlace<'_> {
         || FramesPlace { path: FRAMES_PATH.into(), shape: None },
         |(path, shape)| FramesPlace { path, shape: Some(shape) },
     )
+}
+
+/// All datasets of frames of a tree, in its order.
+fn all_frames_of(tree: Option<&TreeGroup>) -> Vec<FramesPlace<'_>> {
+    let several = tree.map(TreeGroup::frames).filter(|frames| frames.len() > 1);
+    match several {
+        Some(frames) => {
+            frames.into_iter().map(|(path, shape)| FramesPlace { path, shape: Some(shape) }).collect()
+        }
+        None => vec![frames_of(tree)],
+    }
 }
 
 /// Frames in all dimensions of a scan but the first: more than a recording may be asked for.

@@ -7,7 +7,7 @@ use nilometer_model::Storing;
 use nilometer_recording::{
     FrameProof,
     instrument::Content,
-    journal::{Encoding, Entry, FrameExtent, Head},
+    journal::{DatasetPlace, Encoding, Entry, FrameExtent, Head},
     reader::{FrameLocation, FrameReader, Recording},
     tiles::TileTable,
 };
@@ -37,9 +37,16 @@ pub(super) struct KnownFrame {
     pub(super) due: u64,
     pub(super) checksum: Option<u32>,
     pub(super) bytes: FrameBytes,
+    /// Where it stands, if its file has several datasets of frames.
+    pub(super) in_dataset: Option<DatasetPlace>,
 }
 
 impl KnownFrame {
+    /// Where it stands among the datasets of its file, of which it is the frame of this number.
+    pub(super) fn in_dataset(&self, in_file: u64) -> DatasetPlace {
+        self.in_dataset.unwrap_or(DatasetPlace { dataset: 0, index: in_file })
+    }
+
     /// Reads it, and compares it with what it was.
     pub(super) fn prove(
         &mut self,
@@ -96,6 +103,25 @@ impl FileFrames {
             extent.offset.saturating_add(extent.length.into())
         });
         ends.filter(|end| *end < length.saturating_add(BEHIND_MAX)).fold(length, u64::max)
+    }
+
+    /// It has several datasets of frames, each of which counts its own.
+    pub(super) fn is_apart(&self) -> bool {
+        self.frames.values().any(|frame| frame.in_dataset.is_some())
+    }
+
+    /// Whether each of its frames has a place in one of so many datasets.
+    pub(super) fn check_datasets(&self, datasets: usize) -> Result<(), String> {
+        let wrong = self.frames.values().find(|frame| {
+            let DatasetPlace { dataset, index } = frame.in_dataset(0);
+            dataset as usize >= datasets || index >= PLACES_MAX
+        });
+        let Some(frame) = wrong else { return Ok(()) };
+        let DatasetPlace { dataset, index } = frame.in_dataset(0);
+        Err(format!(
+            "frame {} is frame {index} of dataset {dataset}, and there are {datasets} datasets of {PLACES_MAX} frames at the most",
+            frame.number
+        ))
     }
 
     /// Any one of its frames is in this place.
@@ -160,29 +186,43 @@ pub(super) fn chunks_of(file: &File, extent: &FrameExtent, in_file: u64) -> io::
 /// Files by lane and file.
 type Files = BTreeMap<(usize, u64), FileFrames>;
 
+/// What the records of a lane say.
+#[derive(Default)]
+struct TakenRecords {
+    files: Files,
+    /// Of frames whose records follow.
+    placed: BTreeMap<u64, DatasetPlace>,
+}
+
 /// Takes in a record of a lane, if it is of a frame that counts.
-fn take(recording: &Recording, lane: usize, entry: Entry, files: &mut Files) {
+fn take(recording: &Recording, lane: usize, entry: Entry, taken: &mut TakenRecords) {
+    if let Entry::Placed { number, place } = entry {
+        taken.placed.insert(number, place);
+    }
     let Entry::Frame { number, extent, due, checksum } = entry else { return };
+    let in_dataset = taken.placed.remove(&number);
     let index = &recording.index;
     let place = FrameLocation { lane, extent };
     if !index.places(number).any(|known| known == place) {
         return;
     }
     let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0, lost_values: Vec::new() };
-    let file = files.entry(index.file_of(place)).or_insert_with(empty);
+    let file = taken.files.entry(index.file_of(place)).or_insert_with(empty);
     let bytes = FrameBytes::Unread;
-    file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes });
+    file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes, in_dataset });
 }
 
 /// The frames of each file, by lane and file.
 pub(super) fn by_file(recording: &Recording) -> Result<Files, RepairError> {
     let index = &recording.index;
-    let mut files = Files::new();
+    let mut taken = TakenRecords::default();
     for lane in 0..index.heads.len() {
+        taken.placed.clear();
         recording
-            .each_entry(lane, |entry| take(recording, lane, entry, &mut files))
+            .each_entry(lane, |entry| take(recording, lane, entry, &mut taken))
             .map_err(|source| RepairError::Directory { path: recording.journal(lane), source })?;
     }
+    let mut files = taken.files;
     for ((lane, _), file) in &mut files {
         file.settle(recording, &index.heads[*lane]);
     }

@@ -29,6 +29,7 @@ use nilometer_hdf5::{ReadFile, tree::TreeGroup};
 use nilometer_model::Format;
 use nilometer_recording::{
     instrument::{Content, Origin},
+    journal::DatasetPlace,
     reader::{OpenError, Recording, Trust},
 };
 use nilometer_storage::{new_file::NewFile, process::BootId};
@@ -227,6 +228,16 @@ pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, Rep
 pub(crate) fn files_of(recording: &Recording) -> Result<Vec<(PathBuf, u64)>, RepairError> {
     let files = by_file(recording)?;
     Ok(files.values().filter_map(|file| Some((recording.path(file.any()?), file.first))).collect())
+}
+
+/// Where each frame of a recording stands among the datasets of its file, if that has several.
+///
+/// # Errors
+/// If a journal can't be read.
+pub(crate) fn places_of(recording: &Recording) -> Result<BTreeMap<u64, DatasetPlace>, RepairError> {
+    let files = by_file(recording)?;
+    let frames = files.values().flat_map(|file| file.frames.values());
+    Ok(frames.filter_map(|frame| Some((frame.number, frame.in_dataset?))).collect())
 }
 
 /// What is in the files of a recording beside frames, if its journal says it.

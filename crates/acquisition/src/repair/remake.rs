@@ -15,11 +15,12 @@
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
-    FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, SUPERBLOCK,
+    FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, PlacedColumn, SUPERBLOCK, StoredChunk,
     nexus::{RecorderColumn, RecordingTotals, ending},
     tree::{FramesShape, TreeGroup},
 };
 use nilometer_model::TILES_MAX;
+use nilometer_recording::journal::DatasetPlace;
 
 use crate::kept_values::KeptValues;
 
@@ -87,14 +88,16 @@ struct Writing<'a> {
 impl Writing<'_> {
     /// All but the superblock, behind so many bytes.
     fn all(&mut self, tree: &TreeGroup, expected: Expected<'_>, begin: u64) -> Result<(), RemakeError> {
-        let options = Hdf5FileOptions { watched: false, begin };
+        let options = Hdf5FileOptions { watched: false, begin, apart: expected.file.is_apart() };
         let mut made = Hdf5File::create("file", tree, options)?;
         let frame_size = expected.recording.head().frame_size;
-        let shape = made.datasets().next().ok_or_else(|| RemakeError::Contents("it has no frames".into()))?;
-        check_shape(shape, frame_size)?;
-        let known = |key: &str| RecorderColumn::ALL.into_iter().find(|column| column.key() == key);
-        let columns = made.columns().enumerate();
-        let columns: Vec<_> = columns.filter_map(|(at, column)| Some((at, known(&column.key)?))).collect();
+        let datasets = made.datasets().count();
+        if datasets == 0 {
+            return Err(RemakeError::Contents("it has no frames".into()));
+        }
+        made.datasets().try_for_each(|shape| check_shape(shape, frame_size))?;
+        expected.file.check_datasets(datasets).map_err(RemakeError::Contents)?;
+        let columns = MadeColumns::of(&made);
         let there: Vec<_> = expected.file.frames.values().filter(|frame| is_there(frame)).collect();
         let mut totals = RecordingTotals::default();
         for some in there.chunks(AT_ONCE) {
@@ -133,6 +136,25 @@ impl Writing<'_> {
     }
 }
 
+/// Columns of a file of which the journal knows what they say.
+struct MadeColumns {
+    recorder: Vec<(usize, RecorderColumn)>,
+    places: Vec<(usize, PlacedColumn)>,
+}
+
+impl MadeColumns {
+    fn of(made: &Hdf5File) -> Self {
+        let keys: Vec<_> = made.columns().map(|column| column.key.as_str()).collect();
+        let at = |key: &str| keys.iter().position(|known| *known == key);
+        let recorder = RecorderColumn::ALL.into_iter();
+        let places = PlacedColumn::ALL.into_iter();
+        MadeColumns {
+            recorder: recorder.filter_map(|column| Some((at(column.key())?, column))).collect(),
+            places: places.filter_map(|column| Some((at(column.key())?, column))).collect(),
+        }
+    }
+}
+
 fn is_there(frame: &KnownFrame) -> bool {
     !matches!(frame.bytes, FrameBytes::Lost(_))
 }
@@ -142,15 +164,19 @@ fn is_there(frame: &KnownFrame) -> bool {
 fn insert(
     file: &File,
     made: &mut Hdf5File,
-    columns: &[(usize, RecorderColumn)],
+    columns: &MadeColumns,
     expected: Expected<'_>,
     frame: &KnownFrame,
 ) -> io::Result<()> {
     let Some(in_file) = expected.file.in_file(frame.number) else { return Ok(()) };
-    for chunk in chunks_of(file, &frame.place.extent, in_file)? {
-        made.insert(chunk);
+    let DatasetPlace { dataset, index } = frame.in_dataset(in_file);
+    for chunk in chunks_of(file, &frame.place.extent, index)? {
+        made.insert(StoredChunk { dataset: dataset as usize, ..chunk });
     }
-    for (column, kind) in columns {
+    for (column, kind) in &columns.places {
+        made.set(*column, in_file, kind.number(dataset, index));
+    }
+    for (column, kind) in &columns.recorder {
         let value = match kind {
             RecorderColumn::Flag => expected.flag(frame),
             RecorderColumn::Missing => expected.missing(frame.number).cast_signed(),

@@ -5,8 +5,8 @@
 //!                       | packed in another way than the recording has them: unpacked here
 //! ```
 //!
-//! Where frames go into files of consecutive numbers, a file is over when frames of the next come. Those of several connections
-//! overtake each other: they are put in order here first, as far as that takes few slots and little time.
+//! Where frames go into files of consecutive numbers, a file is over when frames of the next come; and where they go into several
+//! datasets, each stands behind the last. Those of several connections overtake each other: they are put in order here first, as far as that takes few slots and little time.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -32,6 +32,8 @@ pub struct SeriesStorage {
     pub frame_size: u64,
     /// What is stored of each: those that come so are stored as they came.
     pub encoding: Encoding,
+    /// Frames are to be in order, as far as that takes few slots and little time.
+    pub in_order: bool,
 }
 
 impl SeriesStorage {
@@ -77,7 +79,7 @@ impl RingIntake {
     pub fn new(ring: Arc<Ring>, storage: SeriesStorage) -> Self {
         let most = (ring.books().slots / WAITING_SHARE).min(WAITING_MAX);
         let order = FrameOrder { waiting: BTreeMap::new(), next: 0, most };
-        let order = ring.gives_leases().then_some(order);
+        let order = (ring.gives_leases() || storage.in_order).then_some(order);
         RingIntake {
             ring,
             storage,

@@ -356,7 +356,7 @@ fn version_1_comes_the_same_way() {
 fn frames_pass_a_ring_in_their_slots() {
     let mut lab = Lab::new(1, SeriesUntil::default());
     let ring = Ring::new(Arena::shared_out(3, FRAME + 16).1, 1, Chronicle::new(FRAME as u64, Nanos(1)));
-    let storage = SeriesStorage { frame_size: FRAME as u64, encoding: Encoding::Raw };
+    let storage = SeriesStorage { frame_size: FRAME as u64, encoding: Encoding::Raw, in_order: false };
     let mut intake = RingIntake::new(ring.clone(), storage);
     lab.send(&starts(&start()));
     for number in [1, 0, 3, 2, 5, 4, 9, 8, 7] {

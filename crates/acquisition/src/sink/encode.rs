@@ -130,12 +130,13 @@ fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: 
 }
 
 impl EncodeStage {
-    /// With so many threads, which begin now; none are for virtual time.
+    /// With so many threads, which begin now; none are for virtual time. So many encoded frames may wait beside those that are
+    /// on their way to the storage.
     ///
     /// # Errors
     /// If a thread can't be started.
-    pub fn new(encoder: Arc<dyn FrameEncoder>, threads: usize) -> std::io::Result<Self> {
-        let (_, buffers) = Arena::shared_out(threads + READY, encoder.length_max());
+    pub fn new(encoder: Arc<dyn FrameEncoder>, threads: usize, waiting: usize) -> std::io::Result<Self> {
+        let (_, buffers) = Arena::shared_out(threads + READY + waiting, encoder.length_max());
         let spent = vec![Usage::default(); threads];
         let work = Condvar::new();
         let done = Condvar::new();
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn frames_leave_in_the_order_in_which_they_came_whoever_is_faster() {
         for threads in [0, 1, 3] {
-            let mut stage = EncodeStage::new(Arc::new(Twice), threads).expect("threads");
+            let mut stage = EncodeStage::new(Arc::new(Twice), threads, 0).expect("threads");
             let (mut submitted, mut came) = (0, Vec::new());
             while came.len() < 50 {
                 while submitted < 50 && stage.has_room() {
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn what_is_in_it_is_given_back_as_it_came() {
         for threads in [0, 2] {
-            let mut stage = EncodeStage::new(Arc::new(Twice), threads).expect("threads");
+            let mut stage = EncodeStage::new(Arc::new(Twice), threads, 0).expect("threads");
             let room = threads + READY;
             (0..room as u64).for_each(|number| stage.submit(frame(number)));
             assert!(!stage.has_room());

@@ -1,10 +1,11 @@
 //! Frames as chunks of HDF5 datasets: what the files of a recording have in them, and how chunks are made.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
     filter_plugin,
+    layout::FrameDatasets,
     nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, FramesShape, NumberType, TreeGroup, TreeValue},
 };
@@ -14,7 +15,7 @@ use nilometer_model::{
 };
 use nilometer_recording::{
     chunk::{self, compression_of},
-    journal::Encoding,
+    journal::{DatasetPlace, Encoding},
     tiles::TileGrid,
 };
 use nilometer_storage::buffer::ALIGNMENT;
@@ -48,6 +49,8 @@ pub struct Hdf5Contents {
     pub left_out: Vec<String>,
     /// Several frames that are one frame for the recorder, if they are.
     pub(crate) stack: Option<StackedFrames>,
+    /// Several datasets that frames go into, if there are.
+    pub(crate) datasets: Option<Arc<SeveralDatasets>>,
     /// Its frames come as they are recorded: when they came, were compressed and became durable is known. Not of those that
     /// were recorded before.
     pub live: bool,
@@ -60,6 +63,16 @@ pub(crate) struct StackedFrames {
     pub(crate) frames: u64,
     /// All there are to be, those that are missing with them.
     pub(crate) due: u64,
+}
+
+/// Several datasets of frames in a file, and how frames get to them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SeveralDatasets {
+    pub(crate) frames: FrameDatasets,
+    /// So many frames belong together: the channels of an image.
+    pub(crate) together: u64,
+    /// Where each frame is to be, if it was recorded before.
+    pub(crate) known: Option<BTreeMap<u64, DatasetPlace>>,
 }
 
 /// Where the frames are in such a file.
@@ -141,9 +154,14 @@ impl Hdf5Contents {
         wishes: &FileWishes,
     ) -> Option<Self> {
         known.stated.push(("recording_start".into(), TreeValue::from(start.to_string().as_str())));
-        let ArrangedTree { tree, left_out } = known.arrange(wishes);
+        let ArrangedTree { tree, left_out, datasets } = known.arrange(wishes);
         let contents = Self::with_tree(&known.description, tree, compression, start)?;
-        Some(Hdf5Contents { joined: wishes.joined.clone(), left_out, ..contents })
+        Some(Hdf5Contents {
+            joined: wishes.joined.clone(),
+            left_out,
+            datasets: datasets.map(Arc::new),
+            ..contents
+        })
     }
 
     /// The same, of which one file has only a part.
@@ -153,6 +171,11 @@ impl Hdf5Contents {
             frames.first_max = None;
         }
         self
+    }
+
+    /// Frames go into several datasets, each of which counts its own.
+    pub fn has_several_datasets(&self) -> bool {
+        self.datasets.is_some()
     }
 
     /// What is stored of each frame.
@@ -193,6 +216,7 @@ impl Hdf5Contents {
             kept: None,
             left_out: Vec::new(),
             stack: None,
+            datasets: None,
             live: true,
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nilometer_hdf5::{
     ImageTimeColumn,
-    layout::{FrameAttribute, Hdf5Layout, LayoutContents},
+    layout::{FrameAttribute, FrameDatasets, Hdf5Layout, LayoutContents},
     nexus::{DetectorDescription, nexus_plain, nxmx},
     tree::{
         ColumnElement, DatasetContent, FrameColumn, NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue,
@@ -14,6 +14,7 @@ use nilometer_model::{Instrument, Length, Nanos};
 
 use crate::{
     joined::{JoinPlan, JoinedValues},
+    sink::SeveralDatasets,
     user_layout::UserLayout,
 };
 
@@ -50,6 +51,8 @@ pub(super) struct SeriesExtent {
 pub(super) struct ArrangedTree {
     pub(super) tree: TreeGroup,
     pub(super) left_out: Vec<String>,
+    /// The datasets of frames, if there are several.
+    pub(super) datasets: Option<SeveralDatasets>,
 }
 
 /// Where values of the user's own go that come by frame number, as in files of areaDetector.
@@ -62,13 +65,17 @@ impl KnownRecording {
             Some(layout) => self.by_layout(layout, wishes.joined.as_deref()),
             None => self.by_nexus(wishes.joined.as_deref()),
         };
-        let Planned { tree, mut plan, left_out } = made;
+        let Planned { tree, mut plan, left_out, datasets } = made;
+        let destination = datasets.as_ref().and_then(|datasets| datasets.destination.clone());
         if let Some(joined) = &wishes.joined {
             let wanted = keys(&tree);
-            plan.columns.retain(|(name, _)| wanted.contains(name));
+            plan.columns.retain(|(name, _)| wanted.contains(name) || Some(name) == destination.as_ref());
+            plan.datasets.clone_from(&datasets);
             joined.begin(plan);
         }
-        ArrangedTree { tree, left_out }
+        let together = self.channels();
+        let datasets = datasets.map(|frames| SeveralDatasets { frames, together, known: None });
+        ArrangedTree { tree, left_out, datasets }
     }
 
     fn plan(&self, columns: Vec<(String, ColumnElement)>, others: Option<String>) -> JoinPlan {
@@ -79,9 +86,14 @@ impl KnownRecording {
             columns: times.chain(columns).collect(),
             of_images,
             others,
-            channels: self.series.map_or(1, |series| series.channels),
+            channels: self.channels(),
             images: self.series.map(|series| series.images),
+            datasets: None,
         }
+    }
+
+    fn channels(&self) -> u64 {
+        self.series.map_or(1, |series| series.channels)
     }
 
     fn by_nexus(&self, joined: Option<&JoinedValues>) -> Planned {
@@ -95,7 +107,12 @@ impl KnownRecording {
             let attribute = FrameAttribute::joined(name, *element);
             tree.put(&format!("{ND_ATTRIBUTES}/{name}"), TreeNode::Dataset(column(&attribute)));
         }
-        Planned { tree, plan: self.plan(columns, Some(ND_ATTRIBUTES.into())), left_out: Vec::new() }
+        Planned {
+            tree,
+            plan: self.plan(columns, Some(ND_ATTRIBUTES.into())),
+            left_out: Vec::new(),
+            datasets: None,
+        }
     }
 
     fn by_layout(&self, layout: &UserLayout, joined: Option<&JoinedValues>) -> Planned {
@@ -111,17 +128,23 @@ impl KnownRecording {
             }
         }
         let hdf5 = layout.layout();
+        if hdf5.has_several() {
+            attributes.extend(FrameAttribute::of_places());
+        }
         let mut columns = Vec::new();
         if let Some(joined) = joined {
             columns = columns_of(hdf5, &joined.names());
             columns.retain(|(name, _)| !knows(&attributes, name));
         }
         attributes.extend(columns.iter().map(|(name, element)| FrameAttribute::joined(name, *element)));
+        columns.extend(destination_without_column(hdf5, &columns));
         let frames = self.description.frames_shape();
-        let planned = hdf5.tree(&LayoutContents { frames, attributes });
+        let mut planned = hdf5.tree(&LayoutContents { frames, attributes });
+        planned.tree.name_datasets(&planned.frames.paths);
         let left_out = planned.left_out.iter().map(|what| format!("{}: left out: {what}", layout.file()));
         let left_out = left_out.collect();
-        Planned { tree: planned.tree, plan: self.plan(columns, hdf5.path_of_others()), left_out }
+        let datasets = hdf5.has_several().then_some(planned.frames);
+        Planned { tree: planned.tree, plan: self.plan(columns, hdf5.path_of_others()), left_out, datasets }
     }
 }
 
@@ -129,6 +152,7 @@ struct Planned {
     tree: TreeGroup,
     plan: JoinPlan,
     left_out: Vec<String>,
+    datasets: Option<FrameDatasets>,
 }
 
 fn is_of_images(name: &str) -> bool {
@@ -143,15 +167,36 @@ fn knows(attributes: &[FrameAttribute], name: &str) -> bool {
 fn columns_of(layout: &Hdf5Layout, seen: &[(String, ColumnElement)]) -> Vec<(String, ColumnElement)> {
     let of_first = |name: &str| seen.iter().find(|(known, _)| known == name).map(|(_, element)| *element);
     let said = layout.attribute_names().into_iter();
+    let destination = destination_of(layout);
+    let is_destination = |name: &str| destination == Some(name);
     let said = said.map(|(name, element)| {
-        let element = element.or_else(|| of_first(&name)).unwrap_or(ColumnElement::FLOAT);
+        let path = is_destination(&name).then_some(ColumnElement::TEXT);
+        let element = path.or(element).or_else(|| of_first(&name)).unwrap_or(ColumnElement::FLOAT);
         (name, element)
     });
     let mut columns: Vec<_> = said.collect();
-    let others = seen.iter().filter(|(name, _)| !columns.iter().any(|(known, _)| known == name));
-    let others: Vec<_> = others.filter(|_| layout.takes_others()).cloned().collect();
+    // What names datasets gets a column as any other, though no value of it came yet.
+    let named = destination.map(|name| (name.to_owned(), ColumnElement::TEXT));
+    let seen = seen.iter().filter(|(name, _)| !is_destination(name)).cloned();
+    let is_new = |name: &str| !columns.iter().any(|(known, _)| known == name);
+    let others = named.into_iter().chain(seen).filter(|(name, _)| is_new(name));
+    let others: Vec<_> = others.filter(|_| layout.takes_others()).collect();
     columns.extend(others);
     columns
+}
+
+/// What names the dataset of a frame, where there are several.
+fn destination_of(layout: &Hdf5Layout) -> Option<&str> {
+    layout.destination.as_ref().filter(|_| layout.has_several()).map(|destination| destination.name.as_str())
+}
+
+/// Values that name datasets are taken though the files have no column of them.
+fn destination_without_column(
+    layout: &Hdf5Layout,
+    columns: &[(String, ColumnElement)],
+) -> Option<(String, ColumnElement)> {
+    let name = destination_of(layout).filter(|name| !columns.iter().any(|(known, _)| known == name))?;
+    Some((name.to_owned(), ColumnElement::TEXT))
 }
 
 /// What of frames has a place in a tree.

@@ -40,7 +40,9 @@ pub fn encode_stage(layout: &RawLayout, threads: usize) -> io::Result<Option<Enc
             Arc::new(encoder)
         }
     };
-    EncodeStage::new(encoder, threads).map(Some)
+    // Frames that wait for their dataset keep what was made of them.
+    let waiting = layout.hdf5.as_ref().and_then(|hdf5| hdf5.datasets.as_ref()).map_or(0, |_| layout.waiting);
+    EncodeStage::new(encoder, threads, waiting as usize).map(Some)
 }
 
 /// What is asked of all lanes of a recording.

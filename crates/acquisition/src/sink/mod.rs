@@ -14,7 +14,9 @@ pub use encode::{EncodeStage, Encoded, FrameEncoder, StoredAs};
 pub use hdf5::{
     FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, check_compression, settle_instrument, settled_compression,
 };
-pub(crate) use hdf5::{StackedFrames, frame_filter, instrument_description, number_type, settled_for};
+pub(crate) use hdf5::{
+    SeveralDatasets, StackedFrames, frame_filter, instrument_description, number_type, settled_for,
+};
 pub use hdf5_tree::FileWishes;
 pub(crate) use hdf5_tree::ND_ATTRIBUTES;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};

@@ -158,6 +158,7 @@ impl Lab {
             streamer: self.streamer,
             checkpoint: self.checkpoint,
             boot: self.boot,
+            waiting: 0,
         }
     }
 

@@ -79,6 +79,7 @@ impl Record {
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
+        let account = account.joining(joined.as_ref().ok().and_then(Option::as_ref));
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
@@ -157,7 +158,9 @@ fn told(
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
     let joined = tally.as_ref().and_then(JoinedTally::line).map(|line| format!("metadata    {line}"));
-    let lines: Vec<_> = joined.into_iter().chain(kept).chain(kernel).chain(lines).collect();
+    let datasets = tally.as_ref().and_then(|tally| tally.datasets.as_ref());
+    let datasets = datasets.map(|datasets| format!("datasets    {}", datasets.line()));
+    let lines: Vec<_> = joined.into_iter().chain(datasets).chain(kept).chain(kernel).chain(lines).collect();
     let what = match &outcome.series {
         Some(series) => series_summary(outcome, series, account.recording(), targets),
         None => summary(outcome, account.recording(), targets),

@@ -8,8 +8,10 @@ use std::{
 use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
-    UserLayout, UserLayoutError, WhenFull, put_master,
+    AskedFiles, Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup,
+    StoredFrames, UserLayout, UserLayoutError, WhenFull,
+    joined::JoinedValues,
+    put_master,
     sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -170,6 +172,7 @@ impl Files {
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
         let plan = self.plan(instrument, &described);
         self.check(instrument, &plan, &described, &name).input()?;
+        check_layout(&wishes, instrument, &plan).input()?;
         let stop = stop_on_signal().run()?;
         let targets = make(described, &name).input()?;
         let seed = asked.seed.named("content");
@@ -187,6 +190,8 @@ impl Files {
         tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
+        let tally = wishes.joined.as_ref().and_then(|joined| joined.tally().datasets);
+        tally.iter().for_each(|tally| tell::result_line(format_args!("datasets    {}", tally.line())));
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
         let contents = contents.filter(|_| !outcome.hung);
         let master =
@@ -300,7 +305,22 @@ fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
     for warning in layout.iter().flat_map(UserLayout::warnings) {
         tell::note(format_args!("{warning}"));
     }
-    Ok(FileWishes { layout: layout.map(Arc::new), joined: None })
+    // Nobody says which of several datasets a frame goes into: it is counted into which they went.
+    let several = layout.as_ref().is_some_and(UserLayout::has_several_datasets);
+    let joined = several.then(|| Arc::new(JoinedValues::without_source()));
+    Ok(FileWishes { layout: layout.map(Arc::new), joined })
+}
+
+/// Whether files that are laid out so can be by the layout.
+fn check_layout(wishes: &FileWishes, instrument: &Instrument, plan: &RecordingPlan) -> anyhow::Result<()> {
+    let recording = &instrument.recording;
+    let asked = AskedFiles {
+        writers: plan.lanes() as usize,
+        kept: plan.is_bounded(),
+        per_file: recording.frames_per_file.is_some(),
+        scan: recording.scan.is_some(),
+    };
+    wishes.layout.as_ref().map_or(Ok(()), |layout| layout.check(asked)).map_err(anyhow::Error::msg)
 }
 
 /// The writers in each directory.

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Hdf5Layout, LayoutGroup, LayoutLink, LayoutMember, LayoutSource, Mistake, TextPlace, member};
+use super::{
+    FrameAttribute, Hdf5Layout, LayoutDestination, LayoutGroup, LayoutLink, LayoutMember, LayoutSource,
+    Mistake, TextPlace, member,
+};
+use crate::tree::ColumnElement;
 
 /// Links that lead to links, and groups in groups.
 pub(super) const DEPTH_MAX: usize = 64;
@@ -17,14 +21,36 @@ pub(super) fn checked(mut layout: Hdf5Layout) -> Result<Hdf5Layout, Mistake> {
         let why = "no dataset is there for frames: one has to have the source `detector`";
         return Err(Mistake::new(layout.root.place, why));
     }
-    let mut defaults = datasets.iter().filter(|(_, _, default)| *default);
-    if let (Some((first, ..)), Some((_, place, _))) = (defaults.next(), defaults.next()) {
+    let mut defaults = datasets.iter().filter(|dataset| dataset.default);
+    if let (Some(first), Some(second)) = (defaults.next(), defaults.next()) {
+        let first = &first.path;
         layout.warn(
-            *place,
+            second.place,
             format!("det_default is set already at {first}, which frames go to that name no dataset"),
         );
     }
+    if let [_, second, ..] = &datasets[..] {
+        several(&mut layout, &datasets, second.place)?;
+    }
     Ok(layout)
+}
+
+/// What is said of several datasets of frames, of which the second is written here.
+fn several(layout: &mut Hdf5Layout, datasets: &[DetectorDataset], second: TextPlace) -> Result<(), Mistake> {
+    destination(layout)?;
+    if !datasets.iter().any(|dataset| dataset.default) {
+        let first = datasets.iter().map(|dataset| dataset.path.as_str()).min().unwrap_or_default();
+        let why = format!(
+            "no dataset has `det_default`: frames that name none go to {first}, the first by its path"
+        );
+        layout.warn(second, why);
+    }
+    if layout.destination.is_none() {
+        let why = "several datasets are for frames, and no `detector_data_destination` says which of them a frame goes to: all \
+                   go to the default";
+        layout.warn(second, why);
+    }
+    Ok(())
 }
 
 fn names(group: &LayoutGroup) -> Result<(), Mistake> {
@@ -145,21 +171,74 @@ fn parts(path: &str) -> Vec<String> {
     path.split('/').filter(|part| !part.is_empty()).map(String::from).collect()
 }
 
-/// Where the datasets of frames are written.
-pub(super) fn detector_places(root: &LayoutGroup) -> Vec<TextPlace> {
+/// How many datasets of frames there are.
+pub(super) fn detector_count(root: &LayoutGroup) -> usize {
     let mut datasets = Vec::new();
     detectors(root, "", &mut datasets);
-    datasets.into_iter().map(|(_, place, _)| place).collect()
+    datasets.len()
 }
 
-fn detectors(group: &LayoutGroup, path: &str, found: &mut Vec<(String, TextPlace, bool)>) {
+/// What names the datasets of frames is a text of the user's.
+fn destination(layout: &Hdf5Layout) -> Result<(), Mistake> {
+    let Some(LayoutDestination { name, place }) = &layout.destination else { return Ok(()) };
+    if is_said_by_others(name) {
+        let why = format!(
+            "`{name}` is what the recorder or the detector says of a frame, and never the path of a dataset: name an attribute \
+             of your own"
+        );
+        return Err(Mistake::new(*place, why));
+    }
+    match number_named(&layout.root, name) {
+        Some(at) => {
+            let why = format!(
+                "`{name}` is the path of each frame's dataset, a text, and here it is a number: say `string`, or leave `type` out"
+            );
+            Err(Mistake::new(at, why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Of frames, and not by the user.
+fn is_said_by_others(name: &str) -> bool {
+    let of_frames = [FrameAttribute::of_every_frame(), FrameAttribute::of_the_recorder()];
+    let others = [FrameAttribute::of_places(), FrameAttribute::of_a_detector(), FrameAttribute::of_the_end()];
+    of_frames.iter().chain(&others).flatten().any(|attribute| attribute.name == name)
+}
+
+/// Where a dataset of numbers is written that has what this attribute says.
+fn number_named(group: &LayoutGroup, attribute: &str) -> Option<TextPlace> {
+    group.members.iter().find_map(|member| match member {
+        LayoutMember::Group(group) => number_named(group, attribute),
+        LayoutMember::Dataset(dataset) => match &dataset.source {
+            LayoutSource::Attribute { name, element: Some(ColumnElement::Number(_)), .. }
+                if name == attribute =>
+            {
+                Some(dataset.place)
+            }
+            _ => None,
+        },
+        LayoutMember::HardLink(_) => None,
+    })
+}
+
+/// A dataset of frames.
+struct DetectorDataset {
+    path: String,
+    /// Where it is written.
+    place: TextPlace,
+    /// It is said to be the default.
+    default: bool,
+}
+
+fn detectors(group: &LayoutGroup, path: &str, found: &mut Vec<DetectorDataset>) {
     for member in &group.members {
         let path = format!("{path}/{}", member.name());
         match member {
             LayoutMember::Group(group) => detectors(group, &path, found),
             LayoutMember::Dataset(dataset) => {
                 if let LayoutSource::Detector { default } = dataset.source {
-                    found.push((path, dataset.place, default));
+                    found.push(DetectorDataset { path, place: dataset.place, default });
                 }
             }
             LayoutMember::HardLink(_) => {}

@@ -1,7 +1,7 @@
 //! What is known of frames beside their pixels, by the names that layouts call it: an `NDAttribute` in areaDetector.
 
 use crate::{
-    ImageTimeColumn, NdArrayColumn, SERIES_DATE,
+    ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals},
     tree::{ColumnElement, FrameColumn, NumberType, TreeAttribute, TreeValue},
 };
@@ -78,6 +78,12 @@ impl FrameAttribute {
     /// What the recorder says of every frame: [`RecorderColumn`], by its keys.
     pub fn of_the_recorder() -> Vec<Self> {
         let columns = RecorderColumn::ALL.into_iter();
+        columns.map(|column| Self::of_driver(&column.column(), column.description(), "nilometer")).collect()
+    }
+
+    /// Where each frame stands, if there are several datasets of frames: [`PlacedColumn`], by its keys.
+    pub fn of_places() -> Vec<Self> {
+        let columns = PlacedColumn::ALL.into_iter();
         columns.map(|column| Self::of_driver(&column.column(), column.description(), "nilometer")).collect()
     }
 

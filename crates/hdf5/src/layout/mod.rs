@@ -17,7 +17,7 @@ mod xml;
 mod tests;
 
 pub use known::{AttributeSupply, FrameAttribute};
-pub use plan::{LayoutContents, PlannedLayout};
+pub use plan::{FrameDatasets, LayoutContents, PlannedLayout};
 
 use crate::tree::{ColumnElement, TreeValue, WriteTime};
 
@@ -62,12 +62,21 @@ impl std::fmt::Display for TextPlace {
 pub struct Hdf5Layout {
     /// The file's root. It has groups alone in XML.
     pub root: LayoutGroup,
-    /// The attribute of a frame that names the dataset which the frame belongs to, by its path.
-    pub destination: Option<String>,
+    /// What says which dataset a frame belongs to.
+    pub destination: Option<LayoutDestination>,
     /// Whether attributes without a place of their own become datasets at the file's root, if no group takes them.
     pub root_takes_attributes: bool,
     /// What may not be what was meant: at most [`WARNINGS_MAX`].
     pub warnings: Vec<LayoutWarning>,
+}
+
+/// The attribute of a frame that names the dataset which the frame belongs to, by its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutDestination {
+    /// The attribute's name.
+    pub name: String,
+    /// Where it is written.
+    pub place: TextPlace,
 }
 
 /// More warnings say nothing new.
@@ -235,9 +244,9 @@ impl Hdf5Layout {
         toml_form::layout(text).and_then(check::checked).map_err(|mistake| mistake.in_file(file))
     }
 
-    /// The second of its datasets of frames, if it has several: where it is.
-    pub fn second_detector(&self) -> Option<TextPlace> {
-        check::detector_places(&self.root).into_iter().nth(1)
+    /// It has several datasets of frames.
+    pub fn has_several(&self) -> bool {
+        check::detector_count(&self.root) > 1
     }
 
     /// The attributes of frames that it names, each once, with the type that it says of their values, if it says one.

@@ -25,21 +25,28 @@ pub struct LayoutContents {
 pub struct PlannedLayout {
     /// The file's root.
     pub tree: TreeGroup,
-    /// The paths of the datasets of frames, in the order of the tree.
-    pub frames: Vec<String>,
-    /// Which of them frames go to that name none.
-    pub default_frames: usize,
-    /// The attribute of a frame that names its dataset.
-    pub destination: Option<String>,
+    /// The datasets of frames.
+    pub frames: FrameDatasets,
     /// What of the layout is not made, and why.
     pub left_out: Vec<String>,
 }
 
-impl PlannedLayout {
+/// The datasets of frames of a file, and what says into which of them a frame goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FrameDatasets {
+    /// Their paths, in the order of the tree.
+    pub paths: Vec<String>,
+    /// Which of them frames go to that name none.
+    pub default: usize,
+    /// The attribute of a frame that names its dataset.
+    pub destination: Option<String>,
+}
+
+impl FrameDatasets {
     /// Which dataset a frame goes to that names one by its path.
-    pub fn frames_named(&self, path: &str) -> Option<usize> {
+    pub fn named(&self, path: &str) -> Option<usize> {
         let path = path.trim_matches('/');
-        self.frames.iter().position(|there| there.trim_matches('/') == path)
+        self.paths.iter().position(|there| there.trim_matches('/') == path)
     }
 }
 
@@ -53,12 +60,20 @@ impl Hdf5Layout {
         planning.links(&self.root, "", &mut tree);
         PlannedLayout {
             tree,
-            frames: planning.frames,
-            default_frames: planning.default.unwrap_or(0),
-            destination: self.destination.clone(),
+            frames: FrameDatasets {
+                default: planning.default.or_else(|| first_by_name(&planning.frames)).unwrap_or(0),
+                paths: planning.frames,
+                destination: self.destination.as_ref().map(|destination| destination.name.clone()),
+            },
             left_out: planning.left_out,
         }
     }
+}
+
+/// The dataset that is the default where none is said to be, as areaDetector has it.
+pub(super) fn first_by_name(paths: &[String]) -> Option<usize> {
+    let first = paths.iter().enumerate().min_by_key(|(_, path)| path.as_str());
+    first.map(|(at, _)| at)
 }
 
 struct Planning<'a> {

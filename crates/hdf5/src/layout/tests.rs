@@ -78,7 +78,7 @@ fn the_default_of_areadetector_is_the_same_in_both_forms() {
     let [planned, other] = [from_xml.tree(&contents()), from_toml.tree(&contents())];
     assert_eq!(sorted(&planned.tree), sorted(&other.tree));
     assert_eq!(planned.left_out, Vec::<String>::new());
-    assert_eq!(planned.frames, ["/entry/instrument/detector/data"]);
+    assert_eq!(planned.frames.paths, ["/entry/instrument/detector/data"]);
     let TreeNode::HardLink(target) = planned.tree.find("/entry/data/data").expect("a link") else {
         panic!("no link")
     };
@@ -123,15 +123,24 @@ fn frames_go_to_the_dataset_that_they_name() {
         <dataset name='data_white' source='detector'/>
         <dataset name='data_dark' source='detector'/></group></hdf5_layout>";
     let layout = xml(text);
-    assert_eq!(layout.second_detector().map(|place| place.line), Some(3));
-    let planned = layout.tree(&contents());
-    assert_eq!(planned.destination.as_deref(), Some("FrameKind"));
-    assert_eq!(planned.frames, ["/exchange/data", "/exchange/data_white", "/exchange/data_dark"]);
-    assert_eq!(planned.default_frames, 0);
-    assert_eq!(planned.frames_named("exchange/data_dark"), Some(2));
-    assert_eq!(planned.frames_named("/exchange/data_grey"), None);
+    assert!(layout.has_several() && layout.warnings.is_empty(), "{layout:?}");
+    let frames = layout.tree(&contents()).frames;
+    assert_eq!(frames.destination.as_deref(), Some("FrameKind"));
+    assert_eq!(frames.paths, ["/exchange/data", "/exchange/data_white", "/exchange/data_dark"]);
+    assert_eq!(frames.default, 0);
+    assert_eq!(frames.named("exchange/data_dark"), Some(2));
+    assert_eq!(frames.named("/exchange/data_grey"), None);
     let second = "<group name='a'><dataset name='b' source='detector'/><dataset name='c' source='detector' det_default='true'/></group>";
-    assert_eq!(xml(second).tree(&contents()).default_frames, 1);
+    assert_eq!(xml(second).tree(&contents()).frames.default, 1);
+    // Where none is said to be, it is the first by its path, as areaDetector has it, and not the first that is written.
+    let unsaid = text.replace(" det_default='true'", "").replace("'data'", "'last'");
+    let layout = xml(&unsaid);
+    assert_eq!(layout.tree(&contents()).frames.default, 2);
+    let [warning] = &layout.warnings[..] else { panic!("{:?}", layout.warnings) };
+    assert!(warning.what.contains("go to /exchange/data_dark") && warning.place.line == 3, "{warning:?}");
+    let nothing_says =
+        xml(&text.replace("<global name='detector_data_destination' ndattribute='FrameKind'/>", ""));
+    assert!(nothing_says.warnings[0].what.contains("no `detector_data_destination`"), "{nothing_says:?}");
 }
 
 #[test]
@@ -152,14 +161,23 @@ fn texts_of_frames_are_asked_for_by_their_type() {
 }
 
 #[test]
+fn the_exchange_of_a_tomography_scan_has_a_dataset_for_each_kind_of_frames() {
+    let layout = xml(&example("exchange.xml"));
+    assert!(layout.has_several() && layout.warnings.is_empty(), "{layout:?}");
+    let frames = layout.tree(&contents()).frames;
+    assert_eq!(frames.paths, ["/exchange/data", "/exchange/data_white", "/exchange/data_dark"]);
+    assert_eq!((frames.default, frames.destination.as_deref()), (0, Some("FrameType")));
+}
+
+#[test]
 fn a_tomography_scan_is_a_dataset_of_frames_with_a_key_for_each() {
     let layout = xml(&example("tomography.xml"));
-    assert_eq!((layout.warnings.as_slice(), layout.second_detector()), (&[][..], None));
+    assert_eq!((layout.warnings.as_slice(), layout.has_several()), (&[][..], false));
     let names = layout.attribute_names();
     assert!(names.contains(&("SampleAngle".into(), None)), "{names:?}");
     assert!(names.contains(&("ImageKey".into(), Some(ColumnElement::INT))), "{names:?}");
     let planned = layout.tree(&contents());
-    assert_eq!(planned.frames, ["/entry/instrument/detector/data"]);
+    assert_eq!(planned.frames.paths, ["/entry/instrument/detector/data"]);
     let angle = dataset(&planned.tree, "/entry/sample/rotation_angle");
     assert!(matches!(&angle.content, DatasetContent::Column(column) if column.key == "SampleAngle"));
     assert_eq!(said(angle, "units"), Some(&"deg".into()));
@@ -239,7 +257,7 @@ fn toml_says_constants_by_their_own_types() {
         "/g/angle" = { ndattribute = "SampleAngle" }
     "#;
     let planned = toml(text).tree(&contents());
-    assert_eq!(planned.frames, ["/d"]);
+    assert_eq!(planned.frames.paths, ["/d"]);
     let frames = dataset(&planned.tree, "/d");
     assert_eq!(said(frames, "first"), Some(&NumberArray::float(12.5).into()));
     assert_eq!(said(frames, "big"), Some(&NumberArray::int(5_000_000_000).into()));

@@ -22,15 +22,16 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
-    LayoutMember, LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant, text,
+    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutDestination,
+    LayoutGroup, LayoutLink, LayoutMember, LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant,
+    text,
 };
 use crate::tree::{ColumnElement, NumberArray, TreeValue, WriteTime};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLayout {
-    detector_data_destination: Option<String>,
+    detector_data_destination: Option<Spanned<String>>,
     #[serde(default = "yes")]
     auto_ndattr_default: bool,
     #[serde(default)]
@@ -101,10 +102,13 @@ pub(super) fn layout(written: &str) -> Result<Hdf5Layout, Mistake> {
         Mistake::new(place, error.message().trim().to_owned())
     })?;
     let mut made = Hdf5Layout::new();
-    made.destination = layout.detector_data_destination;
     made.root_takes_attributes = layout.auto_ndattr_default;
     made.root.place = TextPlace { line: 1, column: 1 };
     let placing = Placing { text: written };
+    made.destination = layout.detector_data_destination.map(|destination| LayoutDestination {
+        place: placing.place(&destination),
+        name: destination.into_inner(),
+    });
     for (path, group) in layout.groups {
         placing.group(&mut made.root, &path, &group)?;
     }

@@ -6,8 +6,8 @@
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
-    LayoutMember, LayoutSource, Mistake, TextPlace,
+    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutDestination,
+    LayoutGroup, LayoutLink, LayoutMember, LayoutSource, Mistake, TextPlace,
     check::DEPTH_MAX,
     constant::{ConstantType, constant},
     text::place_at,
@@ -374,7 +374,8 @@ impl Reading<'_> {
             self.warn(node, "a `global` stands at the top: areaDetector takes it here, its schema does not");
         }
         if name == "detector_data_destination" {
-            self.layout.destination = Some(attribute);
+            let place = self.place(node);
+            self.layout.destination = Some(LayoutDestination { name: attribute, place });
         } else {
             self.warn(
                 node,

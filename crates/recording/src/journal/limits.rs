@@ -8,13 +8,14 @@
 //! | frame size, in bytes | 1 | [`FRAME_SIZE_MAX`] |
 //! | stride, in bytes | frame size | [`FRAME_SIZE_MAX`] |
 //! | frames per file | 1 | [`FRAMES_PER_FILE_MAX`] |
-//! | number of a frame, frames due | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
+//! | number of a frame, frames due, and which frame of a dataset it is | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
 //! | file | 0 | [`NUMBER_MAX`] |
 //! | offset in a file, and where a frame ends there | 0 | [`BYTES_MAX`] |
 //! | size of a frame, and of the last one | 1 | frame size |
 //! | length of a frame in a file | 1; its size, if it is not encoded | [`super::Encoding::length_max`] of its size |
 //! | time when a frame was due, in ns | 0 | [`TIME_MAX`] |
 //! | packets of a gap | 0 | [`GAP_MAX`] |
+//! | dataset that has a frame | 0 | [`DATASETS_MAX`] |
 //! | records of a checkpoint | 0 | [`NUMBER_MAX`] |
 //!
 //! What its texts say is held against limits in [`crate::Stream`] and [`crate::instrument::Origin`].
@@ -36,6 +37,8 @@ pub const NUMBER_MAX: u64 = 1 << 48;
 pub const BYTES_MAX: u64 = 1 << 62;
 /// Nanoseconds: 292 years.
 pub const TIME_MAX: u64 = u64::MAX >> 1;
+/// Datasets of frames in a file.
+pub const DATASETS_MAX: u64 = (1 << 15) - 1;
 /// Packets of one gap.
 pub const GAP_MAX: u64 = 1 << 48;
 
@@ -88,6 +91,11 @@ impl Head {
                 within("number", number, 0, last)?;
                 within("packets of a gap", count, 0, GAP_MAX)
             }
+            Entry::Placed { number, place } => {
+                within("number", number, 0, last)?;
+                within("index in a dataset", place.index, 0, last)?;
+                within("dataset", place.dataset.into(), 0, DATASETS_MAX)
+            }
             Entry::Durable { file } | Entry::Removed { file } | Entry::Chunk { file, .. } => {
                 within("file", file, 0, NUMBER_MAX)
             }
@@ -134,6 +142,7 @@ mod tests {
     use nilometer_model::{Format, Storing};
 
     use super::*;
+    use crate::journal::DatasetPlace;
 
     fn head() -> Head {
         Head {
@@ -177,12 +186,15 @@ mod tests {
         };
         let longest = Encoding::Cbf.length_max(4000) as u32;
         let gap = |number, count| Entry::Gap { number, gap: Gap { at: u32::MAX, count, filled: true } };
+        let placed =
+            |number, dataset, index| Entry::Placed { number, place: DatasetPlace { dataset, index } };
         let end = |frames, last| Entry::End { due: Some(Due { frames, last: Some(last) }) };
         let most = (1 << 42) - 1;
         for right in [
             frame(most, NUMBER_MAX, BYTES_MAX - (1 << 20), TIME_MAX, 1 << 20),
             stored(longest, Encoding::Cbf),
             gap(most, GAP_MAX),
+            placed(most, DATASETS_MAX as u32, most),
             end(most, 1 << 20),
             Entry::End { due: None },
         ] {
@@ -190,6 +202,9 @@ mod tests {
         }
         for (wrong, field) in [
             (frame(most + 1, 0, 0, 0, 1), "number"),
+            (placed(most + 1, 0, 0), "number"),
+            (placed(0, 0, most + 1), "index in a dataset"),
+            (placed(0, DATASETS_MAX as u32 + 1, 0), "dataset"),
             (frame(0, NUMBER_MAX + 1, 0, 0, 1), "file"),
             (frame(0, 0, BYTES_MAX, 0, 1), "offset"),
             (stored(3999, Encoding::Raw), "length"),

@@ -3,7 +3,7 @@
 use nilometer_model::{Format, Storing};
 use nilometer_storage::process::BootId;
 
-use super::{Encoding, Entry, FrameExtent, Head, TEXT};
+use super::{DatasetPlace, Encoding, Entry, FrameExtent, Head, TEXT};
 use crate::{Due, Gap};
 
 /// Bytes of a record.
@@ -22,7 +22,7 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
     text
 }
 
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// The first that this program reads.
 const FIRST_VERSION: u32 = 4;
 
@@ -70,6 +70,9 @@ impl Entry {
             Entry::Stream(text) => (8, numbers_of(text)),
             Entry::Contents(text) => (13, numbers_of(text)),
             Entry::Plugin(text) => (14, numbers_of(text)),
+            Entry::Placed { number, place: DatasetPlace { dataset, index } } => {
+                (15, [number, dataset.into(), index, 0, 0, 0])
+            }
             Entry::Chunk { file, number } => {
                 (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
             }
@@ -132,6 +135,10 @@ impl Entry {
                 Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
             }
             13 => Some(Entry::Contents(text_of([a, b, c, d, e, f]))),
+            15 => {
+                let place = DatasetPlace { dataset: u32::try_from(b).ok()?, index: c };
+                Some(Entry::Placed { number: a, place })
+            }
             14 => Some(Entry::Plugin(text_of([a, b, c, d, e, f]))),
             _ => None,
         }
@@ -250,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_version_that_is_not_known_and_a_frame_without_a_head_are_not_read() {
-        for version in [3, 8] {
+        for version in [3, 9] {
             let journal = written(0, 1, [1, 1 << 32, 1000, 4096, 2, pair(version, 0)]);
             assert_eq!(prefix(&journal), []);
         }

@@ -276,6 +276,7 @@ impl Index {
                 Entry::Removed { .. }
                 | Entry::Durable { .. }
                 | Entry::Checkpoint { .. }
+                | Entry::Placed { .. }
                 | Entry::Head(_)
                 | Entry::Origin(_)
                 | Entry::Stream(_)

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_acquisition::{
+    Outcome as Recorded, Status,
+    joined::{DatasetTally, JoinedTally},
+};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::KeptDirectory};
 use serde::Serialize;
@@ -38,6 +41,9 @@ pub struct RecordingAccount {
     fault: Option<String>,
     directories: Vec<EndedDirectory>,
     recording: Status,
+    /// Where files have several datasets of frames: how many went into which, and why into the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    datasets: Option<DatasetTally>,
     /// Counted by the kernel, on all sockets and interfaces.
     network: NetworkMeanwhile,
     metadata: RecordingMetadata,
@@ -100,10 +106,17 @@ impl RecordingAccount {
                 .map(|(lane, ended)| EndedDirectory { path: lane.path.clone(), ended })
                 .collect(),
             recording,
+            datasets: None,
             network: NetworkMeanwhile::since(&before.counters),
             metadata: RecordingMetadata::new(),
             version: env!("CARGO_PKG_VERSION"),
         }
+    }
+
+    /// With what came of values that were joined to its frames.
+    #[must_use]
+    pub fn joining(self, tally: Option<&JoinedTally>) -> Self {
+        RecordingAccount { datasets: tally.and_then(|tally| tally.datasets.clone()), ..self }
     }
 
     /// With what the user wished to have noted.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    UserLayout,
+    AskedFiles, UserLayout,
     joined::{JoinedTally, JoinedValues, LateValuesError, MetadataReader, MetadataSource, put_late_values},
     sink::{FileWishes, Hdf5Contents},
 };
@@ -45,11 +45,28 @@ impl RecordedSource {
 }
 
 impl RecordingSettings {
+    /// Whether the files that are asked for can be by the layout.
+    pub(super) fn check_layout(&self) -> Result<(), ServiceError> {
+        let Some(layout) = &self.layout else { return Ok(()) };
+        let (per_file, scan) = match &self.source {
+            RecordedSource::Packets(source) => {
+                let recording = &source.instrument.recording;
+                (recording.frames_per_file.is_some(), recording.scan.is_some())
+            }
+            RecordedSource::Series(source) => (source.frames_per_file.is_some(), source.scan.is_some()),
+        };
+        let writers = self.wishes.to.len();
+        let asked = AskedFiles { writers, kept: self.wishes.keep.is_some(), per_file, scan };
+        layout.check(asked).map_err(ServiceError::AskedWrongly)
+    }
+
     /// Begins to take values that come apart from the frames; a series brings some with them.
     pub(super) fn joining(&self) -> Result<Option<JoiningValues>, ServiceError> {
         let metadata = &self.wishes.metadata;
         if metadata.is_empty() && !self.is_series() {
-            return Ok(None);
+            let several = self.layout.as_ref().is_some_and(|layout| layout.has_several_datasets());
+            let values = several.then(|| Arc::new(JoinedValues::without_source()));
+            return Ok(values.map(|values| JoiningValues { values, reader: None }));
         }
         let values = Arc::new(JoinedValues::default());
         let open = |text: &String| {

@@ -100,7 +100,11 @@ impl RecordingSettings {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
         })?;
         tell_left_out(&contents, log);
-        let storage = SeriesStorage { frame_size: contents.frame_size, encoding: contents.encoding() };
+        let storage = SeriesStorage {
+            frame_size: contents.frame_size,
+            encoding: contents.encoding(),
+            in_order: contents.has_several_datasets(),
+        };
         check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
         let described = self.described()?;
         let line = source.scan.map_or(1, |scan| scan.line());

@@ -49,6 +49,7 @@ impl RecordingSettings {
         let layout = source.layout(&wishes.metadata)?;
         let settings = RecordingSettings { source, wishes, layout };
         settings.check_limits()?;
+        settings.check_layout()?;
         Ok(settings)
     }
 

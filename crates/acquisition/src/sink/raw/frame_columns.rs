@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use nilometer_hdf5::{
-    ColumnValue, Hdf5File, NdArrayColumn, SERIES_DATE,
+    ColumnValue, Hdf5File, NdArrayColumn, PlacedColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals, ending},
     tree::{FrameChoice, FrameValue, TreeGroup, TreeValue},
 };
 use nilometer_model::{Moment, Nanos};
-use nilometer_recording::Ranges;
+use nilometer_recording::{Ranges, journal::DatasetPlace};
 
 use super::indexed::INCOMPLETE;
 use crate::{
@@ -25,6 +25,8 @@ use crate::{
 enum ColumnSource {
     Recorder(RecorderColumn),
     Array(NdArrayColumn),
+    /// Where it stands, if there are several datasets.
+    Placed(PlacedColumn),
     /// What is joined, by the place of its name.
     Joined(usize),
 }
@@ -70,6 +72,8 @@ pub(super) struct InsertedFrame {
     pub(super) encoded: Option<Nanos>,
     /// Packets of it that never came.
     pub(super) missing: u64,
+    /// Where it stands, if there are several datasets.
+    pub(super) placed: Option<DatasetPlace>,
 }
 
 impl InsertedFrame {
@@ -86,6 +90,7 @@ impl InsertedFrame {
             arrived,
             encoded,
             missing,
+            placed: None,
         })
     }
 }
@@ -115,6 +120,7 @@ impl FrameColumns {
             .filter(|column| contents.live || column.is_of_journals())
             .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
             .chain(arrays.map(|array| (array.key().into(), ColumnSource::Array(array))))
+            .chain(PlacedColumn::ALL.map(|column| (column.key().into(), ColumnSource::Placed(column))))
             .chain(joined.map(|column| (column.key, ColumnSource::Joined(column.name))));
         let said = known.filter_map(|(key, source)| {
             let column = columns.iter().position(|column| *column == key);
@@ -145,6 +151,9 @@ impl FrameColumns {
             let value = match said.source {
                 ColumnSource::Recorder(column) => said_by_recorder(column, inserted),
                 ColumnSource::Array(column) => Some(column.number(frame, since_1970)),
+                ColumnSource::Placed(column) => {
+                    inserted.placed.map(|place| column.number(place.dataset, place.index))
+                }
                 ColumnSource::Joined(_) => None,
             };
             if let Some(value) = value {

@@ -15,13 +15,16 @@
 
 use std::mem;
 
-use nilometer_hdf5::{ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, nexus::RecordingTotals};
+use nilometer_hdf5::{
+    ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk, nexus::RecordingTotals,
+};
 use nilometer_model::{Moment, Nanos, Storing};
-use nilometer_storage::{Buffer, Errno, Open, Operation, Slot};
+use nilometer_recording::journal::DatasetPlace;
+use nilometer_storage::{Buffer, Errno, Slot};
 
 use super::{
-    FileOffset, RawFiles, RawLayout,
-    file_steps::FileStep,
+    FileOffset, RawLayout,
+    datasets::DatasetPlaces,
     frame_columns::{ClosedFrames, FrameColumns, InsertedFrame},
     layout::{FrameBoundaries, OPEN},
 };
@@ -45,11 +48,13 @@ pub(super) struct IndexedFiles {
     boundaries: FrameBoundaries,
     open: Vec<IndexedFile>,
     /// Written, and in no index yet.
-    unindexed: Vec<WrittenFrame>,
+    pub(super) unindexed: Vec<WrittenFrame>,
     /// In an index that is being written.
     indexing: Vec<WrittenFrame>,
+    /// Where frames go that are written, if a file has several datasets of them.
+    pub(super) places: Option<DatasetPlaces>,
     /// The file of which a piece is written in part, if there is one.
-    torn: Option<u64>,
+    pub(super) torn: Option<u64>,
     /// Frames of the whole recording, once that is over.
     pub(super) due: Option<u64>,
 }
@@ -71,6 +76,8 @@ pub(super) struct WrittenFrame {
     pub(super) frame: Frame,
     /// Bytes that were written.
     pub(super) length: u32,
+    /// Where it stands, if there are several datasets.
+    pub(super) place: Option<DatasetPlace>,
 }
 
 #[derive(Debug)]
@@ -108,8 +115,12 @@ const SPARE: u64 = 4 << 20;
 
 impl IndexedFiles {
     pub(super) fn new(hdf5: Hdf5Contents, layout: &RawLayout) -> Self {
+        let joined = hdf5.joined.clone();
+        let places =
+            hdf5.datasets.clone().map(|datasets| DatasetPlaces::new(datasets, joined, layout.waiting));
         IndexedFiles {
             layout: hdf5,
+            places,
             name: layout.name.clone(),
             storing: layout.head.storing,
             frames_per_file: layout.head.frames_per_file,
@@ -141,8 +152,8 @@ impl IndexedFiles {
     /// A file was made: what it begins with is to be written.
     pub(super) fn begin(&mut self, part: u64) -> Result<(), Errno> {
         let number = self.file(part);
-        let file =
-            Hdf5File::create(&self.name, &self.layout.tree, Hdf5FileOptions::default()).map_err(refused)?;
+        let options = Hdf5FileOptions { apart: self.places.is_some(), ..Hdf5FileOptions::default() };
+        let file = Hdf5File::create(&self.name, &self.layout.tree, options).map_err(refused)?;
         let columns = FrameColumns::of(&file, &self.layout);
         self.open.push(IndexedFile {
             number,
@@ -169,15 +180,27 @@ impl IndexedFiles {
         };
         let file = self.get(part)?;
         file.first.get_or_insert(first);
-        match &mut file.state {
-            IndexState::Open(file) => Some(file.allocate(bytes.into(), alignment)),
-            IndexState::Closed(_) | IndexState::Failed => None,
+        let offset = match &mut file.state {
+            IndexState::Open(file) => file.allocate(bytes.into(), alignment),
+            IndexState::Closed(_) | IndexState::Failed => return None,
+        };
+        if let Some(places) = &mut self.places {
+            places.issue(offset);
         }
+        Some(offset)
     }
 
     /// A frame is written.
     pub(super) fn land(&mut self, written: WrittenFrame) {
-        self.unindexed.push(written);
+        match &mut self.places {
+            Some(places) => places.land(written),
+            None => self.unindexed.push(written),
+        }
+    }
+
+    /// When it is to be looked whether it is known where frames go.
+    pub(super) fn look_at(&self) -> Option<Nanos> {
+        self.places.as_ref().and_then(DatasetPlaces::look_at)
     }
 
     /// Files with frames that their indices do not have.
@@ -267,7 +290,7 @@ impl IndexedFiles {
     }
 
     /// What was not written through this slot; whether a file has it.
-    fn put_back(&mut self, slot: Slot, write: FileWrite) -> bool {
+    pub(super) fn put_back(&mut self, slot: Slot, write: FileWrite) -> bool {
         let number = self.open.iter().map(|file| file.number).find(|number| self.slot(*number) == slot);
         let file = number.and_then(|number| self.open.iter_mut().find(|file| file.number == number));
         match file.map(|file| &mut file.state) {
@@ -303,7 +326,7 @@ impl IndexedFiles {
     }
 
     /// All its places are taken, or it has no number of places.
-    fn is_full(&self, part: u64) -> bool {
+    pub(super) fn is_full(&self, part: u64) -> bool {
         let number = self.file(part);
         let length = self.open.iter().find(|file| file.number == number).map(|file| file.length);
         self.storing != Storing::Positions || length == Some(self.frames_per_file)
@@ -334,13 +357,16 @@ impl IndexedFiles {
 
     /// Nothing waits to be found.
     pub(super) fn is_quiet(&self) -> bool {
-        self.unindexed.is_empty() && self.indexing.is_empty()
+        let is_placed = self.places.as_ref().is_none_or(DatasetPlaces::is_quiet);
+        is_placed && self.unindexed.is_empty() && self.indexing.is_empty()
     }
 
     /// After a failure: frames that are not acknowledged.
     pub(super) fn abandon(&mut self) -> impl Iterator<Item = Frame> {
         let indexing = mem::take(&mut self.indexing);
-        indexing.into_iter().chain(mem::take(&mut self.unindexed)).map(|written| written.frame)
+        let waiting = self.places.as_mut().map(DatasetPlaces::abandon).into_iter().flatten();
+        let written = indexing.into_iter().chain(mem::take(&mut self.unindexed));
+        written.map(|written| written.frame).chain(waiting)
     }
 }
 
@@ -353,13 +379,15 @@ impl IndexedFile {
 
     /// Puts a frame into the index, or so many that are stored as one, and what is known of each into the columns.
     fn insert(&mut self, written: &WrittenFrame, frame_size: u32, stack: u64) {
-        let WrittenFrame { begin, frame, length } = written;
+        let WrittenFrame { begin, frame, length, place: placed } = written;
         let Some(number) = self.place(frame.number * stack) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
         let place = WrittenPlace { offset: begin.offset, length: *length, size: frame_size };
-        each_written_chunk(frame, place, number, |chunk| file.insert(chunk));
+        let DatasetPlace { dataset, index } = placed.unwrap_or(DatasetPlace { dataset: 0, index: number });
+        let dataset = dataset as usize;
+        each_written_chunk(frame, place, index, |chunk| file.insert(StoredChunk { dataset, ..chunk }));
         for inserted in InsertedFrame::all_of(frame) {
-            self.say(inserted);
+            self.say(InsertedFrame { placed: *placed, ..inserted });
         }
     }
 
@@ -395,105 +423,3 @@ fn refused(error: Hdf5Error) -> Errno {
     debug_assert!(false, "{error}");
     Errno::EIO
 }
-
-impl RawFiles {
-    /// Whether it is known how many frames a file has places for: that of a chunk that is not full may be the last of the
-    /// recording, and is not if the lane has begun another.
-    pub(super) fn may_seal(&self, file: u64) -> bool {
-        let full = |index: &IndexedFiles| index.is_full(file);
-        self.finishing || self.files.last() > (file + 1, 0) || self.index.as_ref().is_none_or(full)
-    }
-
-    /// A step for files with an index that costs no operation.
-    pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
-        let Some(index) = &mut self.index else { return Ok(()) };
-        match step {
-            FileStep::BeginIndex(file) => index.begin(file)?,
-            FileStep::FlushIndex(file) => index.flush(file)?,
-            FileStep::SealIndex(file) => index.seal(file)?,
-            FileStep::Indexed(file) => {
-                for WrittenFrame { begin, frame, length } in index.indexed(file) {
-                    self.queue_record(begin, frame, length);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// What is written gets into the indices, if nothing else is being done; whether there is something to be done for it.
-    pub(super) fn add_flush_of_index(&mut self) -> bool {
-        let Some(index) = &mut self.index else { return false };
-        if !self.program.is_done() {
-            return false;
-        }
-        if self.layout.preallocate
-            && let Some(IndexReservation { file, upto, more }) = index.next_reservation()
-            && self.gauge.claim(more)
-        {
-            self.program.add([FileStep::ReserveIndexed(file, upto)]);
-        }
-        for file in index.behind() {
-            self.program.add([
-                FileStep::FlushIndex(file),
-                FileStep::WriteIndex(file),
-                FileStep::Indexed(file),
-            ]);
-        }
-        !self.program.is_done()
-    }
-
-    /// The write of the next piece of an index; the step is done again until there is none.
-    pub(super) fn write_of_index(&mut self, file: u64) -> Option<Operation> {
-        let index = self.index.as_mut()?;
-        let mut buffer =
-            self.scratch.pop().expect("the journal and one step have one each, and there are more");
-        let Some((offset, length)) = index.write(file, &mut buffer) else {
-            self.scratch.push(buffer);
-            return None;
-        };
-        self.program.do_again(FileStep::WriteIndex(file));
-        Some(Operation::write(index.slot(file), offset, length, buffer))
-    }
-
-    /// Of a piece of an index that was written in part, the rest is written next: half a block is none, and the next pieces
-    /// lead to it. What could not be written at all is a fault of the lane.
-    pub(super) fn put_back_rest(
-        &mut self,
-        operation: &Operation,
-        moved: Result<u32, Errno>,
-    ) -> Result<(), Errno> {
-        let Ok(moved) = moved else { return Ok(()) };
-        if moved == operation.length {
-            return Ok(());
-        }
-        let bytes = operation.buffer[moved as usize..operation.length as usize].to_vec();
-        let write = FileWrite { offset: operation.offset + u64::from(moved), bytes };
-        let known = self.index.as_mut().is_some_and(|index| index.put_back(operation.file, write));
-        if moved > 0 && known {
-            return Ok(());
-        }
-        self.program.failed();
-        Err(Errno::EIO)
-    }
-
-    /// After a failure too, a piece that is written in part is written whole.
-    pub(super) fn rest_of_index(&mut self) -> Option<Operation> {
-        if !self.program.is_quiet() {
-            return None;
-        }
-        let file = self.index.as_mut()?.torn.take()?;
-        self.write_of_index(file)
-    }
-
-    /// A frame is written with so many bytes: it goes into the index, or gets its record at once.
-    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32) {
-        match &mut self.index {
-            Some(index) => index.land(WrittenFrame { begin, frame, length }),
-            None => self.queue_record(begin, frame, length),
-        }
-    }
-}
-
-/// How files are opened once more, through the cache.
-pub(super) const OPENS: Open = Open::WRITE;

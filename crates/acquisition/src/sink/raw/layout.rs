@@ -136,6 +136,8 @@ pub struct RawLayout {
     pub checkpoint: Nanos,
     /// In which start of the machine this is recorded, into the journal.
     pub boot: Option<BootId>,
+    /// In HDF5 files with several datasets, so many frames that are written may wait for what says where they go.
+    pub waiting: u64,
 }
 
 /// Longer than a file takes that is filled at 25 MB/s and more, and short enough for what comes slowly.
@@ -220,6 +222,7 @@ impl RawLayout {
             streamer: None,
             checkpoint: CHECKPOINT,
             boot: None,
+            waiting: 0,
         }
     }
 

@@ -25,11 +25,13 @@
 
 mod checkpoint;
 mod chunks;
+mod datasets;
 mod file_steps;
 mod files;
 mod frame_columns;
 mod gauge;
 mod grouping;
+mod index_steps;
 mod indexed;
 mod layout;
 mod log;
@@ -52,7 +54,7 @@ use file_steps::{FileStep, Program};
 use files::Files;
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
-use indexed::IndexedFiles;
+use indexed::{IndexedFiles, WrittenFrame};
 use layout::STREAMER;
 pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
@@ -416,6 +418,7 @@ impl Sink for RawFiles {
             return self.salvage().map(|operation| (operation, now));
         }
         self.make_checkpoint(now);
+        self.place_in_datasets(now);
         self.add_flush_of_index();
         let operation = self.issue(now);
         if operation.is_some() || self.failed.is_some() || !self.add_flush_of_index() {
@@ -437,12 +440,12 @@ impl Sink for RawFiles {
 
     fn wait(&self, now: Nanos) -> Wait {
         let look_at = self.chunks.as_ref().and_then(|chunks| chunks.look_at(now));
-        let look_at = look_at.into_iter().chain(self.next_checkpoint()).min();
-        look_at.map_or(Wait::ForOne, Wait::Until)
+        look_at.into_iter().chain(self.wakes_at()).min().map_or(Wait::ForOne, Wait::Until)
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        self.next_checkpoint()
+        let place = self.index.as_ref().filter(|_| self.failed.is_none()).and_then(IndexedFiles::look_at);
+        self.next_checkpoint().into_iter().chain(place).min()
     }
 
     fn is_full(&self) -> bool {

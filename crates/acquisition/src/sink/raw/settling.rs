@@ -23,7 +23,7 @@ use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
     Carried, Chunks, Durability, EncodedSlot, FileOffset, FileStep, FrameWrite, Log, RawFiles, Undurable,
-    Unlogged, layout::STREAMER,
+    Unlogged, WrittenFrame, layout::STREAMER,
 };
 use crate::{
     Frame,
@@ -73,7 +73,9 @@ impl RawFiles {
         if self.chunks.is_none() || self.index.is_some() {
             // The file may be closed and synced when no write is in flight to it; a chunk not before its
             // frames are acknowledged, as it may have to be cut, unless it has an index.
-            self.files.landed(begin.file);
+            if !whole || !self.waits_for_place() {
+                self.files.landed(begin.file);
+            }
         }
         match &mut self.chunks {
             // After a failure even a frame that is written goes elsewhere: no record is written any more.
@@ -91,7 +93,8 @@ impl RawFiles {
 
     /// Queues the record of a frame that is written with so many bytes: it is acknowledged when that is
     /// written.
-    pub(super) fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
+    pub(super) fn queue_record(&mut self, written: WrittenFrame) {
+        let WrittenFrame { begin, frame, length, place } = written;
         let Frame { number, due, .. } = frame;
         let hash = || crc32fast::hash(self.layout.bytes(&frame));
         let checksum = self.layout.checksums.then(|| frame.checksum.unwrap_or_else(hash));
@@ -99,7 +102,10 @@ impl RawFiles {
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });
         }
-        // Gaps stand before their frame: who finds its record knows all of it.
+        // Gaps stand before their frame, and so does its place: who finds its record knows all of it.
+        if let Some(place) = place {
+            self.log.add(Entry::Placed { number, place });
+        }
         let extent = self.layout.extent(begin, &frame, length);
         let record = self.log.added();
         self.log.add(Entry::Frame { number, extent, due: due.0, checksum });

@@ -140,7 +140,7 @@ fn what_the_schema_refuses_and_the_program_takes_is_a_warning() {
         ("<global name='detector_data_destination' ndattribute='A'/>", "a `global` stands at the top"),
     ] {
         let layout = xml(&in_a_group(text));
-        let [warning] = &layout.warnings[..] else { panic!("{text}: {:?}", layout.warnings) };
+        let Some(warning) = layout.warnings.first() else { panic!("{text}: {layout:?}") };
         assert!(warning.what.starts_with(expected), "{text}\nexpected {expected}\ngot {}", warning.what);
         assert_eq!(warning.place, TextPlace { line: 2, column: 3 }, "{text}");
     }
@@ -271,4 +271,32 @@ fn the_longest_layouts_are_over_at_once() {
         drop(Hdf5Layout::from_xml("a.xml", text.as_bytes()));
         drop(Hdf5Layout::from_toml("a.toml", &text));
     }
+}
+
+#[test]
+fn what_names_the_datasets_of_frames_is_a_text_of_the_users() {
+    let several = |attribute: &str, dataset: &str| {
+        format!(
+            "<hdf5_layout>\n<global name='detector_data_destination' ndattribute='{attribute}'/><group name='g'>\n\
+             <dataset name='d' source='detector' det_default='true'/><dataset name='e' source='detector'/>\n{dataset}</group></hdf5_layout>"
+        )
+    };
+    let number = "<dataset name='k' source='ndattribute' ndattribute='Kind' type='int'/>";
+    for (text, expected) in [
+        (several("flag", ""), "2:1: `flag` is what the recorder or the detector says of a frame"),
+        (several("NDArrayUniqueId", ""), "2:1: `NDArrayUniqueId` is what"),
+        (several("frame_dataset", ""), "2:1: `frame_dataset` is what"),
+        (
+            several("Kind", number),
+            "4:1: `Kind` is the path of each frame's dataset, a text, and here it is a number",
+        ),
+    ] {
+        let error = Hdf5Layout::from_xml("a.xml", text.as_bytes()).expect_err(&text).to_string();
+        assert!(error.starts_with(&format!("a.xml:{expected}")), "{error}");
+    }
+    let toml = "detector_data_destination = \"missing_total\"\n[datasets]\n\"/d\" = { detector = true }\n\"/e\" = { detector = true }\n";
+    let error = Hdf5Layout::from_toml("a.toml", toml).expect_err("no text").to_string();
+    assert!(error.starts_with("a.toml:1:29: `missing_total` is what"), "{error}");
+    let text = several("Kind", &number.replace("int", "string"));
+    assert!(xml(&text).warnings.is_empty(), "{:?}", xml(&text).warnings);
 }

@@ -1,0 +1,130 @@
+//! What a lane does for files with an index, beside writing their frames: see [`super::indexed`].
+
+use nilometer_hdf5::FileWrite;
+use nilometer_model::Nanos;
+use nilometer_storage::{Errno, Open, Operation};
+
+use super::{
+    FileOffset, RawFiles,
+    file_steps::FileStep,
+    indexed::{IndexReservation, IndexedFiles, WrittenFrame},
+};
+use crate::Frame;
+
+impl RawFiles {
+    /// Whether it is known how many frames a file has places for: that of a chunk that is not full may be the last of the
+    /// recording, and is not if the lane has begun another.
+    pub(super) fn may_seal(&self, file: u64) -> bool {
+        let full = |index: &IndexedFiles| index.is_full(file);
+        self.finishing || self.files.last() > (file + 1, 0) || self.index.as_ref().is_none_or(full)
+    }
+
+    /// A step for files with an index that costs no operation.
+    pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
+        let Some(index) = &mut self.index else { return Ok(()) };
+        match step {
+            FileStep::BeginIndex(file) => index.begin(file)?,
+            FileStep::FlushIndex(file) => index.flush(file)?,
+            FileStep::SealIndex(file) => index.seal(file)?,
+            FileStep::Indexed(file) => {
+                for written in index.indexed(file) {
+                    self.queue_record(written);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is written gets into the indices, if nothing else is being done; whether there is something to be done for it.
+    pub(super) fn add_flush_of_index(&mut self) -> bool {
+        let Some(index) = &mut self.index else { return false };
+        if !self.program.is_done() {
+            return false;
+        }
+        if self.layout.preallocate
+            && let Some(IndexReservation { file, upto, more }) = index.next_reservation()
+            && self.gauge.claim(more)
+        {
+            self.program.add([FileStep::ReserveIndexed(file, upto)]);
+        }
+        for file in index.behind() {
+            self.program.add([
+                FileStep::FlushIndex(file),
+                FileStep::WriteIndex(file),
+                FileStep::Indexed(file),
+            ]);
+        }
+        !self.program.is_done()
+    }
+
+    /// The write of the next piece of an index; the step is done again until there is none.
+    pub(super) fn write_of_index(&mut self, file: u64) -> Option<Operation> {
+        let index = self.index.as_mut()?;
+        let mut buffer =
+            self.scratch.pop().expect("the journal and one step have one each, and there are more");
+        let Some((offset, length)) = index.write(file, &mut buffer) else {
+            self.scratch.push(buffer);
+            return None;
+        };
+        self.program.do_again(FileStep::WriteIndex(file));
+        Some(Operation::write(index.slot(file), offset, length, buffer))
+    }
+
+    /// Of a piece of an index that was written in part, the rest is written next: half a block is none, and the next pieces
+    /// lead to it. What could not be written at all is a fault of the lane.
+    pub(super) fn put_back_rest(
+        &mut self,
+        operation: &Operation,
+        moved: Result<u32, Errno>,
+    ) -> Result<(), Errno> {
+        let Ok(moved) = moved else { return Ok(()) };
+        if moved == operation.length {
+            return Ok(());
+        }
+        let bytes = operation.buffer[moved as usize..operation.length as usize].to_vec();
+        let write = FileWrite { offset: operation.offset + u64::from(moved), bytes };
+        let known = self.index.as_mut().is_some_and(|index| index.put_back(operation.file, write));
+        if moved > 0 && known {
+            return Ok(());
+        }
+        self.program.failed();
+        Err(Errno::EIO)
+    }
+
+    /// After a failure too, a piece that is written in part is written whole.
+    pub(super) fn rest_of_index(&mut self) -> Option<Operation> {
+        if !self.program.is_quiet() {
+            return None;
+        }
+        let file = self.index.as_mut()?.torn.take()?;
+        self.write_of_index(file)
+    }
+
+    /// A frame is written with so many bytes: it goes into the index, or gets its record at once.
+    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32) {
+        let written = WrittenFrame { begin, frame, length, place: None };
+        match &mut self.index {
+            Some(index) => index.land(written),
+            None => self.queue_record(written),
+        }
+    }
+
+    /// Frames that are written wait for their places in datasets.
+    pub(super) fn waits_for_place(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.places.is_some())
+    }
+
+    /// Frames whose dataset is known get into the index next. A file is not complete before all of its are.
+    pub(super) fn place_in_datasets(&mut self, now: Nanos) {
+        let Some(index) = &mut self.index else { return };
+        let Some(places) = &mut index.places else { return };
+        for written in places.release(now, self.finishing) {
+            self.files.landed(written.begin.file);
+            index.unindexed.push(written);
+        }
+    }
+}
+
+/// How files are opened once more, through the cache.
+pub(super) const OPENS: Open = Open::WRITE;
