@@ -12,6 +12,7 @@ mod network;
 mod packets;
 mod prospects;
 mod sizing;
+mod storage_rows;
 mod terminal;
 #[cfg(test)]
 mod tests;

@@ -81,6 +81,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.growths(study, stage);
     }
     page.curves(study);
+    page.storage(study);
     page.warnings(study);
     page.comparisons(study);
     page.prospects(study);
