@@ -1,5 +1,5 @@
-//! Servers of NFS that end or stand still in the middle of a campaign, or forget what was there; servers that ask for credentials
-//! which nobody here has. Each is told once, and nothing waits beyond its time.
+//! Servers of NFS that end or stand still in the middle of a campaign; servers that ask for credentials which nobody here has.
+//! Each is told once, and nothing waits beyond its time.
 
 use std::{
     collections::BTreeSet,
