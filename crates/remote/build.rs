@@ -13,7 +13,7 @@ fn main() {
     if is_chosen("NFS") {
         nfs();
     }
-    if is_chosen("S3") {
+    if is_chosen("S3") || is_chosen("HDFS") {
         must_have_curl();
     }
 }
@@ -46,7 +46,7 @@ fn must_have_curl() {
     let known = Command::new("pkg-config").args(["--exists", "libcurl >= 7.68"]).status();
     assert!(
         known.is_ok_and(|status| status.success()),
-        "the feature `s3` needs libcurl 7.68 or newer, as pkg-config tells it: install Debian's libcurl4-openssl-dev and \
+        "the features `s3` and `hdfs` need libcurl 7.68 or newer, as pkg-config tells it: install Debian's libcurl4-openssl-dev and \
          pkg-config, as `make build REMOTE=1` does"
     );
 }

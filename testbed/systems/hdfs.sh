@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # HDFS: a name node and three data nodes, each in a Java machine of its own; two copies of each block. It has no mount:
-# programs reach its URLs, by its own protocol and by WebHDFS.
+# programs reach its URLs, by WebHDFS at the HTTP port of the name node, and by its own protocol.
 # shellcheck disable=SC2034
 NEEDS="java default-jre-headless
 $REPOSITORY/target/hdfs/installed.xml Maven:hadoop-hdfs
@@ -51,7 +51,8 @@ site() {
     echo '</configuration>'
 }
 
-# The ports of a data node end in its number. Quick heartbeats, so that a lost one is missed in seconds.
+# The ports of a data node end in its number. Quick heartbeats, so that a lost one is missed in seconds; and who closes a file
+# asks again soon whether its last block was reported, and not after 400 ms.
 configure() {
     local node=$1 number=${1#data-}
     # The name node reads all keys, and uses none of a data node.
@@ -63,8 +64,9 @@ configure() {
         'log4j.appender.console.layout.ConversionPattern=%d %p %c{1}: %m%n' >"$HERE/etc/$node/log4j.properties"
     site fs.defaultFS "hdfs://$ADDRESS:8020" hadoop.tmp.dir "$HERE/data/$node" >"$HERE/etc/$node/core-site.xml"
     site dfs.namenode.name.dir "file://$HERE/data/name" dfs.namenode.http-address "$ADDRESS:9870" \
-        dfs.replication 2 dfs.blocksize 67108864 dfs.permissions.enabled false \
+        dfs.replication 2 dfs.blocksize 67108864 \
         dfs.namenode.datanode.registration.ip-hostname-check false \
+        dfs.client.block.write.locateFollowingBlock.initial.delay.ms 10 \
         dfs.heartbeat.interval 1 dfs.namenode.heartbeat.recheck-interval 2000 dfs.namenode.safemode.extension 0 \
         dfs.datanode.hostname "$ADDRESS" dfs.datanode.data.dir "file://$HERE/data/$node/blocks" \
         dfs.datanode.address "$ADDRESS:986$number" dfs.datanode.http.address "$ADDRESS:987$number" \
@@ -83,6 +85,7 @@ restart() {
 }
 
 urls() {
-    echo "hdfs hdfs://$ADDRESS:8020/nilometer"
+    echo "hdfs hdfs://$ADDRESS:9870/nilometer"
+    echo "hdfs-rpc hdfs://$ADDRESS:8020/nilometer"
     echo "webhdfs http://$ADDRESS:9870/webhdfs/v1/nilometer"
 }

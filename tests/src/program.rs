@@ -37,6 +37,7 @@ pub fn clients() -> Vec<&'static str> {
         ("xrootd", "/usr/include/xrootd/XrdCl/XrdClFile.hh"),
         ("nfs", "/usr/include/nfsc/libnfs.h"),
         ("s3", curl.as_str()),
+        ("hdfs", curl.as_str()),
     ];
     let there = libraries.into_iter().filter(|(_, header)| Path::new(header).exists());
     there.map(|(client, _)| client).collect()

@@ -88,6 +88,14 @@ impl Testbed {
         Testbed::of(systems)
     }
 
+    /// A system of the extended set, where the library is there of the client that reaches it by URL.
+    pub fn of_extended_client(system: &str, client: &str) -> Option<Self> {
+        if std::env::var_os("NILOMETER_LONG").is_none() {
+            return Testbed::of_extended(&[system]);
+        }
+        Testbed::of_client(system, client)
+    }
+
     /// The folder that the testbed is, once something runs.
     pub fn folder(&self) -> PathBuf {
         self.room.as_ref().map_or(self.base.path(), FileSystem::path).join("testbed")

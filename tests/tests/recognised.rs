@@ -82,10 +82,31 @@ fn a_path_on_another_file_system_than_expected_is_refused() {
     let is = probe(&path).expect("it can be described").profile.kind;
     let record = path.join("r.sqlite");
     let to = path.to_string_lossy().into_owned();
-    let commands: [&[&str]; 3] = [
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let other = elsewhere.path().to_string_lossy().into_owned();
+    let made = run(&[
+        "simulate",
+        "pco-edge",
+        "--to",
+        &other,
+        "--duration",
+        "1 s",
+        "--rate",
+        "10 Hz",
+        "--name",
+        "scan",
+        "--reserve",
+        "0 B",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let scan = format!("{other}/scan");
+    let commands: [&[&str]; 6] = [
         &["describe", "--expect", "lustre", &to],
         &["evaluate", "--expect", "lustre", "--record", &record.to_string_lossy(), &to],
         &["record", "fila10g-4g", "--expect", "lustre", "--to", &to],
+        &["simulate", "pco-edge", "--expect", "lustre", "--to", &to, "--duration", "1 s"],
+        &["export", &scan, "--expect", "lustre", "--to", &to],
+        &["advise", "chunking", "pco-edge", "--expect", "lustre", "--to", &to],
     ];
     for arguments in commands {
         let refused = run(arguments);

@@ -230,7 +230,7 @@ fn cephfs_keeps_files_when_an_osd_is_lost() {
 fn hdfs_keeps_a_file_when_a_data_node_is_lost() {
     let Some(testbed) = Testbed::of_extended(&["hdfs"]) else { return };
     let urls = testbed.system("hdfs")["urls"].clone();
-    let url = urls[1]["url"].as_str().expect("a URL of WebHDFS");
+    let url = urls[2]["url"].as_str().expect("a URL of WebHDFS");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (sent, back) = (directory.path().join("sent"), directory.path().join("back"));
     fs::write(&sent, random_bytes()).expect("room");

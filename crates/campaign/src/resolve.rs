@@ -17,10 +17,12 @@ use crate::{ingest::Shape, turns, workload};
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// Nothing can be written there.
-    #[error("{path}: can't be written: name a directory that this user may write to")]
+    #[error("{path}: can't be written{why}: name a directory that this user may write to")]
     ReadOnly {
         /// The target.
         path: String,
+        /// What was said when it was tried, in brackets; nothing where nothing was.
+        why: String,
     },
     /// It is not what was expected.
     #[error(transparent)]
@@ -288,8 +290,11 @@ fn check_able(campaign: &PlannedCampaign, target: usize) -> Result<(), ResolveEr
 }
 
 fn check_writable(target: &TargetDescription) -> Result<(), ResolveError> {
+    if target.writable {
+        return Ok(());
+    }
     let path = target.address.to_string();
-    if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
+    Err(ResolveError::ReadOnly { path, why: target.why_not_written() })
 }
 
 fn check_access(stage: &str, run: &WorkloadRun, target: &TargetDescription) -> Result<(), ResolveError> {

@@ -13,7 +13,7 @@ use crate::{Blame, Outcome, tell};
 /// Says what storage a directory is on: its type and servers, devices below, layout, options, fullness, and what it can do
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// Directories to describe, URLs (root://, nfs://), or `null:`
+    /// Directories to describe, URLs (root://, nfs://, s3://, hdfs://), or `null:`
     #[arg(required = true)]
     targets: Vec<TargetAddress>,
     /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;

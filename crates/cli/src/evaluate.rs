@@ -45,8 +45,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Evaluate {
-    /// Directories on the storage systems to be evaluated, or URLs (root://, nfs://) where the program has a client for them;
-    /// `null:` takes everything and keeps nothing
+    /// Directories on the storage systems to be evaluated, or URLs (root://, nfs://, s3://, hdfs://) where the program has a
+    /// client for them; `null:` takes everything and keeps nothing
     #[arg(required_unless_present = "resume")]
     pub(crate) targets: Vec<TargetAddress>,
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several

@@ -21,8 +21,9 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 9] =
-    built_in!("plans": "desy", "elements", "evlbi", "h5perf", "nus", "packets", "pandata", "quick", "wa105");
+pub const PLANS: [BuiltIn; 10] = built_in!(
+    "plans": "desy", "elements", "evlbi", "h5perf", "nus", "packets", "pandata", "quick", "wa105", "wa105-files"
+);
 
 /// The instruments of `instruments/`.
 pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(

@@ -10,20 +10,25 @@
 
 #[cfg(any(feature = "xrootd", feature = "nfs"))]
 mod answer;
-#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3", feature = "hdfs"))]
 mod client;
-#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3", feature = "hdfs"))]
 mod engine;
 mod files;
-#[cfg(feature = "s3")]
+#[cfg(feature = "hdfs")]
+mod hdfs;
+#[cfg(any(feature = "s3", feature = "hdfs"))]
+#[cfg_attr(not(all(feature = "s3", feature = "hdfs")), allow(dead_code, reason = "either asks for less"))]
 mod http;
 #[cfg(feature = "nfs")]
 mod nfs;
 mod open;
+#[cfg(any(feature = "s3", feature = "hdfs"))]
+mod percent;
 mod run;
 #[cfg(feature = "s3")]
 mod s3;
-#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3"))]
+#[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3", feature = "hdfs"))]
 mod table;
 mod target;
 #[cfg(feature = "xrootd")]

@@ -34,28 +34,31 @@ const NO_NFS: &str =
 #[cfg(not(feature = "s3"))]
 const NO_S3: &str =
     "this program was built without the client of S3: `make build REMOTE=1` makes one that has it";
-/// What has no client yet.
-const NO_CLIENT: &str = "there is no client for it yet: mount it, and name the directory";
+#[cfg(not(feature = "hdfs"))]
+const NO_HDFS: &str =
+    "this program was built without the client of HDFS: `make build REMOTE=1` makes one that has it";
 
 /// The server of a URL, with nothing asked of it.
 fn system_of(url: &TargetUrl) -> Result<Arc<dyn RemoteSystem>, TargetError> {
-    let place = url.to_string();
     match url.scheme {
         #[cfg(feature = "xrootd")]
         UrlScheme::XRootD | UrlScheme::XRootDEncrypted => Ok(Arc::new(crate::xrootd::XRootD::of(url))),
         #[cfg(not(feature = "xrootd"))]
         UrlScheme::XRootD | UrlScheme::XRootDEncrypted => {
-            Err(TargetError::NotBuilt { place, why: NO_XROOTD })
+            Err(TargetError::NotBuilt { place: url.to_string(), why: NO_XROOTD })
         }
         #[cfg(feature = "nfs")]
         UrlScheme::Nfs => crate::nfs::Nfs::of(url).map(|nfs| Arc::new(nfs) as Arc<dyn RemoteSystem>),
         #[cfg(not(feature = "nfs"))]
-        UrlScheme::Nfs => Err(TargetError::NotBuilt { place, why: NO_NFS }),
+        UrlScheme::Nfs => Err(TargetError::NotBuilt { place: url.to_string(), why: NO_NFS }),
         #[cfg(feature = "s3")]
         UrlScheme::S3 => crate::s3::S3::of(url).map(|s3| Arc::new(s3) as Arc<dyn RemoteSystem>),
         #[cfg(not(feature = "s3"))]
-        UrlScheme::S3 => Err(TargetError::NotBuilt { place, why: NO_S3 }),
-        UrlScheme::Hdfs => Err(TargetError::NotBuilt { place, why: NO_CLIENT }),
+        UrlScheme::S3 => Err(TargetError::NotBuilt { place: url.to_string(), why: NO_S3 }),
+        #[cfg(feature = "hdfs")]
+        UrlScheme::Hdfs => crate::hdfs::Hdfs::of(url).map(|hdfs| Arc::new(hdfs) as Arc<dyn RemoteSystem>),
+        #[cfg(not(feature = "hdfs"))]
+        UrlScheme::Hdfs => Err(TargetError::NotBuilt { place: url.to_string(), why: NO_HDFS }),
     }
 }
 
@@ -79,14 +82,17 @@ fn describe_url(url: &TargetUrl) -> Result<TargetDescription, TargetError> {
         Ok(_) => return Err(TargetError::NotADirectory { path: url.to_string().into() }),
         Err(errno) => return Err(failed(url, "look at")(errno)),
     }
+    description.profile.features = published_features(description.profile.kind);
+    if !description.writable {
+        return Ok(description);
+    }
     let name = run_name(run_id().0);
     let tried = files.make_dir(Place::root(&name)).and_then(|()| files.remove_dir(Place::root(&name)));
     // A full one can be written: what is missing is said when the plan is resolved.
     description.writable = matches!(tried, Ok(()) | Err(Errno::ENOSPC | Errno::EDQUOT));
     if let Err(errno) = tried {
-        description.facts.push(("written to".into(), format!("refused: {errno}")));
+        description.facts.push((TargetDescription::WRITTEN.into(), format!("refused: {errno}")));
     }
-    description.profile.features = published_features(description.profile.kind);
     Ok(description)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Capability, FileSystemSpace, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind,
+    Capability, FileSystemSpace, StripeLayout, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind,
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, Errno, PATIENCE, Target, TargetError,
@@ -31,6 +31,13 @@ pub trait RemoteSystem: std::fmt::Debug + Send + Sync {
 
     /// What the server is and what it can do, without a try: in words why it can't be reached.
     fn description(&self, url: &TargetUrl) -> Result<TargetDescription, String>;
+
+    /// Files that are made from now on by its engines are laid out so, and how that comes out, as read back from one that is made
+    /// at a path: see [`Target::lay_out`]. In words why it can't be.
+    fn lay_out(&self, path: &str, asked: &StripeLayout) -> Result<Option<StripeLayout>, String> {
+        let _ = (path, asked);
+        Ok(None)
+    }
 
     /// Throws away what was begun in a directory and is in no listing, where a server has such things: in words why it stays.
     fn forget_unfinished(&self, path: &str) -> Result<(), String> {
@@ -126,6 +133,12 @@ impl Target for RemoteTarget {
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space_of(&self.system, &self.url)
+    }
+
+    fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
+        let place = self.place();
+        let failed = |why| TargetError::Client { place: place.to_string(), action: "lay out files on", why };
+        self.system.lay_out(&place.path, asked).map_err(failed)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

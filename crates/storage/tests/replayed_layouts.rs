@@ -1,5 +1,6 @@
 //! Replays: layouts are set and read back through programs that have the names of the systems' tools and say what was recorded
-//! of these (Lustre 2.17, `BeeGFS` 7.4.7), errors and exit codes included. None of these systems runs here.
+//! of these (Lustre 2.17, `BeeGFS` 7.4.7), errors and exit codes included, or is documented of them (EOS, `XtreemFS`). None of
+//! these systems runs here.
 //!
 //! The tools are found in PATH, which a process has one of: each test runs itself again with another.
 
@@ -50,6 +51,43 @@ case "$1" in
     if [ -d "$last" ]; then echo "+ Number of storage targets: desired: $count"
     else actual=$count; [ "$actual" -gt 4 ] && actual=4
         echo "+ Number of storage targets: desired: $count; actual: $actual"; fi;;
+esac
+"#;
+
+/// `eos` of an instance that keeps three copies at the most: attributes of a directory say what is forced, a file what it has.
+const EOS: &str = r#"#!/bin/sh
+said="$(dirname "$0")/asked"
+case "$1 $2" in
+"attr set") case "$3" in
+    sys.forced.space=none) echo "error: no such space (errno=2)" >&2; exit 2;;
+    esac
+    echo "$3" | sed 's/=\(.*\)/="\1"/' >> "$said";;
+"attr ls") cat "$said" 2>/dev/null || true;;
+"file info")
+    value() { sed -n "s/^sys.forced.$1=\"\(.*\)\"/\1/p" "$said" | tail -n 1; }
+    touch "$said"; layout=$(value layout); count=$(value nstripes); size=$(value blocksize)
+    [ "$layout" = replica ] && [ "$count" -gt 3 ] && count=3
+    echo "  File: '$3'  Flags: 0644"
+    echo "Layout: ${layout:-plain} Stripes: ${count:-1} Blocksize: ${size:-4k} LayoutId: 00100112 Redundancy: d2::t0";;
+esac
+"#;
+
+/// `xtfsutil` of a volume with four servers.
+const XTFSUTIL: &str = r#"#!/bin/sh
+said="$(dirname "$0")/asked"
+for last; do :; done
+case "$1" in
+--set-dsp) echo "$3 $5" > "$said"; echo "Updated default striping policy to: STRIPING_POLICY_RAID0 / $3 / $5kB";;
+--set-drp) echo "Updated default replication policy";;
+*) set -- $(cat "$said" 2>/dev/null || echo 1 128)
+    if [ -d "$last" ]; then
+        printf 'Type                 directory\nDefault Striping p.  STRIPING_POLICY_RAID0 / %s / %skB\n' "$1" "$2"
+        echo "Default Repl. p.     not set"
+    else
+        width=$1; [ "$width" -gt 4 ] && width=4
+        printf 'Type                 file\nReplication policy   none (not replicated)\nReplicas:\n  Replica 1\n'
+        printf '     Striping policy     STRIPING_POLICY_RAID0 / %s / %skB\n' "$width" "$2"
+    fi;;
 esac
 "#;
 
@@ -143,6 +181,42 @@ fn on_beegfs() {
 }
 
 #[test]
+fn replay_of_eos() {
+    replayed(Some(("eos", EOS)), "replay_of_eos", on_eos);
+}
+
+fn on_eos() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let target = target(place.path(), StripeControl::Eos);
+    let asked =
+        StripeLayout { replicas: Some(4), stripe_size: Some(Bytes(1 << 20)), ..StripeLayout::default() };
+    let given = target.lay_out(&asked).expect("it is set").expect("it can be chosen");
+    assert_eq!(given, StripeLayout { replicas: Some(3), ..asked.clone() }, "of three servers");
+    assert_eq!(asked.not_given(&given), ["number of copies 4 was asked, 3 given"]);
+    let striped = layout(6, 4 << 20);
+    assert_eq!(target.lay_out(&striped).expect("it is set"), Some(striped.clone()));
+    let refused = StripeLayout { pool: Some("none".into()), ..striped };
+    let error = target.lay_out(&refused).expect_err("there is no such space").to_string();
+    assert!(error.contains("no such space") && error.contains("eos attr set"), "{error}");
+}
+
+#[test]
+fn replay_of_xtreemfs() {
+    replayed(Some(("xtfsutil", XTFSUTIL)), "replay_of_xtreemfs", on_xtreemfs);
+}
+
+fn on_xtreemfs() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let target = target(place.path(), StripeControl::XtreemFs);
+    let given = target.lay_out(&layout(8, 256 << 10)).expect("it is set").expect("it can be chosen");
+    assert_eq!(given, StripeLayout { replicas: Some(1), ..layout(4, 256 << 10) }, "of four servers");
+    let odd = target.lay_out(&layout(2, 1000)).expect_err("no whole KiB").to_string();
+    assert!(odd.contains("in KiB"), "{odd}");
+    let back = target.lay_out(&StripeLayout::default()).expect("it is set").expect("it can be chosen");
+    assert_eq!(back, StripeLayout { replicas: Some(1), ..layout(1, 128 << 10) }, "as before the first call");
+}
+
+#[test]
 fn a_tool_that_is_missing_is_named() {
     replayed(None, "a_tool_that_is_missing_is_named", without_a_tool);
 }
@@ -152,4 +226,49 @@ fn without_a_tool() {
     let target = target(place.path(), StripeControl::Lustre);
     let error = target.lay_out(&layout(4, 1 << 20)).expect_err("there is no lfs").to_string();
     assert!(error.contains("`lfs getstripe -d ") && error.contains("there is no lfs in PATH"), "{error}");
+}
+
+/// `lfs` that says which process it is, and never answers.
+const HUNG: &str = "#!/bin/sh\necho $$ > \"$(dirname \"$0\")/pid\"\nexec sleep 1000\n";
+
+/// In a process with its own PATH, a tool is asked that never answers.
+const ASKING: &str = "NILOMETER_REPLAY_ASKING";
+
+/// One that is asked for a description is killed where it takes too long: what it has asked itself must not go on.
+#[test]
+fn a_tool_ends_with_the_process_that_asked_it() {
+    if std::env::var_os(ASKING).is_some() {
+        return on_lustre();
+    }
+    let tools = tempfile::tempdir().expect("a temporary directory");
+    let path = tools.path().join("lfs");
+    fs::write(&path, HUNG).expect("space");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let before = std::env::var("PATH").expect("a path");
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "a_tool_ends_with_the_process_that_asked_it"]).env(ASKING, "1");
+    command.env("PATH", format!("{}:{before}", tools.path().display()));
+    let mut asking = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let said = || fs::read_to_string(tools.path().join("pid")).ok()?.trim().parse::<u32>().ok();
+    let tool = awaited(said);
+    asking.kill().expect("it is ours");
+    asking.wait().expect("it is ours");
+    awaited(|| (!runs(tool)).then_some(()));
+}
+
+/// What is there once a condition is met, which is looked at for half a minute.
+fn awaited<T>(condition: impl Fn() -> Option<T>) -> T {
+    for _ in 0..3000 {
+        if let Some(met) = condition() {
+            return met;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("it did not come to that within half a minute");
+}
+
+/// Whether a process runs. One that has ended may be left for another to take notice of.
+fn runs(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
 }

@@ -33,10 +33,10 @@ fn a_server_that_is_killed_is_a_fault() {
 }
 
 /// A process that stands still until this is dropped.
-struct Stopped(Pid);
+pub(crate) struct Stopped(Pid);
 
 impl Stopped {
-    fn server(testbed: &Testbed, system: &str) -> Self {
+    pub(crate) fn server(testbed: &Testbed, system: &str) -> Self {
         let pid = testbed.system(system)["servers"][0]["pid"].as_i64().expect("a process");
         let pid = Pid::from_raw(i32::try_from(pid).expect("a process")).expect("a process");
         kill_process(pid, Signal::STOP).expect("it runs");

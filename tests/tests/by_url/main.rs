@@ -2,6 +2,9 @@
 //! network namespace, so what asks them runs there: the program, and this test itself for what needs an engine.
 
 mod broken;
+mod copies;
+mod hadoop;
+mod interrupted;
 mod objects;
 
 use std::{
@@ -201,7 +204,6 @@ fn what_can_not_be_reached_is_refused() {
         (&["evaluate", &format!("{url}/none")], "there is no such directory"),
         (&["describe", "--expect", "nfs", &url], "not on nfs"),
         (&["verify", &format!("{url}/none")], "no such directory"),
-        (&["describe", "hdfs://name/data"], "no client for it yet"),
         (&["evaluate", "gsiftp://server/x"], "mount it, and name the directory"),
         (&["mount", &url, "--at", "/mnt"], "a directory that is mounted"),
         (

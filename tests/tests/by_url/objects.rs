@@ -269,6 +269,7 @@ fn what_a_store_refuses_is_told() {
         (&["describe", "s3://none-such/data"][..], "there is no such bucket"),
         (&["evaluate", &format!("{url}?x=1")], "leave it out"),
         (&["evaluate", &url, "--for", "pco-edge", "--plan", "none"], "writing at any offset"),
+        (&["simulate", "pco-edge", "--to", &url, "--duration", "1 s"], "copy what was recorded there"),
     ] {
         let ended = program(&testbed, arguments);
         assert!(ended.code == Some(2) && ended.stderr.contains(part), "{arguments:?}: {ended:?}");

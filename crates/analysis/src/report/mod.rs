@@ -14,6 +14,7 @@ mod optimum;
 mod packets;
 mod prospects;
 mod sizing;
+mod storage_rows;
 mod terminal;
 #[cfg(test)]
 mod tests;

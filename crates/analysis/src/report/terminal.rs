@@ -82,6 +82,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.optima(stage);
     }
     page.curves(study);
+    page.storage(study);
     page.warnings(study);
     page.comparisons(study);
     page.prospects(study);

@@ -52,6 +52,7 @@ impl Copy {
     /// `names`. Slots: 3.
     pub fn new(sources: Names, names: Names, order: Order, writing: Writing, part: WorkerPart) -> Self {
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
+        let state = if names.count() == 0 { State::Done } else { State::OpenSource };
         Copy {
             sources,
             names,
@@ -60,7 +61,7 @@ impl Copy {
             stop_at: part.stop_at,
             free: part.buffers.into(),
             full: VecDeque::new(),
-            state: State::OpenSource,
+            state,
             issued: 0,
             pause_at: 0,
             flying: 0,

@@ -55,7 +55,7 @@ pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<
 }
 
 fn source_names(cell: &StreamCell, place: WorkerPlace) -> Names {
-    Names::new(place.name(), cell.files)
+    Names::new(place.name(), cell.files_of(place.number(), place.total()))
 }
 
 fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
@@ -65,7 +65,7 @@ fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
 /// What the worker of this number writes to.
 fn names_of(cell: &StreamCell, place: WorkerPlace, writer: u32) -> Names {
     match cell.layout {
-        FileLayout::Own => Names::new(place.name_of(writer), cell.files),
+        FileLayout::Own => Names::new(place.name_of(writer), cell.files_of(writer, place.total())),
         FileLayout::Segmented | FileLayout::Strided => Names::from(&*place.shared(names::SHARED)),
     }
 }

@@ -130,6 +130,8 @@ impl Transfer {
             Direction::Write(_) => Progress::writing(part.reached),
             Direction::Read | Direction::Mix { .. } => Progress::reading(&part.reached),
         };
+        // Of files that all share out among themselves there may be none left for it.
+        let state = if names.count() == 0 { State::Done } else { State::Open };
         Transfer {
             names,
             order,
@@ -139,7 +141,7 @@ impl Transfer {
             writing,
             stop_at: part.stop_at,
             buffers: part.buffers.into(),
-            state: State::Open,
+            state,
             issued: 0,
             pause_at: 0,
             flying: 0,

@@ -31,6 +31,7 @@ pub(crate) const PLAIN: StreamCell = StreamCell {
     access: Access::Buffered,
     sync: SyncPolicy::Close,
     files: 1,
+    total_files: 0,
     layout: FileLayout::Own,
     preallocate: false,
     source: DataSource::Memory,
@@ -73,6 +74,25 @@ fn files_are_written_one_after_the_other_and_all_read_back() {
     let done = watched(build(&stream, Phase::Read, part(buffers(1))).as_mut(), &mut engine);
     let once: Vec<u64> = (0..20).map(|number| number * 1000).collect();
     assert_eq!(offsets(&done, OpKind::Read), once.repeat(3));
+}
+
+#[test]
+fn files_in_all_are_shared_out_among_workers() {
+    let cell = StreamCell { total_files: 5, ..PLAIN };
+    let (target, stream) = (target(), WorkloadCell::Stream(cell));
+    let names: Vec<_> = files_of(&stream, Phase::Read, WorkerPlace::of_rank(0, 1, 2)).collect();
+    assert_eq!(names, ["n_w0_f0", "n_w0_f1", "n_w0_f2", "n_w1_f0", "n_w1_f1"]);
+    let mut engine = target.attach(1, 2);
+    for place in WorkerPlace::of_rank(0, 1, 2) {
+        let part = WorkerPart::new(place, nilometer_model::Seed(1), buffers(1));
+        watched(build(&stream, Phase::Write, part).as_mut(), &mut engine);
+    }
+    for name in &names {
+        assert_eq!(content(&mut engine, name, 20_000).len(), 20_000, "{name}");
+    }
+    // One that has none is done at once.
+    let none = WorkerPart::new(WorkerPlace::alone(5, 6), nilometer_model::Seed(1), buffers(1));
+    assert_eq!(watched(build(&stream, Phase::Write, none).as_mut(), &mut engine).len(), 0);
 }
 
 /// What each worker writes into a shared file, and what is then in it.

@@ -28,8 +28,8 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, ChunkShape, Format, FrameCompression, Instrument, Nanos, ReadingWay, Seed, Storing,
-    TargetDescription,
+    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ReadingWay, Seed,
+    Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_remote::open;
@@ -72,6 +72,10 @@ pub(super) struct ChunkingAdvice {
     /// states one]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
+    /// Refuse a directory that is on another file system, such as the one below a mount that is missing (ext4, nfs, lustre ...;
+    /// another word lists them)
+    #[arg(long, value_name = "TYPE")]
+    expect: Option<FileSystemKind>,
 }
 
 /// A way of reading, and how often for each time that frames are written.
@@ -126,6 +130,7 @@ impl ChunkingAdvice {
         let instrument = user_file::instrument(&self.instrument).input()?;
         let choices = self.choices(&instrument).input()?;
         let description = described_directory(&self.to).input()?;
+        self.expect.map_or(Ok(()), |kind| description.expect_kind(kind)).input()?;
         let trial = self.trial(instrument, &description).input()?;
         let stop = stop_on_signal().run()?;
         let run = run_id().0;

@@ -140,7 +140,7 @@ pub(super) fn export(export: &Export, whole: Arc<RecordingView>) -> Outcome {
     let contents = Hdf5Contents::of_recording(&whole, wishes).map_err(|why| anyhow!(why)).input()?;
     let named = export.place(&whole, Format::Hdf5.suffix()).input()?;
     let stem = named.name.strip_suffix(SUFFIX).unwrap_or(&named.name).to_owned();
-    let description = named.described().input()?;
+    let description = named.described(export.expect).input()?;
     let name = named.name;
     let made = Hdf5Export { export, whole, contents, description, name, stem };
     made.check().input()?;

@@ -20,7 +20,7 @@ use nilometer_acquisition::{
     export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS},
     lone_file::RewriteWishes,
 };
-use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
+use nilometer_model::{ByteRate, Bytes, FileSystemKind, TargetDescription, plan::EngineKind};
 use nilometer_recording::{
     OVERWRITTEN,
     reader::{Recording, Trust},
@@ -30,7 +30,6 @@ use nilometer_storage::{
     Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},
     new_file::{NewFile, partial_files},
-    target::TargetError,
 };
 
 use self::hdf5::Hdf5Options;
@@ -55,6 +54,10 @@ pub(crate) struct Export {
     /// The file, which must not exist, or a directory that is there, in which it gets the recording's name
     #[arg(long, value_name = "FILE|DIRECTORY")]
     to: PathBuf,
+    /// Refuse a place for the file that is on another file system, such as the one below a mount that is missing (ext4, nfs,
+    /// lustre ...; another word lists them)
+    #[arg(long, value_name = "TYPE")]
+    expect: Option<FileSystemKind>,
     /// The bytes of all frames one behind the other, or HDF5, in which each frame has its number and those that are missing
     /// are blank [default: plain]
     #[arg(long, value_parser = PossibleValuesParser::new(FORMS))]
@@ -85,9 +88,11 @@ struct NamedFile {
 }
 
 impl NamedFile {
-    /// What is there where it is to be.
-    fn described(&self) -> Result<TargetDescription, TargetError> {
-        described_directory(&self.directory)
+    /// What is there where it is to be, if that is on what is expected.
+    fn described(&self, expected: Option<FileSystemKind>) -> anyhow::Result<TargetDescription> {
+        let description = described_directory(&self.directory)?;
+        expected.map_or(Ok(()), |kind| description.expect_kind(kind))?;
+        Ok(description)
     }
 }
 
@@ -98,6 +103,9 @@ impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
         if let Some(file) = lone_file::named_file(&self.directories) {
+            if self.expect.is_some() {
+                self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
+            }
             let asked = LoneExport {
                 dataset: self.dataset.as_deref(),
                 to: &self.to,
@@ -114,7 +122,7 @@ impl Export {
             return hdf5::export(self, whole);
         }
         let named = self.place(&whole, whole.format().name()).input()?;
-        let description = named.described().input()?;
+        let description = named.described(self.expect).input()?;
         let name = named.name;
         self.check_plain().input()?;
         self.check(&whole, &description, &name, Bytes(whole.length())).input()?;
@@ -163,9 +171,13 @@ impl Export {
 
     /// The directory and the name of the file, which has this suffix if it gets its name here.
     fn place(&self, whole: &RecordingView, suffix: &str) -> anyhow::Result<NamedFile> {
+        self.named(|| format!("{}.{suffix}", whole.name()))
+    }
+
+    /// The file that is said, or one of a name that it is given in the directory that is said.
+    fn named(&self, given: impl FnOnce() -> String) -> anyhow::Result<NamedFile> {
         if self.to.is_dir() {
-            let name = format!("{}.{suffix}", whole.name());
-            return Ok(NamedFile { directory: self.to.clone(), name });
+            return Ok(NamedFile { directory: self.to.clone(), name: given() });
         }
         let name = self.to.file_name().and_then(|name| name.to_str());
         let name = name.with_context(|| format!("--to {}: name a file or a directory", self.to.display()))?;

@@ -16,8 +16,8 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    ByteRate, Bytes, ChunkShape, Format, FrameCompression, Instrument, Nanos, ScanShape, Storing,
-    TargetDescription,
+    ByteRate, Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ScanShape,
+    Storing, TargetDescription, check_expected,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::{
@@ -48,6 +48,10 @@ pub(super) struct Files {
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
     name: Option<String>,
+    /// Refuse directories that are on another file system, such as the one below a mount that is missing: one type for all, or
+    /// one for each in their order (ext4, nfs, lustre ...; another word lists them)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    expect: Vec<FileSystemKind>,
     /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, one
     /// that all writers of a directory share, chunks scattered over all directories as VLBI recorders have them, or a
     /// file for each position of a scan, with the instrument's frames a file
@@ -116,6 +120,7 @@ impl Files {
     pub(super) fn given_beside(&self, those: &[&str]) -> Option<&'static str> {
         let options = [
             ("--name", self.name.is_some()),
+            ("--expect", !self.expect.is_empty()),
             ("--storing", self.storing.is_some()),
             ("--format", self.format.is_some()),
             ("--compression", self.compression.is_some()),
@@ -168,6 +173,7 @@ impl Files {
         let wishes = file_wishes(instrument).input()?;
         let described = to.iter().map(|path| described_place(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        check_expected(&described, &self.expect).input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
         let plan = self.plan(instrument, &described);

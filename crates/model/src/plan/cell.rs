@@ -196,16 +196,9 @@ impl WorkloadRun {
     /// The same without what of a layout can't be chosen there.
     #[must_use]
     pub fn where_chosen_by(&self, control: Option<StripeControl>) -> Self {
-        let has_stripes = control.is_some_and(StripeControl::has_stripes);
-        let has_replicas = control.is_some_and(StripeControl::has_replicas);
-        WorkloadRun {
-            stripe_count: self.stripe_count.filter(|_| has_stripes),
-            stripe_size: self.stripe_size.filter(|_| has_stripes),
-            replicas: self.replicas.filter(|_| has_replicas),
-            // Whoever has stripes has pools.
-            pool: self.pool.clone().filter(|_| has_stripes),
-            ..self.clone()
-        }
+        let chosen = control.map(|control| control.choosable(&self.layout())).unwrap_or_default();
+        let StripeLayout { stripe_count, stripe_size, replicas, pool } = chosen;
+        WorkloadRun { stripe_count, stripe_size, replicas, pool, ..self.clone() }
     }
 
     /// The phases, in order.

@@ -178,17 +178,33 @@ pub enum StripeControl {
     MooseFs,
     /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
     CephFs,
+    /// What a file is made with (HDFS documentation, "`WebHDFS` REST API"): copies, and the size of blocks.
+    Hdfs,
+    /// `eos attr set sys.forced.*` (EOS documentation, "Space layouts").
+    Eos,
+    /// `xtfsutil` (`XtreemFS` user guide, "Changing Striping Policies").
+    #[serde(rename = "xtreemfs")]
+    XtreemFs,
 }
 
 impl StripeControl {
-    /// It lets the count and the size of stripes be chosen.
-    pub fn has_stripes(self) -> bool {
-        self != StripeControl::MooseFs
+    /// It lets the count of stripes be chosen.
+    pub fn has_stripe_count(self) -> bool {
+        !matches!(self, StripeControl::MooseFs | StripeControl::Hdfs)
     }
 
-    /// It lets the number of copies be chosen.
-    pub fn has_replicas(self) -> bool {
-        self != StripeControl::CephFs
+    /// What of a layout can be chosen there.
+    #[must_use]
+    pub fn choosable(self, layout: &StripeLayout) -> StripeLayout {
+        use StripeControl as Control;
+        let StripeLayout { stripe_count, stripe_size, pool, replicas } = layout.clone();
+        let has_pools = !matches!(self, Control::MooseFs | Control::Hdfs | Control::XtreemFs);
+        StripeLayout {
+            stripe_count: stripe_count.filter(|_| self.has_stripe_count()),
+            stripe_size: stripe_size.filter(|_| self != Control::MooseFs),
+            pool: pool.filter(|_| has_pools),
+            replicas: replicas.filter(|_| self != Control::CephFs),
+        }
     }
 }
 
@@ -239,6 +255,15 @@ pub enum DirectIo {
 }
 
 impl TargetDescription {
+    /// The fact that says why nothing can be written.
+    pub const WRITTEN: &str = "written to";
+
+    /// Why nothing can be written, in brackets with a blank before them; nothing where that was not said.
+    pub fn why_not_written(&self) -> String {
+        let said = self.facts.iter().find(|(name, _)| name == Self::WRITTEN);
+        said.map(|(_, why)| format!(" ({why})")).unwrap_or_default()
+    }
+
     /// The directory, if it is one.
     pub fn directory(&self) -> Option<&std::path::Path> {
         self.address.directory()
@@ -341,7 +366,7 @@ impl std::fmt::Display for TargetDescription {
         }
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;
-        let has_stripes = self.striping.is_some_and(StripeControl::has_stripes);
+        let has_stripes = self.striping.is_some_and(StripeControl::has_stripe_count);
         write!(f, "stripe count  {}", if has_stripes { "can be chosen" } else { "no choice here" })?;
         self.fmt_layout(f)?;
         let lacking = self.capabilities.lacking(&Capabilities::all());

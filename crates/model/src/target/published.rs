@@ -175,5 +175,18 @@ pub(super) const PUBLISHED: &[PublishedSystem] = &[
         ["yes", "distributed", "yes", "yes", "erasure code", "yes", "yes", "tiering to objects"],
     ),
     of(&[Kind::S3], ["no: whole objects", "", "no", "", "", "", "versions of objects", ""]),
+    of(
+        &[Kind::Hdfs],
+        [
+            "no: files grow at their ends",
+            "the name node",
+            "no",
+            "blocks, erasure code by directory",
+            "copies, erasure code",
+            "yes",
+            "yes",
+            "balancer, mover, distcp",
+        ],
+    ),
     of(&[Kind::Sshfs], ["partly", "the server", "no", "no", "no", "as the server's storage", "no", "no"]),
 ];

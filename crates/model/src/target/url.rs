@@ -39,7 +39,7 @@ impl UrlScheme {
             UrlScheme::XRootD | UrlScheme::XRootDEncrypted => "root://server//store/data",
             UrlScheme::Nfs => "nfs://server/export/data",
             UrlScheme::S3 => "s3://bucket/data",
-            UrlScheme::Hdfs => "hdfs://server:8020/data",
+            UrlScheme::Hdfs => "hdfs://server:9870/data",
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
             ("nfs://10.0.0.1//export/x?version=3", "nfs://10.0.0.1/export/x?version=3"),
             ("nfs://[::1]:2049/export?", "nfs://[::1]:2049/export"),
             ("s3://bucket", "s3://bucket/"),
-            ("hdfs://name:8020/user/me/", "hdfs://name:8020/user/me"),
+            ("hdfs://name:9870/user/me/", "hdfs://name:9870/user/me"),
         ] {
             let url: TargetUrl = written.parse().expect(written);
             assert_eq!(url.to_string(), expected);

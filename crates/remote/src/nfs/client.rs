@@ -102,11 +102,15 @@ impl NfsClient {
         let ready = polled[0].revents();
         let rung = polled.get(1).is_some_and(|bell| !bell.revents().is_empty());
         drop(polled);
-        if !awaited.contains(PollFlags::IN) && ready.intersects(PollFlags::ERR | PollFlags::HUP) {
+        let is_lost = ready.intersects(PollFlags::ERR | PollFlags::HUP);
+        if is_lost && !awaited.contains(PollFlags::IN) {
             // The server is not there: the library would connect again and again without a pause.
             std::thread::sleep(limit.unwrap_or(RETRY).min(RETRY).duration());
         }
-        self.context.service(ready.bits().cast_signed());
+        // Told of a connection that is lost, the library leaves what waits for an answer waiting; if it finds out by reading,
+        // that fails.
+        let told = if is_lost && awaited.contains(PollFlags::IN) { PollFlags::IN } else { ready };
+        self.context.service(told.bits().cast_signed());
         rung
     }
 

@@ -37,8 +37,10 @@ impl Nfs {
         match url.query_value("version") {
             None | Some("3") => Ok(Nfs { url: url.clone(), export: Mutex::new(None) }),
             Some(version) => {
+                // Seen with 4.0.0 and NFS-Ganesha: `nfs-cp` fails too, and so do reads of more than a server sends at once.
                 let why = format!(
-                    "version={version}: this client writes by NFS 3 only, leave it out or write version=3"
+                    "version={version}: libnfs, which this client is made of, writes nothing by NFS 4 that a server takes: leave \
+                     it out or write version=3, which servers of NFS 4 have as a rule, or mount it"
                 );
                 Err(TargetError::Client { place: url.to_string(), action: "use", why })
             }

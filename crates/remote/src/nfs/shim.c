@@ -144,9 +144,9 @@ struct nfs_context *nilometer_nfs_mount(const char *url, int milliseconds, int *
         status = nfs_mount(nfs, parsed->server, parsed->path);
         nfs_destroy_url(parsed);
         if (status == 0) {
-            /* From here on as a hard mount: a server that is gone is waited for. */
+            /* A server that stands still is waited for. A connection that is lost is not made again, here as little as for the
+             * mount: what is under way fails. */
             nfs_set_timeout(nfs, -1);
-            nfs_set_autoreconnect(nfs, -1);
             return nfs;
         }
         *error = -status;

@@ -6,10 +6,13 @@ use nilometer_storage::Errno;
 
 use super::{
     settings::S3Settings,
-    sign::{self, SignedRequest, encoded},
+    sign::{self, SignedRequest},
     words::{error_code, refusal},
 };
-use crate::http::{HttpAnswer, HttpBody, HttpClient, HttpMethod, HttpRequest};
+use crate::{
+    http::{HttpAnswer, HttpBody, HttpClient, HttpMethod, HttpRequest},
+    percent::{self, encoded},
+};
 
 /// A bucket of an object store, by the keys of who asks.
 #[derive(Debug)]
@@ -35,14 +38,14 @@ impl<'a> Asked<'a> {
 
     /// About all whose keys begin alike.
     pub(super) fn listing(query: &[(&str, &str)]) -> Self {
-        let query = sign::query(&[&[("list-type", "2")], query].concat());
+        let query = percent::query(&[&[("list-type", "2")], query].concat());
         Asked { query, ..Asked::object(HttpMethod::Get, "") }
     }
 
     /// Uploads that were begun and never put together, of keys that begin so.
     pub(super) fn unfinished(prefix: &str) -> Self {
         Asked {
-            query: sign::query(&[("uploads", ""), ("prefix", prefix)]),
+            query: percent::query(&[("uploads", ""), ("prefix", prefix)]),
             ..Asked::object(HttpMethod::Get, "")
         }
     }
@@ -78,19 +81,7 @@ impl Bucket {
 
     /// Asks, and waits for the answer.
     pub(super) fn ask(&self, asked: Asked<'_>, limit: Duration) -> Result<HttpAnswer, BucketFault> {
-        let mut http = HttpClient::new(self.certificates());
-        http.begin(self.request(asked));
-        let mut ended = Vec::new();
-        let waited = nilometer_storage::Clock::start();
-        while ended.is_empty() {
-            if waited.now().duration() > limit {
-                let why = format!("no answer within {limit:?}");
-                return Err(BucketFault { errno: Errno::ETIMEDOUT, why });
-            }
-            http.wait(Duration::from_millis(100));
-            http.advance(&mut ended);
-        }
-        let answer = ended.remove(0).outcome;
+        let answer = HttpClient::new(self.certificates()).ask(self.request(asked), limit);
         let answer = answer.map_err(|fault| BucketFault { errno: fault.errno, why: fault.why })?;
         match refusal(&answer) {
             None => Ok(answer),

@@ -1,6 +1,6 @@
 //! Requests of an engine to an object store: names are keys, an open file is an object or one that is being written.
 
-use std::{ffi::CStr, rc::Rc, sync::Arc, time::Duration};
+use std::{ffi::CStr, rc::Rc, sync::Arc};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Clock, Errno, Open, Wait, Wake, listing::Stat};
@@ -12,13 +12,10 @@ use super::{
 };
 use crate::{
     client::{Client, Finished, Flight, NamedEntry, Reply, Request},
-    http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod},
+    http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod, left_of},
+    percent,
 };
 
-/// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
-const AWAKE_BEFORE: Nanos = Nanos::from_millis(1);
-/// So long at most a wait is one call.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// So long an engine that is dropped tries to throw parts away.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
@@ -174,14 +171,13 @@ impl S3Client {
                 UploadStep::Over(flight, result) => self.over(flight, result.map(Reply::Done)),
                 UploadStep::AskId => {
                     let mut asked = Asked::object(HttpMethod::Post, &key);
-                    asked.query = super::sign::query(&[("uploads", "")]);
+                    asked.query = percent::query(&[("uploads", "")]);
                     self.ask(Job::Name(upload.clone()), asked, None);
                 }
                 UploadStep::Send(PartUpload { number, flight, body }) => {
                     let id = upload.borrow().id().unwrap_or_default().to_owned();
                     let mut asked = Asked::object(HttpMethod::Put, &key);
-                    asked.query =
-                        super::sign::query(&[("partNumber", &number.to_string()), ("uploadId", &id)]);
+                    asked.query = percent::query(&[("partNumber", &number.to_string()), ("uploadId", &id)]);
                     asked.body = body;
                     self.ask(Job::Part { upload: upload.clone(), number }, asked, flight);
                 }
@@ -194,14 +190,14 @@ impl S3Client {
                 UploadStep::PutTogether(parts) => {
                     let id = upload.borrow().id().unwrap_or_default().to_owned();
                     let mut asked = Asked::object(HttpMethod::Post, &key);
-                    asked.query = super::sign::query(&[("uploadId", &id)]);
+                    asked.query = percent::query(&[("uploadId", &id)]);
                     asked.headers.push("If-None-Match: *".into());
                     asked.body = HttpBody::Bytes(parts.into_bytes());
                     self.ask(Job::Together(upload.clone()), asked, None);
                 }
                 UploadStep::Abandon(id) => {
                     let mut asked = Asked::object(HttpMethod::Delete, &key);
-                    asked.query = super::sign::query(&[("uploadId", &id)]);
+                    asked.query = percent::query(&[("uploadId", &id)]);
                     self.ask(Job::Abandon, asked, None);
                 }
             }
@@ -218,7 +214,7 @@ impl S3Client {
     fn advance(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         self.http.advance(&mut ended);
-        for HttpEnd { token, flight, outcome } in ended.drain(..) {
+        for HttpEnd { token, flight, outcome, .. } in ended.drain(..) {
             let job = self.jobs.get_mut(token).and_then(Option::take);
             let outcome = outcome.map_err(|fault| fault.errno);
             match (job, flight) {
@@ -301,19 +297,6 @@ impl S3Client {
             }
             Ok(_) => {
                 self.ask(Job::Plain, Asked::object(HttpMethod::Delete, &marker), Some(flight));
-            }
-        }
-    }
-
-    /// How long may be waited; none if it is time.
-    fn left(&self, wait: Wait) -> Option<Duration> {
-        match wait {
-            Wait::Poll => None,
-            Wait::ForOne | Wait::News => Some(LONGEST_WAIT),
-            Wait::Until(time) => {
-                let left = time.since(self.clock.now());
-                let asleep = left.0.saturating_sub(AWAKE_BEFORE.0);
-                (left > Nanos(0)).then(|| Nanos(asleep).duration().min(LONGEST_WAIT))
             }
         }
     }
@@ -407,7 +390,7 @@ impl Client for S3Client {
             if !self.finished.is_empty() || was_rung {
                 break;
             }
-            let Some(left) = self.left(wait) else { break };
+            let Some(left) = left_of(wait, &self.clock) else { break };
             self.http.wait(left);
         }
         finished.append(&mut self.finished);

@@ -21,7 +21,7 @@ use nilometer_model::{
 };
 use nilometer_storage::{Engine, EngineError, Errno, TargetError, engine::Options};
 
-use crate::{engine::RemoteEngine, http::HttpMethod, target::RemoteSystem};
+use crate::{engine::RemoteEngine, http::HttpMethod, percent, target::RemoteSystem};
 use bucket::{Asked, Bucket, BucketFault};
 use client::S3Client;
 use settings::S3Settings;
@@ -140,7 +140,7 @@ impl S3 {
 
     fn forget(&self, begun: &UnfinishedUpload) -> Result<(), String> {
         let mut asked = Asked::object(HttpMethod::Delete, &begun.key);
-        asked.query = sign::query(&[("uploadId", &begun.id)]);
+        asked.query = percent::query(&[("uploadId", &begun.id)]);
         match self.bucket.ask(asked, QUESTION) {
             Ok(_) => Ok(()),
             Err(fault) if fault.errno == Errno::ENOENT => Ok(()),

@@ -14,7 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::settings::S3Keys;
-use crate::http::HttpMethod;
+use crate::{http::HttpMethod, percent::digit};
 
 /// Stands for the data in what is signed.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
@@ -37,30 +37,52 @@ pub(super) fn headers(
     now: SystemTime,
 ) -> Vec<String> {
     let time = compact_time(now);
-    let day = &time[..8];
-    let SignedRequest { method, host, path, query } = request;
     let mut signed = vec![
-        format!("host:{host}"),
+        format!("host:{}", request.host),
         format!("x-amz-content-sha256:{UNSIGNED}"),
         format!("x-amz-date:{time}"),
     ];
     signed.extend(keys.token.as_ref().map(|token| format!("x-amz-security-token:{token}")));
+    let authorization =
+        authorization(&signed, UNSIGNED, request, &SigningScope { keys, region, time: &time });
+    // libcurl sends the host itself.
+    signed.remove(0);
+    signed.push(authorization);
+    signed
+}
+
+/// By whom and when it is signed, and for where.
+struct SigningScope<'a> {
+    keys: &'a S3Keys,
+    region: &'a str,
+    time: &'a str,
+}
+
+/// The header that proves who asks. `signed` are the headers that it is good for, in the order of their names; `payload` stands
+/// for the data.
+fn authorization(
+    signed: &[String],
+    payload: &str,
+    request: SignedRequest<'_>,
+    of: &SigningScope<'_>,
+) -> String {
+    let SigningScope { keys, region, time } = *of;
+    let SignedRequest { method, path, query, .. } = request;
+    let day = &time[..8];
     let names: Vec<_> =
         signed.iter().filter_map(|header| header.split_once(':')).map(|(name, _)| name).collect();
     let names = names.join(";");
     let canonical =
-        format!("{}\n{path}\n{query}\n{}\n\n{names}\n{UNSIGNED}", method.name(), signed.join("\n"));
+        format!("{}\n{path}\n{query}\n{}\n\n{names}\n{payload}", method.name(), signed.join("\n"));
     let scope = format!("{day}/{region}/s3/aws4_request");
     let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(&Sha256::digest(canonical)));
     let day_key = keyed(format!("AWS4{}", keys.secret).as_bytes(), day);
     let key = keyed(&keyed(&keyed(&day_key, region), "s3"), "aws4_request");
     let signature = hex(&keyed(&key, &text));
     let id = &keys.id;
-    signed.remove(0);
-    signed.push(format!(
+    format!(
         "Authorization: AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
-    ));
-    signed
+    )
 }
 
 fn keyed(key: &[u8], text: &str) -> [u8; 32] {
@@ -76,11 +98,6 @@ fn hex(bytes: &[u8]) -> String {
         text.push(digit(byte & 15).to_ascii_lowercase());
     }
     text
-}
-
-/// Four bits, as a hexadecimal digit.
-fn digit(bits: u8) -> char {
-    char::from_digit(bits.into(), 16).unwrap_or('0').to_ascii_uppercase()
 }
 
 /// As `20260125T134501Z`.
@@ -121,29 +138,6 @@ fn date(mut days: u64) -> Date {
     Date { year, month, day: days + 1 }
 }
 
-/// A text as it stands in a path or a query: all but letters, digits and `-_.~` as `%` and two digits.
-pub(super) fn encoded(text: &str, with_slashes: bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
-            b'/' if with_slashes => encoded.push('/'),
-            _ => encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]),
-        }
-    }
-    encoded
-}
-
-/// A query in the order in which it is signed.
-pub(super) fn query(pairs: &[(&str, &str)]) -> String {
-    let mut pairs: Vec<_> = pairs
-        .iter()
-        .map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false)))
-        .collect();
-    pairs.sort();
-    pairs.join("&")
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -170,12 +164,31 @@ mod tests {
         assert_eq!(code, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 
+    /// What AWS publishes as "Example: GET Object" of Signature Version 4, with the digest of no data.
     #[test]
-    fn paths_and_queries_are_encoded() {
-        assert_eq!(encoded("/a b/ü+&~", true), "/a%20b/%C3%BC%2B%26~");
-        assert_eq!(
-            query(&[("prefix", "d/"), ("list-type", "2"), ("uploads", "")]),
-            "list-type=2&prefix=d%2F&uploads="
+    fn the_published_example_has_its_signature() {
+        let keys = S3Keys {
+            id: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
+            token: None,
+        };
+        let payload = hex(&Sha256::digest(""));
+        let signed = [
+            "host:examplebucket.s3.amazonaws.com".to_owned(),
+            "range:bytes=0-9".to_owned(),
+            format!("x-amz-content-sha256:{payload}"),
+            "x-amz-date:20130524T000000Z".to_owned(),
+        ];
+        let host = "examplebucket.s3.amazonaws.com";
+        let request = SignedRequest { method: HttpMethod::Get, host, path: "/test.txt", query: "" };
+        let scope = SigningScope { keys: &keys, region: "us-east-1", time: "20130524T000000Z" };
+        let header = authorization(&signed, &payload, request, &scope);
+        let signature = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
+        assert!(header.ends_with(&format!("Signature={signature}")), "{header}");
+        assert!(
+            header.contains("Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request"),
+            "{header}"
         );
+        assert!(header.contains("SignedHeaders=host;range;x-amz-content-sha256;x-amz-date"), "{header}");
     }
 }

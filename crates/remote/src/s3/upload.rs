@@ -39,6 +39,8 @@ pub(super) struct Upload {
     /// Who waits for the whole object.
     ending: Vec<Flight>,
     outcome: Option<Result<(), Errno>>,
+    /// Nobody waits for it any more: a name that comes is given back at once.
+    is_abandoned: bool,
 }
 
 /// The name that a store gives to parts that belong together.
@@ -87,6 +89,7 @@ impl Upload {
             waiting: Vec::new(),
             ending: Vec::new(),
             outcome: None,
+            is_abandoned: false,
         }))
     }
 
@@ -167,6 +170,12 @@ impl Upload {
     pub(super) fn named(&mut self, id: Result<String, Errno>) -> Vec<UploadStep> {
         let waiting = std::mem::take(&mut self.waiting);
         match id {
+            Ok(id) if self.is_abandoned => {
+                self.id = UploadId::NotNeeded;
+                let flights = waiting.into_iter().filter_map(|part| part.flight);
+                let over = |flight| UploadStep::Over(flight, Err(Errno(libc::ECANCELED)));
+                flights.map(over).chain([UploadStep::Abandon(id)]).collect()
+            }
             Ok(id) => {
                 self.id = UploadId::Known(id);
                 self.under_way += waiting.len();
@@ -260,8 +269,9 @@ impl Upload {
         self.ending.drain(..).map(|flight| UploadStep::Over(flight, result)).collect()
     }
 
-    /// Parts that nobody will put together, once.
+    /// Parts that nobody will put together, once. Where the store has not yet given them a name, that is given back when it comes.
     pub(super) fn abandoned(&mut self) -> Option<UploadStep> {
+        self.is_abandoned = true;
         if !self.has_parts_left() {
             return None;
         }
@@ -365,5 +375,19 @@ mod tests {
         upload.write(flight(0, PART));
         assert!(upload.end(closing()).is_empty());
         assert_eq!(results(upload.named(Err(Errno::EACCES))), [Err(Errno::EACCES); 2]);
+    }
+
+    #[test]
+    fn a_name_that_comes_when_nobody_waits_is_given_back() {
+        let upload = Upload::new("k".into());
+        let mut upload = upload.borrow_mut();
+        assert!(matches!(&upload.write(flight(0, PART))[..], [UploadStep::AskId]));
+        assert!(upload.abandoned().is_none(), "there is no name yet");
+        let steps = upload.named(Ok("id".into()));
+        assert!(
+            matches!(&steps[..], [UploadStep::Over(_, Err(_)), UploadStep::Abandon(id)] if id == "id"),
+            "{steps:?}"
+        );
+        assert!(!upload.has_parts_left());
     }
 }

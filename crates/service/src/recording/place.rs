@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::{Bytes, Format, TargetDescription};
+use nilometer_model::{Bytes, Capabilities, Format, TargetDescription, plan::Phase};
 use nilometer_remote::{create_directory, is_taken};
 use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
 
@@ -76,7 +76,17 @@ pub fn check_place(
 ) -> Result<(), ServiceError> {
     let path = &description.address;
     require(description.writable, || {
-        format!("{path}: can't be written: name a directory that this user may write to")
+        let why = description.why_not_written();
+        format!("{path}: can't be written{why}: name a directory that this user may write to")
+    })?;
+    let lacking = description.capabilities.lacking(&Capabilities::of(Phase::Ingest.needs()));
+    require(lacking.is_empty(), || {
+        let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
+        let lacking = names.join(", ");
+        format!(
+            "{path}: no recording can be made there, since that needs {lacking}: record into a directory, or onto root:// or \
+             nfs://, and copy what was recorded there when it is over"
+        )
     })?;
     let taken = is_taken(path, name).map_err(ServiceError::asked_wrongly)?;
     require(!taken, || format!("{} exists: choose another --name", within(description, name)))?;

@@ -43,6 +43,10 @@ parameters! {
         sync: SyncPolicy = SyncPolicy::Close,
         /// Files a worker, one after the other.
         files: u32 = 1,
+        /// Files in all instead, however many workers there are: each takes its share, one after the other. 0 is so many a worker
+        /// as `files` says.
+        #[serde(default)]
+        total_files: u32 = 0,
         /// Files of a worker's own, or one for all.
         layout: FileLayout = FileLayout::Own,
         /// Space is reserved before data are written: that of a file when it is made, that of a shared one by the first
@@ -61,16 +65,40 @@ parameters! {
     }
 }
 
+/// Files of any cell at the most.
+const MOST_FILES: u32 = 1_000_000;
+
 impl StreamCell {
+    /// Files of all workers, where each has files of its own.
+    fn own_files(&self, workers: u32) -> u64 {
+        if self.total_files > 0 {
+            self.total_files.into()
+        } else {
+            u64::from(self.files) * u64::from(workers)
+        }
+    }
+
     fn all(&self, workers: u32) -> Bytes {
-        let files = u64::from(self.files) * u64::from(workers);
-        Bytes(self.file_size.0.saturating_mul(files))
+        Bytes(self.file_size.0.saturating_mul(self.own_files(workers)))
+    }
+
+    /// Files of the worker with this number among so many: of all files the first ones get one more where the share is not whole.
+    pub fn files_of(&self, worker: u32, workers: u32) -> u32 {
+        let workers = workers.max(1);
+        match self.total_files {
+            0 => self.files,
+            total => total / workers + u32::from(worker < total % workers),
+        }
     }
 }
 
 impl Parameters for StreamCell {
     fn phrases(&self) -> Vec<String> {
-        let many = if self.files > 1 { format!("{} x ", self.files) } else { String::new() };
+        let many = match (self.total_files, self.files) {
+            (0, 1) => String::new(),
+            (0, files) => format!("{files} x "),
+            (total, _) => format!("{total} files of "),
+        };
         let mut phrases =
             vec![format!("{many}{} by {}", self.file_size, self.block_size), self.access.name().to_owned()];
         match self.layout {
@@ -132,8 +160,7 @@ impl Parameters for StreamCell {
     }
 
     fn footprint(&self, workers: u32) -> Footprint {
-        let entries =
-            if self.layout == FileLayout::Own { u64::from(self.files) * u64::from(workers) } else { 1 };
+        let entries = if self.layout == FileLayout::Own { self.own_files(workers) } else { 1 };
         Footprint { bytes: self.all(workers), entries }
     }
 
@@ -159,9 +186,10 @@ impl Parameters for StreamCell {
 
     fn check(&self, workers: u32) -> Result<(), String> {
         whole_blocks(self.file_size, self.block_size)?;
-        if self.files == 0 || self.files > 1_000_000 {
-            return Err(format!("files = {}: write 1 to 1000000", self.files));
+        if self.files == 0 || self.files > MOST_FILES {
+            return Err(format!("files = {}: write 1 to {MOST_FILES}", self.files));
         }
+        self.check_total(workers)?;
         if self.layout != FileLayout::Own && self.files > 1 {
             return Err(format!(
                 "files = {}: workers that share a file share one: write files = 1",
@@ -177,5 +205,70 @@ impl Parameters for StreamCell {
             return Err("sync = { every = 0 }: write at least 1 block, or \"none\" or \"close\"".into());
         }
         Ok(())
+    }
+}
+
+impl StreamCell {
+    fn check_total(&self, workers: u32) -> Result<(), String> {
+        let total = self.total_files;
+        if total > MOST_FILES {
+            return Err(format!("total_files = {total}: write at most {MOST_FILES}"));
+        }
+        if total > 0 && (self.files > 1 || self.layout != FileLayout::Own) {
+            return Err(format!(
+                "total_files = {total}: they are workers' own, and `files` says nothing besides: leave it out"
+            ));
+        }
+        if total > 0 && total < workers {
+            return Err(format!(
+                "total_files = {total} for {workers} workers: each needs one: write fewer workers"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(total_files: u32) -> StreamCell {
+        StreamCell {
+            file_size: Bytes(100),
+            block_size: Bytes(10),
+            access: Access::Buffered,
+            sync: SyncPolicy::Close,
+            files: 1,
+            total_files,
+            layout: FileLayout::Own,
+            preallocate: false,
+            source: DataSource::Memory,
+            read_back: true,
+            shift: Shift::OWN,
+        }
+    }
+
+    #[test]
+    fn files_in_all_are_shared_out_and_none_is_lost() {
+        for (total, workers) in [(300, 7), (15, 6), (8, 8)] {
+            let shares: Vec<u32> = (0..workers).map(|worker| cell(total).files_of(worker, workers)).collect();
+            assert_eq!(shares.iter().sum::<u32>(), total, "{shares:?}");
+            assert!(shares.iter().max().expect("workers") - shares.iter().min().expect("workers") <= 1);
+            let all = cell(total).footprint(workers);
+            assert_eq!((all.bytes, all.entries), (Bytes(100 * u64::from(total)), total.into()));
+        }
+        assert_eq!(cell(0).files_of(3, 4), 1, "of each worker");
+        assert_eq!(cell(30).phrases()[0], "30 files of 100 B by 10 B");
+    }
+
+    #[test]
+    fn files_in_all_are_not_said_twice_and_are_enough_for_all() {
+        assert_eq!(cell(4).check(4), Ok(()));
+        let few = cell(3).check(4).expect_err("one has none");
+        assert!(few.contains("write fewer workers"), "{few}");
+        let twice = StreamCell { files: 2, ..cell(4) }.check(1).expect_err("two numbers");
+        assert!(twice.contains("leave it out"), "{twice}");
+        let shared = StreamCell { layout: FileLayout::Strided, ..cell(4) };
+        assert!(shared.check(1).is_err());
     }
 }

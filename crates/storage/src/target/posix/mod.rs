@@ -34,7 +34,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
-use stripe::{layout, restore_layout, set_layout};
+use stripe::{kept_beside, layout, restore_layout, set_layout};
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Target for Posix {
 
     fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
         let Some(control) = self.description.striping else { return Ok(None) };
-        let asked = choosable(control, asked);
+        let asked = control.choosable(asked);
         let unchanged = self.default_layout.get().is_none();
         if unchanged && asked == StripeLayout::default() {
             return Ok(None);
@@ -150,7 +150,8 @@ impl Target for Posix {
         {
             return layout_of_new_file(control, &self.run).map(Some);
         }
-        let before = choosable(control, self.default_layout.get().unwrap_or(&StripeLayout::default()));
+        let before = control.choosable(self.default_layout.get().unwrap_or(&StripeLayout::default()));
+        let before = kept_beside(control, &asked, before);
         set_layout(control, self.run.path(), &asked.or(before))?;
         layout_of_new_file(control, &self.run).map(Some)
     }
@@ -163,17 +164,6 @@ impl Target for Posix {
     fn remove(&self) -> Result<(), TargetError> {
         let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
         self.run.remove().and(sources)
-    }
-}
-
-/// What of a layout can be set there.
-fn choosable(control: StripeControl, layout: &StripeLayout) -> StripeLayout {
-    let StripeLayout { stripe_count, stripe_size, pool, replicas } = layout.clone();
-    StripeLayout {
-        stripe_count: stripe_count.filter(|_| control.has_stripes()),
-        stripe_size: stripe_size.filter(|_| control.has_stripes()),
-        pool,
-        replicas: replicas.filter(|_| control.has_replicas()),
     }
 }
 

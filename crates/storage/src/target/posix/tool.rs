@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 
 use super::super::TargetError;
 
@@ -99,16 +99,21 @@ impl Tool {
         Err(ToolFailure::Refused(status, if complained.trim().is_empty() { said } else { complained }))
     }
 
-    /// In a group of its own, so that what it started ends with it, and in the words of the C locale.
+    /// In a group of its own, so that what it started ends with it, and in the words of the C locale. It ends with this thread,
+    /// also where this process is killed because it took too long.
     fn start(&self) -> std::io::Result<Child> {
-        Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.arguments)
             .envs([("LC_ALL", "C"), ("NO_COLOR", "1"), ("TERM", "dumb")])
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stderr(Stdio::piped());
+        let parent = getpid();
+        // SAFETY: between fork and exec two system calls are made, and no memory is taken.
+        unsafe { command.pre_exec(move || end_with(parent)) };
+        command.spawn()
     }
 
     /// How it ended; none if it did not in time. A tool in uninterruptible sleep can't be killed: it is left behind.
@@ -155,6 +160,12 @@ impl Tool {
             _ => "",
         }
     }
+}
+
+/// Has this process killed when the one that made it ends, which it may have done already.
+fn end_with(parent: Pid) -> std::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
 }
 
 /// Ends what is left of a tool and of all that it started.

@@ -4,8 +4,10 @@
 
 mod beegfs;
 mod ceph;
+mod eos;
 mod lustre;
 mod moosefs;
+mod xtreemfs;
 
 pub(super) use lustre::parts;
 
@@ -26,6 +28,8 @@ pub(super) fn stripe_control(kind: FileSystemKind) -> Option<StripeControl> {
         FileSystemKind::BeeGfs => installed("beegfs").then_some(StripeControl::BeeGfs8),
         FileSystemKind::MooseFs => installed("mfssetgoal").then_some(StripeControl::MooseFs),
         FileSystemKind::CephFs => Some(StripeControl::CephFs),
+        FileSystemKind::Eos => installed("eos").then_some(StripeControl::Eos),
+        FileSystemKind::XtreemFs => installed("xtfsutil").then_some(StripeControl::XtreemFs),
         _ => None,
     }
 }
@@ -36,6 +40,8 @@ pub(super) fn missing_tool(kind: FileSystemKind) -> Option<&'static str> {
         FileSystemKind::Lustre => "lfs",
         FileSystemKind::BeeGfs => "beegfs-ctl or beegfs",
         FileSystemKind::MooseFs => "mfssetgoal",
+        FileSystemKind::Eos => "eos",
+        FileSystemKind::XtreemFs => "xtfsutil",
         _ => return None,
     };
     stripe_control(kind).is_none().then_some(tool)
@@ -49,8 +55,14 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
         StripeControl::BeeGfs8 => beegfs::read(&beegfs::asked_by_8(path).said()?),
         StripeControl::MooseFs => moosefs::layout(path)?,
         StripeControl::CephFs => ceph::layout(path)?,
+        StripeControl::Eos => eos::layout(path)?,
+        StripeControl::XtreemFs => xtreemfs::layout(path)?,
+        // It is never mounted so.
+        StripeControl::Hdfs => StripeLayout::default(),
     };
-    if found == StripeLayout::default() && control != StripeControl::CephFs {
+    // Directories of these may have no layout of their own.
+    let may_be_none = matches!(control, StripeControl::CephFs | StripeControl::Eos);
+    if found == StripeLayout::default() && !may_be_none {
         let message = "the layout tool said nothing of a layout".into();
         return Err(TargetError::Probe { path: path.into(), message });
     }
@@ -74,6 +86,15 @@ pub(super) fn restore_layout(
     }
 }
 
+/// What of the layout before stays where something else is asked.
+pub(super) fn kept_beside(
+    control: StripeControl,
+    asked: &StripeLayout,
+    before: StripeLayout,
+) -> StripeLayout {
+    if control == StripeControl::Eos { eos::kept_beside(asked, before) } else { before }
+}
+
 /// Sets what is wanted, and leaves the rest.
 pub(super) fn set_layout(
     control: StripeControl,
@@ -89,6 +110,9 @@ pub(super) fn set_layout(
         StripeControl::BeeGfs8 => beegfs::set_by_8(wanted, directory),
         StripeControl::MooseFs => moosefs::set(wanted, directory),
         StripeControl::CephFs => return ceph::set(wanted, directory),
+        StripeControl::Eos => eos::set(wanted, directory)?,
+        StripeControl::XtreemFs => xtreemfs::set(wanted, &xtreemfs::layout(directory)?, directory)?,
+        StripeControl::Hdfs => Vec::new(),
     };
     calls.iter().try_for_each(|tool| tool.said().map(drop))
 }

@@ -3,8 +3,12 @@
 //! machine. Nothing is tried again, since what is measured is what the storage did; but where a connection that was kept turns
 //! out to be closed before an answer begins, libcurl sends a request of which no body was sent yet on another.
 
+mod exchange;
+
+pub(crate) use exchange::{HttpAnswer, HttpBody, HttpEnd, HttpFault, HttpMethod, HttpRequest};
+
 use std::{
-    io::SeekFrom,
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,12 +17,14 @@ use std::{
 };
 
 use curl::{
-    easy::{Easy2, Handler, HttpVersion, List, ReadError, SeekResult, WriteError},
+    easy::{Easy2, HttpVersion, List},
     multi::{Easy2Handle, Multi, MultiWaker},
 };
-use nilometer_storage::{Errno, Wake};
+use nilometer_model::Nanos;
+use nilometer_storage::{Clock, Errno, Wait, Wake};
 
 use crate::client::Flight;
+use exchange::Exchange;
 
 /// A connection is tried so long.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -26,173 +32,12 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const SILENT_AT_MOST: Duration = Duration::from_mins(1);
 /// What is read from a connection, and written to it, at once.
 const PIECE: usize = 512 << 10;
-/// Bytes of an error's text that are kept.
-const SAID_AT_MOST: usize = 16 << 10;
-/// Bytes of an answer that are kept: a longer one is a fault. A thousand names are less.
-const TEXT_AT_MOST: usize = 16 << 20;
 /// Connections that are kept for later requests.
 const KEPT_CONNECTIONS: usize = 256;
-
-/// What a request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HttpMethod {
-    Get,
-    Head,
-    Put,
-    Post,
-    Delete,
-}
-
-impl HttpMethod {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            HttpMethod::Get => "GET",
-            HttpMethod::Head => "HEAD",
-            HttpMethod::Put => "PUT",
-            HttpMethod::Post => "POST",
-            HttpMethod::Delete => "DELETE",
-        }
-    }
-}
-
-/// What is sent behind the headers.
-#[derive(Debug, Default)]
-pub(crate) enum HttpBody {
-    #[default]
-    Empty,
-    /// So many bytes of the flight's buffer.
-    Buffer(usize),
-    Bytes(Vec<u8>),
-}
-
-/// A request; data of an operation stay in its buffer.
-#[derive(Debug)]
-pub(crate) struct HttpRequest {
-    pub(crate) method: HttpMethod,
-    pub(crate) url: String,
-    pub(crate) headers: Vec<String>,
-    pub(crate) body: HttpBody,
-    /// The operation that it is for, which comes back with the answer.
-    pub(crate) flight: Option<Flight>,
-    /// Of the answer, so many bytes go into the flight's buffer.
-    pub(crate) into_buffer: usize,
-}
-
-/// What a server answered.
-#[derive(Debug, Default)]
-pub(crate) struct HttpAnswer {
-    pub(crate) status: u32,
-    pub(crate) text: Vec<u8>,
-    /// Bytes that went into the flight's buffer.
-    pub(crate) moved: usize,
-    headers: Vec<String>,
-}
-
-impl HttpAnswer {
-    /// One of a text.
-    #[cfg(test)]
-    pub(crate) fn said(status: u32, text: &str) -> Self {
-        HttpAnswer { status, text: text.into(), ..HttpAnswer::default() }
-    }
-
-    /// It did what it was asked.
-    pub(crate) fn is_success(&self) -> bool {
-        (200..300).contains(&self.status)
-    }
-
-    /// A header's value; the name in any case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let pairs = self.headers.iter().filter_map(|line| line.split_once(':'));
-        pairs.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-    }
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone)]
-pub(crate) struct HttpFault {
-    pub(crate) errno: Errno,
-    pub(crate) why: String,
-}
-
-/// A request that is over, by the number that it was given.
-#[derive(Debug)]
-pub(crate) struct HttpEnd {
-    pub(crate) token: usize,
-    pub(crate) flight: Option<Flight>,
-    pub(crate) outcome: Result<HttpAnswer, HttpFault>,
-}
-
-/// One request and its answer, as far as they are.
-#[derive(Debug, Default)]
-struct Exchange {
-    body: HttpBody,
-    sent: usize,
-    flight: Option<Flight>,
-    into_buffer: usize,
-    answer: HttpAnswer,
-}
-
-impl Exchange {
-    fn body(&self) -> &[u8] {
-        match (&self.body, &self.flight) {
-            (HttpBody::Bytes(bytes), _) => bytes,
-            (HttpBody::Buffer(length), Some(flight)) => &flight.operation.buffer[..*length],
-            _ => &[],
-        }
-    }
-}
-
-impl Handler for Exchange {
-    fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
-        let answer = &mut self.answer;
-        if let Some(flight) = self.flight.as_mut().filter(|_| self.into_buffer > 0 && answer.is_success()) {
-            let room = self.into_buffer - answer.moved;
-            let taken = data.len().min(room);
-            flight.operation.buffer[answer.moved..answer.moved + taken].copy_from_slice(&data[..taken]);
-            answer.moved += taken;
-        } else if answer.is_success() {
-            if answer.text.len() + data.len() > TEXT_AT_MOST {
-                // Less than there is ends the request.
-                return Ok(0);
-            }
-            answer.text.extend_from_slice(data);
-        } else if answer.text.len() < SAID_AT_MOST {
-            answer.text.extend_from_slice(data);
-        }
-        Ok(data.len())
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
-        let left = &self.body()[self.sent..];
-        let length = left.len().min(into.len());
-        into[..length].copy_from_slice(&left[..length]);
-        self.sent += length;
-        Ok(length)
-    }
-
-    /// A connection that was kept and is gone: a body of which something was sent is not sent again on another.
-    fn seek(&mut self, whence: SeekFrom) -> SeekResult {
-        match whence {
-            SeekFrom::Start(_) if self.sent > 0 => SeekResult::Fail,
-            SeekFrom::Start(place) if place <= self.body().len() as u64 => {
-                self.sent = place as usize;
-                SeekResult::Ok
-            }
-            _ => SeekResult::CantSeek,
-        }
-    }
-
-    fn header(&mut self, data: &[u8]) -> bool {
-        let line = String::from_utf8_lossy(data).trim_end().to_owned();
-        if let Some(rest) = line.strip_prefix("HTTP/") {
-            let status = rest.split_whitespace().nth(1).and_then(|status| status.parse().ok());
-            self.answer = HttpAnswer { status: status.unwrap_or(0), ..HttpAnswer::default() };
-        } else if !line.is_empty() {
-            self.answer.headers.push(line);
-        }
-        true
-    }
-}
+/// The last stretch of a wait for a time is spent awake: a thread that sleeps wakes too late.
+const AWAKE_BEFORE: Nanos = Nanos::from_millis(1);
+/// So long at most a wait is one call.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Wakes a thread that waits for answers.
 #[derive(Debug)]
@@ -213,9 +58,16 @@ impl Wake for HttpWaker {
 pub(crate) struct HttpClient {
     running: Vec<Option<Easy2Handle<Exchange>>>,
     free: Vec<usize>,
+    /// Numbers of ends that were given out last: whoever takes one after the other begins new requests between, and must not get
+    /// the number of an end that is still to come.
+    given_out: Vec<usize>,
     idle: Vec<Easy2<Exchange>>,
     /// What could not be begun.
     refused: Vec<HttpEnd>,
+    /// Those of which the body is a stream.
+    streams: Vec<usize>,
+    /// Of these, what has been handed over.
+    sent: Vec<Flight>,
     waker: Arc<HttpWaker>,
     /// A file of certificates that are trusted, where it is not the machine's own.
     certificates: Option<String>,
@@ -237,8 +89,11 @@ impl HttpClient {
         HttpClient {
             running: Vec::new(),
             free: Vec::new(),
+            given_out: Vec::new(),
             idle: Vec::new(),
             refused: Vec::new(),
+            streams: Vec::new(),
+            sent: Vec::new(),
             waker,
             certificates,
             multi,
@@ -255,7 +110,7 @@ impl HttpClient {
     }
 
     pub(crate) fn under_way(&self) -> usize {
-        self.running.len() - self.free.len()
+        self.running.len() - self.free.len() - self.given_out.len()
     }
 
     /// Begins a request: by which number its end is known.
@@ -266,6 +121,9 @@ impl HttpClient {
         });
         let mut easy = self.idle.pop().unwrap_or_else(|| Easy2::new(Exchange::default()));
         easy.reset();
+        if matches!(request.body, HttpBody::Stream) {
+            self.streams.push(token);
+        }
         match prepare(&mut easy, request, self.certificates.as_deref()) {
             Ok(()) => {
                 let mut handle = self.multi.add2(easy).expect("a handle of its own is in no other set");
@@ -274,20 +132,49 @@ impl HttpClient {
             }
             Err(error) => {
                 let flight = std::mem::take(easy.get_mut()).flight;
-                self.refused.push(HttpEnd { token, flight, outcome: Err(fault(&error, None)) });
+                let unsent = VecDeque::new();
+                self.refused.push(HttpEnd { token, flight, unsent, outcome: Err(fault(&error, None)) });
             }
         }
         token
     }
 
+    /// Gives a stream what comes next in it: a write, which is [sent](Self::take_sent), or [left](HttpEnd::unsent). It comes back
+    /// where the request is over.
+    pub(crate) fn feed(&mut self, token: usize, flight: Flight) -> Option<Flight> {
+        let Some(handle) = self.running.get_mut(token).and_then(Option::as_mut) else { return Some(flight) };
+        handle.get_mut().stream.waiting.push_back(flight);
+        resume(handle);
+        None
+    }
+
+    /// Nothing more comes in a stream.
+    pub(crate) fn finish(&mut self, token: usize) {
+        let Some(handle) = self.running.get_mut(token).and_then(Option::as_mut) else { return };
+        handle.get_mut().stream.is_last = true;
+        resume(handle);
+    }
+
+    /// Appends what of streams has been handed over to the connection, as a write to a socket is.
+    pub(crate) fn take_sent(&mut self, sent: &mut Vec<Flight>) {
+        sent.append(&mut self.sent);
+    }
+
     /// Sends and receives what can be without waiting, and appends what is over.
     pub(crate) fn advance(&mut self, ended: &mut Vec<HttpEnd>) {
+        self.free.append(&mut self.given_out);
         for end in self.refused.drain(..) {
-            self.free.push(end.token);
+            self.streams.retain(|stream| *stream != end.token);
+            self.given_out.push(end.token);
             ended.push(end);
         }
         // What fails here fails the requests too, which say so.
         self.multi.perform().ok();
+        for &token in &self.streams {
+            if let Some(handle) = self.running[token].as_mut() {
+                self.sent.append(&mut handle.get_mut().stream.sent);
+            }
+        }
         let mut over = Vec::new();
         self.multi.messages(|message| {
             let Ok(token) = message.token() else { return };
@@ -296,13 +183,14 @@ impl HttpClient {
         });
         for (token, result) in over {
             let Some(handle) = self.running[token].take() else { continue };
-            self.free.push(token);
+            self.given_out.push(token);
+            self.streams.retain(|stream| *stream != token);
             if let Ok(mut easy) = self.multi.remove2(handle) {
-                let Exchange { flight, answer, .. } = std::mem::take(easy.get_mut());
+                let Exchange { flight, answer, stream, .. } = std::mem::take(easy.get_mut());
                 let errno = easy.os_errno().ok().filter(|errno| *errno > 0);
                 let outcome = result.map(|()| answer).map_err(|error| fault(&error, errno));
                 self.idle.push(easy);
-                ended.push(HttpEnd { token, flight, outcome });
+                ended.push(HttpEnd { token, flight, unsent: stream.waiting, outcome });
             }
         }
     }
@@ -312,6 +200,42 @@ impl HttpClient {
         // Whatever it fails at, the next turn looks again.
         self.multi.poll(&mut [], limit).ok();
     }
+
+    /// Asks, and waits for the answer: of a client that has nothing else under way.
+    pub(crate) fn ask(&mut self, request: HttpRequest, limit: Duration) -> Result<HttpAnswer, HttpFault> {
+        self.begin(request);
+        let mut ended = Vec::new();
+        let waited = Clock::start();
+        self.advance(&mut ended);
+        while ended.is_empty() {
+            if waited.now().duration() > limit {
+                let why = format!("no answer within {limit:?}");
+                return Err(HttpFault { errno: Errno::ETIMEDOUT, why });
+            }
+            self.wait(Duration::from_millis(100));
+            self.advance(&mut ended);
+        }
+        ended.remove(0).outcome
+    }
+}
+
+/// How long one call may wait; none if it is time.
+pub(crate) fn left_of(wait: Wait, clock: &Clock) -> Option<Duration> {
+    match wait {
+        Wait::Poll => None,
+        Wait::ForOne | Wait::News => Some(LONGEST_WAIT),
+        Wait::Until(time) => {
+            let left = time.since(clock.now());
+            let asleep = left.0.saturating_sub(AWAKE_BEFORE.0);
+            (left > Nanos(0)).then(|| Nanos(asleep).duration().min(LONGEST_WAIT))
+        }
+    }
+}
+
+/// A stream that paused for want of something goes on.
+fn resume(handle: &Easy2Handle<Exchange>) {
+    // It fails once the request is over, which is found out by its end.
+    handle.unpause_read().ok();
 }
 
 /// What libcurl is told of a request.
@@ -326,8 +250,12 @@ fn prepare(
     // Requests of HTTP/2 would share one connection, and one flow of data.
     easy.http_version(HttpVersion::V11)?;
     easy.connect_timeout(CONNECT_WITHIN)?;
-    easy.low_speed_limit(1)?;
-    easy.low_speed_time(SILENT_AT_MOST)?;
+    let streams = matches!(easy.get_ref().body, HttpBody::Stream);
+    if !streams {
+        // A stream is silent for as long as nothing is written.
+        easy.low_speed_limit(1)?;
+        easy.low_speed_time(SILENT_AT_MOST)?;
+    }
     if let Some(file) = certificates {
         easy.cainfo(file)?;
     }
@@ -346,7 +274,10 @@ fn prepare(
             easy.upload(true)?;
             easy.upload_buffer_size(PIECE)?;
             easy.custom_request(method.name())?;
-            easy.in_filesize(easy.get_ref().body().len() as u64)?;
+            // A body of unknown length goes in chunks.
+            if !streams {
+                easy.in_filesize(easy.get_ref().body().len() as u64)?;
+            }
             // Servers are not asked first whether they would take it: that would be a turn more for each object.
             list.append("Expect:")?;
         }
