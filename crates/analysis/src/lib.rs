@@ -7,6 +7,7 @@
 mod across_machines;
 mod answer;
 mod ceiling;
+mod compare;
 mod comparison;
 mod curve;
 pub mod effect;
@@ -30,6 +31,11 @@ mod warning;
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
+pub use compare::{
+    AcrossQuestion, AgainstBaseline, AlignedCell, AlignedRecording, AlignedStage, CellDifference,
+    ChangePoint, ChangeTest, DifferingFact, LogDifference, LoneCells, NamedRecord, NamedStep, PairBasis,
+    RecordingPair, RecordsCompared, RunPoint, RunSequence, Subject, SubjectPair, TargetHistory, WorseCell,
+};
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};

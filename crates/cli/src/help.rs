@@ -8,7 +8,13 @@ use crate::Arguments;
 
 /// Commands by what one has in mind, in the order in which one would use them.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "network", "clean"]),
+    (
+        "Evaluate storage",
+        &[
+            "evaluate", "report", "compare", "import", "plan", "size", "facility", "describe", "network",
+            "clean",
+        ],
+    ),
     (
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
@@ -17,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 20] = [
+const EXAMPLES: [(&str, [&str; 3]); 22] = [
     (
         "evaluate",
         [
@@ -32,6 +38,22 @@ const EXAMPLES: [(&str, [&str; 3]); 20] = [
             "nilometer report evaluation.sqlite",
             "nilometer report evaluation.sqlite --format html -o page.html",
             "nilometer report evaluation.sqlite --format json",
+        ],
+    ),
+    (
+        "compare",
+        [
+            "nilometer compare before.sqlite after.sqlite",
+            "nilometer compare after.sqlite --against before.sqlite --threshold \"5 %\"",
+            "nilometer compare monday.sqlite tuesday.sqlite wednesday.sqlite --html trend.html",
+        ],
+    ),
+    (
+        "import",
+        [
+            "nilometer import run1.json run2.json run3.json --record fio.sqlite",
+            "nilometer import ior.txt mdtest.txt elbencho.csv --record others.sqlite",
+            "nilometer import reference/uci-2014.csv --record uci.sqlite",
         ],
     ),
     ("plan", ["nilometer plan show wa105", "nilometer plan show quick --toml", "nilometer plan keys"]),

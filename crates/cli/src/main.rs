@@ -6,6 +6,7 @@
 
 mod advise;
 mod clean;
+mod compare;
 mod describe;
 mod doctor;
 mod ended;
@@ -14,6 +15,7 @@ mod export;
 mod facility;
 mod generate;
 mod help;
+mod import;
 mod instrument;
 mod lone_file;
 mod mount;
@@ -67,13 +69,15 @@ Exit codes:
   0  carried, or measured, or done
   1  a fault
   2  asked wrongly: nothing was started
-  3  not carried (evaluate)
-  4  not decided, or INVALID (evaluate)
+  3  not carried (evaluate), or worse than the baseline (compare --against)
+  4  not decided, or INVALID (evaluate); nothing could be compared (compare)
   5  written, and not all of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Evaluate(evaluate::Evaluate),
+    Compare(compare::Compare),
+    Import(import::Import),
     Export(export::Export),
     Replay(replay::Replay),
     Report(report::Report),
@@ -184,6 +188,8 @@ fn main() -> ExitCode {
         Command::Instrument(instrument) => code(instrument.execute()),
         Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
+        Command::Compare(compare) => code(compare.execute()),
+        Command::Import(import) => code(import.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Plan(plan) => code(plan.execute()),

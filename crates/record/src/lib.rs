@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod earlier;
+pub mod import;
 mod ingest;
 mod lock;
 mod place;
@@ -16,7 +17,7 @@ mod schema;
 mod unfinished;
 mod write;
 
-pub use read::read;
+pub use read::{read, read_figures};
 pub use resume::Begun;
 pub use write::Record;
 

@@ -7,6 +7,7 @@ mod cell;
 mod check;
 mod choices;
 mod estimate;
+mod imported;
 mod ingest;
 mod parameters;
 mod planned;
@@ -22,6 +23,7 @@ mod written;
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
+pub use imported::ImportedRun;
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route, Swept,
 };
