@@ -78,7 +78,7 @@ impl Asked<'_> {
         let mut scores: Vec<(usize, Vec<f64>)> = shown.iter().map(|&subject| (subject, Vec::new())).collect();
         for (_, row) in self.stage.of_phase(self.phase) {
             let means: Vec<Option<f64>> =
-                shown.iter().map(|&subject| self.mean(row, subject, taken)).collect();
+                shown.iter().map(|&subject| Self::mean(row, subject, taken)).collect();
             let known: Vec<f64> = means.iter().flatten().copied().collect();
             let Some(all) = Summary::of(&known) else { continue };
             for (score, mean) in scores.iter_mut().zip(means) {
@@ -93,8 +93,8 @@ impl Asked<'_> {
         order.into_iter().map(|(subject, _)| subject).collect()
     }
 
-    fn mean(&self, row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Option<f64> {
-        let logs: Vec<f64> = self.logs(row, subject, taken).iter().map(|round| round.log).collect();
+    fn mean(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Option<f64> {
+        let logs: Vec<f64> = Self::logs(row, subject, taken).iter().map(|round| round.log).collect();
         Summary::of(&logs).map(|summary| summary.mean)
     }
 
@@ -138,15 +138,15 @@ impl Asked<'_> {
         let rows = self.stage.of_phase(self.phase);
         rows.map(|(index, row)| CellLogs {
             row: index,
-            first: self.logs(row, first, taken),
-            second: self.logs(row, second, taken),
+            first: Self::logs(row, first, taken),
+            second: Self::logs(row, second, taken),
         })
         .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
         .collect()
     }
 
     /// The logarithms of the valid repeats of a subject in a cell.
-    pub(super) fn logs(&self, row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Vec<RoundLog> {
+    pub(super) fn logs(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Vec<RoundLog> {
         let Some(outcome) = row.outcome(subject) else { return Vec::new() };
         if matches!(taken, Taken::Need) && !Self::has_cost(outcome) {
             return Vec::new();

@@ -84,7 +84,7 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
     let quantity = asked.quantity();
     let taken = Taken::Rate(quantity);
     let rows: Vec<_> = asked.stage.of_phase(asked.phase).map(|(_, row)| row).collect();
-    let has = |subject: usize, row: usize| !asked.logs(rows[row], subject, taken).is_empty();
+    let has = |subject: usize, row: usize| !Asked::logs(rows[row], subject, taken).is_empty();
     let table: Vec<Vec<bool>> =
         runs.iter().map(|&run| (0..rows.len()).map(|row| has(run, row)).collect()).collect();
     let count = |has: &[bool]| has.iter().filter(|has| **has).count();
@@ -97,7 +97,7 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
     }
     let point = |&run: &usize| {
         let logs =
-            |&row: &usize| asked.logs(rows[row], runs[run], taken).iter().map(|round| round.log).collect();
+            |&row: &usize| Asked::logs(rows[row], runs[run], taken).iter().map(|round| round.log).collect();
         point(runs[run], &shared.iter().map(logs).collect::<Vec<Vec<f64>>>())
     };
     Some(RunSequence {

@@ -238,17 +238,13 @@ pub(super) fn step(compared: &RecordsCompared<'_>, sequence: &RunSequence, step:
 /// What is said of a sequence without a step.
 pub(super) fn without_step(compared: &RecordsCompared<'_>, sequence: &RunSequence) -> String {
     let what = format!("{}, {}", sequence.stage, sequence.phase.name());
-    match &sequence.trend {
-        Some(trend) => {
-            let moves = if trend.log_ratio > 0.0 { "rises" } else { "falls" };
-            let words = trend.words(compared.margin, "the last run", "the first");
-            format!("{what}: no step; it {moves}: by a straight line through all runs {words}")
-        }
-        None => {
-            let margin = compared.margin;
-            format!("{what}: no step and no trend of more than {margin} % that noise does not explain")
-        }
-    }
+    let margin = compared.margin;
+    let Some(trend) = &sequence.trend else {
+        return format!("{what}: no step and no trend of more than {margin} % that noise does not explain");
+    };
+    let moves = if trend.log_ratio > 0.0 { "rises" } else { "falls" };
+    let words = trend.words(margin, "the last run", "the first");
+    format!("{what}: no step; it {moves}: by a straight line through all runs {words}")
 }
 
 /// What the steps of all histories rest on.
@@ -306,11 +302,10 @@ fn rows(page: &mut Page, compared: &RecordsCompared<'_>, stage: &AlignedStage<'_
         }
         _ => String::new(),
     };
-    let names: String = shown.iter().map(|subject| format!("{:>FIGURE$}", letter(*subject))).collect();
+    let names = in_columns(shown.iter().map(|subject| letter(*subject)));
     page.line(DIM, &format!("{:left$}{names}{against}", ""));
     for (index, row) in stage.rows.iter().enumerate() {
-        let cells: String =
-            shown.iter().map(|subject| format!("{:>FIGURE$}", figure(stage, row, *subject))).collect();
+        let cells = in_columns(shown.iter().map(|subject| figure(stage, row, *subject)));
         let effect = cell_effect(compared, stage, index).filter(|_| pair);
         let effect = effect.map_or_else(String::new, |effect| {
             format!("{:>AGAINST$}", against_first(&effect, compared.margin))
@@ -324,6 +319,10 @@ fn rows(page: &mut Page, compared: &RecordsCompared<'_>, stage: &AlignedStage<'_
         page.line("", &format!("{label:<left$}{cells}{effect}"));
         invalid(page, row, shown);
     }
+}
+
+fn in_columns(texts: impl Iterator<Item = String>) -> String {
+    texts.map(|text| format!("{text:>FIGURE$}")).collect::<Vec<_>>().concat()
 }
 
 /// Why repeats can't be used.
