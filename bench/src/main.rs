@@ -34,6 +34,7 @@ mod read_sync;
 mod read_uring;
 mod receiving;
 mod recorder;
+mod records;
 mod report;
 mod ring;
 mod sending;
@@ -55,7 +56,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 52] = [
+const COMPARISONS: [Comparison; 54] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -120,6 +121,8 @@ const COMPARISONS: [Comparison; 52] = [
     Comparison { name: "hdf5-received", run: hdf5::received },
     Comparison { name: "start-up", run: start_up::run },
     Comparison { name: "report", run: report::run },
+    Comparison { name: "compare", run: records::compare },
+    Comparison { name: "import", run: records::import },
 ];
 
 /// What is held against a bound of its own and not against a peer: run by its whole name, alone. It prints what it finds.

@@ -48,7 +48,7 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 }
 
 /// A record as a campaign leaves it: every repeat of every cell on every target, with its distribution and its series.
-fn write(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(path: &Path) -> anyhow::Result<()> {
     let mut cells = Vec::new();
     for number in 0..STAGES {
         cells.extend(stage(number)?);

@@ -9,7 +9,8 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, Quantity,
+    CellOutcome, PairBasis, Quantity,
+    compare::{CellLogs, RoundLog, unpaired},
     effect::{Answer, Effect, Swaps, pooled_variance},
 };
 
@@ -46,15 +47,15 @@ pub struct Comparison {
 /// More targets than this are compared with the fastest only.
 const ALL_PAIRS_MOST: usize = 3;
 
-/// Compares the targets in a phase of a stage.
-pub(crate) fn question(phase: Phase, outcomes: &[&CellOutcome<'_>]) -> Question {
+/// Compares the targets in a phase of a stage, as their repeats belong together or not.
+pub(crate) fn question(phase: Phase, outcomes: &[&CellOutcome<'_>], basis: PairBasis) -> Question {
     let quantity = Quantity::for_all(outcomes);
     let order = order(outcomes, quantity);
     let mut comparisons = Vec::new();
     for (place, &first) in order.iter().enumerate() {
         if place == 0 || order.len() <= ALL_PAIRS_MOST {
             let behind = &order[place + 1..];
-            comparisons.extend(behind.iter().filter_map(|&s| compare(outcomes, quantity, first, s)));
+            comparisons.extend(behind.iter().filter_map(|&s| compare(outcomes, quantity, basis, first, s)));
         }
     }
     Question { phase, quantity, order, comparisons }
@@ -83,9 +84,13 @@ fn order(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<usize> {
 fn compare(
     outcomes: &[&CellOutcome<'_>],
     quantity: Quantity,
+    basis: PairBasis,
     first: usize,
     second: usize,
 ) -> Option<Comparison> {
+    if basis == PairBasis::Repeats {
+        return compare_apart(outcomes, quantity, first, second);
+    }
     let mut cells: Vec<(usize, Vec<f64>)> = Vec::new();
     for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
         let of = |target| cell.iter().find(|outcome| outcome.target == target);
@@ -94,24 +99,68 @@ fn compare(
         }
     }
     cells.retain(|(_, differences)| !differences.is_empty());
+    let found = paired(&cells)?;
+    Some(Comparison {
+        first,
+        second,
+        effect: found.effect,
+        p: found.p,
+        rounds_missing: PAIRS_LEAST.saturating_sub(found.effect.pairs).div_ceil(cells.len().max(1)),
+        cells: found.cells,
+    })
+}
+
+/// By Welch's method: no two repeats belong together.
+fn compare_apart(
+    outcomes: &[&CellOutcome<'_>],
+    quantity: Quantity,
+    first: usize,
+    second: usize,
+) -> Option<Comparison> {
+    let logs = |outcome: &CellOutcome<'_>| -> Vec<RoundLog> {
+        let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
+        let positive = rates.filter(|(_, rate)| *rate > 0.0);
+        positive.map(|(round, rate)| RoundLog { round, log: rate.ln() }).collect()
+    };
+    let of_cell = |cell: &[&CellOutcome<'_>]| {
+        let of = |target| cell.iter().find(|outcome| outcome.target == target).map(|outcome| logs(outcome));
+        Some(CellLogs { row: cell[0].cell, first: of(first)?, second: of(second)? })
+    };
+    let cells: Vec<CellLogs> = outcomes.chunk_by(|a, b| a.cell == b.cell).filter_map(of_cell).collect();
+    let found = unpaired(&cells)?;
+    Some(Comparison {
+        first,
+        second,
+        effect: found.overall.effect(),
+        p: found.overall.p(),
+        cells: found.cells.iter().map(|(cell, difference)| (*cell, difference.effect())).collect(),
+        rounds_missing: 0,
+    })
+}
+
+/// What pairs of the same round say, over all cells and by cell.
+pub(crate) struct PairedEffects {
+    /// Over all cells.
+    pub(crate) effect: Effect,
+    /// How probable so large a difference is if there is none.
+    pub(crate) p: f64,
+    /// The same by cell.
+    pub(crate) cells: Vec<(usize, Effect)>,
+}
+
+/// From the log-ratios of pairs by cell; none without pairs.
+pub(crate) fn paired(cells: &[(usize, Vec<f64>)]) -> Option<PairedEffects> {
     let all: Vec<f64> = cells.iter().flat_map(|(_, differences)| differences).copied().collect();
     let swaps = Swaps::of(&all, SEED)?;
     let (variance, freedom) = pooled_variance(cells.iter().map(|(_, differences)| differences.as_slice()));
     let effects = cells
         .iter()
         .filter_map(|(cell, differences)| Some((*cell, Effect::of_cell(differences, variance, freedom)?)));
-    Some(Comparison {
-        first,
-        second,
-        effect: swaps.effect(),
-        p: swaps.p(0.0),
-        cells: effects.collect(),
-        rounds_missing: PAIRS_LEAST.saturating_sub(all.len()).div_ceil(cells.len().max(1)),
-    })
+    Some(PairedEffects { effect: swaps.effect(), p: swaps.p(0.0), cells: effects.collect() })
 }
 
 /// The same record always gives the same report.
-const SEED: Seed = Seed(0x6e69_6c6f);
+pub(crate) const SEED: Seed = Seed(0x6e69_6c6f);
 
 /// The log-ratios of repeats of the same round in which both are valid.
 fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<f64> {

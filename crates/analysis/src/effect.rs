@@ -64,43 +64,78 @@ impl Effect {
     /// The sentence, for the first and the second by their names.
     pub fn words(&self, margin: f64, first: &str, second: &str) -> String {
         match self.answer(margin) {
-            Answer::Faster => format!("{first} is {}", self.faster(second)),
-            Answer::Slower => format!("{second} is {}", self.reversed().faster(first)),
-            Answer::Alike => format!("{first} and {second}: no difference larger than {margin} %"),
-            Answer::Undecided if self.low.is_infinite() => {
-                format!("{first} and {second}: not decided, too few repeats")
+            Answer::Faster => format!("{first} is {}", self.stated(SPEED, second)),
+            Answer::Slower => format!("{second} is {}", self.reversed().stated(SPEED, first)),
+            Answer::Undecided if self.low.is_finite() => {
+                format!("not decided: {first} is {} {second}", self.between(SPEED))
             }
-            Answer::Undecided => format!("not decided: {first} is {} {second}", self.between()),
+            _ => self.none_words(margin, first, second),
         }
+    }
+
+    /// The same for what is needed, such as processor time for a GB: more of it is no advantage.
+    pub fn need_words(&self, margin: f64, first: &str, second: &str) -> String {
+        match self.answer(margin) {
+            Answer::Faster => format!("{first} needs {}", self.stated(NEED, second)),
+            Answer::Slower => format!("{second} needs {}", self.reversed().stated(NEED, first)),
+            Answer::Undecided if self.low.is_finite() => {
+                format!("not decided: {first} needs {} {second}", self.between(NEED))
+            }
+            _ => self.none_words(margin, first, second),
+        }
+    }
+
+    /// Where no difference counts, or too little is known.
+    fn none_words(&self, margin: f64, first: &str, second: &str) -> String {
+        if self.answer(margin) == Answer::Alike {
+            return format!("{first} and {second}: no difference larger than {margin} %");
+        }
+        format!("{first} and {second}: not decided, too few repeats")
     }
 
     /// `1.8 times as fast as B (1.6 to 2.0)`, or `12 % faster than B (9 to 15 %)`.
-    fn faster(&self, than: &str) -> String {
+    fn stated(&self, sides: Sides, than: &str) -> String {
         let [ratio, low, high] = [self.log_ratio, self.low, self.high].map(f64::exp);
+        let Sides { more, times, .. } = sides;
         if ratio >= 1.5 {
             let digits = usize::from(ratio < 9.95);
-            return format!("{ratio:.digits$} times as fast as {than} ({low:.digits$} to {high:.digits$})");
+            return format!("{ratio:.digits$} {times} {than} ({low:.digits$} to {high:.digits$})");
         }
         let [ratio, low, high] = [ratio, low, high].map(|ratio| percent(ratio - 1.0));
-        format!("{ratio} % faster than {than} ({low} to {high} %)")
+        format!("{ratio} % {more} than {than} ({low} to {high} %)")
+    }
+
+    /// `23 % slower (18 to 28 %)`, of one that is: as a share of what the other has.
+    pub fn loss_words(&self) -> String {
+        let [share, least, most] = [self.log_ratio, self.high, self.low].map(|log| percent(-log.exp_m1()));
+        format!("{share} % slower ({least} to {most} %)")
     }
 
     /// `between 3 % slower and 20 % faster than`.
-    fn between(&self) -> String {
-        match (side(self.low), side(self.high)) {
-            ((low, word), (high, other)) if word == other => {
-                let (least, most) = if self.low < 0.0 { (high, low) } else { (low, high) };
-                format!("between {least} % and {most} % {word} than")
-            }
-            ((low, word), (high, other)) => format!("between {low} % {word} and {high} % {other} than"),
+    fn between(&self, sides: Sides) -> String {
+        let distance = |log_ratio: f64| percent(log_ratio.exp_m1().abs());
+        let word = |log_ratio: f64| if log_ratio < 0.0 { sides.less } else { sides.more };
+        let (low, high) = (self.low, self.high);
+        if word(low) == word(high) {
+            let nearer = if low < 0.0 { high } else { low };
+            let farther = if low < 0.0 { low } else { high };
+            let [least, most] = [nearer, farther].map(distance);
+            return format!("between {least} % and {most} % {} than", word(low));
         }
+        format!("between {} % {} and {} % {} than", distance(low), word(low), distance(high), word(high))
     }
 }
 
-/// How far a log-ratio is from none, in percent, and on which side.
-fn side(log_ratio: f64) -> (String, &'static str) {
-    (percent(log_ratio.exp_m1().abs()), if log_ratio < 0.0 { "slower" } else { "faster" })
+/// How a difference is said.
+#[derive(Debug, Clone, Copy)]
+struct Sides {
+    less: &'static str,
+    more: &'static str,
+    times: &'static str,
 }
+
+const SPEED: Sides = Sides { less: "slower", more: "faster", times: "times as fast as" };
+const NEED: Sides = Sides { less: "less", more: "more", times: "times as much as" };
 
 /// A share in percent: tenths where it is small.
 fn percent(share: f64) -> String {
@@ -112,7 +147,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The variance of pairs around the mean of their cell, over all cells, with its degrees of freedom.
+/// The variance of pairs, or of repeats, around the mean of their cell, over all cells, with its degrees of freedom.
 pub fn pooled_variance<'a>(cells: impl Iterator<Item = &'a [f64]>) -> (f64, usize) {
     let (mut squares, mut freedom) = (0.0, 0);
     for cell in cells {

@@ -8,6 +8,7 @@ mod acceptance;
 mod across_machines;
 mod answer;
 mod ceiling;
+mod compare;
 mod comparison;
 mod curve;
 pub mod effect;
@@ -35,6 +36,11 @@ pub use acceptance::{
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
+pub use compare::{
+    AcrossQuestion, AgainstBaseline, AlignedCell, AlignedRecording, AlignedStage, CellDifference,
+    ChangePoint, ChangeTest, DifferingFact, LogDifference, LoneCells, NamedRecord, NamedStep, PairBasis,
+    RecordingPair, RecordsCompared, RunPoint, RunSequence, Subject, SubjectPair, TargetHistory, WorseCell,
+};
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};

@@ -98,6 +98,8 @@ impl Quantity {
     pub fn for_all(outcomes: &[&CellOutcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
             let (rate, operations) = match (outcome.operations, outcome.at_least) {
+                // Bytes of which nobody said in how many operations they were moved.
+                (None, None) if outcome.rate.is_some() => return Some(f64::INFINITY),
                 (Some(operations), _) => (outcome.rate.map_or(0.0, |rate| rate.mean), operations.mean),
                 (None, Some(bound)) => (bound.rate, bound.operations),
                 (None, None) => return None,
@@ -116,10 +118,11 @@ impl Quantity {
         }
     }
 
-    /// With its unit.
+    /// With its unit. Of what is done less than once a second, the time that it takes.
     pub fn show(self, rate: f64) -> String {
         match self {
             Quantity::Bytes => ByteRate(rate).to_string(),
+            Quantity::Operations if rate > 0.0 && rate < 1.0 => Nanos::from_seconds(1.0 / rate).to_string(),
             Quantity::Operations => format!("{}/s", thousands(rate)),
         }
     }
@@ -180,14 +183,17 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a
         samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none()).collect();
     let summary =
         |value: fn(&Sample) -> f64| Summary::of(&valid.iter().map(|s| value(s)).collect::<Vec<_>>());
+    // What another program did not say of the processor is not zero.
+    let is_imported = results.cells.get(cell).is_some_and(|cell| cell.as_imported().is_some());
+    let is_known = |times: &Times| !is_imported || times.user.0 + times.system.0 > 0;
     CellOutcome {
         target,
         cell,
         phase,
         rate: summary(|sample| sample.sustained_rate().0).filter(|summary| summary.mean > 0.0),
         operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
-        cores: cores(&valid, processors(results)),
-        times: times(&valid),
+        cores: cores(&valid, processors(results)).filter(|_| !is_imported),
+        times: times(&valid).filter(is_known),
         wait: wait(&valid),
         latency: results.latencies.get(&group),
         series: valid.iter().map(|sample| &sample.series).find(|series| !series.bins().is_empty()),
@@ -382,6 +388,7 @@ mod tests {
         assert_eq!(Quantity::for_all(&[&large, &none]), Quantity::Operations);
         assert_eq!(Quantity::for_all(&[]), Quantity::Operations);
         assert_eq!(Quantity::Operations.show(10_000.0), "10.0 k/s");
+        assert_eq!(Quantity::Operations.show(1.0 / 94.0), "94 s");
         assert_eq!(Quantity::Bytes.show(2e9), "2 GB/s");
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
     Bytes, Nanos,
-    plan::{Cell, Measurement},
+    plan::{Cell, ImportedRun, Measurement},
 };
 use serde_json::Value as Json;
 
@@ -69,8 +69,30 @@ pub fn parameters(cell: &Cell) -> CommonParameters {
     let json = match &cell.measurement {
         Measurement::Workload(run) => serde_json::to_value(run),
         Measurement::Recording(run) => serde_json::to_value(run),
+        Measurement::Imported(run) => return of_imported(run),
     };
     json.map(|json| by_name(&json)).unwrap_or_default()
+}
+
+/// Those of the source, and what was done. A parameter without a name is the source's own words for all of them.
+fn of_imported(run: &ImportedRun) -> CommonParameters {
+    let given = run.parameters.iter().filter(|(_, value)| !value.is_empty());
+    let named = given.map(|(name, value)| {
+        let name = if name.is_empty() { "parameters" } else { name };
+        (name.to_owned(), of_words(value))
+    });
+    let mut found: CommonParameters = named.collect();
+    found.insert("task".into(), Value::Word(run.task.clone()));
+    if !run.figure.is_empty() {
+        found.insert("figure".into(), Value::Word(run.figure.clone()));
+    }
+    found
+}
+
+/// A value as another program prints it.
+fn of_words(text: &str) -> Value {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map_or_else(|| Value::of_text(text), Value::Number)
 }
 
 fn by_name(run: &Json) -> CommonParameters {
@@ -162,9 +184,17 @@ fn distinct(values: &[String]) -> usize {
 
 /// `block size 64 KiB, workers 2`: some parameters of a cell in words.
 pub(crate) fn words<'a>(cell: &CommonParameters, names: impl Iterator<Item = &'a String>) -> String {
-    let word = |name: &'a String| Some(format!("{} {}", plain(name), cell.get(name)?));
+    let word = |name: &'a String| cell.get(name).map(|value| named(name, value));
     names.filter_map(word).collect::<Vec<_>>().join(", ")
 }
+
+/// `block size 64 KiB`.
+fn named(name: &str, value: &Value) -> String {
+    if UNNAMED.contains(&name) { value.to_string() } else { format!("{} {value}", plain(name)) }
+}
+
+/// What is said without its name: a source's own words.
+const UNNAMED: [&str; 3] = ["parameters", "task", "figure"];
 
 /// A parameter's name as it is read.
 pub(crate) fn plain(name: &str) -> String {

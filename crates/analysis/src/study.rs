@@ -6,8 +6,8 @@ use nilometer_model::{
 };
 
 use crate::{
-    AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, Quantity, Verdict,
-    Warning,
+    AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, PairBasis,
+    Quantity, Verdict, Warning,
     acceptance::acceptance,
     ceiling::nearest,
     comparison::{Question, question},
@@ -91,13 +91,7 @@ pub struct StudyRecording<'a> {
 impl<'a> Study<'a> {
     /// Reads all that can be said out of the results.
     pub fn of(results: &'a Results) -> Self {
-        let mut outcomes = outcomes(results);
-        // The trials of a search differ in their rates: no mean of them says anything.
-        let is_trial = |measured: &&Measured| {
-            measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches())
-        };
-        let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !cell.is_onto_nothing());
-        outcomes.retain(|outcome| is_of_target(outcome.cell) && !outcome.samples.iter().any(is_trial));
+        let outcomes = shown_outcomes(results);
         let mut stages: Vec<StudyStage<'a>> = Vec::new();
         let mut rest = outcomes.as_slice();
         while let Some(first) = rest.first() {
@@ -120,9 +114,23 @@ impl<'a> Study<'a> {
     /// The same with what the figures predict for these instruments.
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: &[Instrument]) -> Self {
-        self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
+        // Nobody knows whether what others measured was durable, cold and direct.
+        if !self.results.is_imported() {
+            self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
+        }
         self
     }
+}
+
+/// What reports show of what was measured: without the trials of searches, which differ in their rates, so that no mean of
+/// them says anything, and without what was stored nowhere.
+pub(crate) fn shown_outcomes(results: &Results) -> Vec<CellOutcome<'_>> {
+    let mut outcomes = outcomes(results);
+    let is_trial =
+        |measured: &&Measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches());
+    let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !cell.is_onto_nothing());
+    outcomes.retain(|outcome| is_of_target(outcome.cell) && !outcome.samples.iter().any(is_trial));
+    outcomes
 }
 
 fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage<'a> {
@@ -135,10 +143,13 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
     let entries: Vec<&Cell> = indices.iter().map(|&index| entry(index)).collect();
     let labels = labels(&entries, &parameters, &varying);
     let cells = indices.into_iter().zip(labels).zip(parameters);
+    // Repeats that come from elsewhere were not measured in rounds.
+    let is_imported = entries.iter().all(|entry| entry.as_imported().is_some());
+    let basis = if is_imported { PairBasis::Repeats } else { PairBasis::Rounds };
     let questions = phases(&outcomes).into_iter().map(|phase| {
         let of_phase: Vec<&CellOutcome<'_>> =
             outcomes.iter().filter(|outcome| outcome.phase == phase).collect();
-        question(phase, &of_phase)
+        question(phase, &of_phase, basis)
     });
     let mut stage = StudyStage {
         name,
@@ -165,7 +176,7 @@ fn phases(outcomes: &[CellOutcome<'_>]) -> Vec<Phase> {
 }
 
 /// The varying parameters of each cell; its whole name where these do not tell all cells apart.
-fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying: &Varying) -> Vec<String> {
+pub(crate) fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying: &Varying) -> Vec<String> {
     if let [_] = entries {
         return vec![String::new()];
     }
@@ -181,7 +192,7 @@ fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying: &Varying)
 }
 
 /// What all of the cells share, in words.
-fn common(entries: &[&Cell]) -> String {
+pub(crate) fn common(entries: &[&Cell]) -> String {
     let mut all = entries.iter().map(|entry| entry.phrases());
     let Some(mut shared) = all.next() else { return String::new() };
     for phrases in all {

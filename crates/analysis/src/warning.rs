@@ -237,7 +237,7 @@ pub(crate) fn warnings(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Warn
     let mut found = left_out(results);
     found.extend(invalid(results));
     found.extend(incomplete(results, &outcomes));
-    found.extend(one_repeat(&outcomes));
+    found.extend(one_repeat(results, &outcomes));
     found.extend(spread(stages, &outcomes));
     found.extend(busy(results));
     found.extend(stolen(results));
@@ -279,13 +279,20 @@ fn events(results: &Results) -> Vec<Warning> {
 }
 
 fn incomplete(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
+    if results.is_imported() {
+        return None;
+    }
     let planned = results.repeats;
     let short = |outcome: &&&CellOutcome<'_>| outcome.samples.len() < planned as usize;
     let groups = outcomes.iter().filter(short).count();
     (groups > 0).then_some(Warning::Incomplete { groups, of: outcomes.len(), planned })
 }
 
-fn one_repeat(outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
+/// Single runs that come from elsewhere may still be compared over cells.
+fn one_repeat(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
+    if results.is_imported() {
+        return None;
+    }
     let most = outcomes.iter().map(|outcome| outcome.samples.len()).max()?;
     (most == 1).then_some(Warning::OneRepeat)
 }

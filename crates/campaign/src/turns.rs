@@ -38,7 +38,7 @@ impl ScheduledRepeat {
     fn cells(&self, plan: &ResolvedPlan) -> Vec<usize> {
         match plan.cells[self.cell].measurement {
             Measurement::Recording(_) => company(plan, self.cell).into_iter().map(|(cell, _)| cell).collect(),
-            Measurement::Workload(_) => vec![self.cell],
+            Measurement::Workload(_) | Measurement::Imported(_) => vec![self.cell],
         }
     }
 

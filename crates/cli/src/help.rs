@@ -10,7 +10,10 @@ use crate::Arguments;
 const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Evaluate storage",
-        &["evaluate", "report", "check", "plan", "size", "facility", "describe", "network", "clean"],
+        &[
+            "evaluate", "report", "check", "compare", "import", "plan", "size", "facility", "describe",
+            "network", "clean",
+        ],
     ),
     (
         "Simulate an instrument, and record one",
@@ -20,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 21] = [
+const EXAMPLES: [(&str, [&str; 3]); 23] = [
     (
         "evaluate",
         [
@@ -43,6 +46,22 @@ const EXAMPLES: [(&str, [&str; 3]); 21] = [
             "nilometer check evaluation.sqlite",
             "nilometer check /media/offer-a.sqlite",
             "nilometer check offer-a.sqlite --sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        ],
+    ),
+    (
+        "compare",
+        [
+            "nilometer compare before.sqlite after.sqlite",
+            "nilometer compare after.sqlite --against before.sqlite --threshold \"5 %\"",
+            "nilometer compare monday.sqlite tuesday.sqlite wednesday.sqlite --html trend.html",
+        ],
+    ),
+    (
+        "import",
+        [
+            "nilometer import run1.json run2.json run3.json --record fio.sqlite",
+            "nilometer import ior.txt mdtest.txt elbencho.csv --record others.sqlite",
+            "nilometer import reference/uci-2014.csv --record uci.sqlite",
         ],
     ),
     ("plan", ["nilometer plan show wa105", "nilometer plan show quick --toml", "nilometer plan keys"]),

@@ -8,6 +8,7 @@ mod acceptance;
 mod advise;
 mod check;
 mod clean;
+mod compare;
 mod describe;
 mod doctor;
 mod ended;
@@ -16,6 +17,7 @@ mod export;
 mod facility;
 mod generate;
 mod help;
+mod import;
 mod instrument;
 mod lone_file;
 mod mount;
@@ -69,13 +71,15 @@ Exit codes:
   0  carried, or measured, or done
   1  a fault
   2  asked wrongly: nothing was started
-  3  not carried, or FAIL (evaluate); changed (check)
-  4  not decided, or INVALID (evaluate); without a seal (check)
+  3  not carried, or FAIL (evaluate); changed (check); worse than the baseline (compare --against)
+  4  not decided, or INVALID (evaluate); without a seal (check); nothing to compare (compare)
   5  written, and not all of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Evaluate(evaluate::Evaluate),
+    Compare(compare::Compare),
+    Import(import::Import),
     Export(export::Export),
     Replay(replay::Replay),
     Report(report::Report),
@@ -188,6 +192,8 @@ fn main() -> ExitCode {
         Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Check(check) => code(check.execute()),
+        Command::Compare(compare) => code(compare.execute()),
+        Command::Import(import) => code(import.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
         Command::Plan(plan) => code(plan.execute()),

@@ -117,7 +117,7 @@ pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<Pat
 }
 
 /// A report can be made again, a record can't: it is never overwritten, by whatever name.
-fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
+pub(crate) fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let file = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let same = file(output).is_some_and(|output| Some(output) == file(record));

@@ -51,6 +51,11 @@ impl Results {
         self.targets.truncate(ceiling);
     }
 
+    /// All of it comes from other programs or publications: there was no plan, and nothing is known of the machine.
+    pub fn is_imported(&self) -> bool {
+        !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_imported().is_some())
+    }
+
     /// What was recorded, if a sample is of a recording.
     pub fn recording(&self, key: Key) -> Option<&RecordingRun> {
         self.cells.get(key.cell)?.as_recording()

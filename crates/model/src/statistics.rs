@@ -1,6 +1,6 @@
 //! Numbers over repeats. A repeat is the unit: workers of one repeat are not independent.
 
-use statrs::distribution::{ContinuousCDF, Gamma, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, Gamma, StudentsT};
 
 /// The confidence of every interval that Nilometer prints.
 pub const CONFIDENCE: f64 = 0.95;
@@ -60,8 +60,26 @@ fn middle(sorted: &[f64]) -> f64 {
 /// How many standard errors a two-sided interval at [`CONFIDENCE`] reaches to each side, by Student's t with so many
 /// degrees of freedom; infinite with none.
 pub fn student(freedom: usize) -> f64 {
-    let student = StudentsT::new(0.0, 1.0, freedom as f64);
-    student.map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)))
+    student_at(CONFIDENCE, freedom as f64)
+}
+
+/// The same at another confidence, and with degrees of freedom that need not be whole (Welch, "The generalization of
+/// 'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
+pub fn student_at(confidence: f64, freedom: f64) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, freedom);
+    student.map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(confidence, 1.0)))
+}
+
+/// How probable it is that Student's t with so many degrees of freedom is as far from zero or farther: two-sided.
+pub fn student_p(t: f64, freedom: f64) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, freedom);
+    student.map_or(1.0, |student| (2.0 * student.sf(t.abs())).min(1.0))
+}
+
+/// How probable a ratio of two variances of this size or larger is if both estimate the same: the F test. Degrees of freedom
+/// of the first and the second; 1 where one has none.
+pub fn variance_ratio_p(ratio: f64, first: usize, second: usize) -> f64 {
+    FisherSnedecor::new(first as f64, second as f64).map_or(1.0, |f| f.sf(ratio.max(0.0)))
 }
 
 /// A test by swapped labels can't reject anything with fewer pairs than this: 2 / 2^5 is more than 5 %.
@@ -115,6 +133,15 @@ mod tests {
         assert_eq!(summary.range, (2.0, 9.0));
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0]).expect("one value").half_width(), None);
+    }
+
+    #[test]
+    fn tests_of_means_and_variances_as_in_tables() {
+        assert!(near(student_at(0.95, 4.0), 2.7764) && near(student_at(0.99, 10.0), 3.1693));
+        assert!(near(student_p(2.7764, 4.0), 0.05) && near(student_p(-2.7764, 4.0), 0.05));
+        // F for 2 and 10 degrees of freedom at 95 % is 4.1028.
+        assert!(near(variance_ratio_p(4.1028, 2, 10), 0.05));
+        assert!(student_at(0.95, 0.0).is_infinite() && near(variance_ratio_p(9.0, 0, 5), 1.0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod earlier;
+pub mod import;
 mod ingest;
 mod lock;
 mod place;
@@ -17,7 +18,7 @@ mod seal;
 mod unfinished;
 mod write;
 
-pub use read::read;
+pub use read::{read, read_figures};
 pub use resume::Begun;
 pub use seal::{Concluded, SealState, concluded, file_digest, text_digest};
 pub use write::Record;

@@ -89,6 +89,23 @@ fn writer(connection: &Connection) -> Option<String> {
     connection.query_row("SELECT nilometer FROM campaign", [], |row| row.get(0)).ok()
 }
 
+/// The same without latencies, and series of recordings only: what records beside each other are compared by. Most rows of a
+/// record are those of histograms and series.
+pub fn read_figures(path: &Path) -> Result<Results, RecordError> {
+    let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
+    let (connection, _) = current(path, connect)?;
+    figures(&connection).map_err(failed)
+}
+
+fn figures(connection: &Connection) -> rusqlite::Result<Results> {
+    let (results, warm_up) = head(connection)?;
+    let mut samples = samples(connection, warm_up)?;
+    let places = Places::of(&samples);
+    read_details(connection, &mut samples, &places)?;
+    read_series(connection, &mut samples, &[])?;
+    Ok(with_samples(results, samples))
+}
+
 /// `second` is a connection to the same record.
 fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Results> {
     let (mut results, warm_up) = head(connection)?;
@@ -99,19 +116,23 @@ fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Res
     results.latencies = std::thread::scope(|scope| {
         let latencies = scope.spawn(move || latencies(&second, valid));
         read_details(connection, &mut samples, &places)?;
-        read_series(connection, &mut samples)?;
+        let medians = medians(&samples);
+        read_series(connection, &mut samples, &medians)?;
         latencies.join().expect("it returns its errors")
     })?;
-    results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
-    results.set_ceilings_apart();
-    Ok(results)
+    Ok(with_samples(results, samples))
 }
 
-/// The series of those samples that are shown over time.
-fn read_series(connection: &Connection, samples: &mut [Numbered]) -> rusqlite::Result<()> {
-    let medians = medians(samples);
+fn with_samples(mut results: Results, samples: Vec<Numbered>) -> Results {
+    results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
+    results.set_ceilings_apart();
+    results
+}
+
+/// The series of recordings, and of those samples that are shown over time, by their sorted places.
+fn read_series(connection: &Connection, samples: &mut [Numbered], shown: &[usize]) -> rusqlite::Result<()> {
     for (at, measured) in samples.iter_mut().enumerate() {
-        if measured.1.sample.ingest.is_some() || medians.binary_search(&at).is_ok() {
+        if measured.1.sample.ingest.is_some() || shown.binary_search(&at).is_ok() {
             measured.1.sample.series = series(connection, measured.0)?;
         }
     }

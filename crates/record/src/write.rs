@@ -40,7 +40,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// A new record with its head: all of `head` but its samples, `warm_up` rounds of which will count for nothing.
+    /// A new record with its head: all of `head` but its samples, `warm_up` rounds of which will count for nothing. It was
+    /// begun now, unless the head says when.
     /// Refuses to overwrite. It is made under another name, so that whenever it is killed a record is whole or absent.
     pub fn create(path: &Path, head: &Results, warm_up: u32) -> Result<Self, RecordError> {
         let unnamed = |source| RecordError::Unnamed { path: path.into(), source };
@@ -83,6 +84,21 @@ impl Record {
     /// Adds a sample. When this returns, it is on the disk.
     pub fn add(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
         self.within("add a sample to", |transaction| insert(transaction, None, key, sample))
+    }
+
+    /// Adds samples that come from elsewhere, all or none: they have a distribution of latencies at the most, and nothing is
+    /// known of the machine.
+    pub(super) fn add_imported(
+        &mut self,
+        samples: impl Iterator<Item = (Key, Sample)>,
+    ) -> Result<(), RecordError> {
+        self.within("add samples to", |transaction| {
+            for (key, sample) in samples {
+                let id = insert_sample(transaction, None, key, &sample)?;
+                insert_histogram(transaction, id, "latency", &sample.latency)?;
+            }
+            Ok(())
+        })
     }
 
     /// Puts a sample in the place of the one of the same key, which was spoilt. The old one is there until the new one is
@@ -188,12 +204,16 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     let plan = head.campaign.as_ref().map(without_cells).transpose()?;
+    // What comes from elsewhere was not begun now, whenever it was.
+    let started = Some(&head.started).filter(|started| head.is_imported() || !started.is_empty());
     transaction.execute(
         "INSERT INTO campaign (id, title, nilometer, started, plan, warm_up, repeats, margin)
-         VALUES (1, :title, :nilometer, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), :plan, :warm_up, :repeats, :margin)",
+         VALUES (1, :title, :nilometer, ifnull(:started, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), :plan,
+                 :warm_up, :repeats, :margin)",
         named_params! {
             ":title": head.title,
             ":nilometer": head.version,
+            ":started": started,
             ":plan": plan,
             ":warm_up": warm_up,
             ":repeats": head.repeats,

@@ -1,5 +1,6 @@
 //! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
 
+mod compared;
 mod growth;
 mod incomplete;
 mod processes;
@@ -23,6 +24,7 @@ use crate::{
     Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
     effect::Answer, effect::Effect, letter,
 };
+pub use compared::{COMPARISON_VERSION, compared_json};
 use growth::{Growth, growths};
 use incomplete::{Incomplete, incomplete};
 use processes::{Processes, SeenFiles, SeenLocks, processes, seen_files, seen_locks};

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod chart;
+mod compared;
 mod csv;
 mod figures_csv;
 mod growth;
@@ -22,10 +23,11 @@ mod units_in_keys;
 mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};
+pub use compared::{against_text, compared_text};
 pub use csv::csv;
 pub use figures_csv::figures_csv;
-pub use html::html;
-pub use json::{FORMAT_VERSION, json};
+pub use html::{compared_html, html};
+pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
 pub use markdown::markdown;
 pub use network::{network_json, network_text};
 pub use sizing::{Checked, Sized, sizing_json, sizing_text};

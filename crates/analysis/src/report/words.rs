@@ -70,7 +70,7 @@ pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
 }
 
 /// By its standard name, where the type in the mount table is that of several.
-fn file_system(target: &TargetEntry) -> &str {
+pub(super) fn file_system(target: &TargetEntry) -> &str {
     let kind = target.description.as_ref().map(|description| description.profile.kind);
     match kind {
         Some(kind) if target.file_system == "fuse" && kind != FileSystemKind::Unknown => kind.name(),
@@ -81,6 +81,7 @@ fn file_system(target: &TargetEntry) -> &str {
 /// `/data (ext4)`.
 pub(super) fn target(results: &Results, index: usize) -> String {
     match results.targets.get(index) {
+        Some(target) if target.file_system.is_empty() => target.path.clone(),
         Some(target) => format!("{} ({})", target.path, file_system(target)),
         None => letter(index),
     }
@@ -105,8 +106,12 @@ pub(super) fn origin(results: &Results) -> String {
     if !results.started.is_empty() {
         parts.push(format!("begun {} UTC", results.started.replace('T', " ").trim_end_matches('Z')));
     }
-    let rounds = if results.repeats == 1 { "round" } else { "rounds" };
-    parts.push(format!("{} {rounds}", results.repeats));
+    if let Some(files) = fact(results, "imported from") {
+        parts.push(format!("imported from {files}"));
+    } else {
+        let rounds = if results.repeats == 1 { "round" } else { "rounds" };
+        parts.push(format!("{} {rounds}", results.repeats));
+    }
     if let Some(host) = fact(results, "host") {
         parts.push(format!("on {host}"));
     }
@@ -145,8 +150,11 @@ pub(super) fn comparisons<'a>(study: &'a Study<'_>) -> Vec<(&'a str, &'static st
 
 /// What the words of comparisons rest on.
 pub(super) fn margin_note(results: &Results) -> String {
+    let is_imported = results.is_imported();
+    let from =
+        if is_imported { "by Welch's method, with runs as repeats" } else { "from pairs of the same round" };
     format!(
-        "A difference below {} % does not count. In brackets: 95 % intervals of the ratio, from pairs of the same round.",
+        "A difference below {} % does not count. In brackets: 95 % intervals of the ratio, {from}.",
         results.margin
     )
 }

@@ -270,6 +270,8 @@ impl Campaign {
         match &self.resolved.plan.cells[turn.cell].measurement {
             Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
             Measurement::Recording(_) => self.take_recording(state, turn)?,
+            // A record may be anybody's: nothing is measured of such a cell, whatever its plan says.
+            Measurement::Imported(_) => {}
             Measurement::Workload(run) => {
                 let is_ceiling = turns::is_ceiling(&self.resolved, turn);
                 let elements = self.resolved.at_once(turn.cell).len();

@@ -197,6 +197,7 @@ pub fn counted(phase: Phase) -> Counted {
         | Phase::Visibility
         | Phase::Locks
         | Phase::Wait
+        | Phase::Given
         | Phase::Ingest => Counted::All,
     }
 }

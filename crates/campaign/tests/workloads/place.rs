@@ -67,7 +67,7 @@ fn cells() -> Vec<WorkloadCell> {
     let plan = parse(PLAN, "p.toml", 1.0).expect("a valid plan");
     let workload = |cell: nilometer_model::plan::Cell| match cell.measurement {
         Measurement::Workload(run) => run.workload,
-        Measurement::Recording(_) => unreachable!("there is none"),
+        Measurement::Recording(_) | Measurement::Imported(_) => unreachable!("there is none"),
     };
     plan.cells.into_iter().map(workload).collect()
 }

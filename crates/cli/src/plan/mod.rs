@@ -118,6 +118,7 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
             let what = match &cell.measurement {
                 Measurement::Workload(run) => format!("{} ({})", run.workload.name(), phases(cell)),
                 Measurement::Recording(_) => "recordings".into(),
+                Measurement::Imported(run) => format!("imported from {}", run.source),
             };
             lines.extend([String::new(), format!("{stage}: {what}")]);
         }

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, AppliedSetting, EngineKind, Footprint, Onto, Phase, RecordingRun, Volumes, WorkloadCell,
+    Access, AppliedSetting, EngineKind, Footprint, ImportedRun, Onto, Phase, RecordingRun, Volumes,
+    WorkloadCell,
 };
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
@@ -26,6 +27,8 @@ pub enum Measurement {
     Workload(WorkloadRun),
     /// Frames of an instrument, as they come.
     Recording(Box<RecordingRun>),
+    /// What another program measured, or a publication gives: it is read and never measured here.
+    Imported(ImportedRun),
 }
 
 impl Cell {
@@ -39,11 +42,24 @@ impl Cell {
         Cell { stage: stage.into(), measurement: Measurement::Recording(Box::new(run)) }
     }
 
+    /// Results of a stage that come from elsewhere.
+    pub fn imported(stage: impl Into<String>, run: ImportedRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Imported(run) }
+    }
+
+    /// What another program measured, if it is that.
+    pub fn as_imported(&self) -> Option<&ImportedRun> {
+        match &self.measurement {
+            Measurement::Imported(run) => Some(run),
+            Measurement::Workload(_) | Measurement::Recording(_) => None,
+        }
+    }
+
     /// The workload, if it is one.
     pub fn as_workload(&self) -> Option<&WorkloadRun> {
         match &self.measurement {
             Measurement::Workload(run) => Some(run),
-            Measurement::Recording(_) => None,
+            Measurement::Recording(_) | Measurement::Imported(_) => None,
         }
     }
 
@@ -51,7 +67,7 @@ impl Cell {
     pub fn as_recording(&self) -> Option<&RecordingRun> {
         match &self.measurement {
             Measurement::Recording(run) => Some(run),
-            Measurement::Workload(_) => None,
+            Measurement::Workload(_) | Measurement::Imported(_) => None,
         }
     }
 
@@ -60,6 +76,7 @@ impl Cell {
         match &self.measurement {
             Measurement::Workload(run) => run.phrases(),
             Measurement::Recording(run) => run.phrases(),
+            Measurement::Imported(run) => run.phrases(),
         }
     }
 
@@ -78,6 +95,7 @@ impl Cell {
         match &self.measurement {
             Measurement::Workload(run) => run.needs(),
             Measurement::Recording(run) => run.needs(),
+            Measurement::Imported(_) => Capabilities::of(&[]),
         }
     }
 
@@ -92,6 +110,7 @@ impl Cell {
                 let read = run.read.map(|_| [Phase::Write, Phase::Read]);
                 std::iter::once(Phase::Ingest).chain(read.into_iter().flatten()).collect()
             }
+            Measurement::Imported(_) => Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod cell;
 mod check;
 mod choices;
 mod estimate;
+mod imported;
 mod ingest;
 mod parameters;
 mod planned;
@@ -28,6 +29,7 @@ pub use accept::{
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
+pub use imported::ImportedRun;
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route,
     Swept, USUAL_KEEP,

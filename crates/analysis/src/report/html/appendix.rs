@@ -19,9 +19,19 @@ pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_storage(page, study)?;
     write_environment(page, study)?;
     write_repeat(page, study)?;
-    page.push_str(METHOD);
+    page.push_str(if study.results.is_imported() { IMPORTED_METHOD } else { METHOD });
     Ok(())
 }
+
+/// Of what comes from elsewhere: nobody here knows how it was measured.
+const IMPORTED_METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
+    <li>The figures are those of another program or of a publication: whether a write was durable, a read cold and the machine \
+    idle is not known here.</li>\
+    <li>A repeat is a run. ± is half the 95 % interval of the mean over runs (Student's t). Dots are the runs, whiskers the \
+    intervals.</li>\
+    <li>No two runs of different targets belong together: they are compared by Welch's method on the logarithms, with the spread \
+    of runs pooled over the cells of a stage.</li>\
+    <li>Of what is done less than once a second, the time that it takes stands in the place of a rate.</li></ol></section>";
 
 const METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
 <li><b>±</b> is half the 95 % interval of the mean over repeats (Student's t). A repeat is the unit: workers and \
@@ -241,9 +251,10 @@ fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let seed = seed.map(|seed| format!(" The seed of all random decisions was {seed}.")).unwrap_or_default();
     write!(
         page,
-        "<p>Measured with nilometer {}.{seed} The record is an SQLite file, which holds every sample:</p>\
+        "<p>{} nilometer {}.{seed} The record is an SQLite file, which holds every sample:</p>\
          <pre>nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT path, stage, name, phase, \
          avg(megabytes_per_second) FROM rate WHERE invalid IS NULL GROUP BY 1, 2, 3, 4\"</pre>",
+        if results.is_imported() { "Imported with" } else { "Measured with" },
         Escaped(&results.version)
     )?;
     if let Some(campaign) = &results.campaign {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod appendix;
+mod compared;
 mod growth;
 mod latency;
 mod packets;
@@ -22,6 +23,8 @@ use super::{
     words,
 };
 
+pub use compared::compared_html;
+
 pub(super) const STYLE: &str = include_str!("page.css");
 
 /// The page.
@@ -33,13 +36,7 @@ pub fn html(study: &Study<'_>) -> String {
 
 fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let short = ShortAnswers::of(study);
-    let title = Escaped(&short.question);
-    write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
-         <meta name=\"generator\" content=\"Nilometer\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
-         <title>{title} – Nilometer</title><style>{STYLE}</style></head><body>"
-    )?;
+    write_head(page, &short.question)?;
     write_header(page, study, &short)?;
     page.push_str("<main>");
     summary::write_missing(page, study)?;
@@ -55,11 +52,26 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         stage::write(page, study, stage, number)?;
     }
     appendix::write(page, study)?;
+    write_foot(page, " Each stage, all numbers and what was measured on are on the page, not on this paper.")
+}
+
+/// Up to where the page's own text begins.
+fn write_head(page: &mut String, title: &str) -> std::fmt::Result {
+    write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"generator\" content=\"Nilometer\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <title>{} – Nilometer</title><style>{STYLE}</style></head><body>",
+        Escaped(title)
+    )
+}
+
+/// From its end on; with what only paper has to say.
+fn write_foot(page: &mut String, on_paper: &str) -> std::fmt::Result {
     writeln!(
         page,
         "</main><footer><p>Written by Nilometer {}. This page holds everything it shows and opens offline.\
-         <span class=\"paper\"> Each stage, all numbers and what was measured on are on the page, not on this paper.</span></p></footer>\
-         </body></html>",
+         <span class=\"paper\">{on_paper}</span></p></footer></body></html>",
         Escaped(env!("CARGO_PKG_VERSION"))
     )
 }

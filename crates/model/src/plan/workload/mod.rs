@@ -100,6 +100,9 @@ phases! {
     Locks = "locks" needs [Keep, Write],
     /// Given times are waited for. An operation is one of them, and asks nothing of the storage.
     Wait = "wait" needs [],
+    /// A figure that another program or a publication gives, of a task as a whole. An operation is such a task, or what the
+    /// source counts.
+    Given = "given" needs [],
     /// The recorder takes an instrument's frames.
     Ingest = "ingest" needs [WriteAnywhere, Sync],
 }

@@ -1,0 +1,235 @@
+//! Against a baseline: what got worse by more than its noise and a threshold.
+
+use nilometer_model::{
+    plan::Phase,
+    statistics::{CONFIDENCE, student_at},
+};
+
+use super::{
+    AlignedRecording, AlignedStage, RecordsCompared,
+    pair::{LogDifference, unpaired},
+    question::{Asked, Taken},
+    recordings::ratio,
+};
+use crate::{Decision, Quantity, effect::Effect};
+
+/// What became of the cells of a baseline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgainstBaseline {
+    /// No loss smaller than this counts, in percent.
+    pub threshold: f64,
+    /// How many cells, phases and recordings were compared: all their intervals hold together.
+    pub compared: usize,
+    /// What got worse, in the order of the plan.
+    pub worse: Vec<WorseCell>,
+    /// What could not be compared, in words.
+    pub left: Vec<String>,
+}
+
+/// Something that got worse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorseCell {
+    /// Index into the subjects.
+    pub subject: usize,
+    /// What was measured, in words.
+    pub what: String,
+    /// How much, in words.
+    pub words: String,
+    /// The same as a logarithm with its interval at a confidence that holds for all together; none where a verdict turned.
+    pub effect: Option<Effect>,
+}
+
+/// A subject with the one of the baseline that it is held against.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    now: usize,
+    before: usize,
+}
+
+/// A difference with what it is of.
+struct Tested {
+    held: Held,
+    what: String,
+    difference: LogDifference,
+    rates: Option<(Quantity, [f64; 2])>,
+}
+
+impl RecordsCompared<'_> {
+    /// All records but the first, against the first. None if no target of them is in the baseline.
+    pub fn against(&self, threshold: f64) -> Option<AgainstBaseline> {
+        let mut left = Vec::new();
+        let held = self.held(&mut left);
+        if held.is_empty() {
+            return None;
+        }
+        let mut tested = Vec::new();
+        for pair in &held {
+            for stage in &self.stages {
+                self.test_stage(*pair, stage, &mut tested, &mut left);
+            }
+        }
+        let recorded = held.iter().flat_map(|pair| self.recordings.iter().map(move |of| (*pair, of)));
+        let recorded: Vec<_> =
+            recorded.filter(|(pair, of)| of.has(pair.now) && of.has(pair.before)).collect();
+        let compared = tested.len() + recorded.len();
+        let confidence = 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64;
+        let mut worse: Vec<WorseCell> =
+            tested.iter().filter_map(|one| one.worse(confidence, threshold)).collect();
+        for (pair, recording) in recorded {
+            worse.extend(recording.worse(pair, confidence, threshold));
+            left.extend(recording.undecided(pair).map(|what| format!("{}: {what}", self.name(pair.now))));
+        }
+        Some(AgainstBaseline { threshold, compared, worse, left })
+    }
+
+    /// Targets of the same path; or the only one of each record, whatever they are called.
+    fn held(&self, left: &mut Vec<String>) -> Vec<Held> {
+        let of_record = |record: usize| {
+            let all =
+                (0..self.subjects.len()).filter(move |&subject| self.subjects[subject].record == record);
+            all.collect::<Vec<usize>>()
+        };
+        let path = |subject: usize| &self.subjects[subject].entry(&self.records).path;
+        let baseline = of_record(0);
+        let mut held = Vec::new();
+        for record in 1..self.records.len() {
+            let now = of_record(record);
+            let lone = now.len() == 1 && baseline.len() == 1;
+            for subject in now {
+                let before = baseline.iter().find(|&&before| lone || path(before) == path(subject));
+                match before {
+                    Some(&before) => held.push(Held { now: subject, before }),
+                    None => left.push(format!("{}: the baseline has no such target", self.name(subject))),
+                }
+            }
+        }
+        held
+    }
+
+    /// The cells of a stage, and each phase over all its cells.
+    fn test_stage(
+        &self,
+        held: Held,
+        stage: &AlignedStage<'_>,
+        tested: &mut Vec<Tested>,
+        left: &mut Vec<String>,
+    ) {
+        for phase in stage.phases() {
+            let asked = Asked { subjects: &self.subjects, stage, phase };
+            let taken = Taken::Rate(asked.quantity());
+            let found = unpaired(&asked.cells(held.now, held.before, taken));
+            let cells = found.as_ref().map_or(&[][..], |found| &found.cells);
+            if let Some(found) = found.as_ref().filter(|found| found.cells.len() > 1) {
+                let what = format!("{}, {} over {} cells", stage.name, phase.name(), cells.len());
+                tested.push(Tested { held, what, difference: found.overall, rates: None });
+            }
+            for (row, difference) in cells {
+                let aligned = &stage.rows[*row];
+                let what = format!("{}, {}", stage.name, aligned.words());
+                let rate = |subject| {
+                    let summary = aligned.outcome(subject)?.summary(asked.quantity())?;
+                    Some(summary.mean)
+                };
+                let rates = rate(held.now).zip(rate(held.before));
+                let rates = rates.map(|(now, before)| (asked.quantity(), [now, before]));
+                tested.push(Tested { held, what, difference: *difference, rates });
+            }
+            left.extend(self.not_compared(held, stage, phase, cells));
+        }
+    }
+
+    /// Cells that the baseline has, and that can't be held against it.
+    fn not_compared(
+        &self,
+        held: Held,
+        stage: &AlignedStage<'_>,
+        phase: Phase,
+        cells: &[(usize, LogDifference)],
+    ) -> Vec<String> {
+        let was_valid = |subject: usize, row: usize| {
+            stage.rows[row].outcome(subject).is_some_and(|outcome| outcome.valid > 0)
+        };
+        let rows = stage.of_phase(phase).map(|(row, _)| row);
+        let gone =
+            rows.filter(|row| was_valid(held.before, *row) && cells.iter().all(|(known, _)| known != row));
+        let why = |row: usize| match stage.rows[row].outcome(held.now) {
+            Some(_) => "INVALID",
+            None => "not measured",
+        };
+        let words = |row: usize| {
+            let cell = stage.rows[row].words();
+            format!("{}: {}, {cell}: {} now", self.name(held.now), stage.name, why(row))
+        };
+        gone.map(words).collect()
+    }
+}
+
+impl Tested {
+    /// The interval lies on the side of worse, and the loss is as large as the threshold.
+    fn worse(&self, confidence: f64, threshold: f64) -> Option<WorseCell> {
+        let effect = self.difference.effect_at(confidence);
+        is_worse(&effect, threshold).then(|| {
+            let rates = self.rates.map(|(quantity, rates)| {
+                let [now, before] = rates.map(|rate| quantity.show(rate));
+                format!(": {now}, {before} in the baseline")
+            });
+            WorseCell {
+                subject: self.held.now,
+                what: self.what.clone(),
+                words: format!("{}{}", effect.loss_words(), rates.unwrap_or_default()),
+                effect: Some(effect),
+            }
+        })
+    }
+}
+
+fn is_worse(effect: &Effect, threshold: f64) -> bool {
+    effect.high < 0.0 && effect.log_ratio <= -(threshold / 100.0).ln_1p()
+}
+
+/// Of many repeats, and with an interval at the usual confidence.
+const MANY: f64 = 1e6;
+
+/// The same with an interval at another confidence, as wide as a normal distribution has it.
+fn at_confidence(effect: &Effect, confidence: f64) -> Effect {
+    let wider = student_at(confidence, MANY) / student_at(CONFIDENCE, MANY);
+    let end = |end: f64| effect.log_ratio + (end - effect.log_ratio) * wider;
+    Effect { low: end(effect.low), high: end(effect.high), ..*effect }
+}
+
+impl AlignedRecording {
+    fn has(&self, subject: usize) -> bool {
+        self.verdicts.get(subject).is_some_and(Option::is_some)
+    }
+
+    fn decision(&self, subject: usize) -> Option<Decision> {
+        self.verdicts.get(subject)?.as_ref().map(crate::Verdict::decision)
+    }
+
+    /// It was carried and is not, or the storage takes less of it in the long run.
+    fn worse(&self, held: Held, confidence: f64, threshold: f64) -> Option<WorseCell> {
+        let turned = self.decision(held.before) == Some(Decision::Carries)
+            && self.decision(held.now) == Some(Decision::DoesNotCarry);
+        let effect =
+            self.limit(held.now).zip(self.limit(held.before)).map(|(now, before)| ratio(&now, &before));
+        let effect = effect.map(|effect| at_confidence(&effect, confidence));
+        let effect = effect.filter(|effect| is_worse(effect, threshold));
+        let claim = self.verdicts[held.now].as_ref().map(crate::Verdict::claim).unwrap_or_default();
+        let slower = effect.map(|effect| format!("in the long run {}", effect.loss_words()));
+        let turned = turned.then(|| format!("not carried any more: {claim}"));
+        let words: Vec<String> = turned.into_iter().chain(slower).collect();
+        (!words.is_empty()).then(|| WorseCell {
+            subject: held.now,
+            what: self.instrument.clone(),
+            words: words.join("; "),
+            effect,
+        })
+    }
+
+    /// It was decided, and is not.
+    fn undecided(&self, held: Held) -> Option<String> {
+        let was = self.decision(held.before)? != Decision::NotDecided;
+        let is_now = self.decision(held.now)? != Decision::NotDecided;
+        (was && !is_now).then(|| format!("{}: not decided now", self.instrument))
+    }
+}

@@ -1,0 +1,113 @@
+//! What differs in program, plan, machine and storage between what is compared: what a difference may come from.
+
+use nilometer_model::{Results, TargetEntry, plan::ResolvedPlan};
+
+use super::{NamedRecord, Subject};
+
+/// Something that is not the same for all subjects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DifferingFact {
+    /// What: `kernel`, `seed`, `file system`.
+    pub what: String,
+    /// Each value with the subjects that have it, in their order; an empty value where a record does not say.
+    pub values: Vec<(String, Vec<usize>)>,
+}
+
+/// Facts that differ whatever happens, or that say nothing of why figures differ.
+const NOT_TOLD: [&str; 2] = ["command", "nilometer"];
+
+/// In the order: program, plan, machine, storage.
+pub(super) fn differing(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<DifferingFact> {
+    let facts: Vec<Vec<(String, String)>> = subjects
+        .iter()
+        .map(|subject| facts(records[subject.record].results, subject.entry(records)))
+        .collect();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in facts.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into_iter().filter_map(|name| differing_in(&facts, name)).collect()
+}
+
+fn differing_in(facts: &[Vec<(String, String)>], what: &str) -> Option<DifferingFact> {
+    let mut values: Vec<(String, Vec<usize>)> = Vec::new();
+    for (subject, facts) in facts.iter().enumerate() {
+        let value = facts.iter().find(|(name, _)| name == what).map_or("", |(_, value)| value);
+        match values.iter_mut().find(|(known, _)| known == value) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => values.push((value.to_owned(), vec![subject])),
+        }
+    }
+    (values.len() > 1).then(|| DifferingFact { what: what.to_owned(), values })
+}
+
+/// What is known of a subject: name and value.
+fn facts(results: &Results, target: &TargetEntry) -> Vec<(String, String)> {
+    let mut facts = vec![("program version".to_owned(), results.version.clone())];
+    facts.push(("plan".into(), results.title.clone()));
+    if let Some(campaign) = &results.campaign {
+        facts.extend(of_plan(&campaign.plan));
+    }
+    facts.push(("rounds".into(), results.repeats.to_string()));
+    facts.push(("margin".into(), format!("{} %", results.margin)));
+    let told = results.environment.iter().filter(|(key, _)| !NOT_TOLD.contains(&key.as_str()));
+    facts.extend(told.cloned());
+    facts.extend(of_target(target));
+    facts
+}
+
+fn of_plan(plan: &ResolvedPlan) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        fact("scale", plan.scale.to_string()),
+        fact("seed", plan.seed.to_string()),
+        fact("warm-up rounds", plan.warm_up.to_string()),
+        fact("processes", plan.ranks.to_string()),
+        fact("copied from", plan.source.clone().unwrap_or_default()),
+    ]
+}
+
+fn of_target(target: &TargetEntry) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let mut facts = vec![fact("file system", target.file_system.clone())];
+    let Some(described) = &target.description else { return facts };
+    let profile = &described.profile;
+    facts.extend([
+        fact("mounted from", described.source.clone()),
+        fact("mount options", described.options.clone()),
+        fact("device", described.device.clone().unwrap_or_default()),
+        fact("size of the file system", described.space.size.to_string()),
+        fact("O_DIRECT", format!("{:?}", described.direct)),
+        fact("layout of files", profile.layout.as_ref().map_or_else(String::new, ToString::to_string)),
+        fact("redundancy", profile.redundancy.clone().unwrap_or_default()),
+    ]);
+    facts.extend(described.facts.iter().cloned());
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_told_and_who_has_which() {
+        let record = |kernel: &str, file_system: &str| Results {
+            version: "0.1.0".into(),
+            environment: vec![("kernel".into(), kernel.into()), ("command".into(), kernel.into())],
+            targets: vec![TargetEntry { file_system: file_system.into(), ..TargetEntry::default() }],
+            ..Results::default()
+        };
+        let results = [record("6.1", "ext4"), record("6.12", "ext4"), record("6.1", "xfs")];
+        let records: Vec<NamedRecord<'_>> =
+            results.iter().map(|results| NamedRecord { name: "r", results }).collect();
+        let found = differing(&records, &super::super::subject::subjects(&records));
+        let of = |what: &str, values: &[(&str, &[usize])]| DifferingFact {
+            what: what.into(),
+            values: values.iter().map(|(value, who)| ((*value).to_owned(), who.to_vec())).collect(),
+        };
+        let kernel = of("kernel", &[("6.1", &[0, 2]), ("6.12", &[1])]);
+        assert_eq!(found, [kernel, of("file system", &[("ext4", &[0, 1]), ("xfs", &[2])])]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Targets that several records have measured, and what came of them in time.
+
+use std::collections::BTreeMap;
+
+use super::{
+    AlignedStage, NamedRecord, RunSequence, Subject,
+    question::Asked,
+    sequence::{RUNS_LEAST, days, sequence},
+};
+use crate::limits::fact;
+
+/// A target that three records or more have measured.
+#[derive(Debug, Clone)]
+pub struct TargetHistory {
+    /// Its path.
+    pub path: String,
+    /// Its runs in their order in time, as indices into the subjects.
+    pub runs: Vec<usize>,
+    /// A phase of a stage each.
+    pub sequences: Vec<RunSequence>,
+}
+
+/// The runs of each target with a history, in their order in time.
+pub(super) fn runs(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<Vec<usize>> {
+    let mut targets: BTreeMap<[String; 3], Vec<usize>> = BTreeMap::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        targets.entry(identity(records, subject)).or_default().push(index);
+    }
+    let several = |runs: &Vec<usize>| runs.len() >= RUNS_LEAST;
+    let mut all: Vec<Vec<usize>> = targets.into_values().filter(several).collect();
+    for runs in &mut all {
+        let when = |run: &usize| days(records, &subjects[*run]).unwrap_or(0.0);
+        runs.sort_by(|one, other| when(one).total_cmp(&when(other)));
+    }
+    all
+}
+
+/// What makes two targets the same: path, file system, and the server where there is one, else the machine.
+fn identity(records: &[NamedRecord<'_>], subject: &Subject) -> [String; 3] {
+    let entry = subject.entry(records);
+    let source = entry.description.as_ref().map_or("", |described| &described.source);
+    let is_elsewhere = source.contains([':', '@']);
+    let machine = || fact(records[subject.record].results, "host").unwrap_or_default();
+    let place = if is_elsewhere { source } else { machine() };
+    [entry.path.clone(), entry.file_system.clone(), place.to_owned()]
+}
+
+/// Those that are compared in pairs: of a history its first and its last run.
+pub(super) fn shown(subjects: usize, runs: &[Vec<usize>]) -> Vec<usize> {
+    let is_between = |subject: &usize| {
+        let mut middles = runs.iter().map(|runs| &runs[1..runs.len() - 1]);
+        middles.any(|middle| middle.contains(subject))
+    };
+    (0..subjects).filter(|subject| !is_between(subject)).collect()
+}
+
+/// The sequences of each, with the steps among all of them.
+pub(super) fn histories(
+    records: &[NamedRecord<'_>],
+    subjects: &[Subject],
+    runs: Vec<Vec<usize>>,
+    stages: &[AlignedStage<'_>],
+    margin: f64,
+) -> Vec<TargetHistory> {
+    let history = |runs: Vec<usize>| {
+        let path = subjects[runs[0]].entry(records).path.clone();
+        TargetHistory { path, sequences: sequences(subjects, &runs, stages), runs }
+    };
+    let mut all: Vec<TargetHistory> = runs.into_iter().map(history).collect();
+    let count = all.iter().map(|history| history.sequences.len()).sum();
+    for sequence in all.iter_mut().flat_map(|history| &mut history.sequences) {
+        sequence.look(records, subjects, count, margin);
+    }
+    all
+}
+
+fn sequences(subjects: &[Subject], runs: &[usize], stages: &[AlignedStage<'_>]) -> Vec<RunSequence> {
+    let mut sequences = Vec::new();
+    for stage in stages {
+        let of = |phase| sequence(&Asked { subjects, stage, phase }, runs);
+        sequences.extend(stage.phases().into_iter().filter_map(of));
+    }
+    sequences
+}

@@ -1,0 +1,106 @@
+//! Records beside each other: of different targets, dates or machines. What is compared is each target of each record.
+//!
+//! Cells are aligned by stage, parameters and phase, and compared with the words that a report has. Within a record,
+//! repeats of the same round are pairs. Those of two records are not: their logarithms are compared by Welch's method. Of a
+//! target that three records or more have measured, the runs are put in their order in time, and a step among them is
+//! looked for. docs/compare.md explains the methods.
+
+mod against;
+mod align;
+mod change_point;
+mod differing;
+mod history;
+mod pair;
+mod question;
+mod recordings;
+mod sequence;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+pub use against::{AgainstBaseline, WorseCell};
+pub use align::{AlignedCell, AlignedStage, LoneCells};
+pub use change_point::{ChangePoint, ChangeTest};
+pub use differing::DifferingFact;
+pub use history::TargetHistory;
+pub use pair::{CellDifference, LogDifference, PairBasis, SubjectPair};
+pub(crate) use pair::{CellLogs, RoundLog, unpaired};
+pub use question::AcrossQuestion;
+pub use recordings::{AlignedRecording, RecordingPair};
+pub use sequence::{NamedStep, RunPoint, RunSequence};
+pub use subject::Subject;
+
+use nilometer_model::Results;
+
+/// A record with the name that it is given by.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedRecord<'a> {
+    /// Its path, as the user wrote it.
+    pub name: &'a str,
+    /// What it holds.
+    pub results: &'a Results,
+}
+
+/// All that can be said of records beside each other.
+#[derive(Debug, Clone)]
+pub struct RecordsCompared<'a> {
+    /// The records in the order in which they were named.
+    pub records: Vec<NamedRecord<'a>>,
+    /// Each target of each record.
+    pub subjects: Vec<Subject>,
+    /// Of these, those that are compared in pairs, as indices: of a target with a history its first and its last run.
+    pub shown: Vec<usize>,
+    /// No difference smaller than this counts as one, in percent: the largest margin of the records.
+    pub margin: f64,
+    /// What differs in program, plan, machine and storage.
+    pub differing: Vec<DifferingFact>,
+    /// Workloads, by stage.
+    pub stages: Vec<AlignedStage<'a>>,
+    /// Instruments that were recorded.
+    pub recordings: Vec<AlignedRecording>,
+    /// Targets that three records or more have measured.
+    pub histories: Vec<TargetHistory>,
+}
+
+impl<'a> RecordsCompared<'a> {
+    /// Of two records or more.
+    pub fn of(records: &[NamedRecord<'a>]) -> Self {
+        let margin = records.iter().map(|record| record.results.margin).fold(0.0, f64::max);
+        let subjects = subject::subjects(records);
+        let runs = history::runs(records, &subjects);
+        let shown = history::shown(subjects.len(), &runs);
+        let mut stages = align::stages(records, &subjects);
+        for stage in &mut stages {
+            stage.questions = question::questions(&subjects, &shown, stage);
+        }
+        RecordsCompared {
+            records: records.to_vec(),
+            recordings: recordings::aligned(records, &subjects, &shown),
+            histories: history::histories(records, &subjects, runs, &stages, margin),
+            differing: differing::differing(records, &subjects),
+            subjects,
+            shown,
+            margin,
+            stages,
+        }
+    }
+
+    /// The name of a subject.
+    pub fn name(&self, subject: usize) -> &str {
+        self.subjects.get(subject).map_or("", |subject| &subject.name)
+    }
+
+    /// The record of a subject.
+    pub fn results(&self, subject: usize) -> &'a Results {
+        self.records[self.subjects[subject].record].results
+    }
+
+    /// Whether anything of two records could be compared.
+    pub fn says_anything(&self) -> bool {
+        let record = |subject: usize| self.subjects[subject].record;
+        let mut questions = self.stages.iter().flat_map(|stage| &stage.questions);
+        let across = questions
+            .any(|question| question.pairs.iter().any(|pair| record(pair.first) != record(pair.second)));
+        across || self.recordings.iter().any(AlignedRecording::is_shared) || !self.histories.is_empty()
+    }
+}

@@ -1,0 +1,167 @@
+//! What is asked of a phase of a stage over several records: who is faster, and who needs less of the processor.
+
+use nilometer_model::{Sample, plan::Phase, statistics::Summary};
+
+use super::{
+    AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,
+    pair::{CellLogs, RoundLog, unpaired},
+};
+use crate::{CellOutcome, Quantity, comparison::paired};
+
+/// How subjects compare in a phase, over all its cells.
+#[derive(Debug, Clone)]
+pub struct AcrossQuestion {
+    /// The phase.
+    pub phase: Phase,
+    /// In what rates are compared and shown.
+    pub quantity: Quantity,
+    /// Those that are compared by their rates, the fastest first.
+    pub order: Vec<usize>,
+    /// All pairs of at most three, else each with the fastest.
+    pub pairs: Vec<SubjectPair>,
+    /// The same of the processor time of the whole machine for a GB, where it was measured. The first needs more.
+    pub needs: Vec<SubjectPair>,
+}
+
+/// More are compared with the fastest only.
+const ALL_PAIRS_MOST: usize = 3;
+
+/// Of a stage, one a phase.
+pub(super) fn questions(
+    subjects: &[Subject],
+    shown: &[usize],
+    stage: &AlignedStage<'_>,
+) -> Vec<AcrossQuestion> {
+    let asked = |phase| Asked { subjects, stage, phase }.question(shown);
+    stage.phases().into_iter().map(asked).collect()
+}
+
+/// A phase of a stage with those that measured it.
+pub(super) struct Asked<'a> {
+    pub(super) subjects: &'a [Subject],
+    pub(super) stage: &'a AlignedStage<'a>,
+    pub(super) phase: Phase,
+}
+
+/// What is taken of a sample.
+#[derive(Clone, Copy)]
+pub(super) enum Taken {
+    /// Its rate.
+    Rate(Quantity),
+    /// Processor time of the whole machine for a GB.
+    Need,
+}
+
+impl Asked<'_> {
+    fn question(&self, shown: &[usize]) -> AcrossQuestion {
+        let quantity = self.quantity();
+        let order = self.order(shown, Taken::Rate(quantity));
+        let needy = self.order(shown, Taken::Need);
+        AcrossQuestion {
+            phase: self.phase,
+            quantity,
+            pairs: self.pairs(&order, Taken::Rate(quantity)),
+            needs: self.pairs(&needy, Taken::Need),
+            order,
+        }
+    }
+
+    /// One for all that stands beside each other.
+    pub(super) fn quantity(&self) -> Quantity {
+        let rows = self.stage.of_phase(self.phase);
+        let all: Vec<&CellOutcome<'_>> = rows.flat_map(|(_, row)| row.outcomes.iter().flatten()).collect();
+        Quantity::for_all(&all)
+    }
+
+    /// By the mean over cells of the logarithm against that of all in the cell, the highest first.
+    fn order(&self, shown: &[usize], taken: Taken) -> Vec<usize> {
+        let mut scores: Vec<(usize, Vec<f64>)> = shown.iter().map(|&subject| (subject, Vec::new())).collect();
+        for (_, row) in self.stage.of_phase(self.phase) {
+            let means: Vec<Option<f64>> =
+                shown.iter().map(|&subject| Self::mean(row, subject, taken)).collect();
+            let known: Vec<f64> = means.iter().flatten().copied().collect();
+            let Some(all) = Summary::of(&known) else { continue };
+            for (score, mean) in scores.iter_mut().zip(means) {
+                score.1.extend(mean.map(|mean| mean - all.mean));
+            }
+        }
+        let mut order: Vec<(usize, f64)> = scores
+            .into_iter()
+            .filter_map(|(subject, scores)| Some((subject, Summary::of(&scores)?.mean)))
+            .collect();
+        order.sort_by(|one, other| other.1.total_cmp(&one.1));
+        order.into_iter().map(|(subject, _)| subject).collect()
+    }
+
+    fn mean(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Option<f64> {
+        let logs: Vec<f64> = Self::logs(row, subject, taken).iter().map(|round| round.log).collect();
+        Summary::of(&logs).map(|summary| summary.mean)
+    }
+
+    fn pairs(&self, order: &[usize], taken: Taken) -> Vec<SubjectPair> {
+        let mut pairs = Vec::new();
+        for (place, &first) in order.iter().enumerate() {
+            if place == 0 || order.len() <= ALL_PAIRS_MOST {
+                let behind = &order[place + 1..];
+                pairs.extend(behind.iter().filter_map(|&second| self.pair(first, second, taken)));
+            }
+        }
+        pairs
+    }
+
+    fn pair(&self, first: usize, second: usize, taken: Taken) -> Option<SubjectPair> {
+        let cells = self.cells(first, second, taken);
+        let is_imported = self.stage.rows.iter().all(|row| row.cell.as_imported().is_some());
+        if is_imported || self.subjects[first].record != self.subjects[second].record {
+            let found = unpaired(&cells)?;
+            let cells = found.cells.iter();
+            let cells = cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.effect() });
+            let effect = found.overall.effect();
+            return Some(SubjectPair {
+                first,
+                second,
+                basis: PairBasis::Repeats,
+                effect,
+                cells: cells.collect(),
+            });
+        }
+        let differences = cells.iter().map(|cell| (cell.row, cell.differences()));
+        let differences: Vec<(usize, Vec<f64>)> = differences.filter(|(_, all)| !all.is_empty()).collect();
+        let found = paired(&differences)?;
+        let cells = found.cells.into_iter().map(|(row, effect)| CellDifference { row, effect });
+        let effect = found.effect;
+        Some(SubjectPair { first, second, basis: PairBasis::Rounds, effect, cells: cells.collect() })
+    }
+
+    /// The repeats of both in each cell that both have.
+    pub(super) fn cells(&self, first: usize, second: usize, taken: Taken) -> Vec<CellLogs> {
+        let rows = self.stage.of_phase(self.phase);
+        rows.map(|(index, row)| CellLogs {
+            row: index,
+            first: Self::logs(row, first, taken),
+            second: Self::logs(row, second, taken),
+        })
+        .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+        .collect()
+    }
+
+    /// The logarithms of the valid repeats of a subject in a cell.
+    pub(super) fn logs(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Vec<RoundLog> {
+        let Some(outcome) = row.outcome(subject) else { return Vec::new() };
+        if matches!(taken, Taken::Need) && !Self::has_cost(outcome) {
+            return Vec::new();
+        }
+        let value = |sample: &Sample| match taken {
+            Taken::Rate(quantity) => quantity.of(sample),
+            Taken::Need => sample.machine.seconds() / sample.bytes as f64,
+        };
+        let values = outcome.usable().map(|measured| (measured.key.repeat, value(&measured.sample)));
+        let positive = values.filter(|(_, value)| *value > 0.0 && value.is_finite());
+        positive.map(|(round, value)| RoundLog { round, log: value.ln() }).collect()
+    }
+
+    /// The kernel counted the machine's processor time long enough in each repeat.
+    fn has_cost(outcome: &CellOutcome<'_>) -> bool {
+        outcome.cores.is_some_and(|cores| cores.for_gigabyte.is_some())
+    }
+}

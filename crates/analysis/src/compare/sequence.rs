@@ -1,0 +1,221 @@
+//! How a phase of a stage went from run to run: a figure a run, the steps among them, and a trend.
+//!
+//! The unit is the run: repeats of a run have in common what the day was like, and say nothing of how much days differ.
+
+use nilometer_model::{
+    Moment, Seed,
+    plan::Phase,
+    statistics::{CONFIDENCE, student, student_at},
+};
+
+use super::{
+    ChangePoint, ChangeTest, NamedRecord, Subject,
+    change_point::change_points,
+    question::{Asked, Taken},
+};
+use crate::{
+    Quantity,
+    comparison::SEED,
+    effect::{Answer, Effect, pooled_variance},
+};
+
+/// A phase of a stage from run to run.
+#[derive(Debug, Clone)]
+pub struct RunSequence {
+    /// The stage.
+    pub stage: String,
+    /// The phase.
+    pub phase: Phase,
+    /// In what rates are shown.
+    pub quantity: Quantity,
+    /// How many cells all of these runs have: what a point is over.
+    pub cells: usize,
+    /// In their order in time; runs that lack more than half of the cells are left out.
+    pub points: Vec<RunPoint>,
+    /// Where it steps.
+    pub steps: Vec<NamedStep>,
+    /// The last run against the first by a straight line through all, if it surely rises or falls by more than the margin, and
+    /// does not step.
+    pub trend: Option<Effect>,
+}
+
+/// A run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunPoint {
+    /// Index into the subjects.
+    pub subject: usize,
+    /// The mean over cells of the logarithm of the rate.
+    pub log: f64,
+    /// Half the width of its interval, from the repeats of this run; none from single ones.
+    pub half: Option<f64>,
+}
+
+/// A step between two runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NamedStep {
+    /// The last run before it: index into the subjects.
+    pub before: usize,
+    /// The first run behind it.
+    pub after: usize,
+    /// What follows the step against what came before it, up to the next steps; from how runs differ beside steps.
+    pub effect: Effect,
+    /// How probable it is without one, over all sequences that were looked at.
+    pub p: f64,
+    /// How that was found.
+    pub test: ChangeTest,
+    /// Only one run follows it.
+    pub is_last: bool,
+}
+
+impl RunPoint {
+    /// The rate: the geometric mean over cells.
+    pub fn rate(&self) -> f64 {
+        self.log.exp()
+    }
+
+    /// The interval of the rate.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.half.map(|half| ((self.log - half).exp(), (self.log + half).exp()))
+    }
+}
+
+/// The runs of one target in a phase; without steps and trend. None where no cell is in enough of them.
+pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence> {
+    let quantity = asked.quantity();
+    let taken = Taken::Rate(quantity);
+    let rows: Vec<_> = asked.stage.of_phase(asked.phase).map(|(_, row)| row).collect();
+    let has = |subject: usize, row: usize| !Asked::logs(rows[row], subject, taken).is_empty();
+    let table: Vec<Vec<bool>> =
+        runs.iter().map(|&run| (0..rows.len()).map(|row| has(run, row)).collect()).collect();
+    let count = |has: &[bool]| has.iter().filter(|has| **has).count();
+    let most = table.iter().map(|has| count(has)).max().unwrap_or(0);
+    let kept: Vec<usize> =
+        (0..runs.len()).filter(|&run| most > 0 && 2 * count(&table[run]) >= most).collect();
+    let shared: Vec<usize> = (0..rows.len()).filter(|&row| kept.iter().all(|&run| table[run][row])).collect();
+    if shared.is_empty() || kept.len() < RUNS_LEAST {
+        return None;
+    }
+    let point = |&run: &usize| {
+        let logs =
+            |&row: &usize| Asked::logs(rows[row], runs[run], taken).iter().map(|round| round.log).collect();
+        point(runs[run], &shared.iter().map(logs).collect::<Vec<Vec<f64>>>())
+    };
+    Some(RunSequence {
+        stage: asked.stage.name.to_owned(),
+        phase: asked.phase,
+        quantity,
+        cells: shared.len(),
+        points: kept.iter().map(point).collect(),
+        steps: Vec::new(),
+        trend: None,
+    })
+}
+
+/// Fewer runs are no history.
+pub(super) const RUNS_LEAST: usize = 3;
+
+/// The mean over cells with the interval that repeats give it.
+fn point(subject: usize, cells: &[Vec<f64>]) -> RunPoint {
+    let (variance, freedom) = pooled_variance(cells.iter().map(Vec::as_slice));
+    let count = cells.len() as f64;
+    let mean = |cell: &Vec<f64>| cell.iter().sum::<f64>() / cell.len() as f64;
+    let error = cells.iter().map(|cell| variance / cell.len() as f64).sum::<f64>().sqrt() / count;
+    RunPoint {
+        subject,
+        log: cells.iter().map(mean).sum::<f64>() / count,
+        half: (freedom > 0).then(|| student(freedom) * error),
+    }
+}
+
+impl RunSequence {
+    /// Looks for steps and a trend, in one of so many sequences.
+    pub(super) fn look(
+        &mut self,
+        records: &[NamedRecord<'_>],
+        subjects: &[Subject],
+        sequences: usize,
+        margin: f64,
+    ) {
+        let logs: Vec<f64> = self.points.iter().map(|point| point.log).collect();
+        let seed: Seed = SEED.named(&self.stage).named(self.phase.name());
+        let found = change_points(&logs, sequences, seed);
+        let steps = (0..found.len()).map(|step| self.step(&logs, &found, step));
+        let counts = |effect: &Effect| matches!(effect.answer(margin), Answer::Faster | Answer::Slower);
+        self.steps = steps.filter(|step| counts(&step.effect)).collect();
+        if found.is_empty() {
+            let times: Option<Vec<f64>> =
+                self.points.iter().map(|point| days(records, &subjects[point.subject])).collect();
+            let found = times.and_then(|times| trend(&times, &logs, sequences));
+            self.trend = found.filter(counts);
+        }
+    }
+
+    fn step(&self, logs: &[f64], found: &[ChangePoint], step: usize) -> NamedStep {
+        let ends: Vec<usize> = found.iter().map(|point| point.at).chain([logs.len()]).collect();
+        let begins: Vec<usize> = std::iter::once(0).chain(found.iter().map(|point| point.at)).collect();
+        let parts: Vec<&[f64]> = begins.iter().zip(&ends).map(|(from, to)| &logs[*from..*to]).collect();
+        let (variance, freedom) = pooled_variance(parts.iter().copied());
+        let before = parts[step];
+        let after = parts[step + 1];
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let log_ratio = mean(after) - mean(before);
+        let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
+        let half = if freedom == 0 { f64::INFINITY } else { student(freedom) * error };
+        let ChangePoint { at, p, test } = found[step];
+        NamedStep {
+            before: self.points[at - 1].subject,
+            after: self.points[at].subject,
+            effect: Effect { log_ratio, low: log_ratio - half, high: log_ratio + half, pairs: logs.len() },
+            p,
+            test,
+            is_last: at + 1 == logs.len(),
+        }
+    }
+}
+
+/// When a run was begun, in days since 1970.
+pub(super) fn days(records: &[NamedRecord<'_>], subject: &Subject) -> Option<f64> {
+    let moment: Moment = records[subject.record].results.started.parse().ok()?;
+    Some(moment.0.seconds() / 86_400.0)
+}
+
+/// A straight line by least squares: the last time against the first, if it surely rises or falls over all sequences.
+fn trend(times: &[f64], logs: &[f64], sequences: usize) -> Option<Effect> {
+    let count = logs.len() as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let time = mean(times);
+    let log = mean(logs);
+    let squares: f64 = times.iter().map(|at| (at - time).powi(2)).sum();
+    if squares <= 0.0 || logs.len() < RUNS_LEAST {
+        return None;
+    }
+    let pairs = times.iter().zip(logs);
+    let slope = pairs.clone().map(|(at, value)| (at - time) * (value - log)).sum::<f64>() / squares;
+    let residual: f64 = pairs.map(|(at, value)| (value - log - slope * (at - time)).powi(2)).sum();
+    let freedom = count - 2.0;
+    let span = times.last()? - times.first()?;
+    let error = (residual / freedom / squares).sqrt() * span;
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / sequences.max(1) as f64;
+    let half = student_at(confidence, freedom) * error;
+    let log_ratio = slope * span;
+    let effect = Effect { log_ratio, low: log_ratio - half, high: log_ratio + half, pairs: logs.len() };
+    (half < log_ratio.abs()).then_some(effect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_through_the_runs_is_told_where_it_surely_falls() {
+        let times: Vec<f64> = (0..12).map(f64::from).collect();
+        let wobble = [0.004, -0.003, 0.001, -0.004];
+        let falling: Vec<f64> =
+            times.iter().zip(wobble.iter().cycle()).map(|(at, wobble)| wobble - 0.01 * at).collect();
+        let found = trend(&times, &falling, 1).expect("it falls");
+        assert!((found.log_ratio + 0.11).abs() < 0.01 && found.high < -0.09, "{found:?}");
+        let level: Vec<f64> = wobble.iter().cycle().take(12).copied().collect();
+        assert_eq!(trend(&times, &level, 1), None);
+        assert_eq!(trend(&[1.0; 12], &falling, 1), None, "all at one time");
+    }
+}

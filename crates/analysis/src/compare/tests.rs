@@ -1,0 +1,253 @@
+//! Records made up from known truths: what is said of them must hold, and be said as often as it may be wrong.
+
+use nilometer_model::{
+    Invalid, Key, Measured, Nanos, RandomStream, Results, Sample, Seed, TargetEntry, plan::Phase,
+};
+
+use super::*;
+use crate::{
+    effect::Answer,
+    made_up::writes,
+    report::{Palette, TextLayout, against_text, compared_html, compared_json, compared_text},
+};
+
+/// Normally distributed, about.
+fn noise(stream: &mut RandomStream) -> f64 {
+    (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
+}
+
+/// A campaign of `cells` cells on the paths, each repeat of which takes a second, with this spread.
+struct MadeUp {
+    started: &'static str,
+    paths: &'static [&'static str],
+    cells: u32,
+    repeats: u32,
+    spread: f64,
+    seed: u64,
+}
+
+const MONDAY: MadeUp = MadeUp {
+    started: "2026-11-23T08:00:00Z",
+    paths: &["/data"],
+    cells: 4,
+    repeats: 6,
+    spread: 0.03,
+    seed: 1,
+};
+
+impl MadeUp {
+    /// With the rate of each cell on each target.
+    fn results(&self, rate: impl Fn(usize, usize) -> f64) -> Results {
+        let target = |path: &&str| TargetEntry {
+            path: (*path).into(),
+            file_system: "ext4".into(),
+            ..TargetEntry::default()
+        };
+        let mut stream = Seed(self.seed).stream();
+        let mut samples = Vec::new();
+        for repeat in 0..self.repeats {
+            for cell in 0..self.cells as usize {
+                for at in 0..self.paths.len() {
+                    let rate = rate(cell, at) * (self.spread * noise(&mut stream)).exp();
+                    samples.push(measured(Key { target: at, cell, repeat, phase: Phase::Write }, rate));
+                }
+            }
+        }
+        Results {
+            started: self.started.into(),
+            version: "0.1.0".into(),
+            title: "A test".into(),
+            margin: 5.0,
+            repeats: self.repeats,
+            targets: self.paths.iter().map(target).collect(),
+            cells: (1..=self.cells).map(|workers| writes("large", "1 MiB", workers)).collect(),
+            samples,
+            ..Results::default()
+        }
+    }
+}
+
+fn measured(key: Key, rate: f64) -> Measured {
+    #[expect(clippy::cast_sign_loss, reason = "rates are positive")]
+    let bytes = rate as u64;
+    let wall = Nanos::from_millis(1000);
+    let sample = Sample {
+        bytes,
+        operations: bytes >> 20,
+        wall,
+        machine: Nanos::from_millis(100),
+        ..Sample::new(Nanos(0))
+    };
+    Measured { key, sample }
+}
+
+const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+
+fn compared(results: &[Results]) -> RecordsCompared<'_> {
+    let named = NAMES.iter().zip(results).map(|(name, results)| NamedRecord { name, results });
+    RecordsCompared::of(&named.collect::<Vec<_>>())
+}
+
+fn pair_of<'a>(compared: &'a RecordsCompared<'_>) -> &'a SubjectPair {
+    &compared.stages[0].questions[0].pairs[0]
+}
+
+#[test]
+fn records_are_compared_cell_by_cell_and_over_all_cells() {
+    let before = MONDAY.results(|_, _| 1e9);
+    let after = MadeUp { started: "2026-11-24T08:00:00Z", seed: 2, ..MONDAY };
+    let after = after.results(|cell, _| if cell == 0 { 0.5e9 } else { 0.8e9 });
+    let all = [before, after];
+    let compared = compared(&all);
+    let pair = pair_of(&compared);
+    assert_eq!((pair.basis, pair.first, pair.cells.len()), (PairBasis::Repeats, 0, 4));
+    let truth = ((1.0_f64 / 0.5).ln() + 3.0 * (1.0_f64 / 0.8).ln()) / 4.0;
+    assert!(pair.effect.low < truth && truth < pair.effect.high, "{pair:?}");
+    let text = compared_text(&compared, TextLayout::plain());
+    assert!(text.contains("A is 40 % faster than B") || text.contains("A is 41 % faster than B"), "{text}");
+    assert!(text.contains("/data 2026-11-23") && text.contains("by Welch's method"), "{text}");
+    let against = compared.against(5.0).expect("the same target");
+    assert_eq!((against.worse.len(), against.compared), (5, 5), "{against:?}");
+    assert!(against_text(&compared, &against).contains("worse: /data 2026-11-24: large, workers 1, write: "));
+    let reversed: Vec<Results> = all.iter().rev().cloned().collect();
+    let better = super::tests::compared(&reversed);
+    let against = better.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty(), "{against:?}");
+    assert_eq!(against_text(&better, &against), "nothing got worse by more than 5 %: 5 figures against a\n");
+}
+
+#[test]
+fn targets_of_one_record_stay_paired() {
+    // What drifts from round to round is ten times what the targets differ by.
+    let both = MadeUp { paths: &["/fast", "/slow"], spread: 0.001, ..MONDAY };
+    let mut first = both.results(|_, target| if target == 0 { 1.1e9 } else { 1e9 });
+    for measured in &mut first.samples {
+        measured.sample.bytes *= u64::from(1 + measured.key.repeat);
+    }
+    let other = MadeUp { paths: &["/third"], seed: 3, ..MONDAY }.results(|_, _| 1e7);
+    let all = [first, other];
+    let compared = compared(&all);
+    let pair = pair_of(&compared);
+    assert_eq!((pair.basis, pair.first, pair.second), (PairBasis::Rounds, 0, 1));
+    assert!(pair.effect.answer(5.0) == Answer::Faster && pair.effect.high < 0.1, "{pair:?}");
+    let bases: Vec<PairBasis> = compared.stages[0].questions[0].pairs.iter().map(|pair| pair.basis).collect();
+    assert_eq!(bases, [PairBasis::Rounds, PairBasis::Repeats, PairBasis::Repeats]);
+}
+
+/// The same storage twice: *faster* or *slower* in at most 5 % of comparisons, and a baseline is held as often.
+#[test]
+fn what_is_alike_is_rarely_called_different() {
+    let mut different = [0; 3];
+    for seed in 0..200 {
+        let first = MadeUp { seed: 1000 + 2 * seed, repeats: 3, spread: 0.1, ..MONDAY }.results(|_, _| 1e9);
+        let second = MadeUp { seed: 1001 + 2 * seed, repeats: 3, spread: 0.1, ..MONDAY };
+        let all = [first, second.results(|_, _| 1e9)];
+        let compared = compared(&all);
+        let pair = pair_of(&compared);
+        let says = |effect: &crate::effect::Effect| {
+            usize::from(matches!(effect.answer(0.0), Answer::Faster | Answer::Slower))
+        };
+        different[0] += says(&pair.effect);
+        different[1] += pair.cells.iter().map(|cell| says(&cell.effect)).sum::<usize>();
+        different[2] += usize::from(!compared.against(0.0).expect("the same").worse.is_empty());
+    }
+    // Of 200, 800 and 200: 5 % of the first two, 2.5 % of the last, which looks at one side; and some luck.
+    assert!(different[0] <= 18 && different[1] <= 55 && different[2] <= 12, "{different:?}");
+    assert!(different[0] > 1 && different[1] > 15, "intervals that never err are too wide: {different:?}");
+}
+
+#[test]
+fn cells_that_only_some_have_and_what_differs_besides_are_told() {
+    let before = MONDAY.results(|_, _| 1e9);
+    let mut after =
+        MadeUp { cells: 6, seed: 5, started: "2026-11-24T08:00:00Z", ..MONDAY }.results(|_, _| 1e9);
+    after.version = "0.2.0".into();
+    let all = [before, after];
+    let compared = compared(&all);
+    let text = compared_text(&compared, TextLayout::plain());
+    assert!(text.contains("only B has: workers 5, write; workers 6, write"), "{text}");
+    assert!(text.contains("program version: 0.1.0 (A), 0.2.0 (B)"), "{text}");
+    assert_eq!(pair_of(&compared).cells.len(), 4);
+}
+
+#[test]
+fn invalid_samples_count_for_nothing_and_are_named() {
+    let before = MONDAY.results(|_, _| 1e9);
+    let mut after = MadeUp { seed: 5, started: "2026-11-24T08:00:00Z", ..MONDAY }.results(|_, _| 1e9);
+    for measured in after.samples.iter_mut().filter(|measured| measured.key.cell == 0) {
+        measured.sample.bytes = 1 << 20;
+        measured.sample.invalid = Some(Invalid::WarmRead);
+    }
+    let all = [before, after];
+    let compared = compared(&all);
+    assert!(pair_of(&compared).cells.iter().all(|cell| cell.row != 0));
+    let against = compared.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty(), "{against:?}");
+    assert_eq!(against.left, ["/data 2026-11-24: large, workers 1, write: INVALID now"]);
+}
+
+/// Six runs of a target, the last three of which are slower by a third.
+fn history() -> Vec<Results> {
+    let days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24", "2026-11-25"];
+    let run = |(number, day): (usize, &&'static str)| {
+        let mut results = MadeUp { seed: 40 + number as u64, ..MONDAY }
+            .results(|_, _| if number < 3 { 1.2e9 } else { 0.8e9 });
+        results.started = format!("{day}T03:00:00Z");
+        results
+    };
+    days.iter().enumerate().map(run).collect()
+}
+
+#[test]
+fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
+    let mut runs = history();
+    runs.swap(0, 4);
+    let compared = compared(&runs);
+    let history = &compared.histories[0];
+    assert_eq!(history.runs, [4, 1, 2, 3, 0, 5], "in time");
+    let step = history.sequences[0].steps[0];
+    assert_eq!((step.before, step.after, step.is_last), (2, 3, false));
+    let truth = (0.8_f64 / 1.2).ln();
+    assert!(step.effect.low < truth && truth < step.effect.high && step.p < 0.05, "{step:?}");
+    assert_eq!(compared.shown, [4, 5], "the first and the last are compared");
+    let text = compared_text(&compared, TextLayout::plain());
+    let named =
+        "large, write: STEP between C (/data 2026-11-22) and D (/data 2026-11-23): what came before is";
+    assert!(text.replace("\n  ", " ").contains(named), "{text}");
+    let page = compared_html(&compared);
+    assert!(page.contains("<b>step</b>large, write: STEP between C") && page.ends_with("</html>\n"));
+    let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
+    assert_eq!(json["histories"][0]["sequences"][0]["steps"][0]["before"], "C");
+    assert_eq!(json["against"], serde_json::Value::Null);
+}
+
+#[test]
+fn noise_makes_no_step() {
+    let run = |number: u64| MadeUp { seed: 90 + number, ..MONDAY }.results(|_, _| 1e9);
+    let mut runs: Vec<Results> = (0..8).map(run).collect();
+    for (day, run) in (10..).zip(&mut runs) {
+        run.started = format!("2026-11-{day}T03:00:00Z");
+    }
+    let compared = compared(&runs);
+    assert!(compared.histories[0].sequences[0].steps.is_empty());
+    let text = compared_text(&compared, TextLayout::plain());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "large, write: no step and no trend of more than 5 % that noise does not explain";
+    assert!(words.contains(said), "{text}");
+}
+
+#[test]
+fn the_text_fits_every_terminal_and_the_page_escapes_names() {
+    let mut runs = history();
+    runs[1].targets[0].path =
+        "/a <b>/with a very long path that goes on and on, as paths below a mount of a project do".into();
+    let compared = compared(&runs);
+    for columns in 60..=100 {
+        let text = compared_text(&compared, TextLayout::new(Palette::Plain, columns));
+        for line in text.lines() {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+    }
+    let page = compared_html(&compared);
+    assert!(page.contains("/a &lt;b&gt;/with") && !page.contains("<b>/with"));
+}

@@ -1,0 +1,165 @@
+//! `nilometer compare`: records beside each other, of different targets, dates or machines; and against a baseline.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use nilometer_analysis::{
+    AgainstBaseline, NamedRecord, RecordsCompared,
+    report::{against_text, compared_html, compared_json, compared_text},
+};
+use nilometer_model::Results;
+
+use crate::{
+    Blame, Failure, Outcome,
+    report::{layout, refuse_the_record},
+    tell,
+};
+
+/// Compares records: targets, dates or machines; against a baseline, or as a history
+///
+/// What is compared is each target of each record, cell by cell, with the words that a report has. Of a target that three
+/// records or more have measured, the runs are shown in time, and the step among them is named, if there is one.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Records that `evaluate` wrote: two or more, or one and a baseline
+    #[arg(required = true)]
+    records: Vec<PathBuf>,
+    /// A record to hold the others against: exit code 3 when a cell got worse by more than its noise and the threshold
+    #[arg(long, value_name = "RECORD")]
+    against: Option<PathBuf>,
+    /// The loss that counts, such as "5 %" [default: the plan's margin]
+    #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
+    threshold: Option<f64>,
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, which opens offline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// `5` or `5 %`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let valid = number.filter(|percent| (0.0..=PERCENT_MOST).contains(percent));
+    valid.ok_or_else(|| format!("write a number of percent from 0 to {PERCENT_MOST}, such as \"5 %\""))
+}
+
+const PERCENT_MOST: f64 = 1000.0;
+
+impl Compare {
+    pub(crate) fn execute(&self) -> Outcome {
+        let paths = self.paths().input()?;
+        let results = read_all(&paths).input()?;
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let named = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
+        let compared = RecordsCompared::of(&named.collect::<Vec<_>>());
+        let against = self.held_against(&compared)?;
+        self.write_page(&compared).run()?;
+        if self.json {
+            tell::result(compared_json(&compared, against.as_ref()));
+        } else if let Some(against) = &against {
+            tell::result(against_text(&compared, against));
+        } else {
+            tell::result(compared_text(&compared, layout()));
+        }
+        ended(&compared, against.as_ref())
+    }
+
+    /// The records, the baseline first, each once.
+    fn paths(&self) -> anyhow::Result<Vec<&Path>> {
+        let paths: Vec<&Path> = self.against.iter().chain(&self.records).map(PathBuf::as_path).collect();
+        ensure!(
+            paths.len() > 1,
+            "{}: one record is no comparison: name another one, or --against a baseline; `nilometer report` compares the \
+             targets of one",
+            paths[0].display()
+        );
+        let mut seen = Vec::new();
+        for path in &paths {
+            if let Some(html) = &self.html {
+                refuse_the_record(html, path)?;
+            }
+            let Ok(metadata) = fs::metadata(path) else { continue };
+            let file = (metadata.dev(), metadata.ino());
+            ensure!(!seen.contains(&file), "{}: the record is named twice: name each once", path.display());
+            seen.push(file);
+        }
+        Ok(paths)
+    }
+
+    fn held_against(&self, compared: &RecordsCompared<'_>) -> Result<Option<AgainstBaseline>, Failure> {
+        let Some(baseline) = &self.against else { return Ok(None) };
+        let against = compared.against(self.threshold.unwrap_or(compared.margin));
+        Ok(Some(against.ok_or_else(|| no_target_of(baseline, compared)).input()?))
+    }
+
+    fn write_page(&self, compared: &RecordsCompared<'_>) -> anyhow::Result<()> {
+        let Some(path) = &self.html else { return Ok(()) };
+        fs::write(path, compared_html(compared))
+            .with_context(|| format!("can't write {}", path.display()))?;
+        tell::note(format_args!("Page: {}", path.display()));
+        Ok(())
+    }
+}
+
+fn no_target_of(baseline: &Path, compared: &RecordsCompared<'_>) -> anyhow::Error {
+    let targets = compared.records[0].results.targets.iter();
+    let paths: Vec<&str> = targets.map(|target| target.path.as_str()).collect();
+    let baseline = baseline.display();
+    anyhow!("{baseline}: none of its targets is in the other records: it has {}", paths.join(", "))
+}
+
+/// Each by a thread of its own, as many at once as there are processors.
+fn read_all(paths: &[&Path]) -> anyhow::Result<Vec<Results>> {
+    let at_once = thread::available_parallelism().map_or(1, Into::into);
+    let mut all = Vec::new();
+    for some in paths.chunks(at_once) {
+        let read = thread::scope(|scope| {
+            let begun: Vec<_> =
+                some.iter().map(|path| scope.spawn(move || nilometer_record::read_figures(path))).collect();
+            begun.into_iter().map(|thread| thread.join().expect("it returns its errors")).collect::<Vec<_>>()
+        });
+        for results in read {
+            all.push(results?);
+        }
+    }
+    Ok(all)
+}
+
+fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>) -> Outcome {
+    match against {
+        None if !compared.says_anything() => Err(Failure::NotDecided(anyhow!(
+            "the records have no cell and no recording in common: nothing could be compared"
+        ))),
+        Some(against) if !against.worse.is_empty() => Err(Failure::NotCarried(anyhow!(
+            "{} of {} figures got worse by more than their noise and {} %",
+            against.worse.len(),
+            against.compared,
+            against.threshold
+        ))),
+        Some(against) if against.compared == 0 => Err(Failure::NotDecided(anyhow!(
+            "no cell and no recording of the baseline is valid in the other records: nothing could be compared"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn a_threshold_is_a_percentage() {
+        assert_eq!(["5", "5 %", " 2.5% "].map(percent), [Ok(5.0), Ok(5.0), Ok(2.5)]);
+        for bad in ["", "-1", "NaN", "inf", "five", "5 GB"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}

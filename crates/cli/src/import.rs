@@ -1,0 +1,58 @@
+//! `nilometer import`: results of other programs and of publications, as a record like any other.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nilometer_record::import::{ImportOptions, import};
+
+use crate::{Blame, Outcome, tell};
+
+/// Makes a record of results of fio, IOR, mdtest, elbencho, or of a table in CSV
+///
+/// A file says by its contents what it is. Repeats are runs: further files of the same test, or rows of the same test in a
+/// table. The record can be reported, and compared with others.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// JSON of fio, output of IOR (text, CSV, JSON) or mdtest, CSV of elbencho, or tidy CSV
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The record to make; it must not exist
+    #[arg(long, value_name = "FILE")]
+    record: PathBuf,
+    /// What was measured, instead of what the files say
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+    /// The title, instead of where the results come from
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Take rows of a table as one test whatever their parameters are, where two sites wrote them in other words
+    #[arg(long)]
+    any_params: bool,
+    /// Take the standard errors of a table as those of runs; they are of the nodes of one run otherwise
+    #[arg(long)]
+    errors_of_runs: bool,
+}
+
+impl Import {
+    pub(crate) fn execute(&self) -> Outcome {
+        let options = ImportOptions {
+            target: self.target.clone(),
+            title: self.title.clone(),
+            any_parameters: self.any_params,
+            errors_of_runs: self.errors_of_runs,
+        };
+        let imported = import(&self.files, &options).input()?;
+        let count =
+            |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+        let samples = count(imported.samples(), "sample");
+        let cells = count(imported.cells(), "cell");
+        let targets = count(imported.targets().count(), "target");
+        let left_out = imported.left_out().to_vec();
+        imported.write(&self.record).input()?;
+        tell::note(format_args!("Record: {} ({samples} of {cells} on {targets})", self.record.display()));
+        for (what, count) in left_out {
+            tell::note(format_args!("  left out: {count} x {what}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! What was found in files so far, by target, cell and repeat, and how it becomes a record.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+};
+
+use nilometer_model::{
+    Group, Histogram, Key, Nanos, Results, Sample, TargetEntry,
+    plan::{Cell, ImportedRun, Phase},
+};
+
+use super::{Fault, ImportOptions};
+use crate::{Record, RecordError};
+
+/// A figure with what it is of.
+#[derive(Debug, Clone)]
+pub(super) struct GivenFigure {
+    /// What was measured, as the file says it.
+    pub(super) target: String,
+    pub(super) stage: String,
+    pub(super) run: ImportedRun,
+    pub(super) phase: Phase,
+    pub(super) did: GivenWork,
+}
+
+/// What was done in a repeat.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GivenWork {
+    pub(super) bytes: u64,
+    pub(super) operations: u64,
+    pub(super) wall: Nanos,
+    pub(super) user: Nanos,
+    pub(super) system: Nanos,
+    /// Since 1970; zero where it is not said.
+    pub(super) started: Nanos,
+    pub(super) latency: Histogram,
+}
+
+/// A rate is given without what was done in which time: it is taken to have been so in this time.
+const NOMINAL_SECONDS: u64 = 1000;
+/// More are not results of a person's benchmarks, and would not fit into the memory of a small machine.
+pub(super) const SAMPLES_MAX: usize = 5_000_000;
+/// More kinds of what was left out are counted together.
+const KINDS_MOST: usize = 20;
+/// More sources are counted in a title.
+const NAMED_MOST: usize = 3;
+/// SQLite's integers end here, and so do counts.
+const COUNT_MOST: f64 = 9e18;
+
+impl GivenWork {
+    /// Something that took so many seconds: an operation.
+    pub(super) fn of_time(seconds: f64, line: u64) -> Result<Self, Fault> {
+        let wall = nanos(seconds, line)?;
+        if wall.0 == 0 {
+            return Err(Fault::at(
+                line,
+                format!("a task of {seconds} s: no time is too short to be a figure"),
+            ));
+        }
+        Ok(GivenWork { operations: 1, wall, ..GivenWork::default() })
+    }
+
+    /// So many bytes a second.
+    pub(super) fn of_byte_rate(rate: f64, line: u64) -> Result<Self, Fault> {
+        let wall = Nanos::from_millis(NOMINAL_SECONDS * 1000);
+        Ok(GivenWork { bytes: count(rate * NOMINAL_SECONDS as f64, line)?, wall, ..GivenWork::default() })
+    }
+
+    /// So many operations a second.
+    pub(super) fn of_operation_rate(rate: f64, line: u64) -> Result<Self, Fault> {
+        let wall = Nanos::from_millis(NOMINAL_SECONDS * 1000);
+        Ok(GivenWork {
+            operations: count(rate * NOMINAL_SECONDS as f64, line)?,
+            wall,
+            ..GivenWork::default()
+        })
+    }
+
+    fn sample(self) -> Sample {
+        let GivenWork { bytes, operations, wall, user, system, started, latency } = self;
+        Sample { bytes, operations, wall, user, system, started, latency, ..Sample::new(Nanos(0)) }
+    }
+}
+
+/// A number that is to be counted.
+pub(super) fn count(number: f64, line: u64) -> Result<u64, Fault> {
+    if !(0.0..COUNT_MOST).contains(&number) {
+        return Err(Fault::at(line, format!("{number} is no count that a record can hold")));
+    }
+    #[expect(clippy::cast_sign_loss, reason = "it is at least zero")]
+    Ok(number.round() as u64)
+}
+
+/// Seconds that are no more than a record can hold.
+pub(super) fn nanos(seconds: f64, line: u64) -> Result<Nanos, Fault> {
+    count(seconds * 1e9, line).map(Nanos)
+}
+
+/// See the module.
+pub(super) struct Gathered<'a> {
+    pub(super) options: &'a ImportOptions,
+    targets: Vec<String>,
+    cells: Vec<Cell>,
+    by_target: HashMap<String, usize>,
+    by_cell: HashMap<(String, String), usize>,
+    repeats: HashMap<Group, u32>,
+    samples: Vec<(Key, GivenWork)>,
+    sources: Vec<String>,
+    /// What was left out, and how often.
+    left_out: BTreeMap<String, u64>,
+    started: Nanos,
+}
+
+impl<'a> Gathered<'a> {
+    pub(super) fn new(options: &'a ImportOptions) -> Self {
+        Gathered {
+            options,
+            targets: Vec::new(),
+            cells: Vec::new(),
+            by_target: HashMap::new(),
+            by_cell: HashMap::new(),
+            repeats: HashMap::new(),
+            samples: Vec::new(),
+            sources: Vec::new(),
+            left_out: BTreeMap::new(),
+            started: Nanos(0),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// There were more than a record is made of; they were not kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.samples.len() >= SAMPLES_MAX
+    }
+
+    /// One more repeat of what it is of.
+    pub(super) fn add(&mut self, figure: GivenFigure) {
+        if self.is_full() {
+            return;
+        }
+        let GivenFigure { target, stage, run, phase, did } = figure;
+        let target = self.target(self.options.target.clone().unwrap_or(target));
+        if !self.sources.contains(&run.source) {
+            self.sources.push(run.source.clone());
+        }
+        if did.started.0 > 0 && (self.started.0 == 0 || did.started < self.started) {
+            self.started = did.started;
+        }
+        let cell = self.cell(stage, run);
+        let next = self.repeats.entry(Group { cell, phase, target }).or_insert(0);
+        let key = Key { target, cell, repeat: *next, phase };
+        *next += 1;
+        self.samples.push((key, did));
+    }
+
+    /// Something was not taken.
+    pub(super) fn leave_out(&mut self, why: impl Into<String>) {
+        let why = why.into();
+        let is_told = self.left_out.len() < KINDS_MOST || self.left_out.contains_key(&why);
+        let why = if is_told { why } else { "others".to_owned() };
+        *self.left_out.entry(why).or_insert(0) += 1;
+    }
+
+    fn target(&mut self, name: String) -> usize {
+        if let Some(known) = self.by_target.get(&name) {
+            return *known;
+        }
+        self.targets.push(name.clone());
+        self.by_target.insert(name, self.targets.len() - 1);
+        self.targets.len() - 1
+    }
+
+    fn cell(&mut self, stage: String, run: ImportedRun) -> usize {
+        let key = (stage, run.phrases().join("\n"));
+        if let Some(known) = self.by_cell.get(&key) {
+            return *known;
+        }
+        self.cells.push(Cell::imported(key.0.clone(), run));
+        self.by_cell.insert(key, self.cells.len() - 1);
+        self.cells.len() - 1
+    }
+
+    pub(super) fn finish(self, paths: &[PathBuf]) -> ImportedResults {
+        let entry = |path: String| TargetEntry { path, ..TargetEntry::default() };
+        let files = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let sources = named(&self.sources);
+        let title = self.options.title.clone().unwrap_or_else(|| sources.clone());
+        let environment = vec![("imported from".into(), files), ("measured by".into(), sources)];
+        let started = if self.started.0 > 0 {
+            nilometer_model::Moment(self.started).to_string()
+        } else {
+            String::new()
+        };
+        let mut samples = self.samples;
+        // Cells of a stage stand together, whatever the order of rows is.
+        let place = by_stage(&self.cells);
+        let mut cells: Vec<(usize, Cell)> = place.iter().copied().zip(self.cells).collect();
+        cells.sort_by_key(|(place, _)| *place);
+        for (key, _) in &mut samples {
+            key.cell = place[key.cell];
+        }
+        let head = Results {
+            title,
+            version: env!("CARGO_PKG_VERSION").into(),
+            started,
+            margin: MARGIN,
+            repeats: self.repeats.values().copied().max().unwrap_or(0),
+            targets: self.targets.into_iter().map(entry).collect(),
+            cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+            environment,
+            ..Results::default()
+        };
+        ImportedResults { head, samples, left_out: self.left_out.into_iter().collect() }
+    }
+}
+
+/// `a, b`; `a, b, c and 4 more`.
+fn named(sources: &[String]) -> String {
+    let shown = sources.iter().take(NAMED_MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match sources.len().saturating_sub(NAMED_MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The margin of plans that say none.
+const MARGIN: f64 = 5.0;
+
+/// Where each cell comes to stand: stages in the order in which they appear, cells in theirs.
+fn by_stage(cells: &[Cell]) -> Vec<usize> {
+    let mut stages: HashMap<&str, usize> = HashMap::new();
+    for cell in cells {
+        let next = stages.len();
+        stages.entry(&cell.stage).or_insert(next);
+    }
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    order.sort_by_key(|&cell| stages[cells[cell].stage.as_str()]);
+    let mut places = vec![0; cells.len()];
+    for (place, cell) in order.into_iter().enumerate() {
+        places[cell] = place;
+    }
+    places
+}
+
+/// Results of other programs, ready to be written.
+#[derive(Debug)]
+pub struct ImportedResults {
+    head: Results,
+    samples: Vec<(Key, GivenWork)>,
+    left_out: Vec<(String, u64)>,
+}
+
+impl ImportedResults {
+    /// How many samples there are.
+    pub fn samples(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// How many cells.
+    pub fn cells(&self) -> usize {
+        self.head.cells.len()
+    }
+
+    /// What was measured.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        self.head.targets.iter().map(|target| target.path.as_str())
+    }
+
+    /// What of the files was not taken, and how often.
+    pub fn left_out(&self) -> &[(String, u64)] {
+        &self.left_out
+    }
+
+    /// Makes a record of it; when that fails nothing is left.
+    pub fn write(self, path: &Path) -> Result<(), RecordError> {
+        let mut record = Record::create(path, &self.head, 0)?;
+        let samples = self.samples.into_iter().map(|(key, did)| (key, did.sample()));
+        let written = record.add_imported(samples);
+        if written.is_err() {
+            drop(record);
+            // What was made a moment ago and holds nothing.
+            drop(std::fs::remove_file(path));
+        }
+        written
+    }
+}

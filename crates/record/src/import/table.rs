@@ -1,0 +1,100 @@
+//! Tables in CSV: rows with their lines, columns by their names.
+
+use std::collections::HashMap;
+
+use csv::{ReaderBuilder, StringRecord};
+
+use super::Fault;
+
+/// A CSV with a header.
+pub(super) struct Table {
+    places: HashMap<String, usize>,
+}
+
+/// A row of it.
+pub(super) struct TableRow<'a> {
+    table: &'a Table,
+    record: &'a StringRecord,
+    pub(super) line: u64,
+}
+
+/// Longer texts are no names and no parameters.
+const TEXT_MOST: usize = 4096;
+
+impl Table {
+    /// Hands each row over. Every row must have as many columns as the header.
+    pub(super) fn each(
+        text: &str,
+        needed: &[&str],
+        mut take: impl FnMut(&TableRow<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut reader = ReaderBuilder::new().from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|error| fault(&error))?.clone();
+        let table = Table::of(&header, needed)?;
+        let mut record = StringRecord::new();
+        while reader.read_record(&mut record).map_err(|error| fault(&error))? {
+            let line = record.position().map_or(0, csv::Position::line);
+            if let Some(long) = record.iter().find(|text| text.len() > TEXT_MOST) {
+                return Err(Fault::at(line, format!("a text of {} bytes: at most {TEXT_MOST}", long.len())));
+            }
+            take(&TableRow { table: &table, record: &record, line })?;
+        }
+        Ok(())
+    }
+
+    fn of(header: &StringRecord, needed: &[&str]) -> Result<Self, Fault> {
+        let mut places = HashMap::new();
+        for (place, name) in header.iter().enumerate() {
+            if places.insert(name.trim().to_owned(), place).is_some() {
+                return Err(Fault::at(1, format!("the column `{name}` is there twice")));
+            }
+        }
+        match needed.iter().find(|name| !places.contains_key(**name)) {
+            Some(name) => Err(Fault::at(1, format!("the column `{name}` is missing"))),
+            None => Ok(Table { places }),
+        }
+    }
+}
+
+/// With its line where the reader knows it.
+fn fault(error: &csv::Error) -> Fault {
+    let line = error.position().map(csv::Position::line);
+    let why = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("{len} columns, and the header has {expected_len}")
+        }
+        _ => error.to_string(),
+    };
+    Fault { line, why }
+}
+
+impl TableRow<'_> {
+    /// A column; empty where the table has none of this name.
+    pub(super) fn text(&self, column: &str) -> &str {
+        let place = self.table.places.get(column);
+        place.and_then(|place| self.record.get(*place)).unwrap_or_default().trim()
+    }
+
+    /// A number that is at least zero; none of an empty column.
+    pub(super) fn number(&self, column: &str) -> Result<Option<f64>, Fault> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        number(text).map(Some).ok_or_else(|| {
+            Fault::at(self.line, format!("{column} `{text}`: write a number that is at least zero"))
+        })
+    }
+
+    /// A count; none of an empty column.
+    pub(super) fn count(&self, column: &str) -> Result<Option<u64>, Fault> {
+        let Some(number) = self.number(column)? else { return Ok(None) };
+        super::gathered::count(number, self.line).map(Some)
+    }
+}
+
+/// A number that is finite and at least zero.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    text.parse::<f64>().ok().filter(|number| digits && number.is_finite() && *number >= 0.0)
+}

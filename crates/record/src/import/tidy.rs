@@ -1,0 +1,229 @@
+//! Tidy CSV: a measured value a row, as the published results of studies are kept.
+//!
+//! Columns: `source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,...,note`. Rows that share system, test,
+//! params and metric are repeats, each a run. What belongs together in several rows is put together: the greatest, the least and
+//! the mean of iterations; real, user and system time of a run.
+
+use std::collections::HashMap;
+
+use nilometer_model::plan::{ImportedRun, Phase};
+
+use super::{
+    Fault,
+    bandwidth::{GivenUnit, unit},
+    gathered::{Gathered, GivenFigure, GivenWork, nanos},
+    stand_in::{Known, with_error},
+    table::{Table, TableRow},
+};
+
+/// Whether a file's first line is that of such a table.
+pub(super) fn is_header(line: &str) -> bool {
+    let names: Vec<&str> = line.trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
+    ["system", "test", "metric", "value", "unit"].iter().all(|name| names.contains(name))
+}
+
+const NEEDED: [&str; 6] = ["system", "test", "params", "metric", "value", "unit"];
+
+/// What rows may belong together in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct TestKey {
+    source: String,
+    system: String,
+    test: String,
+    params: String,
+}
+
+/// The greatest, the least and the mean, as far as they have come.
+#[derive(Debug, Clone, Default)]
+struct Extremes {
+    greatest: Option<f64>,
+    least: Option<f64>,
+    mean: Option<f64>,
+    count: Option<u64>,
+    unit: Option<GivenUnit>,
+    line: u64,
+}
+
+/// Real, user and system times by their order.
+#[derive(Debug, Clone, Default)]
+struct ShellTimes {
+    real: Vec<(f64, u64)>,
+    user: Vec<f64>,
+    system: Vec<f64>,
+}
+
+/// What is put together once all rows are read, in the order of rows.
+#[derive(Default)]
+struct Joined {
+    order: Vec<TestKey>,
+    extremes: HashMap<TestKey, Extremes>,
+    times: HashMap<TestKey, ShellTimes>,
+}
+
+/// A note of a row that repeats an earlier one.
+const COUNTED_ONCE: &str = "count it once";
+
+pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    let mut joined = Joined::default();
+    let text = text.trim_start_matches('\u{feff}');
+    Table::each(text, &NEEDED, |row| take(row, gathered, &mut joined))?;
+    joined.finish(gathered)
+}
+
+fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) -> Result<(), Fault> {
+    let value = row.number("value")?;
+    let error = row.number("sem")?;
+    let count = row.count("n")?;
+    for column in ["value_min", "value_max"] {
+        row.number(column)?;
+    }
+    let Some(value) = value else {
+        gathered.leave_out("rows without a value (ranges, and what was not published)");
+        return Ok(());
+    };
+    if row.text("note").contains(COUNTED_ONCE) {
+        gathered.leave_out("rows that are printed twice in their source");
+        return Ok(());
+    }
+    let Some(unit) = unit(row.text("unit")) else {
+        gathered.leave_out(format!("rows in `{}`, which is no time and no rate", row.text("unit")));
+        return Ok(());
+    };
+    let key = key(row);
+    if key.system.is_empty() || key.test.is_empty() {
+        return Err(Fault::at(row.line, "a row needs a system and a test"));
+    }
+    match (row.text("metric"), unit) {
+        ("max" | "min" | "mean", _) => joined.extreme(row, key, value, count, unit),
+        ("real" | "user" | "sys", GivenUnit::Time(factor)) => {
+            joined.time(row, key, value * factor);
+            Ok(())
+        }
+        ("wait", GivenUnit::Time(_)) => {
+            gathered.leave_out("wait, which is real less user and sys");
+            Ok(())
+        }
+        (metric, _) => {
+            let figure = if matches!(metric, "time" | "throughput") { "" } else { metric };
+            let spread = error.zip(count).filter(|_| gathered.options.errors_of_runs);
+            let values = spread.and_then(|(error, count)| with_error(value, error, count));
+            for value in values.unwrap_or_else(|| vec![value]) {
+                let did = work(value, unit, row.line)?;
+                gathered.add(given(&key, figure, did, gathered.options.any_parameters));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn key(row: &TableRow<'_>) -> TestKey {
+    let text = |column: &str| row.text(column).to_owned();
+    TestKey { source: text("source"), system: text("system"), test: text("test"), params: text("params") }
+}
+
+fn work(value: f64, unit: GivenUnit, line: u64) -> Result<GivenWork, Fault> {
+    match unit {
+        GivenUnit::Time(factor) => GivenWork::of_time(value * factor, line),
+        GivenUnit::ByteRate(factor) => GivenWork::of_byte_rate(value * factor, line),
+        GivenUnit::Operations => GivenWork::of_operation_rate(value, line),
+    }
+}
+
+fn given(key: &TestKey, figure: &str, did: GivenWork, any_parameters: bool) -> GivenFigure {
+    let told = !any_parameters && !key.params.is_empty();
+    let parameters = told.then(|| (String::new(), key.params.clone()));
+    let run = ImportedRun {
+        source: key.source.clone(),
+        task: key.test.clone(),
+        parameters: parameters.into_iter().collect(),
+        figure: figure.to_owned(),
+    };
+    GivenFigure { target: key.system.clone(), stage: key.test.clone(), run, phase: Phase::Given, did }
+}
+
+impl Joined {
+    fn known(&mut self, key: &TestKey) {
+        if !self.extremes.contains_key(key) && !self.times.contains_key(key) {
+            self.order.push(key.clone());
+        }
+    }
+
+    fn extreme(
+        &mut self,
+        row: &TableRow<'_>,
+        key: TestKey,
+        value: f64,
+        count: Option<u64>,
+        unit: GivenUnit,
+    ) -> Result<(), Fault> {
+        self.known(&key);
+        let found = self.extremes.entry(key).or_default();
+        let metric = row.text("metric");
+        let place = match metric {
+            "max" => &mut found.greatest,
+            "min" => &mut found.least,
+            _ => &mut found.mean,
+        };
+        if place.replace(value).is_some() {
+            return Err(Fault::at(row.line, format!("`{metric}` of the same test is there twice")));
+        }
+        if found.unit.is_some_and(|known| known != unit) {
+            return Err(Fault::at(row.line, "the greatest, the least and the mean are in different units"));
+        }
+        found.count = count.or(found.count);
+        found.unit = Some(unit);
+        found.line = row.line;
+        Ok(())
+    }
+
+    fn time(&mut self, row: &TableRow<'_>, key: TestKey, seconds: f64) {
+        self.known(&key);
+        let times = self.times.entry(key).or_default();
+        match row.text("metric") {
+            "real" => times.real.push((seconds, row.line)),
+            "user" => times.user.push(seconds),
+            _ => times.system.push(seconds),
+        }
+    }
+
+    fn finish(mut self, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+        for key in std::mem::take(&mut self.order) {
+            if let Some(found) = self.extremes.get(&key) {
+                add_extremes(&key, found, gathered)?;
+            }
+            if let Some(times) = self.times.get(&key) {
+                add_times(&key, times, gathered)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    let Extremes { greatest, least, mean, count, unit, line } = *found;
+    let Some(unit) = unit else { return Ok(()) };
+    let (Some(greatest), Some(least), Some(mean)) = (greatest, least, mean) else {
+        let Some(alone) = mean.or(greatest).or(least) else { return Ok(()) };
+        gathered.add(given(key, "", work(alone, unit, line)?, gathered.options.any_parameters));
+        return Ok(());
+    };
+    let known = Known { least, greatest, mean, count, deviation: None };
+    let values = known.values().ok_or_else(|| {
+        Fault::at(line, format!("a mean of {mean} between {least} and {greatest}: that can't be"))
+    })?;
+    for value in values {
+        gathered.add(given(key, "", work(value, unit, line)?, gathered.options.any_parameters));
+    }
+    Ok(())
+}
+
+/// The first real time with the first user time, and so on.
+fn add_times(key: &TestKey, times: &ShellTimes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    for (at, (real, line)) in times.real.iter().enumerate() {
+        let of = |all: &[f64]| nanos(all.get(at).copied().unwrap_or(0.0), *line);
+        let [user, system] = [of(&times.user)?, of(&times.system)?];
+        let did = GivenWork { user, system, ..GivenWork::of_time(*real, *line)? };
+        gathered.add(given(key, "", did, gathered.options.any_parameters));
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! `nilometer compare` from outside: records of dates and machines, a baseline, a history, what is refused; and the check for
+//! ReFrame that runs it.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use nilometer_model::{Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_record::Record;
+use nilometer_tests::{Ended, nilometer, one_cell, python, root, start};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PLAN: &str = r#"
+title = "a test"
+repeats = 3
+reserve = "0 B"
+[[stage]]
+name = "large files"
+[stage.workload.stream]
+file_size = "16 MiB"
+block_size = ["64 KiB", "1 MiB"]
+access = "buffered"
+"#;
+
+fn home() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn nilometer_in(home: &Path, arguments: &[&str]) -> Ended {
+    start(home, arguments).end(Duration::from_mins(2))
+}
+
+/// A record of one cell on `/data`, begun on a day of November, each of its six repeats of 128 MiB in about so long.
+fn record(home: &Path, name: &str, day: u32, millis: u64) {
+    let target = TargetEntry { path: "/data".into(), file_system: "ext4".into(), ..TargetEntry::default() };
+    let head = Results {
+        title: "A test".into(),
+        started: format!("2026-11-{day}T03:00:00Z"),
+        version: "0.1.0".into(),
+        margin: 5.0,
+        repeats: 6,
+        targets: vec![target],
+        cells: one_cell("large"),
+        ..Results::default()
+    };
+    let mut record = Record::create(&home.join(name), &head, 0).expect("a new record");
+    for repeat in 0..6 {
+        let wall = Nanos::from_millis(millis + u64::from((repeat * 7 + day) % 5));
+        let sample = Sample { bytes: 1 << 27, operations: 128, wall, ..Sample::new(Nanos(0)) };
+        record.add(Key { target: 0, cell: 0, repeat, phase: Phase::Write }, &sample).expect("space");
+    }
+}
+
+/// A busy machine spoils repeats: that is no matter of this test.
+fn evaluate(home: &Path, record: &str) {
+    let ended = nilometer_in(home, &["evaluate", "data", "--plan", "plan.toml", "--record", record]);
+    assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
+}
+
+#[test]
+fn two_campaigns_of_one_directory_are_compared() {
+    let home = home();
+    let path = home.path();
+    fs::write(path.join("plan.toml"), PLAN).expect("a file");
+    fs::create_dir(path.join("data")).expect("a directory");
+    for name in ["before.sqlite", "after.sqlite"] {
+        evaluate(path, name);
+    }
+    let ended = nilometer_in(path, &["compare", "before.sqlite", "after.sqlite", "--html", "page.html"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("2 targets of 2 records compared"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("by Welch's method between records"), "{}", ended.stdout);
+    let page = fs::read_to_string(path.join("page.html")).expect("the page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("How they compare"));
+    let ended = nilometer_in(path, &["compare", "before.sqlite", "after.sqlite", "--json"]);
+    let json: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let writes = &json["comparisons"][0];
+    assert_eq!(
+        (writes["phase"].as_str(), writes["cells"].as_array().map(Vec::len)),
+        (Some("write"), Some(2))
+    );
+    assert_eq!(writes["pairs"][0]["basis"], "repeats");
+    assert_eq!(json["differing"], Value::Array(Vec::new()), "nothing was changed between them");
+}
+
+#[test]
+fn a_baseline_is_held_or_what_got_worse_is_told_line_by_line() {
+    let home = home();
+    let path = home.path();
+    record(path, "before.sqlite", 10, 100);
+    record(path, "same.sqlite", 11, 100);
+    record(path, "slow.sqlite", 12, 150);
+    let held = nilometer_in(path, &["compare", "same.sqlite", "--against", "before.sqlite"]);
+    assert_eq!((held.code, held.stdout.lines().count()), (Some(0), 1), "{held:?}");
+    assert!(
+        held.stdout.starts_with("nothing got worse by more than 5 %: 1 figure against before.sqlite"),
+        "{}",
+        held.stdout
+    );
+    let worse = nilometer_in(path, &["compare", "slow.sqlite", "--against", "before.sqlite"]);
+    assert_eq!((worse.code, worse.stdout.lines().count()), (Some(3), 1), "{worse:?}");
+    assert!(
+        worse.stdout.starts_with("worse: /data 2026-11-12: large, write: 33 % slower ("),
+        "{}",
+        worse.stdout
+    );
+    let wide = ["compare", "slow.sqlite", "--against", "before.sqlite", "--threshold", "60 %"];
+    assert_eq!(nilometer_in(path, &wide).code, Some(0), "less than what counts");
+    let json = nilometer_in(path, &["compare", "slow.sqlite", "--against", "before.sqlite", "--json"]);
+    assert_eq!(json.code, Some(3));
+    let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(json["against"]["worse"][0]["what"], "large, write");
+}
+
+#[test]
+fn the_step_among_many_runs_is_named() {
+    let home = home();
+    let path = home.path();
+    let names: Vec<String> = (1..=8).map(|day| format!("{day}.sqlite")).collect();
+    for (day, name) in (10..).zip(&names) {
+        record(path, name, day, if day < 15 { 100 } else { 130 });
+    }
+    let mut arguments = vec!["compare"];
+    arguments.extend(names.iter().map(String::as_str));
+    let ended = nilometer_in(path, &arguments);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("HISTORY of /data: 8 runs"), "{}", ended.stdout);
+    let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("STEP between E (/data 2026-11-14) and F (/data 2026-11-15)"), "{words}");
+}
+
+#[test]
+fn what_can_not_be_compared_is_said() {
+    let home = home();
+    let path = home.path();
+    record(path, "a.sqlite", 10, 100);
+    record(path, "b.sqlite", 11, 100);
+    fs::copy(path.join("a.sqlite"), path.join("short.sqlite")).expect("space");
+    fs::File::options()
+        .write(true)
+        .open(path.join("short.sqlite"))
+        .expect("a file")
+        .set_len(9000)
+        .expect("a file");
+    fs::write(path.join("foreign"), "no record").expect("space");
+    for (arguments, part) in [
+        (vec!["a.sqlite"], "one record is no comparison"),
+        (vec!["a.sqlite", "./a.sqlite"], "the record is named twice"),
+        (vec!["a.sqlite", "none.sqlite"], "none.sqlite: no such record"),
+        (vec!["a.sqlite", "foreign"], "foreign: not a record of nilometer"),
+        (vec!["a.sqlite", "short.sqlite"], "short.sqlite: "),
+        (vec!["a.sqlite", "b.sqlite", "--html", "b.sqlite"], "is the record itself"),
+        (vec!["a.sqlite", "--against", "b.sqlite", "--threshold", "NaN"], "write a number of percent"),
+    ] {
+        let all: Vec<&str> = ["compare"].into_iter().chain(arguments).collect();
+        let ended = nilometer_in(path, &all);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(part), "`{part}` is missing in: {}", ended.stderr);
+    }
+    let target = TargetEntry { path: "/other".into(), ..TargetEntry::default() };
+    let head =
+        Results { targets: vec![target.clone(), target], cells: one_cell("other"), ..Results::default() };
+    drop(Record::create(&path.join("other.sqlite"), &head, 0).expect("a new record"));
+    let nothing = nilometer_in(path, &["compare", "a.sqlite", "other.sqlite"]);
+    assert_eq!(nothing.code, Some(4), "{nothing:?}");
+    let foreign = nilometer_in(path, &["compare", "other.sqlite", "--against", "a.sqlite"]);
+    assert_eq!(foreign.code, Some(2), "{foreign:?}");
+    assert!(
+        foreign.stderr.contains("none of its targets is in the other records: it has /data"),
+        "{foreign:?}"
+    );
+}
+
+/// Runs the check as ReFrame does, on this machine.
+fn reframe(home: &Path, python: &Path, variables: &[&str]) -> String {
+    let mut command = Command::new(python);
+    command.args(["-c", "import sys; from reframe.frontend.cli import main; sys.exit(main())"]);
+    command
+        .args(["--prefix", "reframe", "-c"])
+        .arg(root().join("contrib/reframe/nilometer_check.py"))
+        .arg("-r");
+    let own = [
+        format!("target={}", home.join("data").display()),
+        format!("program={}", nilometer().display()),
+        format!("plan={}", home.join("plan.toml").display()),
+    ];
+    for variable in own.iter().map(String::as_str).chain(variables.iter().copied()) {
+        command.args(["-S", variable]);
+    }
+    let ended = command.current_dir(home).env("HOME", home).env("TMPDIR", home).output().expect("it starts");
+    String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr)
+}
+
+#[test]
+fn reframe_runs_the_check_and_fails_it_when_something_got_worse() {
+    let Some(python) = python(&["reframe"]) else { return };
+    let python = Path::new(python.get_program()).to_owned();
+    let home = home();
+    let path = home.path();
+    fs::write(path.join("plan.toml"), PLAN).expect("a file");
+    fs::create_dir(path.join("data")).expect("a directory");
+    evaluate(path, "before.sqlite");
+    let alone = reframe(path, &python, &[]);
+    assert!(alone.contains("Ran 1/1 test case(s)") && alone.contains("PASSED"), "{alone}");
+    assert!(alone.contains("P: large_files_16_MiB_by_"), "{alone}");
+    // A baseline that is a thousand times as fast as anything can be.
+    let fast = path.join("fast.sqlite");
+    fs::copy(path.join("before.sqlite"), &fast).expect("space");
+    let record = rusqlite::Connection::open(&fast).expect("a record");
+    record.execute("UPDATE sample SET bytes = bytes * 1000", []).expect("a table");
+    drop(record);
+    let failed = reframe(path, &python, &[&format!("baseline={}", fast.display())]);
+    assert!(failed.contains("FAILED") && failed.contains("worse than the baseline: large files"), "{failed}");
+}
