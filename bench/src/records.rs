@@ -75,10 +75,10 @@ fn write(path: &Path) -> anyhow::Result<()> {
     let mut text = String::from("source,system,test,params,metric,value,sem,n,unit\n");
     for row in 0..ROWS {
         let system = row % SYSTEMS;
-        let test = row / SYSTEMS % TESTS;
+        let number = row / SYSTEMS % TESTS;
         writeln!(
             text,
-            "bench,system {system},test {test},block={test}k,throughput,{}.5,,,MB/s",
+            "bench,system {system},test {number},block={number}k,throughput,{}.5,,,MB/s",
             100 + row % 97
         )?;
     }

@@ -58,8 +58,8 @@ impl Compare {
         let paths = self.paths().input()?;
         let results = read_all(&paths).input()?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let named = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
-        let compared = RecordsCompared::of(&named.collect::<Vec<_>>());
+        let records = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
+        let compared = RecordsCompared::of(&records.collect::<Vec<_>>());
         let against = self.held_against(&compared)?;
         self.write_page(&compared).run()?;
         if self.json {
