@@ -77,7 +77,7 @@ fn copy_program(url: &TargetUrl) -> anyhow::Result<CopyProgram> {
         UrlScheme::S3 => Ok(CopyProgram { name: "curl", options: CURL, block: 8 << 20, depth: 1 }),
         // Hadoop's own program starts a Java machine for each copy.
         UrlScheme::Hdfs => Ok(CopyProgram { name: "curl", options: LED, block: 8 << 20, depth: 1 }),
-        _ => bail!("{url}: there is nothing to compare with"),
+        UrlScheme::XRootDEncrypted => bail!("{url}: there is nothing to compare with"),
     }
 }
 

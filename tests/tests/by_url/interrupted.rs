@@ -69,7 +69,7 @@ impl EndedOnNfs {
     fn is_cleaned(&self) {
         let cleaned = program(&self.testbed, &["clean", &self.testbed.url("nfs")]);
         assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-        assert_eq!(run_directories(&self.export), [PathBuf::new(); 0]);
+        assert_eq!(run_directories(&self.export), Vec::<PathBuf>::new());
     }
 }
 
@@ -115,7 +115,7 @@ fn nfs_4_is_refused_with_the_reason() {
     }
     let described = program(&testbed, &["describe", &url]);
     assert!(described.code == Some(0) && described.stdout.contains("NFS 3, by libnfs"), "{described:?}");
-    assert_eq!(run_directories(&testbed.folder().join("nfs/data/export")), [PathBuf::new(); 0]);
+    assert_eq!(run_directories(&testbed.folder().join("nfs/data/export")), Vec::<PathBuf>::new());
 }
 
 /// The server takes shared secrets only (`sss`), and this user has none.

@@ -124,9 +124,9 @@ impl DestinationState {
 impl JoinedState {
     fn named_dataset(&self, frame: u64) -> NamedDataset {
         let Some(destination) = &self.destination else { return NamedDataset::Nothing };
-        let values = self.waiting.get(&frame).into_iter().flatten();
-        let said = values.filter(|value| Some(value.name) == destination.name).map(|value| &value.said);
-        said.last().map_or(NamedDataset::Nothing, |said| destination.named(said))
+        let mut values = self.waiting.get(&frame).into_iter().flatten();
+        let said = values.rfind(|value| Some(value.name) == destination.name);
+        said.map_or(NamedDataset::Nothing, |value| destination.named(&value.said))
     }
 }
 

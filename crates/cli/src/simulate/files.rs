@@ -197,7 +197,9 @@ impl Files {
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
         let tally = wishes.joined.as_ref().and_then(|joined| joined.tally().datasets);
-        tally.iter().for_each(|tally| tell::result_line(format_args!("datasets    {}", tally.line())));
+        if let Some(tally) = tally {
+            tell::result_line(format_args!("datasets    {}", tally.line()));
+        }
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
         let contents = contents.filter(|_| !outcome.hung);
         let master =

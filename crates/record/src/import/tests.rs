@@ -45,7 +45,7 @@ remove    -          -          -          -          -          -          0.03
 Max Write: 2937.89 MiB/sec
 ";
 
-/// A replay: mdtest 3.3.0 over three iterations, as the documentation of EXAScaler Cloud shows it.
+/// A replay: mdtest 3.3.0 over three iterations, as the documentation of `EXAScaler` Cloud shows it.
 const MDTEST: &str = "\
 -- started at 07/11/2022 12:11:32 --
 
@@ -77,7 +77,7 @@ SUMMARY rate: (of 1 iterations)
 -- finished at 03/19/2026 17:55:20 --
 ";
 
-/// A replay: rows that elbencho 3.1 wrote, from the tests of a program that reads them (elbencho_harness).
+/// A replay: rows that elbencho 3.1 wrote, from the tests of a program that reads them (`elbencho_harness`).
 const ELBENCHO: &str = "\
 ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,random aligned,IO depth,\
 shared paths,truncate,operation,time ms [first],time ms [last],entries/s [first],entries/s [last],IOPS [first],IOPS [last],\

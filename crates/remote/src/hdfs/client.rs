@@ -154,7 +154,7 @@ impl HdfsClient {
     }
 
     /// A file, new if it has to be. What is there is not written over: it grows.
-    fn open(&mut self, path: String, open: Open, flight: Flight) {
+    fn open(&mut self, path: &str, open: Open, flight: Flight) {
         if open.must_be_new() {
             return self.make(path, flight);
         }
@@ -162,11 +162,11 @@ impl HdfsClient {
             // A file that many open and write is written in places.
             return self.over(flight, Err(Errno::EOPNOTSUPP));
         }
-        let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &path);
-        self.ask(Job::Open(path.clone(), open), &asked, flight);
+        let asked = HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", path);
+        self.ask(Job::Open(path.to_owned(), open), &asked, flight);
     }
 
-    fn make(&mut self, path: String, flight: Flight) {
+    fn make(&mut self, path: &str, flight: Flight) {
         let layout = self.server.layout.lock().map(|layout| layout.clone()).unwrap_or_default();
         let StripeLayout { replicas, stripe_size, .. } = layout;
         let copies = replicas.map(|replicas| replicas.to_string());
@@ -174,8 +174,8 @@ impl HdfsClient {
         let mut more = vec![("overwrite", "false"), ("permission", "644")];
         more.extend(copies.as_deref().map(|copies| ("replication", copies)));
         more.extend(block.as_deref().map(|block| ("blocksize", block)));
-        let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Put, "CREATE", &path) };
-        self.ask(Job::Make(path.clone()), &asked, flight);
+        let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Put, "CREATE", path) };
+        self.ask(Job::Make(path.to_owned()), &asked, flight);
     }
 
     fn read(&mut self, path: &str, flight: Flight) {
@@ -189,10 +189,10 @@ impl HdfsClient {
         self.ask(Job::Find, &asked, flight);
     }
 
-    fn list(&mut self, path: String, entries: Vec<NamedEntry>, last: Option<&str>, flight: Flight) {
+    fn list(&mut self, path: &str, entries: Vec<NamedEntry>, last: Option<&str>, flight: Flight) {
         let more: Vec<_> = last.map(|last| ("startAfter", last)).into_iter().collect();
-        let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Get, "LISTSTATUS_BATCH", &path) };
-        self.ask(Job::List(path.clone(), entries), &asked, flight);
+        let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Get, "LISTSTATUS_BATCH", path) };
+        self.ask(Job::List(path.to_owned(), entries), &asked, flight);
     }
 
     fn remove(&mut self, path: &str, flight: Flight) {
@@ -315,7 +315,7 @@ impl HdfsClient {
                 Ok(HdfsListing { entries: more, last }) => {
                     entries.extend(more);
                     if last.is_some() {
-                        return self.list(path, entries, last.as_deref(), flight);
+                        return self.list(&path, entries, last.as_deref(), flight);
                     }
                     Ok(Reply::Entries(entries))
                 }
@@ -402,7 +402,7 @@ impl Client for HdfsClient {
     fn begin(&mut self, request: Request<'_, HdfsFile>, flight: Flight) {
         match request {
             Request::Open(path, open) => {
-                self.named(&path, flight, |client, path, flight| client.open(path, open, flight));
+                self.named(&path, flight, |client, path, flight| client.open(&path, open, flight));
             }
             Request::Close(mut file) => {
                 let append = file.append.take();
@@ -419,7 +419,7 @@ impl Client for HdfsClient {
                 client.ask(Job::Look, &HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &path), flight);
             }),
             Request::List(path) => self.named(&path, flight, |client, path, flight| {
-                client.list(path, Vec::new(), None, flight);
+                client.list(&path, Vec::new(), None, flight);
             }),
             Request::Unlink(path) => {
                 self.named(&path, flight, |client, path, flight| client.remove(&path, flight));
@@ -435,7 +435,7 @@ impl Client for HdfsClient {
                 self.named(&from, flight, |client, from, flight| match text_of(&to) {
                     Ok(to) => client.rename(&from, &to, flight),
                     Err(errno) => client.over(flight, Err(errno)),
-                })
+                });
             }
         }
     }

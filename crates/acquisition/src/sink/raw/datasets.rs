@@ -197,7 +197,9 @@ mod tests {
         }
 
         fn issue(&mut self, numbers: &[u64]) {
-            numbers.iter().for_each(|number| self.places.issue(number * 10));
+            for number in numbers {
+                self.places.issue(number * 10);
+            }
         }
 
         /// It was there at this time.
@@ -227,10 +229,14 @@ mod tests {
             lab.say(frame, path);
         }
         lab.issue(&[0, 1, 2, 5, 6]);
-        [2, 1].into_iter().for_each(|number| lab.land(number, NOW));
+        for number in [2, 1] {
+            lab.land(number, NOW);
+        }
         assert_eq!(lab.placed(NOW), [], "frame 0 is still being written");
         assert_eq!(lab.places.look_at(), None, "and wakes the lane when it is");
-        [0, 6, 5].into_iter().for_each(|number| lab.land(number, NOW));
+        for number in [0, 6, 5] {
+            lab.land(number, NOW);
+        }
         assert_eq!(lab.placed(NOW), [(0, 0, 0), (1, 1, 0), (2, 0, 1), (5, 1, 1), (6, 0, 2)]);
         assert!(lab.places.is_quiet());
     }
@@ -277,7 +283,9 @@ mod tests {
         lab.say(2, "/dark");
         let numbers = [0, 1, 3, 4, 5];
         lab.issue(&numbers);
-        numbers.into_iter().for_each(|number| lab.land(number, NOW));
+        for number in numbers {
+            lab.land(number, NOW);
+        }
         assert_eq!(lab.placed(NOW), [(0, 1, 0), (1, 1, 1), (3, 0, 1), (4, 1, 2), (5, 1, 3)]);
     }
 }
