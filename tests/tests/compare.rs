@@ -1,5 +1,5 @@
 //! `nilometer compare` from outside: records of dates and machines, a baseline, a history, what is refused; and the check for
-//! ReFrame that runs it.
+//! `ReFrame` that runs it.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -170,7 +170,7 @@ fn what_can_not_be_compared_is_said() {
     );
 }
 
-/// Runs the check as ReFrame does, on this machine.
+/// Runs the check as `ReFrame` does, on this machine.
 fn reframe(home: &Path, python: &Path, variables: &[&str]) -> String {
     let mut command = Command::new(python);
     command.args(["-c", "import sys; from reframe.frontend.cli import main; sys.exit(main())"]);

@@ -1,6 +1,7 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
 mod accept;
+mod processes;
 
 use nilometer_model::{
     ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, NotExpected, TargetDescription,
@@ -223,7 +224,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     accept::check_acceptance(&plan.accept, &targets)?;
     check_time(&plan, targets.len())?;
     for (_, stage, run) in plan.workloads() {
-        check_processes(&plan, stage, run)?;
+        processes::check_processes(&plan, stage, run)?;
         let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);
         check_memory(stage, Bytes(workload::memory(run).0.saturating_mul(on_this.into())))?;
         check_space_limit(&plan, stage, run)?;
@@ -244,32 +245,6 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     let campaign = PlannedCampaign::new(plan, targets);
     (0..campaign.targets.len()).try_for_each(|target| check_able(&campaign, target))?;
     Ok(campaign)
-}
-
-/// There are as many processes as a cell asks for, and where it goes by nodes each has as many.
-fn check_processes(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
-    let numbers = [(run.nodes, "nodes"), (run.processes, "processes")];
-    let asked = numbers.into_iter().filter_map(|(count, key)| Some(format!("{key} = {}", count?)));
-    let asked = asked.collect::<Vec<_>>().join(", ");
-    let stage = stage.to_owned();
-    if let Some(there) = plan.too_few_processes(run) {
-        let verb = if there.starts_with("1 ") { "is" } else { "are" };
-        return Err(ResolveError::Processes { stage, asked, there: format!("{verb} {there}") });
-    }
-    let least = run.workload.parameters().least_processes();
-    let used = plan.processes_of(run);
-    if used < least {
-        let asked = format!("the workload `{}`, which needs {least} processes", run.workload.name());
-        return Err(ResolveError::Processes { stage, asked, there: format!("is {used}") });
-    }
-    let counts = plan.processes_a_node(run);
-    if run.workload.parameters().shifts_by_node() && counts.iter().any(|count| *count != counts[0]) {
-        let counts = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let asked = "shift = \"node\", with as many processes on each node".into();
-        let there = format!("are {counts} on them");
-        return Err(ResolveError::Processes { stage, asked, there });
-    }
-    Ok(())
 }
 
 /// Something of the plan can be measured there.

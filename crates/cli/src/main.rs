@@ -71,8 +71,8 @@ Exit codes:
   0  carried, or measured, or done
   1  a fault
   2  asked wrongly: nothing was started
-  3  not carried, or FAIL (evaluate); changed (check); worse than the baseline (compare --against)
-  4  not decided, or INVALID (evaluate); without a seal (check); nothing to compare (compare)
+  3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
+  4  not decided, or INVALID (evaluate); no seal (check); nothing to compare
   5  written, and not all of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,35 @@
+//! Whether there are as many processes as a plan asks for.
+
+use nilometer_model::plan::{ResolvedPlan, WorkloadRun};
+
+use super::ResolveError;
+
+/// There are as many processes as a cell asks for, and where it goes by nodes each has as many.
+pub(super) fn check_processes(
+    plan: &ResolvedPlan,
+    stage: &str,
+    run: &WorkloadRun,
+) -> Result<(), ResolveError> {
+    let numbers = [(run.nodes, "nodes"), (run.processes, "processes")];
+    let asked = numbers.into_iter().filter_map(|(count, key)| Some(format!("{key} = {}", count?)));
+    let asked = asked.collect::<Vec<_>>().join(", ");
+    let stage = stage.to_owned();
+    if let Some(there) = plan.too_few_processes(run) {
+        let verb = if there.starts_with("1 ") { "is" } else { "are" };
+        return Err(ResolveError::Processes { stage, asked, there: format!("{verb} {there}") });
+    }
+    let least = run.workload.parameters().least_processes();
+    let used = plan.processes_of(run);
+    if used < least {
+        let asked = format!("the workload `{}`, which needs {least} processes", run.workload.name());
+        return Err(ResolveError::Processes { stage, asked, there: format!("is {used}") });
+    }
+    let counts = plan.processes_a_node(run);
+    if run.workload.parameters().shifts_by_node() && counts.iter().any(|count| *count != counts[0]) {
+        let counts = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let asked = "shift = \"node\", with as many processes on each node".into();
+        let there = format!("are {counts} on them");
+        return Err(ResolveError::Processes { stage, asked, there });
+    }
+    Ok(())
+}
