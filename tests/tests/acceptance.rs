@@ -19,11 +19,11 @@ reserve = "0 B"
 price = ["100 EUR", "80 EUR", "60 EUR"]
 [[accept.instrument]]
 name = "./camera.toml"
-duration = "8 s"
-buffer = "256 MiB"
+duration = "5 s"
+buffer = "64 MiB"
 keep = "100 MB"
 rate = "20 MB/s"
-longest_stall = "8 s"
+longest_stall = "3 s"
 sync_flushes = true
 "#;
 
@@ -72,8 +72,11 @@ fn a_throttled_offer_and_one_that_does_not_sync_fail_and_others_can_check_that()
     let report = run(home.path(), &["report", "o.sqlite", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     // A busy machine may leave a question open, but no answer may be wrong.
-    let (answer, flushes) = found(&report, 0, "flushed");
-    assert!(answer != "FAIL" && flushes != "not met", "{}", report["acceptance"]);
+    let [rate, flushes] = ["at least", "flushed"].map(|demand| found(&report, 0, demand).1);
+    assert!(rate != "not met" && flushes != "not met", "{}", report["acceptance"]);
+    // Then it may lose frames in earnest: its own slowness is what was measured.
+    let lost = ["lost", "stall"].map(|demand| found(&report, 0, demand).1).contains(&"not met");
+    assert!(found(&report, 0, "lost").0 != "FAIL" || lost, "{}", report["acceptance"]);
     let (answer, rate) = found(&report, 1, "at least");
     assert!(answer != "PASS" && rate != "met", "{}", report["acceptance"]);
     assert_eq!(found(&report, 2, "flushed"), ("FAIL", "not met"), "{}", report["acceptance"]);
@@ -149,7 +152,7 @@ fn criteria_that_can_not_be_decided_are_refused_before_anything_starts() {
     refused(home.path(), &free.replace("sync_flushes = true", &cores), &[], "can't be exceeded");
     refused(
         home.path(),
-        &free.replace("longest_stall = \"8 s\"", "lost = \"1 a day\""),
+        &free.replace("longest_stall = \"3 s\"", "lost = \"1 a day\""),
         &[],
         "write duration = ",
     );

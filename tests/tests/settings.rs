@@ -1,0 +1,118 @@
+//! Settings outside of the program: applied, read back and taken back around each repeat, by commands of the plan's; also
+//! after ctrl-C and after a kill.
+
+use std::{fs, path::Path, time::Duration};
+
+use nilometer_tests::{Running, await_some, start};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PLAN: &str = r#"
+title = "settings"
+repeats = 2
+reserve = "0 B"
+[[stage]]
+name = "files"
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "1 MiB"
+access = "buffered"
+[stage.setting.mode]
+values = ["slow", "fast"]
+apply = "APPLY"
+read_back = "cat HOME/mode"
+undo = "echo undone >> HOME/log; rm HOME/mode"
+"#;
+
+const APPLY: &str = "echo $NILOMETER_VALUE >> HOME/log; echo $NILOMETER_VALUE > HOME/mode";
+/// Waits where it is applied for the first time.
+const WAITS: &str =
+    "echo $NILOMETER_VALUE > HOME/mode; if [ ! -e HOME/again ]; then touch HOME/again; sleep 3600; fi";
+
+fn home(apply: &str) -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let path = home.path().to_str().expect("a plain name");
+    let plan = PLAN
+        .replace("APPLY", apply)
+        .replace("HOME", path)
+        .replace("undo = ", "time_limit = \"2 h\"\nundo = ");
+    fs::write(home.path().join("plan.toml"), plan).expect("space");
+    fs::create_dir(home.path().join("target")).expect("space");
+    home
+}
+
+fn evaluate(home: &Path, more: &[&str]) -> Running {
+    let arguments = ["evaluate", "target", "--plan", "./plan.toml", "--record", "r.sqlite"];
+    start(home, &[&arguments[..], more].concat())
+}
+
+fn log(home: &Path) -> Vec<String> {
+    let text = fs::read_to_string(home.join("log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_repeat_has_its_setting_which_is_taken_back_behind_it() {
+    let home = home(APPLY);
+    let ended = evaluate(home.path(), &[]).end(Duration::from_mins(5));
+    assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
+    let log = log(home.path());
+    let count = |word: &str| log.iter().filter(|line| *line == word).count();
+    assert_eq!((count("slow"), count("fast"), count("undone"), log.len()), (2, 2, 4, 8), "{log:?}");
+    assert!(log.chunks(2).all(|pair| pair[1] == "undone"), "one after the other: {log:?}");
+    assert!(!home.path().join("mode").exists());
+    let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let figures = report["figures"].as_array().expect("figures");
+    let modes: Vec<&str> =
+        figures.iter().filter_map(|figure| figure["parameters"]["mode"].as_str()).collect();
+    assert!(modes.contains(&"slow") && modes.contains(&"fast"), "{figures:?}");
+}
+
+#[test]
+fn what_is_not_in_force_is_not_measured() {
+    let home = home("echo other > HOME/mode");
+    let ended = evaluate(home.path(), &[]).end(Duration::from_mins(5));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("setting `mode`") && said.contains("\"other\""), "{said}");
+    assert_eq!(log(home.path()).len(), 4, "each was taken back");
+}
+
+#[test]
+fn it_is_taken_back_when_the_campaign_is_ended_and_what_a_killed_one_left_when_it_goes_on() {
+    let home = home(WAITS);
+    let applied = || home.path().join("again").exists().then_some(());
+    let running = evaluate(home.path(), &[]);
+    await_some("the setting", applied);
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    let ended = running.end(Duration::from_mins(1));
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(home.path().join("mode").exists() && log(home.path()).is_empty(), "nobody could take it back");
+
+    let resume = ["evaluate", "--resume", "--record", "r.sqlite"];
+    let refused = start(home.path(), &resume).end(Duration::from_mins(1));
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("run `rm") || refused.stderr.contains("undone"),
+        "{}",
+        refused.stderr
+    );
+    assert!(log(home.path()).is_empty(), "commands that were not named again are not run");
+    let went_on =
+        start(home.path(), &[&resume[..], &["--plan", "./plan.toml"]].concat()).end(Duration::from_mins(5));
+    assert!(went_on.has_answered(), "{}{}", went_on.stdout, went_on.stderr);
+    assert_eq!(log(home.path()).len(), 5, "the one that was left, and four repeats");
+    assert!(!home.path().join("mode").exists());
+}
+
+#[test]
+fn a_dry_run_names_every_command_and_runs_none() {
+    let home = home(APPLY);
+    let ended = evaluate(home.path(), &["--dry-run"]).end(Duration::from_mins(1));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for part in ["echo undone", "cat ", "NILOMETER_VALUE", "mode fast"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+    assert!(log(home.path()).is_empty() && !home.path().join("r.sqlite").exists());
+}
