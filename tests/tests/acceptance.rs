@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{Ended, FaultyDisk, FileSystem, camera, may_have_faulty_disks, start};
+use nilometer_tests::{Ended, FaultyDisk, FileSystem, await_some, camera, may_have_faulty_disks, start};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// Frames of 1 MB, so many a second; files that are large enough for each to be synced.
@@ -143,6 +144,7 @@ fn criteria_that_can_not_be_decided_are_refused_before_anything_starts() {
     for (from, to, options, part) in [
         ("", "", &[][..], "price has 3 texts, and there are 1 targets"),
         ("\"100 EUR\", ", "", &["--scale", "1/10"], "leave --scale out"),
+        ("price =", "# price =", &["--repeats", "1"], "leave --repeats out"),
         ("price =", "# price =", &["--plan", "none"], "--plan none: name an instrument"),
         ("price =", "# price =", &["--for", "pco-4000", "--duration", "1 ms"], "too short"),
     ] {
@@ -186,14 +188,50 @@ fn refused(home: &Path, plan: &str, options: &[&str], part: &str) {
     assert_eq!(made.count(), 0, "{part}");
 }
 
+/// So little that any disk here carries it, whatever else the machine does.
+const MODEST: &str = r#"
+title = "Storage for a slow camera"
+reserve = "0 B"
+[[accept.instrument]]
+name = "./slow.toml"
+duration = "4 s"
+buffer = "64 MiB"
+"#;
+
 #[test]
-fn a_record_without_a_seal_is_not_decided_and_what_is_no_record_is_refused() {
+fn what_is_met_is_a_pass_and_a_record_without_a_seal_is_not_decided() {
+    let home = home_with(MODEST);
+    fs::create_dir(home.path().join("target")).expect("space");
+    fs::write(home.path().join("slow.toml"), camera(5).replace("\"camera\"", "\"slow\"")).expect("space");
+    let evaluate = ["evaluate", "target", "--plan", "./offers.toml", "--record"];
+    let passed = run(home.path(), &[&evaluate[..], &["passed.sqlite"]].concat());
+    assert_eq!(passed.code, Some(0), "{}{}", passed.stdout, passed.stderr);
+    assert!(passed.stdout.contains("PASS"), "{}", passed.stdout);
+    let checked = run(home.path(), &["check", "passed.sqlite"]);
+    assert!(
+        checked.code == Some(0) && checked.stdout.contains("PASS"),
+        "{}{}",
+        checked.stdout,
+        checked.stderr
+    );
+
+    fs::write(home.path().join("offers.toml"), MODEST.replace("\"4 s\"", "\"10 min\"")).expect("space");
+    let running = start(home.path(), &[&evaluate[..], &["killed.sqlite"]].concat());
+    let record = home.path().join("killed.sqlite");
+    await_some("the record", || record.exists().then_some(()));
+    running.signal(Signal::KILL);
+    drop(running.end(Duration::from_mins(1)));
+    let checked = run(home.path(), &["check", "killed.sqlite"]);
+    assert_eq!(checked.code, Some(4), "{}{}", checked.stdout, checked.stderr);
+}
+
+#[test]
+fn what_is_no_record_is_refused() {
     let home = home_with(OFFERS);
     fs::write(home.path().join("note.txt"), "no record").expect("space");
-    for (file, code, part) in [("note.txt", 2, "not a record of nilometer"), ("missing", 2, "no such record")]
-    {
+    for (file, part) in [("note.txt", "not a record of nilometer"), ("missing", "no such record")] {
         let ended = run(home.path(), &["check", file]);
-        assert!(ended.code == Some(code) && ended.stderr.contains(part), "{}", ended.stderr);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{}", ended.stderr);
     }
     let ended = run(home.path(), &["check", "note.txt", "--sha256", "abc"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("64 hexadecimal digits"), "{}", ended.stderr);

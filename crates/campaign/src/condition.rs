@@ -77,7 +77,7 @@ pub fn leave_conditions(
 }
 
 fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(), String> {
-    output_of(UserCommand { command, target, time_limit, variable: None }).map(drop)
+    output_of(UserCommand { command, target, time_limit, variable: None, is_read: false }).map(drop)
 }
 
 /// A command of the user's.
@@ -91,6 +91,8 @@ pub(crate) struct UserCommand<'a> {
     pub(crate) time_limit: Nanos,
     /// One more variable, with its value.
     pub(crate) variable: Option<(&'static str, &'a str)>,
+    /// What it prints is wanted. Of others it goes nowhere: what they leave in the background may print for ever.
+    pub(crate) is_read: bool,
 }
 
 /// So much of what a command prints is kept.
@@ -100,7 +102,7 @@ const OUTPUT_MOST: u64 = 64 << 10;
 /// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
 /// takes too long is ended with all of that.
 pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
-    let UserCommand { command, target, time_limit, variable } = asked;
+    let UserCommand { command, target, time_limit, variable, is_read } = asked;
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
     // A pipe would be open for as long as anything in the background holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
@@ -113,7 +115,7 @@ pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
         .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
         .stdin(Stdio::null())
         .envs(variable)
-        .stdout(printed.try_clone().map_err(failed)?)
+        .stdout(if is_read { printed.try_clone().map_err(failed)?.into() } else { Stdio::null() })
         .stderr(said.try_clone().map_err(failed)?)
         .process_group(0)
         .spawn()

@@ -229,6 +229,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
         check_memory(stage, Bytes(workload::memory(run).0.saturating_mul(on_this.into())))?;
         check_space_limit(&plan, stage, run)?;
         check_source(&plan, stage, run)?;
+        processes::check_settings(&plan, stage, run)?;
         let needs = run.needs();
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;

@@ -13,19 +13,24 @@ const VALUE: &str = "NILOMETER_VALUE";
 
 /// What is noted before a setting is applied.
 pub(crate) fn applied(setting: &AppliedSetting, at: &TargetAddress) -> String {
-    format!("setting `{}` on {at}: applied {}", setting.name, setting.value)
+    format!("{}: applied {}", of(setting, at), setting.value)
 }
 
 /// What is noted when it was taken back.
 pub(crate) fn undone(setting: &AppliedSetting, at: &TargetAddress) -> String {
-    format!("setting `{}` on {at}: undone", setting.name)
+    format!("{}: undone", of(setting, at))
+}
+
+/// Two stages may have settings of one name that are taken back otherwise.
+fn of(setting: &AppliedSetting, at: &TargetAddress) -> String {
+    format!("setting `{}` on {at}, undone by `{}`", setting.name, setting.undo.escape_debug())
 }
 
 /// Applies a setting, and holds what is in force against what was asked for.
 pub(crate) fn apply(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
-    run(setting, &setting.apply, at)?;
+    run(setting, &setting.apply, at, false)?;
     let Some(read_back) = &setting.read_back else { return Ok(()) };
-    let found = run(setting, read_back, at)?;
+    let found = run(setting, read_back, at, true)?;
     if found.trim() == setting.value {
         return Ok(());
     }
@@ -39,12 +44,18 @@ const FOUND_MOST: usize = 80;
 
 /// Takes it back.
 pub(crate) fn undo(setting: &AppliedSetting, at: &TargetAddress) -> Result<(), String> {
-    run(setting, &setting.undo, at).map(drop)
+    run(setting, &setting.undo, at, false).map(drop)
 }
 
-fn run(setting: &AppliedSetting, command: &str, at: &TargetAddress) -> Result<String, String> {
+fn run(setting: &AppliedSetting, command: &str, at: &TargetAddress, is_read: bool) -> Result<String, String> {
     let AppliedSetting { value, time_limit, .. } = setting;
-    output_of(UserCommand { command, target: at, time_limit: *time_limit, variable: Some((VALUE, value)) })
+    output_of(UserCommand {
+        command,
+        target: at,
+        time_limit: *time_limit,
+        variable: Some((VALUE, value)),
+        is_read,
+    })
 }
 
 /// Takes back every setting that a killed campaign left on a target: the target, and what is to be noted, as an error if it
@@ -53,7 +64,7 @@ pub(crate) fn undo_left(
     resolved: &PlannedCampaign,
     events: &[Event],
 ) -> Vec<(usize, Result<String, String>)> {
-    let settings = resolved.plan.workloads().flat_map(|(_, _, run)| &run.settings);
+    let settings = resolved.plan.workloads().flat_map(|(_, _, run)| run.settings.iter().rev());
     let mut told = Vec::new();
     let mut undone_already: Vec<String> = Vec::new();
     for setting in settings {

@@ -7,17 +7,18 @@ use nilometer_analysis::{
     AcceptanceAnswer, Study,
     report::{AcceptanceProof, acceptance_page},
 };
-use nilometer_model::{
-    catalogue::PLANS,
-    plan::{Acceptance, ResolvedPlan},
-};
+use nilometer_model::{Results, catalogue::PLANS, plan::ResolvedPlan};
 use nilometer_record::{SealState, concluded, file_digest};
 use nilometer_storage::user_file::find;
 
 use crate::{Failure, Outcome, plan::Scale};
 
-/// A criterion of a smaller measurement would be another criterion.
-pub(crate) fn refuse_scale(plan: &ResolvedPlan, scale: Scale) -> Result<()> {
+/// A criterion of a smaller measurement, or of fewer repeats, would be another criterion.
+pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<u32>) -> Result<()> {
+    ensure!(
+        plan.accept.is_empty() || repeats.is_none(),
+        "--repeats: a plan with [accept] is measured as it is written: leave --repeats out, or write repeats into the plan"
+    );
     ensure!(
         plan.accept.is_empty() || scale.given().is_none(),
         "--scale: a plan with [accept] is measured as it is written: leave --scale out, or write smaller sizes into the plan"
@@ -25,15 +26,20 @@ pub(crate) fn refuse_scale(plan: &ResolvedPlan, scale: Scale) -> Result<()> {
     Ok(())
 }
 
-/// The sums of the program and of each plan, as facts for the record; none where nothing is demanded.
-pub(crate) fn sums(accept: &Acceptance, plans: &[String]) -> Result<Vec<(String, String)>> {
-    if accept.is_empty() {
+/// Under which name a record has the sum of the program.
+const PROGRAM: &str = "program, sha256";
+
+/// The sums of the program, of each plan, and of all that is measured and demanded with the instruments that the plan only
+/// names, as facts for the record; none where nothing is demanded.
+pub(crate) fn sums(plan: &ResolvedPlan, plans: &[String]) -> Result<Vec<(String, String)>> {
+    if plan.accept.is_empty() {
         return Ok(Vec::new());
     }
-    let program = "/proc/self/exe";
-    let sum = file_digest(Path::new(program))
-        .with_context(|| format!("can't read the program itself at {program}"))?;
-    let mut sums = vec![("program, sha256".to_owned(), sum)];
+    let whole = serde_json::to_string(&(&plan.accept, &plan.cells, plan.repeats))?;
+    let mut sums = vec![
+        (PROGRAM.to_owned(), program_sum()?),
+        ("all that is measured and demanded, sha256".to_owned(), nilometer_record::text_digest(&whole)),
+    ];
     for name in plans {
         let text = find(name, &PLANS, "plan")?.text;
         sums.push((format!("plan {name}, sha256"), nilometer_record::text_digest(&text)));
@@ -41,14 +47,26 @@ pub(crate) fn sums(accept: &Acceptance, plans: &[String]) -> Result<Vec<(String,
     Ok(sums)
 }
 
-/// PASS, FAIL or INVALID as an exit code; none where nothing is demanded.
-pub(crate) fn outcome(study: &Study<'_>) -> Option<Outcome> {
-    if study.acceptance.is_empty() {
-        return None;
-    }
+/// What was begun by one program is not ended by another: the page has the sum of one.
+pub(crate) fn refuse_another_program(results: &Results) -> Result<()> {
+    let Some((_, begun)) = results.environment.iter().find(|(key, _)| key == PROGRAM) else { return Ok(()) };
+    ensure!(
+        *begun == program_sum()?,
+        "the campaign was begun by another build of this program, and its plan has [accept]: go on with that one"
+    );
+    Ok(())
+}
+
+fn program_sum() -> Result<String> {
+    let program = "/proc/self/exe";
+    file_digest(Path::new(program)).with_context(|| format!("can't read the program itself at {program}"))
+}
+
+/// PASS, FAIL or INVALID as an exit code.
+pub(crate) fn outcome(study: &Study<'_>) -> Outcome {
     let failed = said(study, AcceptanceAnswer::Fail).map(Failure::NotCarried);
     let open = || said(study, AcceptanceAnswer::Invalid).map(Failure::NotDecided);
-    Some(failed.or_else(open).map_or(Ok(()), Err))
+    failed.or_else(open).map_or(Ok(()), Err)
 }
 
 /// Why the first target with this answer has it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use nilometer_analysis::{Decision, Study};
+use nilometer_analysis::{Decision, Study, Verdict};
 use nilometer_model::{Invalid, Measured, Results};
 
 use crate::{Failure, Outcome};
@@ -17,9 +17,21 @@ pub(crate) fn ended(study: &Study<'_>, missing: usize, record: &Path) -> Outcome
     why.map_or(Ok(()), Err)
 }
 
+/// The same where all criteria are met: what was asked for besides them, and what went wrong.
+pub(crate) fn ended_besides(study: &Study<'_>, record: &Path) -> Outcome {
+    let why = lost_of(study, |verdict| verdict.stages.is_empty()).map(Failure::NotCarried);
+    let why = why.or_else(|| fault(study.results, 0, record).map(Failure::Run));
+    why.map_or(Ok(()), Err)
+}
+
 /// The first instrument of which frames were lost, and on which target.
 fn not_carried(study: &Study<'_>) -> Option<anyhow::Error> {
-    let verdict = study.verdicts.iter().find(|verdict| verdict.decision() == Decision::DoesNotCarry)?;
+    lost_of(study, |_| true)
+}
+
+fn lost_of(study: &Study<'_>, is_asked: impl Fn(&Verdict) -> bool) -> Option<anyhow::Error> {
+    let is_lost = |verdict: &&Verdict| verdict.decision() == Decision::DoesNotCarry && is_asked(verdict);
+    let verdict = study.verdicts.iter().find(is_lost)?;
     let path = &study.results.targets.get(verdict.target)?.path;
     Some(anyhow!("{path} does not carry {}: the report says why", verdict.who()))
 }

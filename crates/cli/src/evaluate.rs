@@ -27,7 +27,7 @@ use nilometer_storage::Target;
 
 use crate::{
     Blame, Failure, Outcome, acceptance,
-    ended::ended,
+    ended::{ended, ended_besides},
     explained,
     occupied::{refuse_in_use, refuse_twice},
     plan::{self, Scale, load},
@@ -221,7 +221,7 @@ impl Evaluate {
         let resolved = self.resolved(nodes).input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
         let mut head = record_head(&resolved, VERSION);
-        head.environment.extend(acceptance::sums(&resolved.plan.accept, &self.plans).input()?);
+        head.environment.extend(acceptance::sums(&resolved.plan, &self.plans).input()?);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
         let done = BTreeMap::new();
@@ -232,7 +232,7 @@ impl Evaluate {
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self, nodes: &RankNodes) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
-        acceptance::refuse_scale(&plan, self.scale)?;
+        acceptance::refuse_changes(&plan, self.scale, self.repeats)?;
         plan.cells.extend(self.recordings.cells()?);
         let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
         refuse_twice(&descriptions)?;
@@ -423,7 +423,7 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
 fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
     let results = nilometer_record::read(path).run()?;
     let study = Study::of(&results);
-    record.conclude(&conclusions(&study)).run()?;
+    let concluded = conclusions(&study);
     let study = study.with_catalogue(&catalogue::instruments());
     tell::result(format_args!("\n{}", terminal(&study, report::layout())));
     tell::result_line(format_args!("\nRecord: {}", path.display()));
@@ -432,14 +432,21 @@ fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
         Ok(page) => tell::result_line(format_args!("Page:   {}", page.display())),
         Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
     }
-    let Some(accepted) = acceptance::outcome(&study) else { return ended(&study, missing, path) };
+    if missing > 0 {
+        return ended(&study, missing, path);
+    }
+    // What was found is told by now, whether or not it can be noted.
+    record.conclude(&concluded).run()?;
+    if study.acceptance.is_empty() {
+        return ended(&study, missing, path);
+    }
     match acceptance::write_page(&study, path) {
         Ok(page) => tell::result_line(format_args!("Acceptance: {}", page.display())),
         Err(error) => {
             tell::note(format_args!("no page of the acceptance was written: {}", explained(&error)));
         }
     }
-    accepted
+    acceptance::outcome(&study).and_then(|()| ended_besides(&study, path))
 }
 
 #[cfg(test)]

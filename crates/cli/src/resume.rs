@@ -14,6 +14,7 @@ use nilometer_storage::Calendar;
 
 use crate::{
     Blame, Failure,
+    acceptance::refuse_another_program,
     evaluate::{Evaluate, Ready, VERSION, sourced},
     occupied::refuse_in_use,
     tell,
@@ -31,6 +32,7 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     check_same(asked, &recorded, nodes, &path).input()?;
     let results = nilometer_record::read(&path).run()?;
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
+    refuse_another_program(&results).input()?;
     // First of all: a target may be out of reach in its condition.
     let stuck = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;

@@ -66,6 +66,8 @@ pub fn concluded(path: &Path) -> Result<Concluded, RecordError> {
     let conclusions = conclusions(&connection).map_err(failed)?;
     let noted = noted(&connection).map_err(failed)?;
     drop(connection);
+    // Who was killed before the sum was put there has sealed nothing.
+    let noted = noted.filter(|noted| noted.mark.strip_prefix(MARK) != Some(&"0".repeat(DIGITS)));
     let Some(Noted { sealed, mark }) = noted else {
         return Ok(Concluded { seal: SealState::None, conclusions });
     };

@@ -196,18 +196,25 @@ impl<'a> Evidence<'a> {
         let found =
             self.cells_of_stage().map(|(cell, of)| self.of_cell(cell, of)).max_by_key(|found| found.answer);
         let Found { answer, words: found } =
-            found.unwrap_or_else(|| Found::undecided("the record has no such stage"));
+            found.unwrap_or_else(|| Found::undecided("nothing of the stage is measured there"));
         JudgedCriterion { criterion: self.criterion.clone(), answer, found }
     }
 
     /// The cells that the criterion is about.
     fn cells_of_stage(self) -> impl Iterator<Item = (usize, &'a Cell)> {
-        self.results.cells.iter().enumerate().filter(move |(_, cell)| self.is_about(cell))
+        self.results.cells.iter().enumerate().filter(move |(index, cell)| self.is_about(*index, cell))
     }
 
-    fn is_about(self, cell: &Cell) -> bool {
+    /// Cells that are one and the same on a target, as it has no choice of what they differ in, are measured once there.
+    fn is_about(self, index: usize, cell: &Cell) -> bool {
+        if cell.stage != self.criterion.stage {
+            return false;
+        }
         let goal = recordings::goal(self.criterion.demand);
-        cell.stage == self.criterion.stage && cell.as_recording().is_none_or(|run| run.goal == goal)
+        let of_goal = cell.as_recording().is_none_or(|run| run.goal == goal);
+        let of_phase = self.criterion.phase.is_none_or(|phase| cell.measured_phases().contains(&phase));
+        let lacks = !self.campaign.lacking(index, self.target).is_empty();
+        of_goal && of_phase && (lacks || self.campaign.applies(index, self.target))
     }
 
     fn of_cell(self, index: usize, cell: &Cell) -> Found {
@@ -243,7 +250,8 @@ impl<'a> Evidence<'a> {
         }
         let entry = &self.results.targets[self.target];
         if let Some(why) = &entry.left_out {
-            return Some(Found::violated(format!("{} was left out: {why}", entry.path)));
+            let words = format!("{} was left out: {why}", entry.path);
+            return Some(if is_of_commands(why) { Found::undecided(words) } else { Found::violated(words) });
         }
         let recording = self.results.cells[cell].as_recording();
         let planned = recording.map_or(self.results.repeats, |run| run.repeats) as usize;
@@ -257,6 +265,11 @@ impl<'a> Evidence<'a> {
         let reason = spoilt.first().filter(|_| none_left || recording.is_some())?;
         Some(Found::undecided(format!("INVALID: {reason}")))
     }
+}
+
+/// A target is left out because a command of the user's could not be taken back: that is no fault of the storage.
+fn is_of_commands(why: &str) -> bool {
+    why.starts_with("condition `") || why.starts_with("setting `")
 }
 
 /// What the storage did wrong, at the worst; none where it did nothing wrong.

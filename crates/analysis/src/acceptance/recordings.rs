@@ -1,7 +1,7 @@
 //! Criteria of recordings. What happened in a recording is a fact, without an interval: the worst of its repeats counts.
 
 use nilometer_model::{
-    Ingest, Nanos, Sample, Series,
+    Histogram, Ingest, Nanos, Sample, Series,
     plan::{CoresOf, DURABLE_SHARE, Goal, LossLimit, RecordingRun, Requirement},
     statistics::{poisson_lower, poisson_upper},
     sustained::sustained,
@@ -91,14 +91,31 @@ fn durable(most: Nanos, made: &[&Ingest]) -> Found {
     if made.iter().any(|ingest| ingest.durable.count() == 0) {
         return Found::undecided("nothing says when frames were durable");
     }
-    let worst =
-        made.iter().map(|ingest| ingest.durable.quantile_range(DURABLE_SHARE)).max_by_key(|range| range.end);
-    let range = worst.unwrap_or_default();
-    Found::of(
-        range.end <= most.0,
-        range.start > most.0,
-        format!("{} % within {}", 100.0 * DURABLE_SHARE, Nanos(range.start)),
-    )
+    let shares: Vec<DurableShare> = made.iter().map(|ingest| DurableShare::of(ingest, most)).collect();
+    let least = shares.iter().map(|share| share.least).fold(1.0, f64::min);
+    let most_of = shares.iter().map(|share| share.most).fold(1.0, f64::min);
+    let words = format!("{:.2} % within it, what was lost counted as never", 100.0 * least);
+    Found::of(least >= DURABLE_SHARE, most_of < DURABLE_SHARE, words)
+}
+
+/// What share of frames was durable in a time: as far as buckets of a histogram say it.
+struct DurableShare {
+    least: f64,
+    most: f64,
+}
+
+impl DurableShare {
+    fn of(ingest: &Ingest, time: Nanos) -> Self {
+        let all = (ingest.durable.count() + ingest.lost).max(1) as f64;
+        let within = |edge: u16| -> u64 {
+            let buckets = ingest.durable.buckets();
+            buckets
+                .filter(|(bucket, _)| Histogram::lowest(bucket + edge) <= time.0)
+                .map(|(_, count)| count)
+                .sum()
+        };
+        DurableShare { least: within(1) as f64 / all, most: within(0) as f64 / all }
+    }
 }
 
 fn cores(of: CoresOf, most: f64, samples: &[&Sample]) -> Found {

@@ -140,7 +140,7 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
         (changed_ingest(|ingest| ingest.longest_stall = Nanos::from_millis(700)), "the longest was 700 ms"),
         (
             changed_ingest(|ingest| (0..500).for_each(|_| ingest.durable.add(3_000_000_000))),
-            "99 % within 2.99 s",
+            "66.67 % within it",
         ),
         (changed(|sample| sample.system = Nanos::from_millis(9000)), "1.20 cores"),
         (
@@ -159,6 +159,8 @@ fn one_criterion_that_is_not_met_is_a_fail_with_its_reason() {
     left_out.targets[0].left_out = Some("it hung".into());
     let (answer, found) = judged(&left_out);
     assert!(answer == AcceptanceAnswer::Fail && found.contains("/offer was left out: it hung"), "{found}");
+    left_out.targets[0].left_out = Some("setting `mode` on /offer: undone not: `x` failed".into());
+    assert_eq!(judged(&left_out).0, AcceptanceAnswer::Invalid, "that was the user's own command");
 }
 
 #[test]

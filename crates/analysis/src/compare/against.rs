@@ -69,9 +69,13 @@ impl RecordsCompared<'_> {
             }
         }
         let recorded = held.iter().flat_map(|pair| self.recordings.iter().map(move |of| (*pair, of)));
-        let recorded: Vec<_> =
-            recorded.filter(|(pair, of)| of.has(pair.now) && of.has(pair.before)).collect();
-        let compared = tested.len() + recorded.len();
+        let recorded: Vec<_> = recorded.filter(|(pair, of)| of.has(pair.before)).collect();
+        let gone = recorded.iter().filter(|(pair, of)| !of.has(pair.now));
+        left.extend(
+            gone.map(|(pair, of)| format!("{}: {}: not recorded now", self.name(pair.now), of.instrument)),
+        );
+        let recorded: Vec<_> = recorded.into_iter().filter(|(pair, of)| of.has(pair.now)).collect();
+        let compared = tested.len() + recorded.iter().filter(|(pair, of)| of.is_tested(*pair)).count();
         let confidence = 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64;
         let mut worse: Vec<WorseCell> =
             tested.iter().filter_map(|one| one.worse(confidence, threshold)).collect();
@@ -103,6 +107,8 @@ impl RecordsCompared<'_> {
                 }
             }
         }
+        let gone = baseline.iter().filter(|&&before| held.iter().all(|held| held.before != before));
+        left.extend(gone.map(|&before| format!("{}: in the baseline only", self.name(before))));
         held
     }
 
@@ -184,7 +190,7 @@ impl Tested {
 }
 
 fn is_worse(effect: &Effect, threshold: f64) -> bool {
-    effect.high < 0.0 && effect.log_ratio <= -(threshold / 100.0).ln_1p()
+    effect.high < 0.0 && effect.log_ratio <= (-threshold / 100.0).ln_1p()
 }
 
 /// Of many repeats, and with an interval at the usual confidence.
@@ -204,6 +210,14 @@ impl AlignedRecording {
 
     fn decision(&self, subject: usize) -> Option<Decision> {
         self.verdicts.get(subject)?.as_ref().map(crate::Verdict::decision)
+    }
+
+    /// Something of it could have got worse: it was decided then and is now, or its rates are known.
+    fn is_tested(&self, held: Held) -> bool {
+        let is_decided =
+            |subject| self.decision(subject).is_some_and(|decision| decision != Decision::NotDecided);
+        let has_rates = self.limit(held.now).is_some() && self.limit(held.before).is_some();
+        has_rates || is_decided(held.now) && is_decided(held.before)
     }
 
     /// It was carried and is not, or the storage takes less of it in the long run.

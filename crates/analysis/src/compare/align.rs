@@ -96,8 +96,11 @@ fn keys(results: &Results) -> Vec<CellKey> {
 /// makes no other cell of it.
 fn measurement(cell: &Cell) -> String {
     match &cell.measurement {
-        Measurement::Recording(_) => cell.to_string(),
-        other => serde_json::to_string(other).unwrap_or_else(|_| cell.to_string()),
+        // Another version of the program that measured does the same.
+        Measurement::Recording(_) | Measurement::Imported(_) => cell.to_string(),
+        workload @ Measurement::Workload(_) => {
+            serde_json::to_string(workload).unwrap_or_else(|_| cell.to_string())
+        }
     }
 }
 

@@ -26,7 +26,9 @@ pub(super) fn runs(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<Vec
     for (index, subject) in subjects.iter().enumerate() {
         targets.entry(identity(records, subject)).or_default().push(index);
     }
-    let several = |runs: &Vec<usize>| runs.len() >= RUNS_LEAST;
+    // Without their dates runs have no order.
+    let is_dated = |run: &usize| days(records, &subjects[*run]).is_some();
+    let several = |runs: &Vec<usize>| runs.len() >= RUNS_LEAST && runs.iter().all(is_dated);
     let mut all: Vec<Vec<usize>> = targets.into_values().filter(several).collect();
     for runs in &mut all {
         let when = |run: &usize| days(records, &subjects[*run]).unwrap_or(0.0);

@@ -24,7 +24,8 @@ pub(super) fn check_acceptance(
     }
     for criterion in &accept.criteria {
         let found = match criterion.demand {
-            Requirement::Cores { of, most } => check_cores(of, most),
+            Requirement::Cores { of, most } => check_cores(of, most)
+                .and_then(|()| targets.iter().try_for_each(|target| check_client(of, target))),
             Requirement::SyncFlushes => targets.iter().try_for_each(check_flushes),
             _ => Ok(()),
         };
@@ -34,7 +35,7 @@ pub(super) fn check_acceptance(
 }
 
 fn check_cores(of: CoresOf, most: f64) -> Result<(), String> {
-    let there = available_parallelism().map_or(1, Into::into);
+    let there = if of == CoresOf::Machine { online() } else { available_parallelism().map_or(1, Into::into) };
     if most < there as f64 {
         return Ok(());
     }
@@ -42,6 +43,24 @@ fn check_cores(of: CoresOf, most: f64) -> Result<(), String> {
         "cores: at most {most} of {} can't be exceeded on a machine with {there} processors: write less, or measure on a \
          larger one",
         of.words()
+    ))
+}
+
+/// Processors of the machine, whatever part of them this process may use.
+fn online() -> usize {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let is_processor = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
+    stat.lines().filter(is_processor).count().max(1)
+}
+
+/// Whether what serves the target is seen apart from this program.
+fn check_client(of: CoresOf, target: &TargetDescription) -> Result<(), String> {
+    if of != CoresOf::Client || target.address.url().is_none() {
+        return Ok(());
+    }
+    Err(format!(
+        "cores.client: the client of {} works within this program, and counts as cores.process: write that",
+        target.address
     ))
 }
 
@@ -63,11 +82,12 @@ fn check_flushes(target: &TargetDescription) -> Result<(), String> {
     }
 }
 
-/// Devices that only pass requests on do not count them.
+/// Devices that only pass requests on do not count them, and those of a partition are counted with those of others.
 fn counts_flushes(layer: &BlockLayer) -> bool {
     let passes_on = matches!(
         layer.kind,
-        BlockLayerKind::Md { .. }
+        BlockLayerKind::Partition
+            | BlockLayerKind::Md { .. }
             | BlockLayerKind::Mapped { .. }
             | BlockLayerKind::ZfsVolume
             | BlockLayerKind::Memory

@@ -33,3 +33,17 @@ pub(super) fn check_processes(
     }
     Ok(())
 }
+
+/// Commands that apply a setting run on the first machine only: elsewhere it would not be in force.
+pub(super) fn check_settings(
+    plan: &ResolvedPlan,
+    stage: &str,
+    run: &WorkloadRun,
+) -> Result<(), ResolveError> {
+    if run.settings.is_empty() || plan.node_ranks.len() < 2 {
+        return Ok(());
+    }
+    let asked = "settings, which are applied on the first machine alone".into();
+    let there = format!("are {} machines", plan.node_ranks.len());
+    Err(ResolveError::Processes { stage: stage.to_owned(), asked, there })
+}

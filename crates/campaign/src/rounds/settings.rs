@@ -6,8 +6,8 @@ use super::{Campaign, CampaignError, State};
 use crate::{setting, turns::ScheduledRepeat};
 
 impl Campaign {
-    /// All phases of a cell under its settings, which are taken back in any case, the last one first. A target on which one
-    /// can't be applied is not measured in this repeat; one on which it can't be taken back is left out.
+    /// All phases of a cell under its settings, which are taken back in any case, the last one first. Where one can't be
+    /// applied, this repeat is not measured; a target on which it can't be taken back is left out.
     pub(super) fn take_with_settings(
         &mut self,
         state: &mut State<'_>,
@@ -17,48 +17,64 @@ impl Campaign {
         if run.settings.is_empty() {
             return self.take_phases(state, turn, run);
         }
-        let mut going = Vec::new();
+        let mut applied: Vec<(usize, usize)> = Vec::new();
+        let mut refused = None;
         for &number in &turn.targets {
-            match self.apply(state, number, run)? {
-                Ok(()) => going.push(number),
-                Err(why) => {
-                    let refused = Sample::invalid(Invalid::Refused(why));
-                    let first = run.phases().into_iter().find(|phase| !phase.is_setup());
-                    let phase = first.unwrap_or(run.phases()[0]);
-                    self.keep_broken(state, turn, number, phase, refused)?;
-                }
+            let (count, why) = self.apply(state, number, run);
+            applied.push((number, count));
+            if let Err(why) = why {
+                refused = Some(why);
+                break;
             }
         }
-        let mut taken = Ok(());
-        if !going.is_empty() {
-            let turn = ScheduledRepeat { targets: going.clone(), ..turn.clone() };
-            taken = self.take_phases(state, &turn, run);
-        }
-        for number in going {
-            self.undo(state, number, run, run.settings.len())?;
-        }
-        taken
+        let taken = match refused {
+            None => self.take_phases(state, turn, run),
+            // Of targets that are measured together none is measured without its settings.
+            Some(why) => why.and_then(|why| self.keep_refused(state, turn, run, &why)),
+        };
+        // In any case and all of them, whatever can't be noted.
+        let undone: Vec<_> =
+            applied.into_iter().map(|(number, count)| self.undo(state, number, run, count)).collect();
+        undone.into_iter().fold(taken, Result::and)
     }
 
-    /// What can't be applied is taken back with those before it.
+    fn keep_refused(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+        run: &WorkloadRun,
+        why: &str,
+    ) -> Result<(), CampaignError> {
+        let first = run.phases().into_iter().find(|phase| !phase.is_setup());
+        let phase = first.unwrap_or(run.phases()[0]);
+        for &number in &turn.targets {
+            let refused = Sample::invalid(Invalid::Refused(why.to_owned()));
+            self.keep_broken(state, turn, number, phase, refused)?;
+        }
+        Ok(())
+    }
+
+    /// How many settings are to be taken back, and why one can't be applied, if so; an error of its own where that can't be
+    /// noted.
     fn apply(
         &mut self,
         state: &mut State<'_>,
         number: usize,
         run: &WorkloadRun,
-    ) -> Result<Result<(), String>, CampaignError> {
+    ) -> (usize, Result<(), Result<String, CampaignError>>) {
         let at = self.address(number);
-        for (count, setting) in (1..).zip(&run.settings) {
-            self.note(state, &setting::applied(setting, &at))?;
+        for (count, setting) in (0..).zip(&run.settings) {
+            if let Err(error) = self.note(state, &setting::applied(setting, &at)) {
+                return (count, Err(Err(error)));
+            }
             if let Err(why) = setting::apply(setting, &at) {
-                self.undo(state, number, run, count)?;
-                return Ok(Err(format!("setting `{}`: {why}", setting.name)));
+                return (count + 1, Err(Ok(format!("setting `{}` on {at}: {why}", setting.name))));
             }
         }
-        Ok(Ok(()))
+        (run.settings.len(), Ok(()))
     }
 
-    /// Takes the first so many settings back.
+    /// Takes the first so many settings back, the last one first. What can't be noted stops none.
     fn undo(
         &mut self,
         state: &mut State<'_>,
@@ -67,19 +83,20 @@ impl Campaign {
         count: usize,
     ) -> Result<(), CampaignError> {
         let at = self.address(number);
+        let mut noted = Ok(());
         for setting in run.settings[..count].iter().rev() {
             let undone = setting::undone(setting, &at);
-            match setting::undo(setting, &at) {
-                Ok(()) => self.note(state, &undone)?,
+            let now = match setting::undo(setting, &at) {
+                Ok(()) => self.note(state, &undone),
                 Err(why) => {
                     let why = format!("{undone} not: {why}");
-                    self.note(state, &why)?;
                     // What would be measured now is not the target as it is.
-                    self.leave_out(state, number, &why)?;
+                    self.note(state, &why).and_then(|()| self.leave_out(state, number, &why))
                 }
-            }
+            };
+            noted = noted.and(now);
         }
-        Ok(())
+        noted
     }
 
     fn address(&self, number: usize) -> TargetAddress {

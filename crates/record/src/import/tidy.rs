@@ -220,7 +220,9 @@ fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) ->
 /// The first real time with the first user time, and so on.
 fn add_times(key: &TestKey, times: &ShellTimes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     for (at, (real, line)) in times.real.iter().enumerate() {
-        let of = |all: &[f64]| nanos(all.get(at).copied().unwrap_or(0.0), *line);
+        // Where some were not published it is not known whose those are that were.
+        let is_whole = |all: &[f64]| all.len() == times.real.len();
+        let of = |all: &[f64]| nanos(if is_whole(all) { all[at] } else { 0.0 }, *line);
         let [user, system] = [of(&times.user)?, of(&times.system)?];
         let did = GivenWork { user, system, ..GivenWork::of_time(*real, *line)? };
         gathered.add(given(key, "", did, gathered.options.any_parameters));
