@@ -59,7 +59,9 @@ fn each_repeat_has_its_setting_which_is_taken_back_behind_it() {
     assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
     let log = log(home.path());
     let count = |word: &str| log.iter().filter(|line| *line == word).count();
-    assert_eq!((count("slow"), count("fast"), count("undone"), log.len()), (2, 2, 4, 8), "{log:?}");
+    // On a busy machine a repeat that was spoilt is made again.
+    let repeats = count("slow").min(count("fast"));
+    assert!(repeats >= 2 && count("undone") == count("slow") + count("fast"), "{log:?}");
     assert!(log.chunks(2).all(|pair| pair[1] == "undone"), "one after the other: {log:?}");
     assert!(!home.path().join("mode").exists());
     let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
@@ -100,7 +102,7 @@ fn it_is_taken_back_when_the_campaign_is_ended_and_what_a_killed_one_left_when_i
     let went_on =
         start(home.path(), &[&resume[..], &["--plan", "./plan.toml"]].concat()).end(Duration::from_mins(5));
     assert!(went_on.has_answered(), "{}{}", went_on.stdout, went_on.stderr);
-    assert_eq!(log(home.path()).len(), 5, "the one that was left, and four repeats");
+    assert!(log(home.path()).len() >= 5, "the one that was left, and four repeats: {:?}", log(home.path()));
     assert!(!home.path().join("mode").exists());
 }
 

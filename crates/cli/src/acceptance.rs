@@ -11,7 +11,7 @@ use nilometer_model::{Results, catalogue::PLANS, plan::ResolvedPlan};
 use nilometer_record::{SealState, concluded, file_digest};
 use nilometer_storage::user_file::find;
 
-use crate::{Failure, Outcome, plan::Scale};
+use crate::{Failure, Outcome, plan::Scale, report::is_page_or_free};
 
 /// A criterion of a smaller measurement, or of fewer repeats, would be another criterion.
 pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<u32>) -> Result<()> {
@@ -94,9 +94,14 @@ pub(crate) fn page_of(record: &Path) -> std::path::PathBuf {
     record.with_extension("acceptance.html")
 }
 
-/// Writes the page beside the record; an earlier one is replaced.
+/// Writes the page beside the record; an earlier one is replaced, and nothing else is.
 pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> Result<std::path::PathBuf> {
     let path = page_of(record);
+    ensure!(
+        is_page_or_free(&path),
+        "{} exists and is no page of nilometer: `nilometer report --format acceptance` can write it elsewhere",
+        path.display()
+    );
     fs::write(&path, page(study, record)?).with_context(|| format!("can't write {}", path.display()))?;
     Ok(path)
 }

@@ -136,7 +136,7 @@ fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether nothing of this name is there, or a page that this program wrote.
-fn is_page_or_free(page: &Path) -> bool {
+pub(crate) fn is_page_or_free(page: &Path) -> bool {
     if page.symlink_metadata().is_err() {
         return true;
     }

@@ -107,15 +107,17 @@ struct DurableShare {
 impl DurableShare {
     fn of(ingest: &Ingest, time: Nanos) -> Self {
         let all = (ingest.durable.count() + ingest.lost).max(1) as f64;
-        let within = |edge: u16| -> u64 {
-            let buckets = ingest.durable.buckets();
-            buckets
-                .filter(|(bucket, _)| Histogram::lowest(bucket + edge) <= time.0)
-                .map(|(_, count)| count)
-                .sum()
-        };
-        DurableShare { least: within(1) as f64 / all, most: within(0) as f64 / all }
+        DurableShare {
+            least: below(&ingest.durable, 1, time) as f64 / all,
+            most: below(&ingest.durable, 0, time) as f64 / all,
+        }
     }
+}
+
+/// How many values are in buckets of which the lower edge, or that of the next bucket, is no later.
+fn below(times: &Histogram, edge: u16, time: Nanos) -> u64 {
+    let within = times.buckets().filter(|(bucket, _)| Histogram::lowest(bucket + edge) <= time.0);
+    within.map(|(_, count)| count).sum()
 }
 
 fn cores(of: CoresOf, most: f64, samples: &[&Sample]) -> Found {
