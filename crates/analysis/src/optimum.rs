@@ -223,7 +223,7 @@ impl StageOptimum {
             String::new()
         };
         let explained = format!(
-            "of what rates differ by, {} explains{joined}; repeats of a cell differ by {}",
+            "what explains how rates differ: {}{joined}, how repeats of a cell differ {}",
             shares.join(", "),
             percent(1.0 - self.explained)
         );
@@ -244,7 +244,9 @@ impl StageOptimum {
                 )
             }
             None => {
-                format!("{name} {value} suffices: {rate} are as good as the best (up to {most} was measured)")
+                format!(
+                    "{name} {value} reaches {rate}, the best within the margin (up to {most} was measured)"
+                )
             }
         }
     }
@@ -305,7 +307,7 @@ mod tests {
             told[0]
         );
         assert!(told[1].contains("workers 100 %, block size 0 %"), "{}", told[1]);
-        assert!(told[2].starts_with("workers 4 suffices"), "{}", told[2]);
+        assert!(told[2].starts_with("workers 4 reaches"), "{}", told[2]);
     }
 
     #[test]
