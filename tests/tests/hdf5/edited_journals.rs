@@ -54,7 +54,7 @@ fn make_version_6(directory: &Path) {
         CONTENTS => None,
         HEAD => {
             let mut numbers = record.numbers;
-            assert_eq!(numbers[5] & 0xffff_ffff, 7, "the version of today");
+            assert_eq!(numbers[5] & 0xffff_ffff, 8, "the version of today");
             numbers[5] = numbers[5] & !0xffff_ffff | 6;
             Some(EditedRecord { numbers, ..record })
         }
