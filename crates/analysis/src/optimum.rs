@@ -13,7 +13,10 @@ use nilometer_model::{
     statistics::Summary,
 };
 
-use crate::{CellOutcome, Quantity, StudyStage, Value, parameters::words};
+use crate::{
+    CellOutcome, Quantity, StudyStage, Value,
+    parameters::{plain, words},
+};
 
 /// What a matrix came to on a target in a phase.
 #[derive(Debug, Clone, PartialEq)]
@@ -250,10 +253,6 @@ impl StageOptimum {
             }
         }
     }
-}
-
-fn plain(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 fn percent(share: f64) -> String {

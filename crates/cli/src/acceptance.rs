@@ -11,7 +11,11 @@ use nilometer_model::{Results, catalogue::PLANS, plan::ResolvedPlan};
 use nilometer_record::{SealState, concluded, file_digest};
 use nilometer_storage::user_file::find;
 
-use crate::{Failure, Outcome, plan::Scale, report::is_page_or_free};
+use crate::{
+    Failure, Outcome,
+    plan::Scale,
+    report::{self, is_page_or_free},
+};
 
 /// A criterion of a smaller measurement, or of fewer repeats, would be another criterion.
 pub(crate) fn refuse_changes(plan: &ResolvedPlan, scale: Scale, repeats: Option<u32>) -> Result<()> {
@@ -91,7 +95,7 @@ pub(crate) fn page(study: &Study<'_>, record: &Path) -> Result<String> {
 
 /// Where the page of a record is: beside it.
 pub(crate) fn page_of(record: &Path) -> std::path::PathBuf {
-    record.with_extension("acceptance.html")
+    report::page_of(record).with_extension("acceptance.html")
 }
 
 /// Writes the page beside the record; an earlier one is replaced, and nothing else is.

@@ -7,7 +7,10 @@ use nilometer_model::{Capability, FileSystemKind};
 use nilometer_tests::{Testbed, await_some, root};
 use serde_json::Value;
 
-use crate::{LASTING, Server, again_inside, begun, kill_maker, pass_the_suites, program};
+use crate::{
+    LASTING, MeasuredByUrl, Server, again_inside, begun, cleaned_behind, kill_maker, measured,
+    pass_the_suites, program,
+};
 
 const SYSTEM: &str = "hdfs";
 
@@ -42,30 +45,14 @@ const PLAN: &str = "title = \"files of Hadoop\"\nrepeats = 1\nreserve = \"0 B\"\
 fn hdfs_is_measured_with_its_layouts() {
     let Some(testbed) = testbed() else { return };
     let url = testbed.url(SYSTEM);
-    let place = tempfile::tempdir().expect("a temporary directory");
-    let [plan, record] = ["plan.toml", "record.sqlite"]
-        .map(|name| place.path().join(name).to_str().expect("plain letters").to_owned());
-    fs::write(&plan, PLAN).expect("room");
-    let asked =
-        ["evaluate", &url, "--plan", &plan, "--record", &record, "--expect", FileSystemKind::Hdfs.name()];
-    let ended = program(&testbed, &asked);
-    assert!(ended.has_answered(), "{ended:?}");
-    let results = nilometer_record::read(Path::new(&record)).expect("a record");
-    let stage = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
-    let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
-    assert_eq!(faults.map(|measured| stage(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
-    let there =
-        results.samples.iter().filter(|sample| results.targets[sample.key.target].path.starts_with("hdfs:"));
-    let measured: BTreeSet<_> = there.map(|sample| stage(&sample.key)).collect();
+    let MeasuredByUrl { ended, stages, .. } = measured(&testbed, &url, PLAN, FileSystemKind::Hdfs);
     let expected = ["files", "names", "random", "set", "synced"];
-    assert_eq!(measured.into_iter().collect::<Vec<_>>(), expected, "{ended:?}");
+    assert_eq!(stages, expected, "{ended:?}");
     assert!(
         ended.stdout.contains(Capability::WriteAnywhere.name()),
         "what is not supported is said: {ended:?}"
     );
     assert!(!ended.stdout.contains("was asked"), "what was asked of layouts was given: {ended:?}");
-    let nothing = program(&testbed, &["clean", &url]);
-    assert!(nothing.code == Some(0) && nothing.stdout.contains("nothing to clean"), "{nothing:?}");
     let described = program(&testbed, &["describe", &url]);
     for part in ["HDFS 3.", "3 live, 0 dead", "2 copies", "64 MiB"] {
         assert!(described.code == Some(0) && described.stdout.contains(part), "{part}: {described:?}");
@@ -159,12 +146,7 @@ fn what_a_killed_campaign_left_on_hdfs_is_removed() {
     let held = program(&testbed, &["clean", &url]);
     assert!(held.code == Some(1) && held.stderr.contains("in use"), "{held:?}");
     kill_maker(&marker);
-    running.wait_with_output().expect("it was killed");
-    let cleaned = await_some("the end of the process", || {
-        let cleaned = program(&testbed, &["clean", &url]);
-        cleaned.stdout.contains("removed").then_some(cleaned)
-    });
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    cleaned_behind(&testbed, &url, running);
     assert_eq!(runs_there(&testbed), [""; 0]);
 }
 

@@ -8,6 +8,7 @@ mod interrupted;
 mod objects;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::Path,
     process::{Child, Command, Stdio},
@@ -236,13 +237,51 @@ fn what_a_killed_campaign_left_on_a_server_is_removed() {
     assert!(held.code == Some(1) && held.stderr.contains("in use"), "{held:?}");
     assert!(run.exists());
     kill_maker(&marker);
+    cleaned_behind(&testbed, &url, running);
+    assert!(run_directories(&store).is_empty());
+}
+
+/// `clean` removes what a killed process left as soon as that is gone.
+fn cleaned_behind(testbed: &Testbed, url: &str, running: Child) {
     running.wait_with_output().expect("it was killed");
     let cleaned = await_some("the end of the process", || {
-        let cleaned = program(&testbed, &["clean", &url]);
+        let cleaned = program(testbed, &["clean", url]);
         cleaned.stdout.contains("removed").then_some(cleaned)
     });
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert!(run_directories(&store).is_empty());
+}
+
+/// A campaign by URL.
+struct MeasuredByUrl {
+    /// How the program ended.
+    ended: Ended,
+    /// The stages that were measured there.
+    stages: Vec<String>,
+    /// The bytes of its record.
+    record: Vec<u8>,
+}
+
+/// Measures a plan by URL, without a fault and with nothing left.
+fn measured(testbed: &Testbed, url: &str, plan: &str, kind: FileSystemKind) -> MeasuredByUrl {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let [file, record] = ["plan.toml", "record.sqlite"]
+        .map(|name| place.path().join(name).to_str().expect("plain letters").to_owned());
+    fs::write(&file, plan).expect("room");
+    let asked = ["evaluate", url, "--plan", &file, "--record", &record, "--expect", kind.name()];
+    let ended = program(testbed, &asked);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = nilometer_record::read(Path::new(&record)).expect("a record");
+    let stage = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
+    let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
+    assert_eq!(faults.map(|measured| stage(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
+    // Onto `null:` all of them are.
+    let there =
+        results.samples.iter().filter(|sample| results.targets[sample.key.target].path.contains("://"));
+    let stages: BTreeSet<String> = there.map(|sample| stage(&sample.key)).collect();
+    let nothing = program(testbed, &["clean", url]);
+    assert!(nothing.code == Some(0) && nothing.stdout.contains("nothing to clean"), "{nothing:?}");
+    let record = fs::read(&record).expect("a record");
+    MeasuredByUrl { ended, stages: stages.into_iter().collect(), record }
 }
 
 /// Kills the process that made a run's directory, by its marker.

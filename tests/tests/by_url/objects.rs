@@ -1,6 +1,6 @@
 //! Objects of a store that speaks S3: whole, in parts, read in ranges; what none can is not supported, and not zero.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use nilometer_model::{Capability, FileSystemKind};
 use nilometer_storage::{
@@ -9,8 +9,8 @@ use nilometer_storage::{
 use nilometer_tests::{Ended, Testbed, await_some, nilometer};
 
 use crate::{
-    LASTING, Server, again_inside, begun, ended, inside, keeps_to_what_engines_and_targets_must_do,
-    kill_maker, program,
+    LASTING, MeasuredByUrl, Server, again_inside, begun, cleaned_behind, ended, inside,
+    keeps_to_what_engines_and_targets_must_do, kill_maker, measured, program,
 };
 
 const SYSTEM: &str = "s3";
@@ -143,34 +143,16 @@ const PLAN: &str = "title = \"objects\"\nrepeats = 1\nreserve = \"0 B\"\n\
 fn s3_is_measured_and_keys_are_nowhere() {
     let Some(testbed) = Testbed::of_client(SYSTEM, SYSTEM) else { return };
     let url = format!("{}/below/here", testbed.url(SYSTEM));
-    let place = tempfile::tempdir().expect("a temporary directory");
-    let [plan, record] = ["plan.toml", "record.sqlite"]
-        .map(|name| place.path().join(name).to_str().expect("plain letters").to_owned());
-    fs::write(&plan, PLAN).expect("room");
-    let asked =
-        ["evaluate", &url, "--plan", &plan, "--record", &record, "--expect", FileSystemKind::S3.name()];
-    let ended = program(&testbed, &asked);
-    assert!(ended.has_answered(), "{ended:?}");
-    let results = nilometer_record::read(Path::new(&record)).expect("a record");
-    let stage = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
-    let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
-    assert_eq!(faults.map(|measured| stage(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
-    // Onto `null:` all of them are.
-    let there =
-        results.samples.iter().filter(|sample| results.targets[sample.key.target].path.starts_with("s3:"));
-    let measured: BTreeSet<_> = there.map(|sample| stage(&sample.key)).collect();
-    assert_eq!(measured.into_iter().collect::<Vec<_>>(), ["large", "parts", "ranges", "small"], "{ended:?}");
+    let MeasuredByUrl { ended, stages, record } = measured(&testbed, &url, PLAN, FileSystemKind::S3);
+    assert_eq!(stages, ["large", "parts", "ranges", "small"], "{ended:?}");
     for lacking in [Capability::WriteAnywhere, Capability::Append, Capability::Rename] {
         assert!(ended.stdout.contains(lacking.name()), "what is not supported is said: {ended:?}");
     }
-    let nothing = program(&testbed, &["clean", &url]);
-    assert!(nothing.code == Some(0) && nothing.stdout.contains("nothing to clean"), "{nothing:?}");
     assert_eq!(keys_in_bucket(&testbed), [""; 0], "all is removed");
     let described = program(&testbed, &["describe", &url]);
     assert!(described.code == Some(0) && described.stdout.contains("SeaweedFS"), "{described:?}");
     let secret = variable(&testbed, "AWS_SECRET_ACCESS_KEY");
-    let kept = fs::read(&record).expect("a record");
-    for text in [&kept[..], ended.stdout.as_bytes(), ended.stderr.as_bytes(), described.stdout.as_bytes()] {
+    for text in [&record[..], ended.stdout.as_bytes(), ended.stderr.as_bytes(), described.stdout.as_bytes()] {
         assert!(!text.windows(secret.len()).any(|part| part == secret.as_bytes()), "a key is told");
     }
 }
@@ -230,12 +212,7 @@ fn what_a_killed_campaign_left_in_a_bucket_is_removed() {
     let held = program(&testbed, &["clean", &url]);
     assert!(held.code == Some(1) && held.stderr.contains("in use"), "{held:?}");
     kill_maker(&got(&testbed, &format!("/{marker}")));
-    running.wait_with_output().expect("it was killed");
-    let cleaned = await_some("the end of the process", || {
-        let cleaned = program(&testbed, &["clean", &url]);
-        cleaned.stdout.contains("removed").then_some(cleaned)
-    });
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    cleaned_behind(&testbed, &url, running);
     assert_eq!((keys_in_bucket(&testbed), uploads()), (Vec::new(), Vec::new()));
 }
 
