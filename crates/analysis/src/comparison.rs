@@ -163,7 +163,7 @@ pub(crate) fn paired(cells: &[(usize, Vec<f64>)]) -> Option<PairedEffects> {
 pub(crate) const SEED: Seed = Seed(0x6e69_6c6f);
 
 /// The log-ratios of repeats of the same round in which both are valid.
-fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<f64> {
+pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<f64> {
     let rates = |outcome: &CellOutcome<'_>| -> BTreeMap<u32, f64> {
         let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
         rates.filter(|(_, rate)| *rate > 0.0).collect()

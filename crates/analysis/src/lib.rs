@@ -14,6 +14,7 @@ mod curve;
 pub mod effect;
 mod evidence;
 mod growth;
+mod interference;
 mod limits;
 #[cfg(test)]
 mod made_up;
@@ -44,6 +45,7 @@ pub use compare::{
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
+pub use interference::{Interference, LoadLevel};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
 pub use network::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};

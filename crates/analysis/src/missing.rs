@@ -205,7 +205,8 @@ fn purpose(cell: &RecordingRun) -> String {
         Goal::Search => "the search for the highest rate",
         Goal::Buffer => "the search for the smallest buffer",
     };
-    let state = cell.condition.as_ref().map(|condition| format!(", {}", condition.name)).unwrap_or_default();
+    let state = cell.state();
+    let state = if state.is_empty() { state } else { format!(", {state}") };
     let company = cell.company.map_or("", |_| ", with the others");
     format!("{}: {goal}{company}{state}", cell.who())
 }

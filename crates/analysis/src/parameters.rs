@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
-    Bytes, Nanos,
+    ByteRate, Bytes, Nanos,
     plan::{Cell, ImportedRun, Measurement},
 };
 use serde_json::Value as Json;
@@ -17,6 +17,8 @@ pub enum Value {
     Size(Bytes),
     /// A time.
     Time(Nanos),
+    /// Bytes a second.
+    Rate(ByteRate),
     /// A choice.
     Word(String),
 }
@@ -28,6 +30,7 @@ impl Value {
             Value::Number(number) => Some(*number),
             Value::Size(bytes) => Some(bytes.0 as f64),
             Value::Time(time) => Some(time.0 as f64),
+            Value::Rate(rate) => Some(rate.0),
             Value::Word(_) => None,
         }
     }
@@ -55,6 +58,7 @@ impl fmt::Display for Value {
             Value::Number(number) => write!(f, "{number}"),
             Value::Size(bytes) => write!(f, "{bytes}"),
             Value::Time(time) => write!(f, "{time}"),
+            Value::Rate(rate) => write!(f, "{rate}"),
             Value::Word(word) => f.write_str(word),
         }
     }
@@ -100,6 +104,8 @@ fn by_name(run: &Json) -> CommonParameters {
     for (name, value) in run.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
             ("workload", Json::Object(workload)) => found.extend(of_workload(workload)),
+            ("offered", Json::Object(offered)) => found.extend(of_offered("", offered)),
+            ("background", Json::Object(load)) => found.extend(of_background(load)),
             ("settings", Json::Array(settings)) => found.extend(settings.iter().filter_map(of_setting)),
             ("instrument", Json::Object(instrument)) => {
                 found.extend(instrument.get("name").map(|value| (name.clone(), Value::of(value))));
@@ -113,6 +119,32 @@ fn by_name(run: &Json) -> CommonParameters {
     }
     found
 }
+
+/// A rate that a workload is held to.
+fn of_offered(before: &str, offered: &serde_json::Map<String, Json>) -> CommonParameters {
+    let rates = offered.iter().map(|(name, value)| {
+        let rate = value.as_str().and_then(|text| text.parse().ok()).map(Value::Rate);
+        (format!("{before}{name}"), rate.unwrap_or_else(|| Value::of(value)))
+    });
+    rates.collect()
+}
+
+/// What works beside a cell, under names that begin so. Where there is none, its rate is none.
+fn of_background(load: &serde_json::Map<String, Json>) -> CommonParameters {
+    let mut found = CommonParameters::new();
+    let is_none = load.get("workers").and_then(Json::as_u64) == Some(0);
+    let none = [("rate".to_owned(), Value::Rate(ByteRate(0.0)))];
+    let offered = load.get("offered").and_then(Json::as_object);
+    let offered = offered.map(|offered| of_offered("", offered)).unwrap_or_default();
+    found.extend(offered.into_iter().chain(none.into_iter().filter(|_| is_none)));
+    found.extend(load.get("workers").map(|workers| ("workers".to_owned(), Value::of(workers))));
+    found.extend(load.get("workload").and_then(Json::as_object).into_iter().flat_map(of_workload));
+    let named = found.into_iter().map(|(name, value)| (format!("{BESIDE}{name}"), value));
+    named.collect()
+}
+
+/// What the names of a load's parameters begin with.
+pub(crate) const BESIDE: &str = "background_";
 
 /// Of a setting outside of the program its name and its value: a number, if it is one.
 fn of_setting(setting: &Json) -> Option<(String, Value)> {
@@ -138,6 +170,13 @@ pub struct Varying {
     pub axis: Option<String>,
     /// The others that vary by themselves.
     pub others: Vec<String>,
+}
+
+impl Varying {
+    /// All of them, the axis first.
+    pub(crate) fn names(&self) -> Vec<&String> {
+        self.axis.iter().chain(&self.others).collect()
+    }
 }
 
 /// Fewer points than this make no curve.

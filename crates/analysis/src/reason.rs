@@ -64,6 +64,9 @@ impl Reason {
             Invalid::Bursts(_) => {
                 "let the kernel keep more packets (net.core.rmem_max), or use a machine that is not shared"
             }
+            Invalid::NoBackground(_) => {
+                "give the load beside it what it lacks, such as room, or take a smaller one"
+            }
             Invalid::Refused(_) => return None,
         })
     }

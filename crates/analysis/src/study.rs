@@ -13,6 +13,7 @@ use crate::{
     comparison::{Question, question},
     curve::curves,
     growth::growths,
+    interference::{Interference, interferences},
     missing::missing,
     optimum::{StageOptimum, optima},
     outcomes,
@@ -66,6 +67,8 @@ pub struct StudyStage<'a> {
     pub growths: Vec<ElementGrowth>,
     /// What its matrix says as a whole, by phase and target; empty where there are too few cells.
     pub optima: Vec<StageOptimum>,
+    /// What loads beside its workloads cost them; empty where there are none.
+    pub interferences: Vec<Interference>,
 }
 
 /// A cell of a stage.
@@ -161,10 +164,13 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
         ceiling: None,
         growths: Vec::new(),
         optima: Vec::new(),
+        interferences: Vec::new(),
     };
     stage.ceiling = nearest(results, &stage);
     stage.growths = growths(results, &stage);
     stage.optima = optima(results, &stage);
+    let load = |cell: usize| entry(cell).background().cloned();
+    stage.interferences = interferences(&stage, load);
     stage
 }
 

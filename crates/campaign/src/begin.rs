@@ -69,6 +69,35 @@ pub fn make_archive(
     Ok(Some(open(archive, id, None)?))
 }
 
+/// Makes a place of its own on each target that is used for the loads beside what is measured; none where there are none.
+///
+/// # Errors
+/// If one can't be made, or the record not be written.
+pub fn make_load_places(
+    resolved: &PlannedCampaign,
+    in_use: &[bool],
+    record: &mut Record,
+) -> Result<Vec<Option<Arc<dyn Target>>>, BeginError> {
+    let id = run_id().named("background");
+    let mut places: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
+    for (index, description) in resolved.targets.iter().enumerate() {
+        let has_load = |cell: usize| {
+            let load = resolved.plan.cells[cell].background();
+            load.is_some_and(|load| !load.is_none()) && resolved.applies(cell, index)
+        };
+        if !in_use[index] || resolved.ceiling == Some(index) || !(0..resolved.plan.cells.len()).any(has_load)
+        {
+            continue;
+        }
+        let run = id.part(index as u64).0;
+        record.note_runs(
+            &run_handle(description, run).map(|handle| (index, handle)).into_iter().collect::<Vec<_>>(),
+        )?;
+        places[index] = Some(open(description, run, None)?);
+    }
+    Ok(places)
+}
+
 /// Makes the run's place on each target that is used; none of others. The record knows of all before it is made, so that a
 /// resumed campaign finds it.
 ///

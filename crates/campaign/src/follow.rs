@@ -13,6 +13,7 @@ use nilometer_model::{
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
+    background::Loads,
     join::{Describe, joined, own_clients},
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
@@ -130,6 +131,6 @@ impl Follower<'_> {
         let Repeat { seed, attempt, .. } = *repeat;
         let Follower { cluster, ranks, .. } = *self;
         let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
-        run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
+        run_phase(&self.run, &mut self.surroundings, &task, &mut Loads::default(), &mut |_| {});
     }
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod barrier;
 mod begin;
 mod calendar;
@@ -15,6 +16,7 @@ mod ingest;
 mod join;
 mod locks;
 mod phase;
+mod precision;
 mod remaining;
 mod resolve;
 mod resume;
@@ -28,13 +30,14 @@ mod turns;
 mod visibility;
 pub mod workload;
 
-pub use begin::{BeginError, make_archive, make_targets, record_head};
+pub use begin::{BeginError, make_archive, make_load_places, make_targets, record_head};
 pub use condition::leave_conditions;
 pub use difference::difference;
 pub use environment::environment;
 pub use follow::follow;
 pub use ingest::{Pass, sample_of};
 pub use join::{Describe, all_present, dismiss, joined_by_all};
+pub use precision::{MeasuredRates, recorded_rates};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};
 pub use resume::{go_on, recorded_trials, remove_left_runs};
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};

@@ -17,7 +17,7 @@ use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all,
 };
 use nilometer_model::{
-    Activity, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
+    Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
@@ -29,13 +29,14 @@ use nilometer_storage::{
 };
 
 use crate::{
+    background::Loads,
     barrier::Barrier,
     conversation::{converse, is_conversation},
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
     together::sleep_through,
-    workload::{self, Stonewall, WorkerPart, WorkerPlace},
+    workload::{self, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
 };
 
 /// What stays the same throughout a campaign.
@@ -115,6 +116,7 @@ pub(crate) fn run_phase(
     run: &Run,
     surroundings: &mut Surroundings,
     task: &Task<'_>,
+    loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
     if is_conversation(task) {
@@ -124,6 +126,7 @@ pub(crate) fn run_phase(
         sleep_through(run, task);
         return None;
     }
+    let mut without_load = loads.renew();
     let chilled: Vec<_> =
         task.targets.iter().map(|(number, target)| chilled(run, *number, target, task)).collect();
     let settling = settle(run);
@@ -144,12 +147,15 @@ pub(crate) fn run_phase(
         watch.crews.iter().for_each(|crew| crew.gate.cancel());
         return None;
     }
-    let whole = measure(&mut watch, surroundings, task);
+    without_load.append(&mut loads.begin());
+    let whole = measure(&mut watch, surroundings, task, loads);
+    without_load.append(&mut loads.end());
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
     let samples = crews.map(|((crew, chilled), (number, target))| {
         let coldness = task.coldness(*number, chilled.unwrap_or(None));
         let mut sample = Sample { settling, load, coldness, ..crew.sample };
-        sample.invalid = judge(&sample, target.as_ref(), task);
+        let judged = judge(&sample, target.as_ref(), task);
+        sample.invalid = Invalid::gravest(judged, without_load.remove(number));
         task.of_rank(sample, crew.began)
     });
     let reports = task.cluster.gather(RankReport::Measured { whole, samples: samples.collect() });
@@ -194,7 +200,13 @@ fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
 }
 
 /// Starts the workers on a target.
-fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &SyncSender<(usize, Report)>) {
+pub(crate) fn muster(
+    run: &Run,
+    crew: &mut Crew,
+    number: usize,
+    task: &Task<'_>,
+    sender: &SyncSender<(usize, Report)>,
+) {
     let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
     let (index, target) = &task.targets[number];
     let target = task.at_work(target);
@@ -230,10 +242,12 @@ struct Begun {
     before: Activity,
     /// At each target's device.
     traffic: Vec<Option<DeviceTraffic>>,
+    /// By each target's load.
+    beside: Vec<Option<BackgroundDone>>,
 }
 
 /// Opens the gates at the agreed time and waits for all workers of this process; whether all came to their end.
-fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>) -> bool {
+fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>, loads: &Loads) -> bool {
     let clock = watch.run.clock;
     let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
     // A start is agreed upon when all listen, so that it can be near.
@@ -241,12 +255,14 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     let (moment, before) = surroundings.begin(&clock);
     let at = task.cluster.agree_start(&clock);
     thread::sleep(at.since(clock.now()).duration());
-    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic };
+    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
+    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic, beside };
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);
     }
     let whole = watch.await_all(at, &mut |number, crew| {
+        crew.sample.background = done_beside(&begun, loads, number, task);
         settle_accounts(surroundings, &clock, crew, &begun, number, task);
     });
     for crew in &mut watch.crews {
@@ -255,10 +271,16 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     whole
 }
 
+/// What the load on a target did since a phase began.
+fn done_beside(begun: &Begun, loads: &Loads, number: usize, task: &Task<'_>) -> Option<BackgroundDone> {
+    let is = loads.done(task.targets[number].0)?;
+    Some(is.since(begun.beside[number]?))
+}
+
 /// What was spent while a crew worked goes into its sample. Processor time is that of its workers' threads in the
 /// phase; where other threads work for them, the kernel's for `io_uring` or those of a pool, that of the whole process,
 /// which has some of what comes before and after. Where several targets were measured at once, it is that of each one's
-/// own threads only.
+/// own threads only, as beside a load.
 fn settle_accounts(
     surroundings: &mut Surroundings,
     clock: &Clock,
@@ -272,7 +294,9 @@ fn settle_accounts(
     let all = task.targets.len();
     // A client's library has threads of its own.
     let by_library = task.at_work(&target.1).description().address.url().is_some();
-    let alone = task.cell.engine == EngineKind::Sync && !by_library;
+    // Threads of a load are of the same process.
+    let by_threads = crew.sample.background.is_some();
+    let alone = by_threads || task.cell.engine == EngineKind::Sync && !by_library;
     let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
     (sample.user, sample.system, sample.switches) = (user, system, switches);
@@ -287,7 +311,7 @@ pub(crate) fn traffic_since(was: Option<DeviceTraffic>, target: &dyn Target) -> 
 }
 
 /// Drops from the cache what will be read, and may be there.
-fn chilled(
+pub(crate) fn chilled(
     run: &Run,
     number: usize,
     target: &Arc<dyn Target>,
@@ -393,16 +417,32 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         reached: job.reached.clone(),
         buffers,
     };
+    let stop_at = part.stop_at;
     let mut workload = workload::build(&cell.workload, job.phase, part);
+    let copied = cell.copies() && job.phase == Phase::Write;
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let is_paced = !cell.offered.is_none() && !job.phase.is_setup();
+    if is_paced {
+        let limits = WorkerPace {
+            offered: cell.offered,
+            place: job.place,
+            counted,
+            block: cell.block_size(),
+            start,
+            stop_at,
+        };
+        workload = Box::new(Paced::new(workload, limits, job.pulse.ceasing().clone()));
+    }
     if let Some(wall) = &job.wall {
         workload = Box::new(Stonewall::new(workload, wall.clone()));
     }
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    let copied = cell.copies() && job.phase == Phase::Write;
-    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
     let tally = Tally::counting(counted, start);
+    let tally = if is_paced { tally.from_due() } else { tally };
     let late = clock.now().since(start);
-    let work = driven(drive, tally, start, &job.pulse);
+    let mut work = driven(drive, tally, start, &job.pulse);
+    // Who waited for its next operation to be due was not broken off, but told that there is none.
+    work.cut_short |= is_paced && job.pulse.ceasing().load(Ordering::Relaxed);
     Ok(Report::Done(Box::new(Work { began: late, ..work })))
 }
 
@@ -414,7 +454,7 @@ fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -
     let mut told = DoneSinceBeat::default();
     let ended = drive.run_while(|completion| {
         tally.observe(completion);
-        if completion.finished.since(beat) > Heartbeat::BEAT {
+        if pulse.is_due(beat, completion.finished) {
             let done = DoneSinceBeat::in_all(&tally);
             let cease = pulse.beat(completion.finished, done.since(told));
             beat = completion.finished;
@@ -425,6 +465,7 @@ fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -
         }
         ControlFlow::Continue(())
     });
+    pulse.beat(beat, DoneSinceBeat::in_all(&tally).since(told));
     Work {
         began: Nanos(0),
         tally,

@@ -223,6 +223,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     check_expected(&targets, &plan.expect)?;
     accept::check_acceptance(&plan.accept, &targets)?;
     check_time(&plan, targets.len())?;
+    plan.cells.iter().try_for_each(|cell| processes::check_background(&plan, cell))?;
     for (_, stage, run) in plan.workloads() {
         processes::check_processes(&plan, stage, run)?;
         let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);

@@ -41,8 +41,8 @@ pub(crate) struct Work {
     pub(crate) cut_short: bool,
 }
 
-/// What the workers on a target show while they run, to within [`Heartbeat::BEAT`].
-#[derive(Debug, Default)]
+/// What the workers on a target show while they run, to within a beat.
+#[derive(Debug)]
 pub(crate) struct Heartbeat {
     /// When any of them last completed an operation.
     last: AtomicU64,
@@ -52,16 +52,58 @@ pub(crate) struct Heartbeat {
     latency_sum: AtomicU64,
     errors: AtomicU64,
     /// The campaign ends: no more operations.
-    cease: AtomicBool,
+    cease: Arc<AtomicBool>,
+    /// A worker shows that it lives this often.
+    every: Nanos,
+}
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Heartbeat::every(Heartbeat::BEAT)
+    }
 }
 
 impl Heartbeat {
-    /// A worker shows that it lives this often: rarely enough to cost nothing.
-    pub(crate) const BEAT: Nanos = Nanos::from_millis(50);
+    /// Rarely enough to cost nothing.
+    const BEAT: Nanos = Nanos::from_millis(50);
+
+    /// Of workers that show so often that they live.
+    pub(crate) fn every(every: Nanos) -> Self {
+        Heartbeat {
+            last: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+            operations: AtomicU64::default(),
+            latency_sum: AtomicU64::default(),
+            errors: AtomicU64::default(),
+            cease: Arc::default(),
+            every,
+        }
+    }
+
+    /// Whether it is time for another beat.
+    pub(crate) fn is_due(&self, last: Nanos, now: Nanos) -> bool {
+        now.since(last) > self.every
+    }
+
+    /// What tells workers that no more is to be issued.
+    pub(crate) fn ceasing(&self) -> &Arc<AtomicBool> {
+        &self.cease
+    }
+
+    /// What all did so far.
+    pub(crate) fn done(&self) -> DoneSinceBeat {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        DoneSinceBeat {
+            bytes: of(&self.bytes),
+            operations: of(&self.operations),
+            latency_sum: Nanos(of(&self.latency_sum)),
+            errors: of(&self.errors),
+        }
+    }
 
     /// A worker lives, and did so much since its last beat. Whether it must stop.
     pub(crate) fn beat(&self, now: Nanos, done: DoneSinceBeat) -> bool {
-        self.last.store(now.0, Ordering::Relaxed);
+        self.last.fetch_max(now.0, Ordering::Relaxed);
         self.bytes.fetch_add(done.bytes, Ordering::Relaxed);
         self.operations.fetch_add(done.operations, Ordering::Relaxed);
         self.latency_sum.fetch_add(done.latency_sum.0, Ordering::Relaxed);
@@ -73,10 +115,10 @@ impl Heartbeat {
 /// What a worker did between two beats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DoneSinceBeat {
-    bytes: u64,
-    operations: u64,
-    latency_sum: Nanos,
-    errors: u64,
+    pub(crate) bytes: u64,
+    pub(crate) operations: u64,
+    pub(crate) latency_sum: Nanos,
+    pub(crate) errors: u64,
 }
 
 impl DoneSinceBeat {
@@ -170,9 +212,14 @@ pub(crate) struct Crew {
 
 impl Crew {
     pub(crate) fn new(workers: u32) -> Self {
+        Crew::with(workers, Arc::default())
+    }
+
+    /// Of workers that show what they do here.
+    pub(crate) fn with(workers: u32, pulse: Arc<Heartbeat>) -> Self {
         Crew {
             gate: Arc::default(),
-            pulse: Arc::default(),
+            pulse,
             workers,
             awaited: 0,
             heard: Nanos(0),

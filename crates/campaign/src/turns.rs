@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     ByteRate, Bytes, Invalid, Key, Sample, Seed,
     plan::{
-        Condition, Goal, Measurement, Phase, PlannedCampaign, RecordedInstrument, RecordingRun, ResolvedPlan,
-        Volumes,
+        BackgroundLoad, Condition, Goal, Measurement, Phase, PlannedCampaign, RecordedInstrument,
+        RecordingRun, ResolvedPlan, Volumes,
     },
     search::{Advice, Found, Trial, advise},
     sustained::step,
@@ -93,11 +93,19 @@ struct LimitOf {
     instrument: RecordedInstrument,
     /// The state that the target is in.
     condition: Option<Condition>,
+    /// What works on it meanwhile.
+    background: Option<Box<BackgroundLoad>>,
 }
 
 impl LimitOf {
     fn new(run: &RecordingRun, target: usize) -> Self {
-        LimitOf { target, instrument: run.recorded_instrument(), condition: run.condition.clone() }
+        let background = run.background.clone().filter(|load| !load.is_none());
+        LimitOf {
+            target,
+            instrument: run.recorded_instrument(),
+            condition: run.condition.clone(),
+            background,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, thread};
 
-use nilometer_campaign::{Campaign, Trials, all_present, follow, joined_by_all};
+use nilometer_campaign::{Campaign, MeasuredRates, Trials, all_present, follow, joined_by_all};
 use nilometer_cluster::{
     Cluster, MessageCluster,
     testing::{ThreadMessages, thread_ranks},
@@ -51,9 +51,11 @@ fn campaign(place: &TempDir, plan: &str, cluster: Arc<dyn Cluster>) -> Result<Ca
         resolved: PlannedCampaign::new(plan, vec![description]),
         targets,
         archive: None,
+        load_places: Vec::new(),
         record,
         done: BTreeMap::new(),
         trials: Trials::default(),
+        rates: MeasuredRates::default(),
         stop: Arc::default(),
         cluster,
         ranks,

@@ -13,8 +13,8 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, conclusions, report::terminal};
 use nilometer_campaign::{
-    Campaign, Ran, Trials, all_present, dismiss, make_archive, make_targets, record_head, resolve,
-    with_archive, with_ceiling, with_source,
+    Campaign, MeasuredRates, Ran, Trials, all_present, dismiss, make_archive, make_load_places, make_targets,
+    record_head, resolve, with_archive, with_ceiling, with_source,
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
@@ -115,6 +115,8 @@ pub(crate) struct Ready {
     pub(crate) done: BTreeMap<Key, Option<Invalid>>,
     /// Of these, the trials of searches.
     pub(crate) trials: Trials,
+    /// And the rates of workloads.
+    pub(crate) rates: MeasuredRates,
     /// Which targets are used.
     pub(crate) in_use: Vec<bool>,
 }
@@ -124,6 +126,7 @@ struct Prepared {
     ready: Ready,
     targets: Vec<Option<Arc<dyn Target>>>,
     archive: Option<Arc<dyn Target>>,
+    load_places: Vec<Option<Arc<dyn Target>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -137,7 +140,7 @@ impl Prepared {
     ) -> Result<CampaignRanks, Failure> {
         let plan = &self.ready.resolved.plan;
         ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).inspect_err(|_| {
-            let all = self.targets.iter().chain([&self.archive]).flatten();
+            let all = self.targets.iter().chain(&self.load_places).chain([&self.archive]).flatten();
             for target in all {
                 // What stays is found by `clean`, and the message says why nothing began.
                 drop(removed(plan.hang_after, target));
@@ -149,9 +152,9 @@ impl Prepared {
     }
 
     fn execute(self, cluster: Arc<dyn Cluster>, ranks: CampaignRanks, progress: ProgressOptions) -> Outcome {
-        let Prepared { ready, targets, archive, stop } = self;
+        let Prepared { ready, targets, archive, load_places, stop } = self;
         let head = record_head(&ready.resolved, VERSION);
-        let Ready { path, resolved, record, done, trials, .. } = ready;
+        let Ready { path, resolved, record, done, trials, rates, .. } = ready;
         let patience = resolved.plan.hang_after;
         let in_use = targets.clone();
         let second = archive.clone();
@@ -159,10 +162,12 @@ impl Prepared {
         let campaign = Campaign {
             targets: in_use,
             archive: second,
+            load_places: load_places.clone(),
             resolved,
             record,
             done,
             trials,
+            rates,
             stop,
             cluster,
             ranks,
@@ -174,6 +179,8 @@ impl Prepared {
         ending.store(true, Ordering::Relaxed);
         let answer = ran.run().and_then(|ran| answered(ran, &path));
         let tidied = remove_targets(targets, show.left_out(), patience);
+        let beside = load_places.into_iter().flatten().map(|place| removed(patience, &place));
+        let tidied = beside.fold(tidied, Result::and);
         let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
         match (answer, tidied) {
             // A frame that was lost is the answer, whatever can't be tidied up; any other answer is a fault then.
@@ -213,7 +220,8 @@ impl Evaluate {
         warn_of_record_on_target(&ready.path, &ready.resolved);
         let targets = make_targets(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
         let archive = make_archive(&ready.resolved, &mut ready.record).run()?;
-        Ok(Prepared { ready, targets, archive, stop })
+        let load_places = make_load_places(&ready.resolved, &ready.in_use, &mut ready.record).run()?;
+        Ok(Prepared { ready, targets, archive, load_places, stop })
     }
 
     /// A campaign from its beginning, in a record of its own.
@@ -226,7 +234,8 @@ impl Evaluate {
         let in_use = vec![true; resolved.targets.len()];
         let done = BTreeMap::new();
         let trials = Trials::default();
-        Ok(Ready { path, resolved, record, done, trials, in_use })
+        let rates = MeasuredRates::default();
+        Ok(Ready { path, resolved, record, done, trials, rates, in_use })
     }
 
     /// The plan against the described targets: all that can be refused is refused here.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use nilometer_campaign::{difference, go_on, leave_conditions, recorded_trials, remove_left_runs, resolve};
+use nilometer_campaign::{
+    difference, go_on, leave_conditions, recorded_rates, recorded_trials, remove_left_runs, resolve,
+};
 use nilometer_model::{
     Event, Results, RunHandle, TargetAddress, TargetDescription,
     plan::{PlannedCampaign, RankNodes, ResolvedPlan, WorkloadRun},
@@ -49,7 +51,8 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
         why.as_ref().map_or(Ok(()), |why| record.leave_out(index, why)).run()?;
     }
     let trials = recorded_trials(&results);
-    Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
+    let rates = recorded_rates(&results, &resolved.plan);
+    Ok(Ready { path, resolved, record, done: begun.done, trials, rates, in_use })
 }
 
 /// Leaves the conditions that the killed campaign left its targets in. By target: why that did not work, if so. Such a

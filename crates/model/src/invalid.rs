@@ -35,6 +35,8 @@ pub enum Invalid {
     Slow(Option<SourceLag>),
     /// The simulated instrument was late, and then sent more packets at once than may wait: what was lost says nothing.
     Bursts(Option<SentAtOnce>),
+    /// The load that was to be there throughout the phase was not; why.
+    NoBackground(String),
     /// The phase could not be started.
     Refused(String),
 }
@@ -95,6 +97,7 @@ impl Invalid {
             Invalid::Starved(_) => "starved",
             Invalid::Slow(_) => "slow",
             Invalid::Bursts(_) => "bursts",
+            Invalid::NoBackground(_) => "no-background",
             Invalid::Refused(_) => "refused",
         }
     }
@@ -114,7 +117,7 @@ impl Invalid {
             Invalid::Errors => 7,
             Invalid::Wrong => 6,
             Invalid::WarmRead => 5,
-            Invalid::NotDirect => 4,
+            Invalid::NotDirect | Invalid::NoBackground(_) => 4,
             Invalid::NotPreallocated => 3,
             Invalid::Starved(_) | Invalid::Slow(_) | Invalid::Bursts(_) => 2,
         }
@@ -141,6 +144,7 @@ impl Invalid {
             Invalid::Bursts(_) => {
                 "the simulated instrument was late and then sent more packets at once than may wait in the kernel"
             }
+            Invalid::NoBackground(_) => "the load beside it did not last",
             Invalid::Refused(why) => why,
         }
     }
@@ -151,6 +155,7 @@ impl Invalid {
             Invalid::Starved(waited) => waited.map(|waited| waited.to_string()),
             Invalid::Slow(lag) => lag.map(|lag| lag.to_string()),
             Invalid::Bursts(burst) => burst.map(|burst| burst.to_string()),
+            Invalid::NoBackground(why) => Some(why.clone()),
             _ => None,
         }
     }
@@ -217,7 +222,7 @@ impl Invalid {
             Invalid::Bursts(Some(SentAtOnce { late, at_once, room })) => {
                 format!("{code} late={} at_once={}B room={}B", Millis(*late), at_once.0, room.0)
             }
-            Invalid::Refused(why) => format!("{code}: {why}"),
+            Invalid::NoBackground(why) | Invalid::Refused(why) => format!("{code}: {why}"),
             _ => code.into(),
         }
     }
@@ -231,6 +236,9 @@ impl Invalid {
     fn from_coded(text: &str) -> Option<Self> {
         if let Some(why) = text.strip_prefix("refused: ") {
             return Some(Invalid::Refused(why.to_owned()));
+        }
+        if let Some(why) = text.strip_prefix("no-background: ") {
+            return Some(Invalid::NoBackground(why.to_owned()));
         }
         let mut words = text.split(' ');
         let code = words.next()?;
@@ -343,7 +351,8 @@ mod tests {
             .prop_map(|(unsent, of)| Invalid::Slow(Some(SourceLag::Unsent { unsent, of })));
         let plain = (0..9_usize).prop_map(|index| Invalid::kinds()[index].clone());
         let refused = any::<String>().prop_map(Invalid::Refused);
-        prop_oneof![figured, unsent, plain, refused]
+        let no_load = any::<String>().prop_map(Invalid::NoBackground);
+        prop_oneof![figured, unsent, plain, refused, no_load]
     }
 
     proptest! {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background_done;
 pub mod catalogue;
 mod chunk_shape;
 mod data;
@@ -43,6 +44,7 @@ mod units;
 mod visibility;
 mod written;
 
+pub use background_done::BackgroundDone;
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
 pub use device_traffic::DeviceTraffic;

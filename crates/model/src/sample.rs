@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ByteRate, DeviceTraffic, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos, RankPart, Series,
-    plan::Goal, sustained::sustained,
+    BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos,
+    RankPart, Series, plan::Goal, sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
@@ -62,6 +62,8 @@ pub struct Sample {
     /// none sends it to another.
     #[serde(skip)]
     pub ingest: Option<Ingest>,
+    /// What a load beside it did meanwhile, if there was one.
+    pub background: Option<BackgroundDone>,
     /// In a visibility phase: what was seen of files that another process wrote.
     pub seen: Option<FilesSeen>,
     /// In a phase of locks: what was seen of them.
@@ -204,6 +206,7 @@ impl Sample {
             parts: Vec::new(),
             coldness: None,
             ingest: None,
+            background: None,
             seen: None,
             locks: None,
             invalid: None,

@@ -67,7 +67,7 @@ const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
 );
 
 /// All of them, the oldest first.
-pub(super) const EARLIER: [EarlierSchema; 4] = [
+pub(super) const EARLIER: [EarlierSchema; 5] = [
     EarlierSchema {
         version: 3,
         statements: include_str!("earlier/3.sql"),
@@ -89,7 +89,7 @@ pub(super) const EARLIER: [EarlierSchema; 4] = [
                  longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
             ),
         ],
-        added: &["part", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &["part", "background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
     },
     EarlierSchema {
         version: 4,
@@ -99,19 +99,25 @@ pub(super) const EARLIER: [EarlierSchema; 4] = [
             SAMPLES_OF_RANKS,
             COARSE_HISTOGRAMS,
         ],
-        added: &["part", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &["part", "background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
     },
     EarlierSchema {
         version: 5,
         statements: include_str!("earlier/5.sql"),
         changed: &[PARTS_WITHOUT_BEGIN, SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &["visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &["background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
     },
     EarlierSchema {
         version: 6,
         statements: include_str!("earlier/6.sql"),
         changed: &[SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &CONCLUDED,
+        added: &["background", CONCLUDED[0], CONCLUDED[1]],
+    },
+    EarlierSchema {
+        version: 7,
+        statements: include_str!("earlier/7.sql"),
+        changed: &[],
+        added: &["background"],
     },
 ];
 
@@ -247,6 +253,8 @@ mod tests {
 
     /// The rows of a record of one process: a stream, and a tree.
     const ROWS_OF_SCHEMA_6: &str = include_str!("earlier/record_6.sql");
+    /// The same of the version that followed, sealed.
+    const ROWS_OF_SCHEMA_7: &str = include_str!("earlier/record_7.sql");
 
     fn record_of(version: i64, rows: &str, directory: &TempDir) -> PathBuf {
         let path = directory.path().join(format!("{version}.sqlite"));
@@ -350,12 +358,21 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_schema_7_is_read_for_ever_after() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let results = read(&record_of(7, ROWS_OF_SCHEMA_7, &directory)).expect("readable");
+        assert_eq!((results.samples.len(), results.cells.len()), (24, 2));
+        assert!(results.samples.iter().all(|measured| measured.sample.background.is_none()));
+    }
+
+    #[test]
     fn a_campaign_goes_on_with_an_earlier_record_and_finds_all_that_was_there() {
         let all = [
             (3, ROWS_OF_SCHEMA_3, 58),
             (4, ROWS_OF_SCHEMA_4, 16),
             (5, ROWS_OF_SCHEMA_5, 14),
             (6, ROWS_OF_SCHEMA_6, 24),
+            (7, ROWS_OF_SCHEMA_7, 36),
         ];
         for (schema, rows, repeats) in all {
             let directory = tempfile::tempdir().expect("a directory");

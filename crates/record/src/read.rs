@@ -7,8 +7,9 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Coldness, DeviceTraffic, Event, FilesSeen, Group, Histogram, Invalid, Key, LocksSeen,
-    Measured, Nanos, Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
+    Activity, BackgroundDone, Bin, Coldness, DeviceTraffic, Event, FilesSeen, Group, Histogram, Invalid, Key,
+    LocksSeen, Measured, Nanos, Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry,
+    WorkerTotals,
     plan::{Cell, Phase, PlannedCampaign},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
@@ -293,6 +294,10 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         sample.parts.push(part(row)?);
         Ok(())
     })?;
+    each(connection, "SELECT * FROM background", samples, places, |row, sample| {
+        sample.background = Some(background(row)?);
+        Ok(())
+    })?;
     each(connection, "SELECT * FROM visibility", samples, places, |row, sample| {
         sample.seen = Some(seen(row)?);
         Ok(())
@@ -336,6 +341,16 @@ fn locks(row: &Row<'_>) -> rusqlite::Result<LocksSeen> {
         broken: number(row, "broken")?,
         passed: number(row, "passed")?,
         longest: nanos(row, "longest")?,
+    })
+}
+
+fn background(row: &Row<'_>) -> rusqlite::Result<BackgroundDone> {
+    Ok(BackgroundDone {
+        wall: Nanos(row.get("wall")?),
+        bytes: row.get("bytes")?,
+        operations: row.get("operations")?,
+        latency_sum: Nanos(row.get("latency_sum")?),
+        errors: row.get("errors")?,
     })
 }
 

@@ -83,7 +83,7 @@ CREATE TABLE sample (
                                          -- seen here (another client wrote it)
     invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
                                          -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
-                                         -- bursts, refused: and why
+                                         -- bursts, no-background: and why, refused: and why
     UNIQUE (target, cell, repeat, phase)
 );
 
@@ -123,6 +123,16 @@ CREATE TABLE part (
     run_delay    INTEGER NOT NULL,       -- workers ready to run, waiting for a processor
     PRIMARY KEY (sample, rank)
 ) WITHOUT ROWID;
+
+-- What a load beside it did while a sample was measured, of all its workers; nothing where there was none.
+CREATE TABLE background (
+    sample      INTEGER PRIMARY KEY REFERENCES sample (id),
+    wall        INTEGER NOT NULL,
+    bytes       INTEGER NOT NULL,
+    operations  INTEGER NOT NULL,
+    latency_sum INTEGER NOT NULL,        -- of these operations; where they were due at a time, from then
+    errors      INTEGER NOT NULL
+);
 
 -- What processes saw of files that another one wrote: files count once for each process that looked for them.
 CREATE TABLE visibility (

@@ -8,8 +8,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results,
-    Sample, Series, TargetEntry, plan::PlannedCampaign,
+    Activity, BackgroundDone, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen,
+    RankPart, Results, Sample, Series, TargetEntry, plan::PlannedCampaign,
 };
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
@@ -264,9 +264,10 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
 }
 
 /// The tables whose rows belong to a sample.
-const DETAILS: [&str; 13] = [
+const DETAILS: [&str; 14] = [
     "activity",
     "part",
+    "background",
     "visibility",
     "locking",
     "worker",
@@ -379,6 +380,19 @@ fn insert_part(transaction: &Transaction<'_>, id: i64, part: &RankPart) -> rusql
     )
 }
 
+fn insert_background(transaction: &Transaction<'_>, id: i64, done: &BackgroundDone) -> rusqlite::Result<()> {
+    let BackgroundDone { wall, bytes, operations, latency_sum, errors } = done;
+    let columns: [Column<'_>; 6] = [
+        ("sample", &id),
+        ("wall", &wall.0),
+        ("bytes", bytes),
+        ("operations", operations),
+        ("latency_sum", &latency_sum.0),
+        ("errors", errors),
+    ];
+    insert_row(transaction, "background", &columns)
+}
+
 fn insert_seen(transaction: &Transaction<'_>, id: i64, seen: &FilesSeen) -> rusqlite::Result<()> {
     let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = seen;
     let columns: [Column<'_>; 8] = [
@@ -403,6 +417,7 @@ fn insert_locks(transaction: &Transaction<'_>, id: i64, locks: &LocksSeen) -> ru
 
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
     sample.locks.as_ref().map_or(Ok(()), |locks| insert_locks(transaction, id, locks))?;
+    sample.background.as_ref().map_or(Ok(()), |done| insert_background(transaction, id, done))?;
     sample.seen.as_ref().map_or(Ok(()), |seen| insert_seen(transaction, id, seen))?;
     for part in &sample.parts {
         insert_part(transaction, id, part)?;

@@ -36,6 +36,8 @@ pub struct Tally {
     errors: BTreeMap<i32, u64>,
     /// Space could not be reserved.
     refused: bool,
+    /// Latency counts from when an operation was due.
+    from_due: bool,
 }
 
 /// What counts when it is done.
@@ -65,7 +67,15 @@ impl Tally {
             series: Series::new(start),
             errors: BTreeMap::new(),
             refused: false,
+            from_due: false,
         }
+    }
+
+    /// The same, where operations are due at times that the storage has no say in: latency counts from these, so that what is
+    /// issued late because those before it took too long is seen (no coordinated omission).
+    #[must_use]
+    pub fn from_due(self) -> Self {
+        Tally { from_due: true, ..self }
     }
 
     /// Counts an operation.
@@ -104,7 +114,7 @@ impl Tally {
 
     #[inline]
     fn count(&mut self, what: Begun, finished: Nanos) {
-        let latency = finished.since(what.issued);
+        let latency = finished.since(if self.from_due { what.due } else { what.issued });
         self.latency.add(latency.0);
         self.latency_sum += latency;
         self.lateness.add(what.issued.since(what.due).0);

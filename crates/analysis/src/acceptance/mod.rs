@@ -147,6 +147,11 @@ pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
             let sentences = question.sentences(study.results.margin, path);
             all.extend(sentences.into_iter().map(|words| Conclusion { subject: subject.clone(), words }));
         }
+        for of in &stage.interferences {
+            let subject = format!("{}, {} beside a load on {}", stage.name, of.phase.name(), path(of.target));
+            let told = of.sentences(study.results.margin).into_iter();
+            all.extend(told.map(|words| Conclusion { subject: subject.clone(), words }));
+        }
     }
     all
 }

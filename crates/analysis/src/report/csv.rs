@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample, plan::RecordingRun};
+use nilometer_model::{
+    Activity, BackgroundDone, Coldness, Ingest, Measured, Nanos, Results, Sample, plan::RecordingRun,
+};
 
 use super::packets;
 use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
 
-const COLUMNS: [Column; 38] = [
+const COLUMNS: [Column; 43] = [
     ("bytes", |s| s.bytes.to_string()),
     ("operations", |s| s.operations.to_string()),
     ("wall_s", |s| seconds(s.wall)),
@@ -49,6 +51,11 @@ const COLUMNS: [Column; 38] = [
     ("during_network_bytes", |s| (s.during.received + s.during.sent).to_string()),
     ("during_cpu_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.cpu))),
     ("during_io_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.io))),
+    ("beside_s", |s| beside(s, |done| seconds(done.wall))),
+    ("beside_bytes", |s| beside(s, |done| done.bytes.to_string())),
+    ("beside_operations", |s| beside(s, |done| done.operations.to_string())),
+    ("beside_latency_sum_s", |s| beside(s, |done| seconds(done.latency_sum))),
+    ("beside_errors", |s| beside(s, |done| done.errors.to_string())),
     ("during_memory_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.memory))),
 ];
 
@@ -115,6 +122,7 @@ fn unit(cells: &[&CommonParameters], name: &str) -> &'static str {
     match values.next() {
         Some(Value::Size(_)) => "_bytes",
         Some(Value::Time(_)) => "_s",
+        Some(Value::Rate(_)) => "_bytes_per_s",
         _ => "",
     }
 }
@@ -162,8 +170,14 @@ fn plain(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Size(bytes) => bytes.0.to_string(),
         Value::Time(time) => seconds(*time),
+        Value::Rate(rate) => rate.0.to_string(),
         Value::Word(word) => word.clone(),
     }
+}
+
+/// What a load beside it did; empty where there was none.
+fn beside(sample: &Sample, value: impl Fn(&BackgroundDone) -> String) -> String {
+    sample.background.as_ref().map_or_else(String::new, value)
 }
 
 fn seconds(time: Nanos) -> String {

@@ -15,14 +15,15 @@ use serde_json::Value as Json;
 
 use super::{
     acceptance::{AcceptedTarget, accepted},
+    interference::{BesideLoad, beside_loads},
     optimum::{ParameterEffects, parameter_effects},
     packets::FIGURES,
-    units_in_keys::units_in_keys,
+    units_in_keys::{plain, units_in_keys, with_unit},
 };
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
-    Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
-    effect::Answer, effect::Effect, letter,
+    Quantity, Reason, Study, StudyStage, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
+    effect::Effect, letter,
 };
 pub use compared::{COMPARISON_VERSION, compared_json};
 use growth::{Growth, growths};
@@ -61,6 +62,8 @@ struct Document<'a> {
     elements: Vec<Growth<'a>>,
     /// One for each phase and target of a stage with several cells.
     parameters: Vec<ParameterEffects<'a>>,
+    /// One for each phase, target and workload that was measured beside a load.
+    beside_loads: Vec<BesideLoad<'a>>,
     /// One for each target; empty where the plan has no criteria.
     acceptance: Vec<AcceptedTarget<'a>>,
     verdicts: Vec<Answered>,
@@ -270,6 +273,7 @@ pub fn json(study: &Study<'_>) -> String {
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
         elements: study.stages.iter().flat_map(|stage| growths(study, stage)).collect(),
         parameters: parameter_effects(study),
+        beside_loads: beside_loads(study),
         acceptance: accepted(study),
         verdicts: verdicts(study),
         packets: packets(study),
@@ -355,23 +359,6 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
 
 fn unusable(reason: &Reason) -> Unusable {
     Unusable { code: reason.worst.code(), repeats: reason.count, why: reason.to_string() }
-}
-
-fn plain(value: &Value) -> Json {
-    match value {
-        Value::Number(number) => (*number).into(),
-        Value::Size(bytes) => bytes.0.into(),
-        Value::Time(time) => time.seconds().into(),
-        Value::Word(word) => word.as_str().into(),
-    }
-}
-
-fn with_unit(name: &str, value: &Value) -> String {
-    match value {
-        Value::Size(_) => format!("{name}_bytes"),
-        Value::Time(_) => format!("{name}_s"),
-        Value::Number(_) | Value::Word(_) => name.to_owned(),
-    }
 }
 
 fn numbers(summary: &Summary) -> Numbers {

@@ -7,6 +7,7 @@ mod csv;
 mod figures_csv;
 mod growth;
 mod html;
+mod interference;
 mod json;
 mod latency_columns;
 mod markdown;

@@ -80,6 +80,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.times(stage);
         page.growths(study, stage);
         page.optima(stage);
+        page.interferences(stage, study.results.margin);
     }
     page.curves(study);
     page.storage(study);

@@ -4,6 +4,8 @@
 use nilometer_model::{ByteRate, Bytes, Frequency, Nanos};
 use serde_json::{Map, Value as Json};
 
+use crate::Value;
+
 /// The same document, with `"size": "4096 B"` as `"size_bytes": 4096`: bytes, `_bytes_per_second`, seconds as `_s`, `_hertz`.
 /// Texts that are no quantities stay; one that only looks like a quantity in that form does not, so this is for descriptions of
 /// targets and not for texts of users.
@@ -34,6 +36,27 @@ fn quantity(text: &str) -> Option<(&'static str, Json)> {
         "ns" => Some(("s", text.parse::<Nanos>().ok()?.seconds().into())),
         "Hz" => Some(("hertz", text.parse::<Frequency>().ok()?.0.into())),
         _ => None,
+    }
+}
+
+/// A parameter's value, without the unit that its key says.
+pub(super) fn plain(value: &Value) -> Json {
+    match value {
+        Value::Number(number) => (*number).into(),
+        Value::Size(bytes) => bytes.0.into(),
+        Value::Time(time) => time.seconds().into(),
+        Value::Rate(rate) => rate.0.into(),
+        Value::Word(word) => word.as_str().into(),
+    }
+}
+
+/// The key of a parameter, with its unit.
+pub(super) fn with_unit(name: &str, value: &Value) -> String {
+    match value {
+        Value::Size(_) => format!("{name}_bytes"),
+        Value::Time(_) => format!("{name}_s"),
+        Value::Rate(_) => format!("{name}_bytes_per_second"),
+        Value::Number(_) | Value::Word(_) => name.to_owned(),
     }
 }
 

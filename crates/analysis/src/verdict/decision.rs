@@ -87,7 +87,7 @@ impl Verdict {
         let read = self.read.iter().map(|beside| (format!("beside {}", beside.who()), &beside.finding));
         let together = self.together.iter();
         let together = together.map(|of| (format!("together with the others ({})", of.company), &of.finding));
-        let under = self.under.iter().map(|of| (format!("in the condition {}", of.condition), &of.finding));
+        let under = self.under.iter().map(|of| (of.place(), &of.finding));
         read.chain(together).chain(under).collect()
     }
 

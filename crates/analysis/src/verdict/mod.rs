@@ -130,6 +130,14 @@ pub struct Under {
     pub limit: Option<SustainedRate>,
 }
 
+impl Under {
+    /// `in the condition one disk lost`; of a load alone what it is.
+    pub(super) fn place(&self) -> String {
+        let is_load = self.condition.starts_with("beside ");
+        if is_load { self.condition.clone() } else { format!("in the condition {}", self.condition) }
+    }
+}
+
 /// A recording with its sample.
 type Made<'a> = (&'a Sample, &'a Ingest);
 

@@ -24,6 +24,7 @@ use nilometer_storage::{
 };
 
 use crate::{
+    background::Loads,
     phase::{Run, traffic_since},
     settle::settle,
     supervise::{BufferLevel, CampaignStep, GLANCE, SoFar},
@@ -74,8 +75,10 @@ pub(crate) fn run_ingest(
     run: &Run,
     surroundings: &mut Surroundings,
     job: &Job<'_>,
+    loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
+    let mut without_load = loads.renew();
     let step = |step| SoFar { step, ..SoFar::default() };
     tell(step(CampaignStep::Settling));
     let settling = settle(run);
@@ -83,11 +86,15 @@ pub(crate) fn run_ingest(
     let load = process::load_average();
     let traffic = job.target.traffic();
     let members = prepared(run, job);
+    without_load.append(&mut loads.begin());
     let (moment, before) = surroundings.begin(&run.clock);
+    let beside = loads.done(job.number);
     let started = Calendar::now().time;
     let recorded = members.and_then(|members| recorded(run, job, members, tell));
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
+    let beside = loads.done(job.number).zip(beside).map(|(is, was)| is.since(was));
+    let without_load: Vec<Invalid> = loads.end().into_values().chain(without_load.into_values()).collect();
     let recorded = recorded.and_then(|recorded| {
         tell(step(CampaignStep::ReadingBack(kept(job, &recorded))));
         read_back(run, job, recorded)
@@ -100,7 +107,8 @@ pub(crate) fn run_ingest(
     for sample in &mut samples {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
         (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
-        sample.device = device;
+        (sample.device, sample.background) = (device, beside);
+        sample.invalid = Invalid::gravest(sample.invalid.take(), without_load.first().cloned());
     }
     Some(samples)
 }

@@ -30,7 +30,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
         frame_size: recorded.frame_size(),
         period: Nanos(recorded.period().0 / u64::from(cell.count)),
         duration: cell.duration,
-        condition: cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default(),
+        condition: cell.state(),
         company,
         ..Ingest::default()
     };

@@ -157,7 +157,7 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
     let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
     let cells = [(cell, Seed(1))];
     let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default() };
-    let samples = run_ingest(&run, &mut surroundings, &job, &mut |_| {});
+    let samples = run_ingest(&run, &mut surroundings, &job, &mut Loads::default(), &mut |_| {});
     samples.expect("nobody ends it").remove(0)
 }
 

@@ -1,6 +1,6 @@
 //! Whether there are as many processes as a plan asks for.
 
-use nilometer_model::plan::{ResolvedPlan, WorkloadRun};
+use nilometer_model::plan::{Cell, ResolvedPlan, WorkloadRun};
 
 use super::ResolveError;
 
@@ -32,6 +32,20 @@ pub(super) fn check_processes(
         return Err(ResolveError::Processes { stage, asked, there });
     }
     Ok(())
+}
+
+/// A load works in one process, which is that of all that it is beside.
+pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
+    let has_load = cell.background().is_some_and(|load| !load.is_none());
+    if !has_load || plan.ranks < 2 {
+        return Ok(());
+    }
+    let asked = "a background, which works beside one process alone".into();
+    Err(ResolveError::Processes {
+        stage: cell.stage.clone(),
+        asked,
+        there: format!("are {} processes", plan.ranks),
+    })
 }
 
 /// Commands that apply a setting run on the first machine only: elsewhere it would not be in force.

@@ -11,5 +11,11 @@ pub(super) fn ceiling(run: &WorkloadRun, at_once: usize) -> WorkloadRun {
     let time_limit = run.time_limit.map_or(CEILING, |limit| limit.min(CEILING));
     let workers = run.workers.saturating_mul(at_once.max(1) as u32);
     // Settings are those of the storage.
-    WorkloadRun { time_limit: Some(time_limit), workers, settings: Vec::new(), ..run.clone() }
+    WorkloadRun {
+        time_limit: Some(time_limit),
+        workers,
+        settings: Vec::new(),
+        background: None,
+        ..run.clone()
+    }
 }

@@ -2,6 +2,9 @@
 //! hits all alike. Every sample is in the record before the next phase begins.
 
 mod ceiling;
+mod keep;
+mod loads;
+mod precise;
 mod recordings;
 mod settings;
 mod spoilt;
@@ -10,7 +13,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
 use nilometer_model::{
-    Event, Invalid, Key, Measured, Nanos, Sample, Seed,
+    Event, Invalid, Measured, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
     search::{Found, SearchBound},
 };
@@ -18,8 +21,10 @@ use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError, within};
 
 use crate::{
+    background::Loads,
     calendar::Watched,
     phase::{Reached, Run, Task, run_phase},
+    precision::MeasuredRates,
     remaining::{Planned, Remaining},
     settle::Baseline,
     supervise::SoFar,
@@ -38,12 +43,16 @@ pub struct Campaign {
     pub targets: Vec<Option<Arc<dyn Target>>>,
     /// Where recordings are copied to while they are made, if the plan asks for it.
     pub archive: Option<Arc<dyn Target>>,
+    /// Where loads work beside what is measured, in the order of targets; none where there are none.
+    pub load_places: Vec<Option<Arc<dyn Target>>>,
     /// Where samples go.
     pub record: Record,
     /// What is in the record already, and why it must not be used, if so.
     pub done: Done,
     /// Of what is in the record, the trials of searches.
     pub trials: Trials,
+    /// And the rates of workloads.
+    pub rates: MeasuredRates,
     /// Set from elsewhere to end the campaign within a second.
     pub stop: Arc<AtomicBool>,
     /// The processes that measure together; this one is rank 0.
@@ -166,12 +175,12 @@ impl Campaign {
     /// fault of the record ends it.
     pub fn run(self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let cluster = self.cluster.clone();
-        let held = self.targets.clone();
+        let (held, places) = (self.targets.clone(), self.load_places.clone());
         let ran = self.run_rounds(tell);
         cluster.broadcast(Some(ClusterDecision::End));
         // What is on the targets is removed after the others have left it.
         cluster.barrier();
-        drop(held);
+        drop((held, places));
         ran
     }
 
@@ -183,6 +192,7 @@ impl Campaign {
             let taken = self.take_round(&mut state, &turns, round)?;
             self.take_again(&mut state, &taken)?;
         }
+        self.take_until_precise(&mut state, &turns)?;
         let asked: Vec<_> = turns.iter().filter(|turn| !turns::is_ceiling(&self.resolved, turn)).collect();
         let all = asked.len();
         let missing = asked.into_iter().filter(|turn| !self.is_done(&state, turn)).count();
@@ -219,7 +229,7 @@ impl Campaign {
             if state.run.is_over() {
                 break;
             }
-            let before = turns.element_offset(planned).unwrap_or(0);
+            let before = turns.element_offset(planned).unwrap_or(turns.len() - 1);
             state.place = (before + 1, turns.len());
             state.turn = planned.clone();
             state.turn_begun = state.run.clock.now();
@@ -314,6 +324,7 @@ impl Campaign {
                 }
             }
         }
+        let mut loads = self.prepare_loads(state, turn, &mut going)?;
         let kept = |target: usize| self.resolved.targets[target].keeps();
         let prepares = turn.targets.iter().any(|&target| kept(target));
         for phase in cell.phases().into_iter().filter(|phase| prepares || !phase.is_setup()) {
@@ -328,7 +339,9 @@ impl Campaign {
             let cluster = self.cluster.as_ref();
             let (reached, ranks) = (&reached, &self.ranks);
             let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
-            let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
+            let mut none = Loads::default();
+            let beside = if phase.is_setup() { &mut none } else { &mut loads };
+            let Some(samples) = state.measure(turn, &task, beside) else { break };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
                     going.retain(|&going| going != number);
@@ -341,6 +354,7 @@ impl Campaign {
                 }
             }
         }
+        loads.clear(state.run.hang_after);
         Ok(())
     }
 
@@ -368,56 +382,6 @@ impl Campaign {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// Whether a sample of this key would be kept: there is none, or it was spoilt.
-    fn is_open(&self, key: &Key) -> bool {
-        self.done.get(key).is_none_or(|invalid| invalid.as_ref().is_some_and(Invalid::is_spoilt))
-    }
-
-    /// Keeps the sample of a phase that failed. A turn that was run again, after a kill or because it was spoilt, may fail
-    /// where it did not before: then the first phase that has no sample, or a spoilt one, gets it.
-    fn keep_broken(
-        &mut self,
-        state: &mut State<'_>,
-        turn: &ScheduledRepeat,
-        target: usize,
-        phase: Phase,
-        sample: Sample,
-    ) -> Result<(), CampaignError> {
-        let phases = self.resolved.plan.cells[turn.cell].measured_phases();
-        if self.is_open(&turn.key(target, phase)) {
-            return self.keep(state, turn.key(target, phase), sample);
-        }
-        let missing = |phase: &&Phase| self.is_open(&turn.key(target, **phase));
-        let Some(&missing) = phases.iter().find(missing) else { return Ok(()) };
-        let why = sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
-        let why = Invalid::Refused(format!("when {} was run again: {why}", phase.name()));
-        self.keep(state, turn.key(target, missing), Sample { invalid: Some(why), ..sample })
-    }
-
-    /// Puts a sample into the record, unless it is there already. One that was spoilt gives way to one that is not.
-    fn keep(&mut self, state: &mut State<'_>, key: Key, sample: Sample) -> Result<(), CampaignError> {
-        if let Some(what) = state.calendar.look(Calendar::now()) {
-            self.note(state, &what)?;
-        }
-        let is_spoilt = sample.invalid.as_ref().is_some_and(Invalid::is_spoilt);
-        match self.done.contains_key(&key) {
-            false => self.record.add(key, &sample)?,
-            true if self.is_open(&key) && !is_spoilt => self.record.replace(key, &sample)?,
-            true => return Ok(()),
-        }
-        self.done.insert(key, sample.invalid.clone());
-        let run = self.resolved.plan.cells[key.cell].as_recording();
-        let searches = run.is_some_and(|run| run.goal.searches());
-        if let Some(run) = run {
-            self.trials.add(run, key, &sample);
-        }
-        let (done, of) = state.place;
-        let left = state.left();
-        let trial = searches.then(|| self.trials.count(key.cell, key.target));
-        (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
-        Ok(())
     }
 
     fn leave_out(&mut self, state: &mut State<'_>, target: usize, why: &str) -> Result<(), CampaignError> {
@@ -457,11 +421,11 @@ impl State<'_> {
     }
 
     /// A phase of a cell; none if the campaign ended first.
-    fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>) -> Option<Vec<Sample>> {
+    fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
-        run_phase(run, surroundings, task, &mut |so_far| {
+        run_phase(run, surroundings, task, loads, &mut |so_far| {
             tell(now(turn, task.phase, so_far, done, of, left()));
         })
     }

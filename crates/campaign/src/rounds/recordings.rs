@@ -9,6 +9,7 @@ use nilometer_storage::within;
 
 use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
+    background::Loads,
     condition,
     ingest::{Job, Pass, RecordedFiles, run_ingest},
     turns::{self, ScheduledRepeat},
@@ -30,10 +31,16 @@ impl Campaign {
             let Some(target) = self.targets[number].clone() else { continue };
             let pass = self.trials.pass(&cells[0].0, number);
             let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells, pass };
+            let mut going = vec![number];
+            let mut loads = self.prepare_loads(state, turn, &mut going)?;
+            if going.is_empty() {
+                continue;
+            }
             let recorded = match cells[0].0.condition.clone() {
-                Some(condition) => self.record_in(state, turn, &job, &condition)?,
-                None => state.record(turn, &job),
+                Some(condition) => self.record_in(state, turn, &job, &condition, &mut loads)?,
+                None => state.record(turn, &job, &mut loads),
             };
+            loads.clear(state.run.hang_after);
             let Some(samples) = recorded else { return Ok(()) };
             let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
             for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(&cells) {
@@ -64,12 +71,13 @@ impl Campaign {
         turn: &ScheduledRepeat,
         job: &Job<'_>,
         condition: &Condition,
+        loads: &mut Loads,
     ) -> Result<Option<Vec<Sample>>, CampaignError> {
         let at = job.target.description().address.clone();
         self.note(state, &condition::entered(condition, &at))?;
         let entered = condition::enter(condition, &at, || state.run.is_over());
         let samples = match entered {
-            Ok(()) => state.record(turn, job),
+            Ok(()) => state.record(turn, job, loads),
             Err(why) => {
                 let refused =
                     Sample::invalid(Invalid::Refused(format!("condition `{}`: {why}", condition.name)));
@@ -124,7 +132,7 @@ impl Campaign {
         let cells = [(cell, self.seed(turn))];
         let pass = Pass::Whole;
         let job = Job { number, target: &target, archive: None, cells: &cells, pass };
-        let Some(samples) = state.record(turn, &job) else { return Ok(false) };
+        let Some(samples) = state.record(turn, &job, &mut Loads::default()) else { return Ok(false) };
         let mut hangs = false;
         for sample in samples {
             hangs |= sample.invalid == Some(Invalid::Hung);
@@ -158,11 +166,11 @@ impl Campaign {
 
 impl State<'_> {
     /// A recording; none if the campaign ended first.
-    fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>) -> Option<Vec<Sample>> {
+    fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>, loads: &mut Loads) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
-        run_ingest(run, surroundings, job, &mut |so_far| {
+        run_ingest(run, surroundings, job, loads, &mut |so_far| {
             tell(now(turn, Phase::Ingest, so_far, done, of, left()));
         })
     }

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use nilometer_cluster::{Alone, CampaignRanks};
 
-    use crate::{Progress, Trials};
+    use crate::{MeasuredRates, Progress, Trials};
     use nilometer_model::{
         Results, Sample, TargetEntry, Waited,
         plan::PlannedCampaign,
@@ -215,9 +215,11 @@ access = "buffered"
             resolved: PlannedCampaign::new(plan(), vec![description]),
             targets: vec![Some(Arc::new(target))],
             archive: None,
+            load_places: Vec::new(),
             record,
             done: Done::new(),
             trials: Trials::default(),
+            rates: MeasuredRates::default(),
             stop: Arc::new(AtomicBool::new(false)),
             cluster: Arc::new(Alone),
             ranks: CampaignRanks::alone(),

@@ -6,9 +6,15 @@ use nilometer_model::plan::{PlanKey, WorkloadCell};
 type Row = (&'static str, &'static str, &'static str);
 
 /// At the head of a plan.
-const HEAD: [Row; 11] = [
+const HEAD: [Row; 13] = [
     ("title", "a text", "What the plan is for, in a line."),
     ("repeats", "a whole number [3]", "Rounds in which each cell is measured once."),
+    (
+        "precision",
+        "percent",
+        "Cells are repeated until half of the 95 % interval of each figure is no more than that.",
+    ),
+    ("repeats_most", "a whole number [30]", "But no more often than this."),
     ("warm_up", "a whole number [0]", "Rounds before those, which count for nothing."),
     ("margin", "percent [5]", "No difference smaller than this counts as one."),
     ("seed", "a whole number [0]", "The seed of all random decisions."),
@@ -25,7 +31,7 @@ const HEAD: [Row; 11] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 14] = [
+const STAGE: [Row; 16] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
     (
@@ -48,10 +54,33 @@ const STAGE: [Row; 14] = [
     ("replicas", "a whole number", "Copies of all data, where the target can."),
     ("pool", "a text", "On the devices of the pool of this name, where the target has pools."),
     (
+        "rate",
+        "a rate",
+        "What all workers move at the most: open loop, and latency counts from when an operation is due.",
+    ),
+    ("rate_iops", "a whole number", "The same as operations a second."),
+    (
         "setting.NAME",
         "{ values = [\"128\", \"4096\"], apply = \"...\", read_back = \"...\", undo = \"...\" }",
         "Something outside of the program that your commands set around each repeat (NILOMETER_VALUE, NILOMETER_TARGET).",
     ),
+];
+
+/// In the background of a stage.
+const BACKGROUND: [Row; 5] = [
+    (
+        "workers",
+        "a whole number [1]",
+        "Threads of the load on each target; 0: no load, which others are compared with.",
+    ),
+    ("rate", "a rate", "What all of them move at the most; \"0 MB/s\": no load."),
+    ("rate_iops", "a whole number", "Their operations a second at the most; 0: no load."),
+    (
+        "phase",
+        "a phase, such as \"write\"",
+        "The one that is done over and over; all that are measured, if none; no list.",
+    ),
+    ("workload", "as [stage.workload]", "What they do: [stage.background.workload.NAME]."),
 ];
 
 /// In the ingest of a stage.
@@ -179,7 +208,8 @@ pub(super) fn reference() -> String {
     lines.extend([String::new(), recording.to_owned()]);
     lines.extend(INGEST.iter().flat_map(row));
     for (table, rows) in [
-        ("[accept]  What must be found for a target to be accepted (docs/acceptance.md).", &ACCEPT[..]),
+        ("[stage.background]  What works beside a workload or a recording (docs/load.md).", &BACKGROUND[..]),
+        ("[accept]  What must be found for a target to be accepted (docs/acceptance.md).", &ACCEPT),
         ("[[accept.instrument]]  Of an instrument, which is recorded for it.", &ACCEPT_INSTRUMENT),
         ("[[accept.stage]]  Of a stage.", &ACCEPT_STAGE),
     ] {
@@ -265,11 +295,15 @@ mod tests {
         );
         let stage = expected("title = \"x\"\n[[stage]]\nunknown = 1");
         assert_eq!(
-            sorted(stage.iter().filter(|name| !["workload", "ingest"].contains(&name.as_str()))),
+            sorted(
+                stage.iter().filter(|name| !["workload", "ingest", "background"].contains(&name.as_str()))
+            ),
             sorted(STAGE.map(|(name, ..)| name.split('.').next().unwrap_or(name)))
         );
         let ingest = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.ingest]\nunknown = 1");
         assert_eq!(sorted(ingest), sorted(INGEST.map(|(name, ..)| name)));
+        let load = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.background]\nunknown = 1");
+        assert_eq!(sorted(load), sorted(BACKGROUND.map(|(name, ..)| name)));
         for (table, rows) in [("instrument", &ACCEPT_INSTRUMENT[..]), ("stage", &ACCEPT_STAGE)] {
             let known = expected(&format!("title = \"x\"\n[[accept.{table}]]\nunknown = 1"));
             assert_eq!(sorted(known), sorted(rows.iter().map(|(name, ..)| name)), "accept.{table}");

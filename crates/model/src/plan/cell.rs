@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, AppliedSetting, EngineKind, Footprint, ImportedRun, Onto, Phase, RecordingRun, Volumes,
-    WorkloadCell,
+    Access, AppliedSetting, BackgroundLoad, EngineKind, Footprint, ImportedRun, OfferedRate, Onto, Phase,
+    RecordingRun, Volumes, WorkloadCell,
 };
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
@@ -99,6 +99,15 @@ impl Cell {
         }
     }
 
+    /// What works on the same target meanwhile.
+    pub fn background(&self) -> Option<&BackgroundLoad> {
+        match &self.measurement {
+            Measurement::Workload(run) => run.background.as_deref(),
+            Measurement::Recording(run) => run.background.as_deref(),
+            Measurement::Imported(_) => None,
+        }
+    }
+
     /// The phases whose samples are recorded, in order.
     pub fn measured_phases(&self) -> Vec<Phase> {
         match &self.measurement {
@@ -123,7 +132,7 @@ impl fmt::Display for Cell {
 }
 
 /// A workload with one value for each parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRun {
     /// Threads of each process.
     pub workers: u32,
@@ -157,6 +166,12 @@ pub struct WorkloadRun {
     /// Settings outside of the program, which commands of the user's apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
+    /// What all workers together are held to.
+    #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
+    pub offered: OfferedRate,
+    /// What works on the same target meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Box<BackgroundLoad>>,
     /// What the workers do.
     pub workload: WorkloadCell,
 }
@@ -172,7 +187,8 @@ impl WorkloadRun {
     pub fn needs(&self) -> Capabilities {
         let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
         let own = self.workload.parameters().needs();
-        let all: Vec<Capability> = of_phases.chain(own).collect();
+        let beside = self.background.iter().flat_map(|load| load.needs());
+        let all: Vec<Capability> = of_phases.chain(own).chain(beside).collect();
         Capabilities::of(&all)
     }
 
@@ -202,7 +218,9 @@ impl WorkloadRun {
         if self.stonewall {
             phrases.push("stonewall".into());
         }
+        phrases.extend(self.offered.phrase());
         phrases.extend(self.settings.iter().map(|setting| format!("{} {}", setting.name, setting.value)));
+        phrases.extend(self.background.iter().map(ToString::to_string));
         phrases
     }
 
@@ -242,7 +260,8 @@ impl WorkloadRun {
 
     /// What so many processes leave on a target until the cell is cleared.
     pub fn footprint(&self, processes: u32) -> Footprint {
-        self.workload.parameters().footprint(self.workers.saturating_mul(processes))
+        let own = self.workload.parameters().footprint(self.workers.saturating_mul(processes));
+        self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
     }
 }
 

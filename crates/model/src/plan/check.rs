@@ -1,6 +1,6 @@
 //! What a plan may not ask for, whatever the targets are.
 
-use super::{EngineKind, Plan, WorkloadRun};
+use super::{EngineKind, Phase, Plan, WorkloadRun};
 
 /// What no campaign could be.
 pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
@@ -9,6 +9,13 @@ pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
     }
     if plan.warm_up > 1000 {
         return Err(format!("warm_up = {}: write 0 to 1000", plan.warm_up));
+    }
+    if plan.precision.is_some_and(|precision| !(0.1..100.0).contains(&precision)) {
+        let precision = plan.precision.unwrap_or_default();
+        return Err(format!("precision = {precision}: write 0.1 to less than 100 percent"));
+    }
+    if plan.repeats_most == 0 || plan.repeats_most > 1000 {
+        return Err(format!("repeats_most = {}: write 1 to 1000", plan.repeats_most));
     }
     if !(plan.margin > 0.0 && plan.margin < 100.0) {
         return Err(format!("margin = {}: write more than 0 and less than 100 percent", plan.margin));
@@ -40,6 +47,10 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
         return Err(
             "shift: what another worker wrote is read whole: write no time_limit and no stonewall".into()
         );
+    }
+    run.offered.check(run.block_size(), run.workers)?;
+    if !run.offered.is_none() && run.workload.parameters().least_time(Phase::Wait, 1).0 > 0 {
+        return Err("rate: this workload says itself when its operations are due: leave the rate out".into());
     }
     run.workload.parameters().check(run.workers)
 }

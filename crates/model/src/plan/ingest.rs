@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
+use super::{BackgroundLoad, Phase};
 use crate::{
     ByteRate, Bytes, Capabilities, Capability, ChunkShape, Format, FrameCompression, Frequency, Instrument,
     Nanos, Readers, ReadingWay, Storing,
@@ -49,6 +49,9 @@ pub struct RecordingRun {
     /// How what was recorded in HDF5 is read, once it is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadingWay>,
+    /// What works on the same target meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Box<BackgroundLoad>>,
 }
 
 /// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
@@ -284,6 +287,7 @@ impl RecordingRun {
             route: Route::InPlace,
             onto: Onto::Target,
             read: None,
+            background: None,
         }
     }
 
@@ -304,6 +308,7 @@ impl RecordingRun {
     /// What a target must be able to do for it: who reads must find what was written.
     pub fn needs(&self) -> Capabilities {
         let mut needs = Phase::Ingest.needs().to_vec();
+        needs.extend(self.background.iter().flat_map(|load| load.needs()));
         if !self.readers.none() || self.read.is_some() {
             needs.push(Capability::Keep);
         }
@@ -401,7 +406,15 @@ impl RecordingRun {
         phrases.extend(self.company.map(|number| format!("in company {}", number + 1)));
         phrases.extend(self.fill.map(|fill| format!("filled to {:.0} %", 100.0 * fill.level)));
         phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));
+        phrases.extend(self.background.iter().map(ToString::to_string));
         phrases
+    }
+
+    /// The state that its target is in meanwhile, in words: a condition, a load, or both; empty for as it is.
+    pub fn state(&self) -> String {
+        let condition = self.condition.iter().map(|condition| condition.name.clone());
+        let load = self.background.iter().filter(|load| !load.is_none()).map(ToString::to_string);
+        condition.chain(load).collect::<Vec<_>>().join(", ")
     }
 
     /// Rings of each: streams of packets have one each, and share the memory for it.

@@ -4,12 +4,14 @@
 //! line with the valid names, because a typo that passes is a measurement of something else.
 
 mod accept;
+mod background;
 mod cell;
 mod check;
 mod choices;
 mod estimate;
 mod imported;
 mod ingest;
+mod joined;
 mod parameters;
 mod planned;
 mod processes;
@@ -26,6 +28,7 @@ pub use accept::{
     AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
     StageDemands,
 };
+pub use background::{BackgroundLoad, BackgroundSweep, OfferedRate};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
@@ -112,6 +115,12 @@ pub struct ResolvedPlan {
     pub warm_up: u32,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,
+    /// Beyond these, cells are repeated until half of the interval of each figure is no more than so many percent of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// Rounds with these together, at the most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats_most: u32,
     /// The campaign ends after this time at the latest.
     pub time_limit: Nanos,
     /// No cell may need more space than this.
@@ -145,21 +154,16 @@ pub struct ResolvedPlan {
     pub cells: Vec<Cell>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 const fn one_rank() -> u32 {
     1
 }
 
 impl ResolvedPlan {
-    /// Several plans as one campaign: each stage is named after its plan too, and where heads differ the larger demand
-    /// holds. None of no plans.
-    pub fn joined(plans: Vec<(String, ResolvedPlan)>) -> Option<ResolvedPlan> {
-        let several = plans.len() > 1;
-        plans
-            .into_iter()
-            .map(|(name, plan)| if several { plan.named(&name) } else { plan })
-            .reduce(ResolvedPlan::and)
-    }
-
     /// Its workloads, each with the index of its cell and its stage.
     pub fn workloads(&self) -> impl Iterator<Item = (usize, &str, &WorkloadRun)> {
         let cells = self.cells.iter().enumerate();
@@ -195,32 +199,6 @@ impl ResolvedPlan {
         let said_so = || self.workloads().any(|(_, of, other)| of == stage && *other == all);
         count < able || count == able && !said_so()
     }
-
-    fn named(mut self, name: &str) -> Self {
-        for cell in &mut self.cells {
-            cell.stage = format!("{name}: {}", cell.stage);
-        }
-        self.accept.named(name);
-        self
-    }
-
-    fn and(mut self, other: ResolvedPlan) -> Self {
-        self.repeats = self.repeats.max(other.repeats);
-        self.warm_up = self.warm_up.max(other.warm_up);
-        self.margin = self.margin.max(other.margin);
-        self.time_limit = self.time_limit.max(other.time_limit);
-        self.space_limit = [self.space_limit, other.space_limit].into_iter().flatten().min();
-        self.source = self.source.or(other.source);
-        if self.expect.is_empty() {
-            self.expect = other.expect;
-        }
-        self.copy_to = self.copy_to.or(other.copy_to);
-        self.reserve = self.reserve.max(other.reserve);
-        self.hang_after = self.hang_after.max(other.hang_after);
-        self.accept = self.accept.and(other.accept);
-        self.cells.extend(other.cells);
-        self
-    }
 }
 
 /// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it. A plan that
@@ -246,6 +224,7 @@ pub fn parse_with(
             Some(ingest) => stage
                 .check_recording()
                 .and_then(|()| ingest.runs(plan.repeats, scale, catalogue))
+                .and_then(|runs| stage.beside(runs, scale))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
             None => add_cells(stage, scale, &mut cells),
         };
@@ -283,6 +262,8 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
         repeats: plan.repeats,
         warm_up: plan.warm_up,
         margin: plan.margin,
+        precision: plan.precision,
+        repeats_most: if plan.precision.is_some() { plan.repeats_most.max(plan.repeats) } else { 0 },
         time_limit: plan.time_limit,
         space_limit: plan.space_limit,
         expect: plan.expect.into_iter().collect(),
@@ -305,7 +286,7 @@ fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), Str
         return Err("write what is measured: [stage.workload.NAME] or [stage.ingest]".into());
     };
     setting::check_settings(&stage.setting)?;
-    for run in stage.runs(workload) {
+    for run in stage.runs(workload, scale)? {
         let cell = Cell::workload(stage.name.get_ref(), at_scale(run, scale)?);
         if !cells.contains(&cell) {
             cells.push(cell);

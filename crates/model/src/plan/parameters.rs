@@ -87,6 +87,15 @@ impl Footprint {
         let Footprint { bytes: Bytes(bytes), entries } = self;
         Footprint { bytes: Bytes(bytes.saturating_mul(times)), entries: entries.saturating_mul(times) }
     }
+
+    /// Both at the same time.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Footprint {
+            bytes: Bytes(self.bytes.0.saturating_add(other.bytes.0)),
+            entries: self.entries.saturating_add(other.entries),
+        }
+    }
 }
 
 /// What a phase does.

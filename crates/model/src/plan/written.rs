@@ -6,9 +6,10 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, EngineKind, IngestSweep, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, EngineKind, IngestSweep, OfferedRate, RecordingRun,
+    SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
 };
-use crate::{Bytes, FileSystemKind, Nanos};
+use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
 /// A campaign as written.
 #[derive(Debug, Clone, Deserialize)]
@@ -25,6 +26,11 @@ pub struct Plan {
     /// No difference smaller than this counts as one, in percent.
     #[serde(default = "five")]
     pub margin: f64,
+    /// Cells are repeated until half of the interval of each figure is no more than so many percent of it.
+    pub precision: Option<f64>,
+    /// But no more often than this.
+    #[serde(default = "thirty")]
+    pub repeats_most: u32,
     /// The campaign ends after this time at the latest, with what there is.
     #[serde(default = "one_day")]
     pub time_limit: Nanos,
@@ -58,6 +64,10 @@ fn expected<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FileSys
 
 const fn three() -> u32 {
     3
+}
+
+const fn thirty() -> u32 {
+    30
 }
 
 const fn five() -> f64 {
@@ -114,6 +124,13 @@ pub struct Stage {
     /// Settings outside of the program, by their names.
     #[serde(default)]
     pub setting: BTreeMap<String, SettingSweep>,
+    /// What all workers together move at the most: operations are due at times that follow from it, and latency counts from
+    /// when they are due.
+    pub rate: Option<Sweep<ByteRate>>,
+    /// The same as operations a second.
+    pub rate_iops: Option<Sweep<u32>>,
+    /// What works on the same target meanwhile, at levels.
+    pub background: Option<BackgroundSweep>,
     /// What the workers do.
     pub workload: Option<WorkloadSweep>,
     /// Or what is recorded.
@@ -144,6 +161,8 @@ impl Stage {
             ("replicas", self.replicas.is_some()),
             ("pool", self.pool.is_some()),
             ("setting", !self.setting.is_empty()),
+            ("rate", self.rate.is_some()),
+            ("rate_iops", self.rate_iops.is_some()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
             Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
@@ -152,7 +171,7 @@ impl Stage {
     }
 
     /// The matrix, in the order of the plan.
-    pub(super) fn runs(&self, workload: &WorkloadSweep) -> Vec<WorkloadRun> {
+    pub(super) fn runs(&self, workload: &WorkloadSweep, scale: f64) -> Result<Vec<WorkloadRun>, String> {
         let mut runs = Vec::new();
         for workload in workload.cells() {
             runs.push(WorkloadRun {
@@ -169,6 +188,8 @@ impl Stage {
                 replicas: None,
                 pool: None,
                 settings: Vec::new(),
+                offered: OfferedRate::None,
+                background: None,
                 workload,
             });
         }
@@ -187,7 +208,34 @@ impl Stage {
         let with = |run: WorkloadRun| {
             all.clone().into_iter().map(move |settings| WorkloadRun { settings, ..run.clone() })
         };
-        runs.into_iter().flat_map(with).collect()
+        let runs = runs.into_iter().flat_map(with).collect();
+        let set = |run: &mut WorkloadRun, offered| run.offered = offered;
+        let runs = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), runs, set)?;
+        self.over_levels(runs, scale, |run, load| run.background = Some(load))
+    }
+
+    /// Recordings at each level of the load beside them.
+    pub(super) fn beside(&self, runs: Vec<RecordingRun>, scale: f64) -> Result<Vec<RecordingRun>, String> {
+        self.over_levels(runs, scale, |run, load| run.background = Some(load))
+    }
+
+    fn over_levels<T: Clone>(
+        &self,
+        runs: Vec<T>,
+        scale: f64,
+        set: impl Fn(&mut T, Box<BackgroundLoad>),
+    ) -> Result<Vec<T>, String> {
+        let Some(background) = &self.background else { return Ok(runs) };
+        let levels = background.levels(scale)?;
+        let at_each = |run: T| {
+            let of_run = |level: &BackgroundLoad| {
+                let mut run = run.clone();
+                set(&mut run, Box::new(level.clone()));
+                run
+            };
+            levels.iter().map(of_run).collect::<Vec<T>>()
+        };
+        Ok(runs.into_iter().flat_map(at_each).collect())
     }
 }
 

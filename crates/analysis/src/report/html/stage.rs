@@ -9,7 +9,7 @@ use crate::{CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effec
 use super::{
     super::{
         chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
-        optimum, words,
+        interference, optimum, words,
     },
     clipped, growth, latency, write_charts, write_key,
 };
@@ -45,6 +45,7 @@ pub(super) fn write(
     }
     growth::write(page, study, stage)?;
     optimum::write(page, stage)?;
+    interference::write(page, stage, study.results.margin)?;
     write_cells(page, study, stage)?;
     latency::write(page, stage)?;
     page.push_str("</section>");

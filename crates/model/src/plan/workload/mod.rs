@@ -113,6 +113,21 @@ impl Phase {
         Phase::ALL.iter().copied().find(|phase| phase.name() == name)
     }
 
+    /// It may be done again and again with what is there.
+    pub const fn is_repeatable(self) -> bool {
+        matches!(
+            self,
+            Phase::Read
+                | Phase::ReadAgain
+                | Phase::Mix
+                | Phase::Walk
+                | Phase::StatDirectories
+                | Phase::StatFiles
+                | Phase::ReadFiles
+                | Phase::Wait
+        )
+    }
+
     /// It only makes what a later phase needs, and is reported only if it fails.
     pub const fn is_setup(self) -> bool {
         matches!(self, Phase::LayOut)

@@ -1,0 +1,259 @@
+//! What a load beside a workload costs it: each level against none, pairs of the same round, and the first level at which it is
+//! slower beyond doubt.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    BackgroundDone, ByteRate, Nanos,
+    plan::{BackgroundLoad, Phase},
+    statistics::Summary,
+};
+
+use crate::{
+    CellOutcome, Quantity, StudyStage,
+    comparison::{differences, paired},
+    effect::{Answer, Effect},
+    parameters::{BESIDE, CommonParameters, words},
+};
+
+/// A workload at the levels of a load beside it, on a target in a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interference {
+    /// The part of the workload.
+    pub phase: Phase,
+    /// Index into [`nilometer_model::Results::targets`].
+    pub target: usize,
+    /// In what rates are.
+    pub quantity: Quantity,
+    /// What the workloads of the stage are told from each other by, the load apart; empty for one.
+    pub workload: String,
+    /// Its rate without the load; none if it has no valid repeat.
+    pub alone: Option<Summary>,
+    /// 99 % of its operations take less, without the load.
+    pub alone_p99: Option<Nanos>,
+    /// In the order of the plan.
+    pub levels: Vec<LoadLevel>,
+}
+
+/// A level of a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadLevel {
+    /// What it is, in words.
+    pub load: String,
+    /// The rate beside it; none if no repeat is valid.
+    pub rate: Option<Summary>,
+    /// That rate against the one without; none without pairs.
+    pub effect: Option<Effect>,
+    /// 99 % of operations take less, beside it.
+    pub p99: Option<Nanos>,
+    /// What the load did, of all valid repeats together.
+    pub done: BackgroundDone,
+}
+
+/// For each phase, target and workload of a stage that has a load.
+pub(crate) fn interferences(
+    stage: &StudyStage<'_>,
+    load: impl Fn(usize) -> Option<BackgroundLoad>,
+) -> Vec<Interference> {
+    let mut found = Vec::new();
+    for question in &stage.questions {
+        for target in stage.targets() {
+            let here = stage.outcomes.iter().filter(|of| (of.phase, of.target) == (question.phase, target));
+            let mut groups: BTreeMap<String, Vec<BesideOutcome<'_>>> = BTreeMap::new();
+            for outcome in here {
+                let (Some(load), Some(cell)) = (load(outcome.cell), stage.cell(outcome.cell)) else {
+                    continue;
+                };
+                let own = own(&cell.parameters, &stage.varying.names());
+                groups.entry(own).or_default().push(BesideOutcome { outcome, load });
+            }
+            let of_group =
+                |(workload, of)| interference(question.phase, target, question.quantity, workload, of);
+            found.extend(groups.into_iter().filter_map(of_group));
+        }
+    }
+    found
+}
+
+/// An outcome with the load beside it.
+struct BesideOutcome<'a> {
+    outcome: &'a CellOutcome<'a>,
+    load: BackgroundLoad,
+}
+
+/// What varies of a cell, its load apart.
+fn own(cell: &CommonParameters, varying: &[&String]) -> String {
+    words(cell, varying.iter().copied().filter(|name| !name.starts_with(BESIDE)))
+}
+
+fn interference(
+    phase: Phase,
+    target: usize,
+    quantity: Quantity,
+    workload: String,
+    mut all: Vec<BesideOutcome<'_>>,
+) -> Option<Interference> {
+    let alone = all.remove(all.iter().position(|of| of.load.is_none())?).outcome;
+    if all.is_empty() {
+        return None;
+    }
+    let pairs: Vec<(usize, Vec<f64>)> = all
+        .iter()
+        .map(|of| (of.outcome.cell, differences(of.outcome, alone, quantity)))
+        .filter(|(_, differences)| !differences.is_empty())
+        .collect();
+    let effects: BTreeMap<usize, Effect> =
+        paired(&pairs).map(|found| found.cells.into_iter().collect()).unwrap_or_default();
+    let level = |of: BesideOutcome<'_>| LoadLevel {
+        load: level_words(&of.load),
+        rate: of.outcome.summary(quantity),
+        effect: effects.get(&of.outcome.cell).copied(),
+        p99: p99(of.outcome),
+        done: done(of.outcome),
+    };
+    Some(Interference {
+        phase,
+        target,
+        quantity,
+        workload,
+        alone: alone.summary(quantity),
+        alone_p99: p99(alone),
+        levels: all.into_iter().map(level).collect(),
+    })
+}
+
+fn p99(outcome: &CellOutcome<'_>) -> Option<Nanos> {
+    let latency = outcome.latency.filter(|latency| latency.count() > 0)?;
+    Some(Nanos(latency.quantile(0.99)))
+}
+
+fn done(outcome: &CellOutcome<'_>) -> BackgroundDone {
+    let all = outcome.usable().filter_map(|measured| measured.sample.background);
+    all.fold(BackgroundDone::default(), BackgroundDone::and)
+}
+
+/// `2 workers of stream, write only at 50 MB/s (64 MiB by 1 MiB, buffered)`.
+fn level_words(load: &BackgroundLoad) -> String {
+    let words = load.to_string();
+    words.strip_prefix("beside ").map(str::to_owned).unwrap_or(words)
+}
+
+impl Interference {
+    /// The first level at which it is slower beyond doubt and the margin.
+    pub fn slower_from(&self, margin: f64) -> Option<&LoadLevel> {
+        self.levels.iter().find(|level| level.answer(margin) == Answer::Slower)
+    }
+
+    /// The answer, then what was found at each level.
+    pub fn sentences(&self, margin: f64) -> Vec<String> {
+        let mut sentences = vec![self.verdict(margin)];
+        let show = |rate: f64| self.quantity.show(rate).trim_end().to_owned();
+        let told = |name: &str, rate: Option<Summary>, p99: Option<Nanos>| {
+            let rate = rate.map_or_else(|| "no valid repeat".into(), |rate| show(rate.mean));
+            let p99 = p99.map(|p99| format!(", p99 {p99}")).unwrap_or_default();
+            format!("{name}: {rate}{p99}")
+        };
+        sentences.push(told("alone", self.alone, self.alone_p99));
+        for level in &self.levels {
+            let beside = format!("beside {}", level.load);
+            let got = level.got();
+            sentences.push(format!("{}{got}", told(&beside, level.rate, level.p99)));
+        }
+        sentences
+    }
+
+    fn verdict(&self, margin: f64) -> String {
+        let all =
+            |answers: &[Answer]| self.levels.iter().all(|level| answers.contains(&level.answer(margin)));
+        let last = self.levels.last().map(|level| level.load.clone()).unwrap_or_default();
+        match self.slower_from(margin) {
+            Some(level) => {
+                let by = level.effect.map(|effect| effect.loss_words()).unwrap_or_default();
+                format!("beside {} it is {by} than alone: the first such level", level.load)
+            }
+            None if all(&[Answer::Alike, Answer::Faster]) => {
+                format!("not slower by more than {margin} % at any level, the last of which is {last}")
+            }
+            None => {
+                format!("not decided whether it is slower by more than {margin} % at any level up to {last}")
+            }
+        }
+    }
+}
+
+impl LoadLevel {
+    fn answer(&self, margin: f64) -> Answer {
+        self.effect.map_or(Answer::Undecided, |effect| effect.answer(margin))
+    }
+
+    /// What the load got itself.
+    fn got(&self) -> String {
+        let seconds = self.done.wall.seconds();
+        if seconds <= 0.0 {
+            return String::new();
+        }
+        let operations = self.done.operations as f64 / seconds;
+        let rate = self.done.rate();
+        let moved = if rate > ByteRate(0.0) { format!("{rate}, ") } else { String::new() };
+        let latency = self.done.latency().map(|mean| format!(" of {mean} each")).unwrap_or_default();
+        format!("; the load did {moved}{operations:.0} operations/s{latency}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Study, made_up::stage};
+    use nilometer_model::{Key, Measured, Results, Sample};
+
+    const TEXT: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
+
+    /// Ten rounds, which drift, at three levels with these shares of the rate.
+    fn results(shares: [f64; 3]) -> Results {
+        let cells = stage("files", TEXT);
+        let mut samples = Vec::new();
+        for (cell, share) in shares.into_iter().enumerate() {
+            for repeat in 0..10 {
+                let key = Key { target: 0, cell, repeat, phase: Phase::Write };
+                let drift =
+                    1.0 + 0.05 * f64::from(repeat) + 0.002 * f64::from((repeat * 7 + cell as u32 * 3) % 5);
+                #[expect(clippy::cast_sign_loss, reason = "it is positive")]
+                let bytes = (1e9 * share * drift) as u64;
+                let done = BackgroundDone {
+                    wall: Nanos(1_000_000_000),
+                    bytes: 300_000_000,
+                    operations: 300,
+                    latency_sum: Nanos(900_000_000),
+                    errors: 0,
+                };
+                let background = (cell > 0).then_some(done);
+                let wall = Nanos(1_000_000_000);
+                let sample = Sample { bytes, operations: 100, wall, background, ..Sample::new(Nanos(0)) };
+                samples.push(Measured { key, sample });
+            }
+        }
+        Results { cells, samples, margin: 5.0, repeats: 10, ..Results::default() }
+    }
+
+    #[test]
+    fn the_first_level_that_costs_something_is_named() {
+        let results = results([1.0, 0.99, 0.7]);
+        let study = Study::of(&results);
+        let [found] = study.stages[0].interferences.as_slice() else { panic!("one phase on one target") };
+        let told = found.sentences(5.0);
+        assert!(told[0].starts_with("beside 2 workers of stream (64 MiB by 1 MiB"), "{}", told[0]);
+        assert!(told[0].contains(" it is 30 % slower ("), "{}", told[0]);
+        assert!(told[1].starts_with("alone: 1.2"), "{}", told[1]);
+        assert!(told[3].ends_with("the load did 300 MB/s, 300 operations/s of 3 ms each"), "{}", told[3]);
+    }
+
+    #[test]
+    fn where_none_costs_anything_that_is_said_and_too_few_rounds_decide_nothing() {
+        let mut results = results([1.0, 0.999, 1.001]);
+        let told =
+            |results: &Results| Study::of(results).stages[0].interferences[0].sentences(5.0)[0].clone();
+        assert!(told(&results).starts_with("not slower by more than 5 % at any level"), "{}", told(&results));
+        results.samples.retain(|measured| measured.key.repeat == 0);
+        assert!(told(&results).starts_with("not decided"), "{}", told(&results));
+    }
+}

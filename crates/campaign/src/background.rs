@@ -1,0 +1,282 @@
+//! Load beside what is measured: a workload that workers do over and over on the same target, in a directory of its own, from
+//! before a measured phase begins until it has ended. What it needs is laid out once a cell, before.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, sync_channel},
+    },
+    thread,
+};
+
+use nilometer_cluster::{Alone, CampaignRanks};
+use nilometer_model::{
+    BackgroundDone, Invalid, Nanos, Seed,
+    plan::{BackgroundLoad, EngineKind, OfferedRate, Phase, Volumes, WorkloadRun},
+};
+use nilometer_storage::{Target, within};
+
+use crate::{
+    phase::{Reached, Run, Task, chilled, muster},
+    supervise::{Crew, DoneSinceBeat, GLANCE, Heartbeat, Watch},
+};
+
+/// Workers show what they did this often, so that what falls into a phase is known to within it.
+const BEAT: Nanos = Nanos::from_millis(1);
+/// How often it is looked whether the load has begun.
+const LOOK_EVERY: Nanos = Nanos::from_millis(2);
+
+/// The loads of a cell, by the numbers of their targets; none where there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Loads(BTreeMap<usize, Load>);
+
+/// A load on a target.
+#[derive(Debug)]
+pub(crate) struct Load {
+    worker: LoadWorker,
+    /// What its thread ended with, while it works.
+    ending: Option<Receiver<Result<(), Invalid>>>,
+    /// What it had done when it was let work.
+    before: DoneSinceBeat,
+    /// It has worked since all was laid out.
+    is_used: bool,
+}
+
+/// What the thread of a load works with.
+#[derive(Debug, Clone)]
+struct LoadWorker {
+    /// With a flag of its own that ends it.
+    run: Run,
+    target: [(usize, Arc<dyn Target>); 1],
+    cell: WorkloadRun,
+    prepared: Vec<Phase>,
+    measured: Vec<Phase>,
+    seed: Seed,
+    pulse: Arc<Heartbeat>,
+}
+
+impl Loads {
+    /// Lays out what a load needs on a target.
+    pub(crate) fn prepare(
+        &mut self,
+        run: &Run,
+        number: usize,
+        target: &Arc<dyn Target>,
+        load: &BackgroundLoad,
+        seed: Seed,
+    ) -> Result<(), Invalid> {
+        if !load.is_none() {
+            let worker = LoadWorker::new(run, number, target, load, seed);
+            worker.prepare(run)?;
+            let before = DoneSinceBeat::default();
+            self.0.insert(number, Load { worker, ending: None, before, is_used: false });
+        }
+        Ok(())
+    }
+
+    /// Lays out anew what was left half done when they ended the last time; of those for which that does not work, why.
+    pub(crate) fn renew(&mut self) -> BTreeMap<usize, Invalid> {
+        let renewed = self.0.iter_mut().map(|(number, load)| (*number, load.renew()));
+        renewed.filter_map(|(number, renewed)| Some((number, renewed.err()?))).collect()
+    }
+
+    /// Lets all work, and waits until each has done something; of those that don't, why.
+    pub(crate) fn begin(&mut self) -> BTreeMap<usize, Invalid> {
+        let begun: Vec<_> = self.0.iter_mut().map(|(number, load)| (*number, load.begin())).collect();
+        let refused = begun.into_iter().filter_map(|(number, begun)| Some((number, begun.err()?)));
+        refused
+            .chain(self.0.iter_mut().filter_map(|(number, load)| Some((*number, load.awaited().err()?))))
+            .collect()
+    }
+
+    /// What a load did so far; none where there is none.
+    pub(crate) fn done(&self, number: usize) -> Option<BackgroundDone> {
+        let load = self.0.get(&number)?;
+        let done = load.worker.pulse.done();
+        Some(BackgroundDone {
+            wall: load.worker.run.clock.now(),
+            bytes: done.bytes,
+            operations: done.operations,
+            latency_sum: done.latency_sum,
+            errors: done.errors,
+        })
+    }
+
+    /// Ends all; of those that had ended before, or don't end, why.
+    pub(crate) fn end(&mut self) -> BTreeMap<usize, Invalid> {
+        for load in self.0.values() {
+            load.worker.run.stop.store(true, Ordering::Relaxed);
+        }
+        self.0.iter_mut().filter_map(|(number, load)| Some((*number, load.ended().err()?))).collect()
+    }
+
+    /// Removes what they left.
+    pub(crate) fn clear(self, hang_after: Nanos) {
+        for load in self.0.into_values() {
+            let [(_, target)] = &load.worker.target;
+            // What stays is removed with the directory, at the end.
+            drop(within(hang_after, target, |target| target.clear()));
+        }
+    }
+}
+
+impl Load {
+    fn renew(&mut self) -> Result<(), Invalid> {
+        let run = Run { stop: Arc::default(), ..self.worker.run.clone() };
+        let is_left = std::mem::take(&mut self.is_used) && !self.worker.is_repeatable();
+        self.worker.pulse.ceasing().store(false, Ordering::Relaxed);
+        if is_left { self.worker.lay_out_anew(&run) } else { Ok(()) }
+    }
+
+    fn begin(&mut self) -> Result<(), Invalid> {
+        let worker = self.worker.clone();
+        worker.run.stop.store(false, Ordering::Relaxed);
+        worker.pulse.ceasing().store(false, Ordering::Relaxed);
+        let (sender, ending) = sync_channel(1);
+        (self.ending, self.before, self.is_used) = (Some(ending), worker.pulse.done(), true);
+        // Nobody may wait for what it ended with any more.
+        let work = move || drop(sender.send(worker.work_on()));
+        let spawned = thread::Builder::new().name("background".into()).spawn(work);
+        spawned.map(drop).map_err(|error| not_lasting(&format!("no thread for it: {error}")))
+    }
+
+    /// Waits until it has done something.
+    fn awaited(&mut self) -> Result<(), Invalid> {
+        let LoadWorker { run, pulse, .. } = &self.worker;
+        let before = self.before;
+        let began = run.clock.now();
+        loop {
+            let now = pulse.done();
+            if now.bytes + now.operations > before.bytes + before.operations || now.errors > before.errors {
+                return Ok(());
+            }
+            match self.ending.as_ref().map(|ending| ending.recv_timeout(LOOK_EVERY.duration())) {
+                Some(Err(RecvTimeoutError::Timeout)) if run.clock.now().since(began) < run.hang_after => {}
+                Some(Ok(ended)) => {
+                    self.ending = None;
+                    return ended.and(Err(not_lasting("it had nothing to do")));
+                }
+                _ => return Err(not_lasting("it hangs")),
+            }
+        }
+    }
+
+    /// Waits for its end; why it had come to it before, if so.
+    fn ended(&mut self) -> Result<(), Invalid> {
+        let Some(ending) = self.ending.take() else { return Ok(()) };
+        // Its own supervisor gives up a worker that hangs.
+        let patience = self.worker.run.hang_after + GLANCE + GLANCE;
+        match ending.recv_timeout(patience.duration()) {
+            Ok(ended) => ended,
+            Err(_) => Err(not_lasting("it hangs")),
+        }
+    }
+}
+
+fn not_lasting(why: &str) -> Invalid {
+    Invalid::NoBackground(why.to_owned())
+}
+
+impl LoadWorker {
+    fn new(run: &Run, number: usize, target: &Arc<dyn Target>, load: &BackgroundLoad, seed: Seed) -> Self {
+        LoadWorker {
+            run: Run { stop: Arc::new(AtomicBool::new(false)), ..run.clone() },
+            target: [(number, target.clone())],
+            cell: cell(load),
+            prepared: load.prepared(),
+            measured: load.measured(),
+            seed: seed.named("background"),
+            pulse: Arc::new(Heartbeat::every(BEAT)),
+        }
+    }
+
+    /// What is done once, for as long as the campaign goes on, and as fast as it can be.
+    fn prepare(&self, run: &Run) -> Result<(), Invalid> {
+        let reached = self.reached();
+        let cell = WorkloadRun { offered: OfferedRate::None, stonewall: false, ..self.cell.clone() };
+        self.prepared.iter().try_for_each(|phase| self.pass(run, &cell, *phase, &reached))
+    }
+
+    /// Works until it is told to end.
+    fn work_on(&self) -> Result<(), Invalid> {
+        let reached = self.reached();
+        loop {
+            for phase in &self.measured {
+                self.pass(&self.run, &self.cell, *phase, &reached)?;
+                if self.run.is_over() {
+                    return Ok(());
+                }
+            }
+            if !self.is_repeatable() {
+                self.lay_out_anew(&self.run)?;
+            }
+        }
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.measured.iter().all(|phase| phase.is_repeatable())
+    }
+
+    fn lay_out_anew(&self, run: &Run) -> Result<(), Invalid> {
+        let [(_, target)] = &self.target;
+        let cleared = within(run.hang_after, target, |target| target.clear());
+        cleared.and_then(|cleared| cleared).map_err(|error| not_lasting(&error.to_string()))?;
+        self.prepare(run)
+    }
+
+    fn reached(&self) -> Reached {
+        Reached::new(&[self.target[0].0], self.cell.workers)
+    }
+
+    /// A phase, by workers that begin together.
+    fn pass(&self, run: &Run, cell: &WorkloadRun, phase: Phase, reached: &Reached) -> Result<(), Invalid> {
+        let [(number, target)] = &self.target;
+        let ranks = CampaignRanks::alone();
+        let (targets, seed, attempt) = (&self.target, self.seed, 0);
+        let task = Task { targets, cell, phase, seed, attempt, reached, cluster: &Alone, ranks: &ranks };
+        chilled(run, *number, target, &task)?;
+        let (sender, reports) = sync_channel(2 * cell.workers as usize);
+        let crews = vec![Crew::with(cell.workers, self.pulse.clone())];
+        let mut watch = Watch { run, reports, crews, tell: &mut |_| {} };
+        muster(run, &mut watch.crews[0], 0, &task, &sender);
+        drop(sender);
+        watch.await_all(Nanos::MAX, &mut |_, _| {});
+        let begun = run.clock.now();
+        watch.crews[0].gate.open(begun);
+        watch.await_all(begun, &mut |_, _| {});
+        let sample = &watch.crews[0].sample;
+        match (&sample.invalid, sample.errors.keys().next()) {
+            (Some(why), _) if !watch.crews[0].is_sound() => Err(not_lasting(&why.to_string())),
+            (_, Some(errno)) => Err(not_lasting(&format!(
+                "operations failed in {}: {}",
+                phase.name(),
+                std::io::Error::from_raw_os_error(*errno)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the workers of a load do. When one is done with its part all begin anew, so that none is idle.
+fn cell(load: &BackgroundLoad) -> WorkloadRun {
+    WorkloadRun {
+        workers: load.workers,
+        nodes: None,
+        processes: None,
+        engine: EngineKind::Sync,
+        depth: 1,
+        time_limit: None,
+        stonewall: true,
+        volumes: Volumes::Alone,
+        stripe_count: None,
+        stripe_size: None,
+        replicas: None,
+        pool: None,
+        settings: Vec::new(),
+        offered: load.offered,
+        background: None,
+        workload: load.workload.clone(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether what was measured is known well enough: the interval of each figure against what the plan asks for. Pure.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    Key, Results, Sample,
+    plan::{Phase, PlannedCampaign, ResolvedPlan},
+    statistics::Summary,
+};
+
+/// The rates of valid repeats, by what they are of.
+#[derive(Debug, Clone, Default)]
+pub struct MeasuredRates(BTreeMap<RateOf, Vec<f64>>);
+
+/// What repeats are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RateOf {
+    cell: usize,
+    target: usize,
+    phase: Phase,
+}
+
+/// Those of the repeats of workloads that a record has, the warm-up apart.
+pub fn recorded_rates(results: &Results, plan: &ResolvedPlan) -> MeasuredRates {
+    let mut rates = MeasuredRates::default();
+    for measured in &results.samples {
+        rates.add(plan, measured.key, &measured.sample);
+    }
+    rates
+}
+
+impl MeasuredRates {
+    /// A sample; it counts if it is a valid repeat of a workload.
+    pub fn add(&mut self, plan: &ResolvedPlan, key: Key, sample: &Sample) {
+        let counts = key.repeat >= plan.warm_up && sample.invalid.is_none();
+        if !counts || sample.ingest.is_some() {
+            return;
+        }
+        let rate = if sample.bytes > 0 { sample.sustained_rate().0 } else { sample.operation_rate() };
+        let of = RateOf { cell: key.cell, target: key.target, phase: key.phase };
+        self.0.entry(of).or_default().push(rate);
+    }
+
+    /// Whether some phase of a cell is not known as well as is asked, on one of these targets. Where no repeat is valid, more
+    /// of them say nothing.
+    pub(crate) fn is_wide(&self, resolved: &PlannedCampaign, cell: usize, targets: &[usize]) -> bool {
+        let Some(precision) = resolved.plan.precision else { return false };
+        let phases = resolved.plan.cells[cell].measured_phases();
+        let of_all = targets
+            .iter()
+            .flat_map(|&target| phases.iter().map(move |&phase| RateOf { cell, target, phase }));
+        of_all.filter_map(|of| self.0.get(&of)).any(|rates| is_wide(rates, precision))
+    }
+}
+
+/// Whether half of the interval of their mean at 95 % is more than so many percent of it.
+fn is_wide(rates: &[f64], precision: f64) -> bool {
+    let Some(summary) = Summary::of(rates) else { return false };
+    let half = summary.half_width().unwrap_or(f64::INFINITY);
+    summary.mean > 0.0 && half > summary.mean * precision / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{Invalid, Nanos, plan::parse};
+
+    const PLAN: &str = "title = \"t\"\nwarm_up = 1\nrepeats = 3\nprecision = 2\n[[stage]]\nname = \"s\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n";
+
+    fn resolved() -> PlannedCampaign {
+        PlannedCampaign::new(parse(PLAN, "t.toml", 1.0).expect("a valid plan"), Vec::new())
+    }
+
+    fn sample(rate: u64) -> Sample {
+        Sample { bytes: rate, operations: 1, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) }
+    }
+
+    #[test]
+    fn a_figure_is_known_when_its_interval_is_narrow_on_each_target() {
+        let resolved = resolved();
+        let mut rates = MeasuredRates::default();
+        let mut add = |target, repeat, sample: &Sample| {
+            let key = Key { target, cell: 0, repeat, phase: Phase::Write };
+            rates.add(&resolved.plan, key, sample);
+        };
+        // The warm-up and what is INVALID count for nothing.
+        add(0, 0, &sample(1));
+        add(0, 1, &Sample { invalid: Some(Invalid::Errors), ..sample(1) });
+        for (repeat, rate) in (1..).zip([1000, 1001, 999, 1000]) {
+            add(0, repeat, &sample(rate));
+        }
+        for (repeat, rate) in (1..).zip([1000, 1100, 900, 1000]) {
+            add(1, repeat, &sample(rate));
+        }
+        assert!(!rates.is_wide(&resolved, 0, &[0]));
+        assert!(rates.is_wide(&resolved, 0, &[0, 1]), "one of them is not known");
+        assert!(!rates.is_wide(&resolved, 0, &[2]), "nothing is known of it, and nothing would be");
+        let mut asks_nothing = resolved.clone();
+        asks_nothing.plan.precision = None;
+        assert!(!rates.is_wide(&asks_nothing, 0, &[1]));
+    }
+
+    #[test]
+    fn one_repeat_is_never_enough() {
+        assert!(is_wide(&[1000.0], 50.0) && !is_wide(&[1000.0, 1000.0], 0.1) && !is_wide(&[], 1.0));
+    }
+}

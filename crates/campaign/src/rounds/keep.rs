@@ -1,0 +1,65 @@
+//! Which samples go into the record: the first of each key, unless it was spoilt and a later one is not.
+
+use nilometer_model::{Invalid, Key, Measured, Sample, plan::Phase};
+use nilometer_storage::Calendar;
+
+use super::{Campaign, CampaignError, Progress, State};
+use crate::turns::ScheduledRepeat;
+
+impl Campaign {
+    /// Whether a sample of this key would be kept: there is none, or it was spoilt.
+    fn is_open(&self, key: &Key) -> bool {
+        self.done.get(key).is_none_or(|invalid| invalid.as_ref().is_some_and(Invalid::is_spoilt))
+    }
+
+    /// Keeps the sample of a phase that failed. A turn that was run again, after a kill or because it was spoilt, may fail
+    /// where it did not before: then the first phase that has no sample, or a spoilt one, gets it.
+    pub(super) fn keep_broken(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+        target: usize,
+        phase: Phase,
+        sample: Sample,
+    ) -> Result<(), CampaignError> {
+        let phases = self.resolved.plan.cells[turn.cell].measured_phases();
+        if self.is_open(&turn.key(target, phase)) {
+            return self.keep(state, turn.key(target, phase), sample);
+        }
+        let missing = |phase: &&Phase| self.is_open(&turn.key(target, **phase));
+        let Some(&missing) = phases.iter().find(missing) else { return Ok(()) };
+        let why = sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = Invalid::Refused(format!("when {} was run again: {why}", phase.name()));
+        self.keep(state, turn.key(target, missing), Sample { invalid: Some(why), ..sample })
+    }
+
+    /// Puts a sample into the record, unless it is there already. One that was spoilt gives way to one that is not.
+    pub(super) fn keep(
+        &mut self,
+        state: &mut State<'_>,
+        key: Key,
+        sample: Sample,
+    ) -> Result<(), CampaignError> {
+        if let Some(what) = state.calendar.look(Calendar::now()) {
+            self.note(state, &what)?;
+        }
+        let is_spoilt = sample.invalid.as_ref().is_some_and(Invalid::is_spoilt);
+        match self.done.contains_key(&key) {
+            false => self.record.add(key, &sample)?,
+            true if self.is_open(&key) && !is_spoilt => self.record.replace(key, &sample)?,
+            true => return Ok(()),
+        }
+        self.done.insert(key, sample.invalid.clone());
+        self.rates.add(&self.resolved.plan, key, &sample);
+        let run = self.resolved.plan.cells[key.cell].as_recording();
+        let searches = run.is_some_and(|run| run.goal.searches());
+        if let Some(run) = run {
+            self.trials.add(run, key, &sample);
+        }
+        let (done, of) = state.place;
+        let left = state.left();
+        let trial = searches.then(|| self.trials.count(key.cell, key.target));
+        (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
+        Ok(())
+    }
+}

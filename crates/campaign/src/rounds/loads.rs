@@ -1,0 +1,30 @@
+//! Loads beside what is measured: laid out once a cell, before its first phase that counts.
+
+use nilometer_model::Invalid;
+
+use super::{Campaign, CampaignError, State};
+use crate::{background::Loads, turns::ScheduledRepeat};
+
+impl Campaign {
+    /// The loads of a turn's cell. A target on which one can't be laid out is measured no further in this turn.
+    pub(super) fn prepare_loads(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+        going: &mut Vec<usize>,
+    ) -> Result<Loads, CampaignError> {
+        let mut loads = Loads::default();
+        let cell = &self.resolved.plan.cells[turn.cell];
+        let first = cell.measured_phases().first().copied();
+        let (Some(load), Some(first)) = (cell.background().cloned(), first) else { return Ok(loads) };
+        let seed = self.seed(turn);
+        for number in going.clone() {
+            let Some(place) = self.load_places.get(number).cloned().flatten() else { continue };
+            let Err(why) = loads.prepare(&state.run, number, &place, &load, seed) else { continue };
+            going.retain(|going| *going != number);
+            let why = Invalid::Refused(why.to_string());
+            self.keep_broken(state, turn, number, first, nilometer_model::Sample::invalid(why))?;
+        }
+        Ok(loads)
+    }
+}

@@ -1,0 +1,53 @@
+//! Rounds beyond those of the plan, of the cells whose figures are not known as well as it asks for.
+
+use super::{Campaign, CampaignError, State};
+use crate::turns::{self, ScheduledRepeat};
+
+impl Campaign {
+    /// Repeats cells until all is known, or as often as the plan allows. They come behind all else: what the plan asks for once
+    /// has gone before.
+    pub(super) fn take_until_precise(
+        &mut self,
+        state: &mut State<'_>,
+        turns: &[ScheduledRepeat],
+    ) -> Result<(), CampaignError> {
+        let (planned, most) = (self.resolved.plan.repeats, self.resolved.plan.repeats_most);
+        let Some(precision) = self.resolved.plan.precision else { return Ok(()) };
+        let mut rounds = 0;
+        for round in planned..most {
+            let wide = self.wide(turns, round);
+            if wide.is_empty() || state.run.is_over() {
+                break;
+            }
+            let before = self.done.len();
+            let taken = self.take_round(state, turns, &wide)?;
+            self.take_again(state, &taken)?;
+            rounds += u32::from(self.done.len() > before);
+        }
+        if rounds == 0 {
+            return Ok(());
+        }
+        let left = self.wide(turns, most).len();
+        let still =
+            if left == 0 { "all are".to_owned() } else { format!("{left} measurements are still not") };
+        self.note(
+            state,
+            &format!(
+                "measured in {rounds} more rounds what was not known to {precision} %: {still} now, of at most {most} rounds"
+            ),
+        )
+    }
+
+    /// The turns of a round of which something is not known well enough, in the order of the plan's last round.
+    fn wide(&self, turns: &[ScheduledRepeat], round: u32) -> Vec<ScheduledRepeat> {
+        let plan = &self.resolved.plan;
+        let last = plan.warm_up + plan.repeats - 1;
+        let of_last = turns.iter().filter(|turn| {
+            turn.repeat == last
+                && plan.cells[turn.cell].as_workload().is_some()
+                && !turns::is_ceiling(&self.resolved, turn)
+        });
+        let wide = of_last.filter(|turn| self.rates.is_wide(&self.resolved, turn.cell, &turn.targets));
+        wide.map(|turn| ScheduledRepeat { repeat: plan.warm_up + round, ..turn.clone() }).collect()
+    }
+}

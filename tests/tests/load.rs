@@ -1,0 +1,189 @@
+//! Loads beside workloads and recordings, workloads that are held to a rate, and cells that are repeated until they are known:
+//! by the real program on real directories.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nilometer_model::{Invalid, Measured, Results, plan::Phase};
+use nilometer_tests::{Ended, Running, await_some, camera, run_directories, start};
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const STREAM: &str = "file_size = \"4 MiB\"\nblock_size = \"256 KiB\"\naccess = \"buffered\"\n";
+
+/// A directory with a plan of one stage and a target.
+fn home(head: &str, stage: &str) -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let plan = format!("title = \"load\"\nreserve = \"0 B\"\n{head}\n[[stage]]\nname = \"files\"\n{stage}");
+    fs::write(home.path().join("plan.toml"), plan).expect("space");
+    fs::write(home.path().join("camera.toml"), camera(100)).expect("space");
+    fs::create_dir(home.path().join("target")).expect("space");
+    home
+}
+
+fn evaluate(home: &Path) -> Running {
+    start(home, &["evaluate", "target", "--plan", "./plan.toml", "--record", "r.sqlite"])
+}
+
+fn ended(home: &TempDir) -> Ended {
+    let ended = evaluate(home.path()).end(Duration::from_mins(10));
+    assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(run_directories(&home.path().join("target")), Vec::<PathBuf>::new());
+    ended
+}
+
+fn results(home: &TempDir) -> Results {
+    nilometer_record::read(&home.path().join("r.sqlite")).expect("a record")
+}
+
+/// The samples of the target, without those of the tool by itself.
+fn samples(results: &Results) -> Vec<&Measured> {
+    results.samples.iter().filter(|measured| measured.key.target == 0).collect()
+}
+
+fn load(results: &Results, measured: &Measured) -> u32 {
+    results.cells[measured.key.cell].background().map_or(0, |load| load.workers)
+}
+
+#[test]
+fn what_a_load_did_is_recorded_at_each_level_and_its_cost_is_told() {
+    let stage = format!(
+        "[stage.workload.stream]\n{STREAM}[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.tree]\nlevels = 1\nbranching = 2\nitems = 20\n"
+    );
+    let home = home("repeats = 3", &stage);
+    let said = ended(&home).stdout;
+    assert!(said.contains("BESIDE A LOAD: write") && said.contains("alone: "), "{said}");
+    let results = results(&home);
+    for measured in samples(&results) {
+        let done = measured.sample.background;
+        assert_eq!(done.is_some(), load(&results, measured) > 0, "{:?}", measured.key);
+        assert!(done.is_none_or(|done| done.wall >= measured.sample.wall && done.errors == 0), "{done:?}");
+    }
+    let died = |measured: &&&Measured| matches!(measured.sample.invalid, Some(Invalid::NoBackground(_)));
+    let died: Vec<_> =
+        samples(&results).iter().filter(died).map(|measured| measured.sample.invalid.clone()).collect();
+    assert!(died.is_empty(), "{died:?}");
+    let operations: u64 = samples(&results)
+        .iter()
+        .filter_map(|measured| measured.sample.background)
+        .map(|done| done.operations)
+        .sum();
+    assert!(operations > 0, "it worked meanwhile");
+    let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let beside = report["beside_loads"].as_array().expect("a list");
+    assert_eq!(beside.len(), 2, "write and read: {beside:?}");
+    assert_eq!(beside[0]["levels"].as_array().map(Vec::len), Some(2), "{beside:?}");
+    let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
+    assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
+}
+
+#[test]
+fn a_load_that_dies_is_named_beside_each_figure() {
+    let stage = format!(
+        "[stage.workload.stream]\n{STREAM}[stage.background]\nphase = \"write\"\nrate = \"8 MB/s\"\n[stage.background.workload.stream]\n{STREAM}"
+    );
+    let home = home("repeats = 40", &stage);
+    let running = evaluate(home.path());
+    let target = home.path().join("target");
+    let of_load = working_load(&target);
+    fs::remove_dir_all(&of_load).ok();
+    let ended = running.end(Duration::from_mins(10));
+    assert!(matches!(ended.code, Some(1 | 4)), "{}{}", ended.stdout, ended.stderr);
+    let results = results(&home);
+    let why: Vec<String> = samples(&results)
+        .iter()
+        .filter_map(|measured| match &measured.sample.invalid {
+            Some(why @ (Invalid::NoBackground(_) | Invalid::Refused(_))) => Some(why.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        why.iter().any(|why| why.contains("the load beside it did not last: operations failed in write")),
+        "{why:?}"
+    );
+}
+
+/// The directory of the load, as soon as it works there.
+fn working_load(target: &Path) -> PathBuf {
+    let there = || run_directories(target).into_iter().find(|run| is_of_load(run));
+    let of_load = await_some("the directory of the load", there);
+    await_some("what the load writes", || of_load.join("n_w0").exists().then(|| of_load.clone()))
+}
+
+/// Whether a run's directory is that of a load, which is the last one that the record names.
+fn is_of_load(run: &Path) -> bool {
+    let record = run.parent().and_then(Path::parent).expect("two above").join("r.sqlite");
+    let Ok(connection) = rusqlite::Connection::open(record) else { return false };
+    let last =
+        connection.query_row("SELECT directory FROM run ORDER BY id DESC", [], |row| row.get::<_, String>(0));
+    last.is_ok_and(|directory| run.ends_with(Path::new(&directory).file_name().unwrap_or_default()))
+}
+
+#[test]
+fn a_recording_beside_a_load_has_a_verdict_of_its_own() {
+    let stage = "[stage.ingest]\ninstrument = \"./camera.toml\"\nduration = \"1 s\"\nbuffer = \"64 MiB\"\nkeep = \"64 MiB\"\n[stage.background]\nworkers = [0, 1]\nrate_iops = 200\n[stage.background.workload.tree]\nlevels = 1\nbranching = 2\nitems = 20\n";
+    let home = home("repeats = 1", stage);
+    let said = ended(&home).stdout;
+    assert!(said.contains("beside 1 worker of tree at 200 operations/s"), "{said}");
+    let results = results(&home);
+    let states: Vec<_> = samples(&results)
+        .iter()
+        .filter(|measured| measured.key.phase == Phase::Ingest)
+        .map(|measured| {
+            let ingest = measured.sample.ingest.as_ref().expect("a recording");
+            (ingest.condition.starts_with("beside 1 worker"), measured.sample.background.is_some())
+        })
+        .collect();
+    assert!(states.contains(&(false, false)) && states.contains(&(true, true)), "{states:?}");
+}
+
+#[test]
+fn a_workload_that_is_held_to_a_rate_takes_no_less_time_than_that() {
+    let home =
+        home("repeats = 1", &format!("workers = 2\nrate = \"16 MB/s\"\n[stage.workload.stream]\n{STREAM}"));
+    ended(&home);
+    let results = results(&home);
+    let written = samples(&results)
+        .into_iter()
+        .find(|measured| measured.key.phase == Phase::Write)
+        .expect("it was written");
+    // Two files of 4 MiB; the last block is due one block before the end.
+    let due = (2.0 * 4.0 - 0.5) * f64::from(1 << 20) / 16e6;
+    assert!(written.sample.wall.seconds() >= due, "{} s, due {due} s", written.sample.wall.seconds());
+    assert!(written.sample.bytes == 8 << 20 && written.sample.invalid != Some(Invalid::Errors));
+}
+
+#[test]
+fn cells_are_repeated_until_they_are_known_or_as_often_as_is_allowed() {
+    let stage = format!("[stage.workload.stream]\n{STREAM}");
+    let home = home("repeats = 2\nprecision = 0.1\nrepeats_most = 4", &stage);
+    ended(&home);
+    let results = results(&home);
+    let repeats = samples(&results).iter().map(|measured| measured.key.repeat).max();
+    assert_eq!(repeats, Some(3), "no file is written four times at the same rate, to a thousandth");
+    let noted = results
+        .events
+        .iter()
+        .any(|event| event.what.contains("measured in 2 more rounds what was not known to 0.1 %"));
+    assert!(noted, "{:?}", results.events);
+}
+
+#[test]
+fn an_interrupted_load_leaves_nothing() {
+    let stage = format!(
+        "[stage.workload.stream]\n{STREAM}[stage.background]\n[stage.background.workload.stream]\n{STREAM}"
+    );
+    let home = home("repeats = 900", &stage);
+    let running = evaluate(home.path());
+    let target = home.path().join("target");
+    working_load(&target);
+    running.signal(Signal::INT);
+    let ended = running.end(Duration::from_mins(5));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(run_directories(&target), Vec::<PathBuf>::new());
+}
