@@ -9,6 +9,7 @@ use std::{
 
 use nilometer_model::{Invalid, Measured, Results, plan::Phase};
 use nilometer_tests::{Ended, Running, await_some, camera, run_directories, start};
+use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -118,7 +119,9 @@ fn working_load(target: &Path) -> PathBuf {
 /// Whether a run's directory is that of a load, which is the last one that the record names.
 fn is_of_load(run: &Path) -> bool {
     let record = run.parent().and_then(Path::parent).expect("two above").join("r.sqlite");
-    let Ok(connection) = rusqlite::Connection::open(record) else { return false };
+    let Ok(connection) = Connection::open_with_flags(record, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
+        return false;
+    };
     let last =
         connection.query_row("SELECT directory FROM run ORDER BY id DESC", [], |row| row.get::<_, String>(0));
     last.is_ok_and(|directory| run.ends_with(Path::new(&directory).file_name().unwrap_or_default()))

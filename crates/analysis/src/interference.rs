@@ -104,13 +104,6 @@ fn interference(
         .collect();
     let effects: BTreeMap<usize, Effect> =
         paired(&pairs).map(|found| found.cells.into_iter().collect()).unwrap_or_default();
-    let level = |of: BesideOutcome<'_>| LoadLevel {
-        load: level_words(&of.load),
-        rate: of.outcome.summary(quantity),
-        effect: effects.get(&of.outcome.cell).copied(),
-        p99: p99(of.outcome),
-        done: done(of.outcome),
-    };
     Some(Interference {
         phase,
         target,
@@ -118,8 +111,18 @@ fn interference(
         workload,
         alone: alone.summary(quantity),
         alone_p99: p99(alone),
-        levels: all.into_iter().map(level).collect(),
+        levels: all.iter().map(|of| level(of, quantity, effects.get(&of.outcome.cell).copied())).collect(),
     })
+}
+
+fn level(of: &BesideOutcome<'_>, quantity: Quantity, effect: Option<Effect>) -> LoadLevel {
+    LoadLevel {
+        load: level_words(&of.load),
+        rate: of.outcome.summary(quantity),
+        effect,
+        p99: p99(of.outcome),
+        done: done(of.outcome),
+    }
 }
 
 fn p99(outcome: &CellOutcome<'_>) -> Option<Nanos> {

@@ -16,6 +16,7 @@ mod evidence;
 mod growth;
 mod interference;
 mod limits;
+mod line_difference;
 #[cfg(test)]
 mod made_up;
 mod missing;
@@ -47,6 +48,7 @@ pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use interference::{Interference, LoadLevel};
 pub use limits::{MeasuredLimits, measured_limits};
+pub use line_difference::{LineDifference, NamedRates};
 pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
 pub use network::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue};

@@ -14,7 +14,7 @@ use std::{
 use nilometer_cluster::{Alone, CampaignRanks};
 use nilometer_model::{
     BackgroundDone, Invalid, Nanos, Seed,
-    plan::{BackgroundLoad, EngineKind, OfferedRate, Phase, Volumes, WorkloadRun},
+    plan::{BackgroundLoad, BufferData, EngineKind, OfferedRate, Phase, Volumes, WorkloadRun},
 };
 use nilometer_storage::{Target, within};
 
@@ -108,6 +108,8 @@ impl Loads {
     pub(crate) fn end(&mut self) -> BTreeMap<usize, Invalid> {
         for load in self.0.values() {
             load.worker.run.stop.store(true, Ordering::Relaxed);
+            // Its supervisor looks up a few times a second only.
+            load.worker.pulse.ceasing().store(true, Ordering::Relaxed);
         }
         self.0.iter_mut().filter_map(|(number, load)| Some((*number, load.ended().err()?))).collect()
     }
@@ -135,7 +137,9 @@ impl Load {
         worker.run.stop.store(false, Ordering::Relaxed);
         worker.pulse.ceasing().store(false, Ordering::Relaxed);
         let (sender, ending) = sync_channel(1);
-        (self.ending, self.before, self.is_used) = (Some(ending), worker.pulse.done(), true);
+        self.ending = Some(ending);
+        self.before = worker.pulse.done();
+        self.is_used = true;
         // Nobody may wait for what it ended with any more.
         let work = move || drop(sender.send(worker.work_on()));
         let spawned = thread::Builder::new().name("background".into()).spawn(work);
@@ -275,6 +279,7 @@ fn cell(load: &BackgroundLoad) -> WorkloadRun {
         replicas: None,
         pool: None,
         settings: Vec::new(),
+        data: BufferData::Random,
         offered: load.offered,
         background: None,
         workload: load.workload.clone(),

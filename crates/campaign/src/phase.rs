@@ -18,7 +18,7 @@ use nilometer_cluster::{
 };
 use nilometer_model::{
     Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
-    plan::{Access, EngineKind, Phase, WorkloadRun},
+    plan::{Access, BufferData, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
@@ -401,7 +401,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let size = workload::buffer_size(&cell.workload, job.phase);
     let (arena, mut buffers) = Arena::shared_out(workload::buffer_count(cell, job.phase), size);
     let mut content = job.seed.named("filling").part(u64::from(job.place.number())).stream();
-    for buffer in &mut buffers {
+    for buffer in buffers.iter_mut().filter(|_| cell.data == BufferData::Random) {
         content.fill(buffer);
     }
     // Without the right to lock memory it is only slower, and the figure is that of this user.

@@ -13,6 +13,7 @@ mod describe;
 mod doctor;
 mod ended;
 mod evaluate;
+mod explain;
 mod export;
 mod facility;
 mod generate;
@@ -79,6 +80,7 @@ Exit codes:
 enum Command {
     Evaluate(evaluate::Evaluate),
     Compare(compare::Compare),
+    Explain(explain::Explain),
     Import(import::Import),
     Export(export::Export),
     Replay(replay::Replay),
@@ -192,6 +194,7 @@ fn main() -> ExitCode {
         Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Check(check) => code(check.execute()),
+        Command::Explain(explain) => code(explain.execute()),
         Command::Compare(compare) => code(compare.execute()),
         Command::Import(import) => code(import.execute()),
         Command::Describe(describe) => code(describe.execute()),

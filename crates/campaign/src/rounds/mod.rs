@@ -175,7 +175,8 @@ impl Campaign {
     /// fault of the record ends it.
     pub fn run(self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let cluster = self.cluster.clone();
-        let (held, places) = (self.targets.clone(), self.load_places.clone());
+        let held = self.targets.clone();
+        let places = self.load_places.clone();
         let ran = self.run_rounds(tell);
         cluster.broadcast(Some(ClusterDecision::End));
         // What is on the targets is removed after the others have left it.

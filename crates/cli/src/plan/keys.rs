@@ -31,7 +31,7 @@ const HEAD: [Row; 13] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 16] = [
+const STAGE: [Row; 17] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
     (
@@ -53,6 +53,11 @@ const STAGE: [Row; 16] = [
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
     ("replicas", "a whole number", "Copies of all data, where the target can."),
     ("pool", "a text", "On the devices of the pool of this name, where the target has pools."),
+    (
+        "data",
+        "\"random\", \"zeros\" [\"random\"]",
+        "What is in buffers that are written; zeros but for a few bytes a page.",
+    ),
     (
         "rate",
         "a rate",
@@ -283,7 +288,10 @@ mod tests {
                 checked += 1;
             }
         }
-        assert_eq!(checked, 9, "engine, volumes, format, compression, read, goal, storing, route, onto");
+        assert_eq!(
+            checked, 10,
+            "engine, volumes, data, format, compression, read, goal, storing, route, onto"
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, AppliedSetting, BackgroundLoad, EngineKind, Footprint, ImportedRun, OfferedRate, Onto, Phase,
-    RecordingRun, Volumes, WorkloadCell,
+    Access, AppliedSetting, BackgroundLoad, BufferData, EngineKind, Footprint, ImportedRun, OfferedRate,
+    Onto, Phase, RecordingRun, Volumes, WorkloadCell,
 };
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
@@ -166,6 +166,9 @@ pub struct WorkloadRun {
     /// Settings outside of the program, which commands of the user's apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
+    /// What is in buffers that are written.
+    #[serde(default, skip_serializing_if = "BufferData::is_random")]
+    pub data: BufferData,
     /// What all workers together are held to.
     #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
     pub offered: OfferedRate,
@@ -218,6 +221,7 @@ impl WorkloadRun {
         if self.stonewall {
             phrases.push("stonewall".into());
         }
+        phrases.extend((!self.data.is_random()).then(|| "zeros".to_owned()));
         phrases.extend(self.offered.phrase());
         phrases.extend(self.settings.iter().map(|setting| format!("{} {}", setting.name, setting.value)));
         phrases.extend(self.background.iter().map(ToString::to_string));

@@ -60,3 +60,21 @@ impl EngineKind {
         }
     }
 }
+
+/// What is in buffers that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferData {
+    /// What no storage can make smaller.
+    #[default]
+    Random,
+    /// Zeros but for a few bytes a page, which tell blocks apart: what storage that compresses hardly has to write.
+    Zeros,
+}
+
+impl BufferData {
+    /// Nothing was said.
+    pub const fn is_random(&self) -> bool {
+        matches!(self, BufferData::Random)
+    }
+}

@@ -30,7 +30,7 @@ pub use accept::{
 };
 pub use background::{BackgroundLoad, BackgroundSweep, OfferedRate};
 pub use cell::{Cell, Measurement, WorkloadRun};
-pub use choices::{Access, EngineKind, SyncPolicy};
+pub use choices::{Access, BufferData, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use imported::ImportedRun;
 pub use ingest::{

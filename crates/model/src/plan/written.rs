@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, EngineKind, IngestSweep, OfferedRate, RecordingRun,
-    SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, OfferedRate,
+    RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
@@ -124,6 +124,9 @@ pub struct Stage {
     /// Settings outside of the program, by their names.
     #[serde(default)]
     pub setting: BTreeMap<String, SettingSweep>,
+    /// What is in buffers that are written.
+    #[serde(default)]
+    pub data: Sweep<BufferData>,
     /// What all workers together move at the most: operations are due at times that follow from it, and latency counts from
     /// when they are due.
     pub rate: Option<Sweep<ByteRate>>,
@@ -161,6 +164,7 @@ impl Stage {
             ("replicas", self.replicas.is_some()),
             ("pool", self.pool.is_some()),
             ("setting", !self.setting.is_empty()),
+            ("data", self.data != Sweep::default()),
             ("rate", self.rate.is_some()),
             ("rate_iops", self.rate_iops.is_some()),
         ];
@@ -188,6 +192,7 @@ impl Stage {
                 replicas: None,
                 pool: None,
                 settings: Vec::new(),
+                data: BufferData::Random,
                 offered: OfferedRate::None,
                 background: None,
                 workload,
@@ -208,7 +213,8 @@ impl Stage {
         let with = |run: WorkloadRun| {
             all.clone().into_iter().map(move |settings| WorkloadRun { settings, ..run.clone() })
         };
-        let runs = runs.into_iter().flat_map(with).collect();
+        let runs: Vec<WorkloadRun> = runs.into_iter().flat_map(with).collect();
+        let runs = self.data.over(runs, |run: &mut WorkloadRun, data| run.data = data);
         let set = |run: &mut WorkloadRun, offered| run.offered = offered;
         let runs = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), runs, set)?;
         self.over_levels(runs, scale, |run, load| run.background = Some(load))
@@ -227,15 +233,15 @@ impl Stage {
     ) -> Result<Vec<T>, String> {
         let Some(background) = &self.background else { return Ok(runs) };
         let levels = background.levels(scale)?;
-        let at_each = |run: T| {
-            let of_run = |level: &BackgroundLoad| {
+        let mut at_each = Vec::with_capacity(runs.len() * levels.len());
+        for run in runs {
+            for level in &levels {
                 let mut run = run.clone();
                 set(&mut run, Box::new(level.clone()));
-                run
-            };
-            levels.iter().map(of_run).collect::<Vec<T>>()
-        };
-        Ok(runs.into_iter().flat_map(at_each).collect())
+                at_each.push(run);
+            }
+        }
+        Ok(at_each)
     }
 }
 

@@ -1,0 +1,344 @@
+//! What a line of fio, dd or IOR asks of the storage, as far as it can be said as a cell of ours.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use nilometer_model::Bytes;
+
+/// The programs whose lines are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ForeignProgram {
+    Fio,
+    Dd,
+    Ior,
+}
+
+impl ForeignProgram {
+    const ALL: [(&'static str, ForeignProgram); 3] =
+        [("fio", ForeignProgram::Fio), ("dd", ForeignProgram::Dd), ("ior", ForeignProgram::Ior)];
+
+    fn of(command: &str) -> anyhow::Result<Self> {
+        let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy();
+        let known = Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, program)| program);
+        known.with_context(|| format!("`{command}`: write a line of fio, dd or ior (not under mpirun)"))
+    }
+}
+
+/// Which way data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Write,
+    Read,
+    RandomWrite,
+    RandomRead,
+}
+
+/// When written data are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durable {
+    Never,
+    AtClose,
+    Every(u64),
+}
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ForeignLine {
+    pub(super) program: ForeignProgram,
+    pub(super) directory: PathBuf,
+    pub(super) way: Way,
+    pub(super) block: Bytes,
+    /// Of each worker.
+    pub(super) size: Bytes,
+    pub(super) workers: u32,
+    pub(super) depth: u32,
+    pub(super) direct: bool,
+    pub(super) durable: Durable,
+    /// What is written is zeros.
+    pub(super) zeros: bool,
+    /// What of the line has no counterpart here.
+    pub(super) not_taken: Vec<String>,
+}
+
+impl ForeignLine {
+    /// Reads a line, the program first.
+    pub(super) fn parse(line: &[String]) -> anyhow::Result<Self> {
+        let (command, arguments) = line.split_first().context("write the line behind `--`")?;
+        let program = ForeignProgram::of(command)?;
+        let mut read = ForeignLine {
+            program,
+            directory: PathBuf::from("."),
+            way: Way::Write,
+            block: Bytes(4096),
+            size: Bytes(0),
+            workers: 1,
+            depth: 1,
+            direct: false,
+            durable: Durable::Never,
+            zeros: false,
+            not_taken: Vec::new(),
+        };
+        match program {
+            ForeignProgram::Fio => read.take_fio(arguments)?,
+            ForeignProgram::Dd => read.take_dd(arguments)?,
+            ForeignProgram::Ior => read.take_ior(arguments)?,
+        }
+        read.whole_blocks()?;
+        Ok(read)
+    }
+
+    /// Files of ours are whole blocks.
+    fn whole_blocks(&mut self) -> anyhow::Result<()> {
+        ensure!(
+            self.size.0 > 0,
+            "the line does not say how much: write a size (fio --size, dd count=, ior -b)"
+        );
+        ensure!((1..=1 << 30).contains(&self.block.0), "blocks of {}: write 1 B to 1 GiB", self.block);
+        let odd = self.size.0 % self.block.0;
+        if odd != 0 {
+            self.not_taken.push(format!("the last {odd} bytes, which are no whole block"));
+            self.size = Bytes((self.size.0 - odd).max(self.block.0));
+        }
+        Ok(())
+    }
+
+    fn take_fio(&mut self, arguments: &[String]) -> anyhow::Result<()> {
+        self.zeros = false;
+        let mut file: Option<PathBuf> = None;
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let Some(option) = argument.strip_prefix("--") else {
+                bail!(
+                    "`{argument}`: write the job as options (fio --name=... --rw=...), a job file is not read"
+                );
+            };
+            let (key, value) = match option.split_once('=') {
+                Some((key, value)) => (key, value.to_owned()),
+                None if FIO_FLAGS.contains(&option) => (option, "1".to_owned()),
+                None => (option, arguments.next().cloned().unwrap_or_default()),
+            };
+            match key {
+                "rw" | "readwrite" => self.way = way(&value)?,
+                "bs" | "blocksize" => self.block = size(&value, 1024)?,
+                "size" | "filesize" => self.size = size(&value, 1024)?,
+                "numjobs" => self.workers = count(key, &value)?,
+                "iodepth" => self.depth = count(key, &value)?,
+                "direct" => self.direct = value == "1",
+                "fsync" | "fdatasync" => self.durable = every(count(key, &value)?),
+                "end_fsync" | "fsync_on_close" if value == "1" => self.durable = Durable::AtClose,
+                "zero_buffers" => self.zeros = value == "1",
+                "directory" => self.directory = PathBuf::from(&value),
+                "filename" => file = Some(PathBuf::from(&value)),
+                "ioengine" => self.take_engine(&value),
+                "name" | "group_reporting" | "output" | "output-format" | "thread" | "invalidate" => {}
+                _ => self.not_taken.push(argument.clone()),
+            }
+        }
+        if let Some(parent) =
+            file.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty())
+        {
+            self.directory = self.directory.join(parent);
+        }
+        Ok(())
+    }
+
+    /// Engines that wait for each operation have depth 1 whatever is written.
+    fn take_engine(&mut self, name: &str) {
+        if ["sync", "psync", "pvsync", "pvsync2", "vsync"].contains(&name) {
+            self.depth = 1;
+        } else if !["libaio", "io_uring", "posixaio"].contains(&name) {
+            self.not_taken.push(format!("--ioengine={name}"));
+        }
+    }
+
+    fn take_dd(&mut self, arguments: &[String]) -> anyhow::Result<()> {
+        self.block = Bytes(512);
+        let mut blocks = None;
+        let (mut from, mut to) = (None, None);
+        for argument in arguments {
+            let (key, value) =
+                argument.split_once('=').with_context(|| format!("`{argument}`: dd has key=value"))?;
+            let flags = || value.split(',');
+            match key {
+                "if" => from = Some(PathBuf::from(value)),
+                "of" => to = Some(PathBuf::from(value)),
+                "bs" => self.block = size(value, 1000)?,
+                "count" => blocks = Some(size(value, 1000)?.0),
+                "conv" if flags().any(|flag| ["fsync", "fdatasync"].contains(&flag)) => {
+                    self.durable = Durable::AtClose;
+                }
+                "oflag" | "iflag" => {
+                    self.direct |= flags().any(|flag| flag == "direct");
+                    if flags().any(|flag| ["sync", "dsync"].contains(&flag)) {
+                        self.durable = Durable::Every(1);
+                    }
+                }
+                "status" | "conv" => {}
+                _ => self.not_taken.push(argument.clone()),
+            }
+        }
+        let is_device = |path: &Option<PathBuf>| path.as_ref().is_none_or(|path| path.starts_with("/dev"));
+        self.way = if is_device(&to) && !is_device(&from) { Way::Read } else { Way::Write };
+        self.zeros = from.as_deref() == Some(Path::new("/dev/zero"));
+        let file = if self.way == Way::Read { from } else { to };
+        let file = file
+            .filter(|file| !file.starts_with("/dev"))
+            .context("dd: write of=FILE, or if=FILE of=/dev/null")?;
+        let whole = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        self.size = Bytes(blocks.map_or_else(whole, |blocks| blocks.saturating_mul(self.block.0)));
+        self.directory = parent_of(&file);
+        Ok(())
+    }
+
+    fn take_ior(&mut self, arguments: &[String]) -> anyhow::Result<()> {
+        self.block = Bytes(256 << 10);
+        self.size = Bytes(1 << 20);
+        let mut segments = 1;
+        let (mut writes, mut reads, mut is_random) = (false, false, false);
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let mut value =
+                || arguments.next().cloned().with_context(|| format!("`{argument}`: its value is missing"));
+            match argument.as_str() {
+                "-t" => self.block = size(&value()?, 1024)?,
+                "-b" => self.size = size(&value()?, 1024)?,
+                "-s" => segments = size(&value()?, 1024)?.0,
+                "-o" => self.directory = parent_of(Path::new(&value()?)),
+                "-w" => writes = true,
+                "-r" => reads = true,
+                "-z" => is_random = true,
+                "-e" => self.durable = Durable::AtClose,
+                "-Y" => self.durable = Durable::Every(1),
+                "--posix.odirect" | "-B" => self.direct = true,
+                "-F" | "-k" | "-v" => {}
+                "-a" | "-i" | "-d" => drop(value()?),
+                _ => self.not_taken.push(argument.clone()),
+            }
+        }
+        self.size = Bytes(self.size.0.saturating_mul(segments));
+        self.way = match (reads && !writes, is_random) {
+            (false, false) => Way::Write,
+            (true, false) => Way::Read,
+            (false, true) => Way::RandomWrite,
+            (true, true) => Way::RandomRead,
+        };
+        Ok(())
+    }
+}
+
+/// Options of fio that have no value.
+const FIO_FLAGS: [&str; 5] = ["group_reporting", "thread", "zero_buffers", "time_based", "refill_buffers"];
+
+fn parent_of(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+fn way(text: &str) -> anyhow::Result<Way> {
+    Ok(match text {
+        "write" => Way::Write,
+        "read" => Way::Read,
+        "randwrite" => Way::RandomWrite,
+        "randread" => Way::RandomRead,
+        _ => bail!("--rw={text}: write one of read, write, randread, randwrite"),
+    })
+}
+
+fn every(count: u32) -> Durable {
+    if count == 0 { Durable::Never } else { Durable::Every(u64::from(count)) }
+}
+
+fn count(key: &str, text: &str) -> anyhow::Result<u32> {
+    let count = text.parse::<u32>().ok().filter(|count| *count <= 4096);
+    count.ok_or_else(|| anyhow!("{key}={text}: write a number, 4096 at the most"))
+}
+
+/// `4k`, `1M`, `2GiB`, `10MB`: a letter is of powers of 1024 everywhere; `kB` and the like are of powers of `decimal`, as each
+/// program has it.
+fn size(text: &str, decimal: u64) -> anyhow::Result<Bytes> {
+    let wrong = || anyhow!("`{text}`: write a size such as 4k, 1M or 2G");
+    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = text[digits..].to_ascii_lowercase();
+    let power = match unit.chars().next() {
+        None | Some('b') => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some('t') => 4,
+        Some(_) => return Err(wrong()),
+    };
+    let base: u64 = match &unit[usize::from(power > 0)..] {
+        "" | "ib" => 1024,
+        "b" => decimal,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(base.pow(power)).map(Bytes).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> anyhow::Result<ForeignLine> {
+        ForeignLine::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn lines_of_three_programs_say_the_same() {
+        let expected = ForeignLine {
+            program: ForeignProgram::Fio,
+            directory: PathBuf::from("/data"),
+            way: Way::Write,
+            block: Bytes(1 << 20),
+            size: Bytes(1 << 30),
+            workers: 1,
+            depth: 1,
+            direct: false,
+            durable: Durable::AtClose,
+            zeros: false,
+            not_taken: Vec::new(),
+        };
+        let fio =
+            read("fio --name=a --rw=write --bs=1M --size=1G --directory=/data --end_fsync=1").expect("valid");
+        assert_eq!(fio, expected);
+        let dd = read("dd if=/dev/zero of=/data/file bs=1M count=1K conv=fsync").expect("valid");
+        assert_eq!(dd, ForeignLine { program: ForeignProgram::Dd, zeros: true, ..expected.clone() });
+        let ior = read("ior -w -t 1m -b 512m -s 2 -F -e -o /data/file").expect("valid");
+        assert_eq!(ior, ForeignLine { program: ForeignProgram::Ior, ..expected });
+    }
+
+    #[test]
+    fn what_is_random_direct_or_deep_is_taken_over_and_what_is_not_is_named() {
+        let line = "fio --name a --rw randread --bs 4k --size 16m --ioengine=libaio --iodepth=16 --direct=1 --numjobs=2 --runtime=9 --filename=/x/y";
+        let read_line = read(line).expect("valid");
+        assert_eq!((read_line.way, read_line.depth, read_line.workers), (Way::RandomRead, 16, 2));
+        assert_eq!((read_line.direct, read_line.directory), (true, PathBuf::from("/x")));
+        assert_eq!(read_line.not_taken, ["--runtime=9"]);
+        let synced = read("dd if=/dev/zero of=a bs=4kB count=3 oflag=direct,dsync").expect("valid");
+        assert_eq!((synced.block, synced.size), (Bytes(4000), Bytes(12_000)));
+        assert_eq!((synced.durable, synced.direct), (Durable::Every(1), true));
+        assert_eq!(synced.directory, PathBuf::from("."));
+        let deep = read("fio --rw=write --size=1m --iodepth=8 --ioengine=psync").expect("valid");
+        assert_eq!(deep.depth, 1, "it waits for each");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_refused_with_what_would_do() {
+        for (line, part) in [
+            ("iozone -a", "write a line of fio, dd or ior"),
+            ("fio job.fio", "a job file is not read"),
+            ("fio --rw=trim --size=1m", "write one of read, write"),
+            ("fio --rw=write", "does not say how much"),
+            ("fio --rw=write --size=1x", "`1x`: write a size"),
+            ("dd bs=1M count=1", "write of=FILE"),
+            ("dd of", "dd has key=value"),
+            ("ior -t", "its value is missing"),
+            ("fio --rw=write --size=1m --numjobs=99999", "4096 at the most"),
+            ("fio --rw=write --size=99999999999999t", "write a size"),
+        ] {
+            let error = read(line).expect_err(line).to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
