@@ -94,7 +94,7 @@ fn a_load_that_dies_is_named_beside_each_figure() {
     let of_load = working_load(&target);
     fs::remove_dir_all(&of_load).ok();
     let ended = running.end(Duration::from_mins(10));
-    assert!(matches!(ended.code, Some(1 | 4)), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("the load beside it did not last"), "{}{}", ended.stdout, ended.stderr);
     let results = results(&home);
     let why: Vec<String> = samples(&results)
         .iter()

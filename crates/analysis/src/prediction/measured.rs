@@ -165,7 +165,8 @@ impl Found<'_> {
                 .map(move |of| (stage.name, of))
         });
         outcomes.filter_map(move |(stage, outcome)| {
-            let run = self.results.cells.get(outcome.cell)?.as_workload()?;
+            let cell = self.results.cells.get(outcome.cell)?;
+            let run = cell.as_workload().filter(|run| run.is_undisturbed())?;
             let measures = Measures::of(run, outcome.phase).filter(|measures| measures.kind == kind)?;
             Some(self.judged(stage, outcome, &measures))
         })

@@ -186,6 +186,13 @@ impl fmt::Display for WorkloadRun {
 }
 
 impl WorkloadRun {
+    /// Nothing works beside it, no rate holds it back, and what is written can't be made smaller: its figure is what the storage
+    /// does.
+    pub fn is_undisturbed(&self) -> bool {
+        let is_alone = self.background.as_ref().is_none_or(|load| load.is_none());
+        is_alone && self.offered.is_none() && self.data.is_random()
+    }
+
     /// What a target must be able to do for it. Writes in flight are begun in the order of the file.
     pub fn needs(&self) -> Capabilities {
         let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
