@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    ByteRate, Capability, Invalid, Key, Measured, NetworkResults, Results,
+    ByteRate, Capability, Invalid, Key, Measured, NetworkResults, NetworkStage, Results,
     plan::{
         Goal, NetworkRun, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, ResolvedPlan, WorkloadRun,
     },
@@ -132,12 +132,12 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
 
 /// Each stage of the network.
 fn network_gaps(results: &Results, plan: &ResolvedPlan) -> Vec<NetworkGap> {
-    plan.network.iter().map(|run| network_gap(results, plan, run)).collect()
+    let runs = plan.network.iter().enumerate();
+    runs.map(|(number, run)| network_gap(plan, run, results.network.get(number))).collect()
 }
 
 /// What a stage has of what it was to measure; all, where that is as much.
-fn network_gap(results: &Results, plan: &ResolvedPlan, run: &NetworkRun) -> NetworkGap {
-    let there = results.network.iter().find(|stage| stage.stage == run.stage);
+fn network_gap(plan: &ResolvedPlan, run: &NetworkRun, there: Option<&NetworkStage>) -> NetworkGap {
     let samples = there.map_or_else(Vec::new, |stage| stage.results.samples.clone());
     let cells = run.cells(plan.machines());
     let asked = NetworkResults { cells, samples, ..NetworkResults::default() };

@@ -55,14 +55,13 @@ pub fn network_stages(
     before: &[NetworkStage],
 ) -> Result<Vec<NetworkLead>, String> {
     let mut leads = Vec::new();
-    for run in &plan.network {
-        let recorded =
-            before.iter().find(|stage| stage.stage == run.stage).map(|stage| stage.results.clone());
+    for (number, run) in plan.network.iter().enumerate() {
+        let recorded = before.get(number).map(|stage| stage.results.clone());
         let reached = reached_machines(cluster, run.network)
             .and_then(|machines| are_those_of(recorded.as_ref(), &machines.known()).map(|()| machines))
             .map_err(|why| format!("stage `{}`: {why}", run.stage));
         let machines = reached.inspect_err(|_| dismiss(cluster))?;
-        let seed = Seed(plan.seed).named(&run.stage);
+        let seed = Seed(plan.seed).named(&run.stage).part(number as u64);
         let trials = NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed };
         leads.push(NetworkLead::new(trials, machines, recorded.unwrap_or_default()));
     }

@@ -38,7 +38,8 @@ impl Campaign {
 
     /// Trials of rounds that were not made; searches that are not over count as one each.
     pub(super) fn network_missing(&self) -> usize {
-        let open = |lead: &NetworkLead| lead.results().planned(self.last_round() + 1) - lead.results().made();
+        let rounds = self.last_round() + 1;
+        let open = |lead: &NetworkLead| lead.results().planned(rounds).saturating_sub(lead.results().made());
         self.network.iter().map(open).sum()
     }
 
