@@ -15,7 +15,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
 use nilometer_model::{
-    Event, Invalid, Measured, Nanos, Sample, Seed,
+    Event, Invalid, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
 };
 use nilometer_network::NetworkLead;
