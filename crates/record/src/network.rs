@@ -389,7 +389,7 @@ mod tests {
         drop(record);
         let (_, begun) = Record::resume(&path).expect("nobody writes");
         assert_eq!(begun.network, [stage], "a campaign goes on from all");
-        for other in ["network_sample SET cell = 9 WHERE id = 1", "network_stage SET machines = '[]'"] {
+        for other in ["network_sample SET cell = 9 WHERE id = 2", "network_stage SET machines = '[]'"] {
             let copy = directory.path().join("copy.sqlite");
             std::fs::copy(&path, &copy).expect("space");
             let connection = Connection::open(&copy).expect("a database");

@@ -191,7 +191,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
         names.iter().map(|name| (name.clone(), count(name))).collect()
     };
     let before = rows();
-    assert!(before.len() == 13 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    assert!(before.len() == 14 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
     record.replace(key(0), &full_sample()).expect("space");
     assert_eq!(rows(), before);
     let results = read(&path).expect("readable");
