@@ -329,7 +329,7 @@ fn shows_the_network(record: &Path) {
         ("json", "\"network_shares\""),
         ("figures-csv", "between,\"node-1 to node-2, TCP, one flow\",network,"),
     ] {
-        let shown = nilometer_tests::run(&["report", path, "--format", format]);
+        let shown = nilometer_tests::run(&["report", path, "--format", format, "--output", "-"]);
         assert!(shown.code == Some(0) && shown.stdout.contains(said), "{format}: {shown:?}");
     }
     let checked = nilometer_tests::run(&["check", path]);

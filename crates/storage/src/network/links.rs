@@ -69,7 +69,7 @@ pub fn link(name: &str) -> NetworkLink {
 /// The kernel says -1 where a driver does not know.
 fn speed(name: &str) -> Option<ByteRate> {
     let megabits = kernel_text(interface_folder(name).join("speed"))?.parse::<i64>().ok()?;
-    (megabits > 0).then(|| ByteRate(megabits as f64 * 125e3))
+    (megabits > 0).then_some(ByteRate(megabits as f64 * 125e3))
 }
 
 /// The members of a bond, and how they are used (Documentation/networking/bonding.rst).
