@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, NetworkSweep, OfferedRate,
-    RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, NetworkSweep,
+    OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
