@@ -236,13 +236,9 @@ fn samples(connection: &Connection, stage: usize, warm_up: u32) -> rusqlite::Res
     while let Some(row) = found.next()? {
         let id: i64 = row.get("id")?;
         let flows = flows.query_map([id], flow)?.collect::<rusqlite::Result<_>>()?;
-        let [cell, repeat, asked] = ["cell", "repeat", "asked"];
-        all.push(NetworkSample {
-            cell: row.get(cell)?,
-            repeat: row.get(repeat)?,
-            asked: row.get(asked)?,
-            flows,
-        });
+        let cell = row.get("cell")?;
+        let repeat = row.get("repeat")?;
+        all.push(NetworkSample { cell, repeat, asked: row.get("asked")?, flows });
     }
     Ok(all)
 }

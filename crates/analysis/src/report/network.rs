@@ -148,7 +148,7 @@ fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
 }
 
 /// A link of a machine with its name: `node1 eth0`, or `eth0` where there is one machine.
-pub(super) fn links<'a>(machines: &'a [CampaignMachine]) -> Vec<(String, &'a NetworkLink)> {
+pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)> {
     let mut links = Vec::new();
     for machine in machines {
         let before = if machines.len() > 1 { format!("{} ", machine.name) } else { String::new() };
