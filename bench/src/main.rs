@@ -25,6 +25,7 @@ mod measure;
 mod messages;
 mod metadata;
 mod mount;
+mod network;
 mod ours;
 mod packets;
 mod peers;
@@ -56,7 +57,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 54] = [
+const COMPARISONS: [Comparison; 56] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -114,6 +115,8 @@ const COMPARISONS: [Comparison; 54] = [
     Comparison { name: "hdf5-read-bslz4", run: |stop| hdf5::reading(FrameCompression::Bslz4, stop) },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
+    Comparison { name: "network-one", run: network::one },
+    Comparison { name: "network-four", run: network::four },
     Comparison { name: "ranks-files", run: ranks::files },
     Comparison { name: "ranks-stream", run: ranks::stream },
     Comparison { name: "ranks-between", run: ranks::between },

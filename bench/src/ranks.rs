@@ -189,7 +189,7 @@ fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
     Ok(samples.into_iter().filter(|measured| measured.key.target == 0).collect())
 }
 
-fn make_adapter(program: &Path, adapter: &Path) -> anyhow::Result<()> {
+pub(crate) fn make_adapter(program: &Path, adapter: &Path) -> anyhow::Result<()> {
     let (_, source) = measure::child(1.0, Command::new(program).args(["generate", "mpi"]))?;
     let text = adapter.with_extension("c");
     std::fs::write(&text, source.stdout)?;

@@ -66,11 +66,12 @@ make_bridge() {
     inside ip link set nodes up
 }
 
-# A node is a process that sleeps: its namespaces are there as long as it, or what runs on the node.
+# A node is a process that sleeps: its namespaces are there as long as it, or what runs on the node. Its network is in a /sys of its
+# own.
 start_node() {
     local name=node-$1 process
     launch "$name" unshare --net --mount --uts "$TESTBED/private" "$FOLDER" "$ADDRESS" "$HERE/private/$name" -- \
-        sh -c "hostname $name && mount --bind '$HERE/etc/hosts' /etc/hosts && touch '$HERE/run/$name.named' && exec sleep infinity"
+        sh -c "hostname $name && mount --bind '$HERE/etc/hosts' /etc/hosts && mount -t sysfs node /sys && touch '$HERE/run/$name.named' && exec sleep infinity"
     await 20 "$name" test -e "$HERE/run/$name.named"
     process=$(pid_of "$name")
     inside ip link add "$name" type veth peer name eth0 netns "$process"

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -238,6 +238,102 @@ fn a_node_without_the_mount_is_named(lab: &NodesLab, mpi: &Mpi) {
     assert!(ended.stderr.contains("node-3: ") && ended.stderr.contains("is it mounted here?"), "{ended:?}");
     assert!(!lab.record("none.sqlite").exists(), "{ended:?}");
     lab.assert_left_nothing("gluster/mount/sharded");
+}
+
+/// Neighbours alone and all at once in four rounds, and a walk in each.
+const WITH_NETWORK: &str = r#"
+title = "with the network"
+repeats = 4
+reserve = "0 B"
+[[stage]]
+name = "between"
+[stage.network]
+protocol = ["tcp", "udp"]
+pattern = ["ring", "all_to_all"]
+flows = 1
+duration = "200 ms"
+[[stage]]
+name = "trees"
+[stage.workload.walk]
+levels = 1
+branching = 2
+files = 3
+"#;
+
+/// A node is lost between two trials, and the campaign goes on with the next one.
+#[test]
+fn the_network_is_measured_in_the_rounds_of_a_campaign_and_kept_in_its_record() {
+    let Some(testbed) = Testbed::of(&["nodes"]) else { return };
+    for mpi in Mpi::all() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(home.path().join("target")).expect("space");
+        fs::write(home.path().join("plan.toml"), WITH_NETWORK).expect("space");
+        let record = home.path().join("r.sqlite");
+        let start =
+            |arguments: &[&str]| Running::of(mpi.command_on(&testbed, &NODES, home.path(), arguments));
+        let running = start(&["evaluate", "target", "--plan", "plan.toml", "--record", "r.sqlite"]);
+        let samples = || nilometer_record::read(&record).map_or(0, |results| network_samples(&results));
+        await_some("some trials", || (samples() > 5).then_some(()));
+        let victim = mpi.worker_of(1, home.path()).expect("it runs");
+        kill_process(victim, Signal::KILL).expect("it runs");
+        let ended = running.end(Duration::from_mins(1));
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let before = samples();
+        assert!(before < 4 * 4, "it was over before: {before} trials");
+        let ended = start(&["evaluate", "--resume", "--record", "r.sqlite"]).end(Duration::from_mins(2));
+        assert!(ended.has_answered(), "{ended:?}");
+        let results = nilometer_record::read(&record).expect("a record");
+        has_all_trials_and_machines(&results);
+        for said in ["BETWEEN: THE NETWORK BETWEEN MACHINES", "node-3 to node-1", "no packet lost at"] {
+            assert!(ended.stdout.contains(said), "{said}: {ended:?}");
+        }
+        shows_the_network(&record);
+    }
+}
+
+fn network_samples(results: &Results) -> usize {
+    results.network.iter().map(|stage| stage.results.samples.len()).sum()
+}
+
+fn has_all_trials_and_machines(results: &Results) {
+    let stage = &results.network[0].results;
+    assert_eq!((stage.names().len(), stage.cells.len()), (3, 4 + 3));
+    assert_eq!((stage.planned(4), stage.made()), (4 * 4 + 3, 4 * 4 + 3));
+    for (number, cell) in stage.cells.iter().enumerate() {
+        let mut repeats: Vec<u32> = stage.of_cell(number).map(|sample| sample.repeat).collect();
+        let made = repeats.len();
+        repeats.sort_unstable();
+        assert!(repeats.into_iter().eq(0..made as u32), "each once: {cell:?}");
+        for sample in stage.of_cell(number) {
+            assert_eq!(sample.failed(), None, "{cell:?}");
+            assert!(sample.flows.iter().all(|flow| flow.received.bytes > 0), "{cell:?}");
+        }
+    }
+    let walks = results.samples.iter().filter(|measured| measured.key.phase == Phase::Walk);
+    assert_eq!(walks.count(), 4);
+    let machines: Vec<_> = results.machines.iter().map(|machine| machine.name.as_str()).collect();
+    assert_eq!(machines, ["node-1", "node-2", "node-3"]);
+    for machine in &results.machines {
+        let link = machine.links.iter().find(|link| link.name == "eth0").expect("it is up");
+        assert!(link.mtu.is_some_and(|mtu| mtu.0 >= 1500) && !link.is_card, "{link:?}");
+    }
+    assert!(results.machines[2].facts.iter().any(|(key, value)| key == "host" && value == "node-3"));
+}
+
+/// Every report has it, and what was concluded of it follows from the record.
+fn shows_the_network(record: &Path) {
+    let path = record.to_str().expect("a plain name");
+    for (format, said) in [
+        ("markdown", "## between: the network between machines"),
+        ("html", "<h2>between: the network between machines</h2>"),
+        ("json", "\"network_shares\""),
+        ("figures-csv", "between,\"node-1 to node-2, TCP, one flow\",network,"),
+    ] {
+        let shown = nilometer_tests::run(&["report", path, "--format", format, "--output", "-"]);
+        assert!(shown.code == Some(0) && shown.stdout.contains(said), "{format}: {shown:?}");
+    }
+    let checked = nilometer_tests::run(&["check", path]);
+    assert!(checked.code == Some(0) && checked.stdout.contains("agrees   4 conclusions"), "{checked:?}");
 }
 
 /// One link is made slow on purpose: what a machine sends, not what it receives.

@@ -343,6 +343,20 @@ fn a_process_that_is_killed_ends_the_campaign_and_it_goes_on_from_its_record() {
 }
 
 #[test]
+fn a_stage_of_the_network_is_refused_on_one_machine() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let lab = RankLab::new("title = \"t\"\n[[stage]]\nname = \"between\"\n[stage.network]\n");
+    let alone = Command::new(nilometer()).args(EVALUATE).current_dir(lab.at()).output().expect("it starts");
+    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert_eq!(alone.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is one process on one machine: start it on several, as `mpirun"), "{said}");
+    let ended = mpi.run(2, lab.at(), &EVALUATE);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("there are 2 processes on one machine"), "{ended:?}");
+    lab.assert_nothing_made(&ended);
+}
+
+#[test]
 fn one_machine_has_no_network_between_machines() {
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
     let home = tempfile::tempdir().expect("a temporary directory");

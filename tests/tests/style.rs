@@ -26,7 +26,18 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("network", &["model", "storage", "cluster"]),
     (
         "campaign",
-        &["model", "storage", "record", "wire", "recording", "acquisition", "cluster", "hdf5", "remote"],
+        &[
+            "model",
+            "storage",
+            "record",
+            "wire",
+            "recording",
+            "acquisition",
+            "cluster",
+            "network",
+            "hdf5",
+            "remote",
+        ],
     ),
     ("analysis", &["model"]),
     ("service", &["model", "storage", "wire", "recording", "acquisition", "remote", "fuzz"]),
@@ -59,7 +70,7 @@ const MAY_BE_UNSAFE: [&str; 4] = ["storage", "codec", "hdf5", "remote"];
 const UNSAFE_MODULES: [(&str, &str, &str); 3] = [
     ("acquisition", "transport/mod.rs", "pub mod udp;"),
     ("cluster", "lib.rs", "mod mpi;"),
-    ("network", "lib.rs", "mod findings;"),
+    ("network", "lib.rs", "mod options;"),
 ];
 const DENIED: &str = "#![deny(unsafe_code)]";
 

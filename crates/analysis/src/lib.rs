@@ -49,8 +49,11 @@ pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use interference::{Interference, LoadLevel};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use line_difference::{LineDifference, NamedRates};
-pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
-pub use network::{LossFreeRate, NetworkOutcome, OddLink, loss_free_rates, network_outcomes, odd_links};
+pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
+pub use network::{
+    LossFreeRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink, loss_free_rates, network_outcomes,
+    odd_links,
+};
 pub use optimum::{ExplainedShare, StageOptimum, SufficientValue};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
 pub use parameters::{CommonParameters, Value, Varying, parameters};

@@ -1,8 +1,9 @@
 //! Cells made up for tests.
 
 use nilometer_model::{
-    Bytes, DirectIo, FileSystemSpace, Instrument, StorageProfile, TargetDescription,
-    plan::{Cell, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
+    Bytes, DirectIo, FileSystemSpace, FlowEnd, FlowSample, Instrument, Nanos, NetworkMachine, NetworkResults,
+    NetworkSample, NetworkStage, PatternKind, StorageProfile, TargetDescription,
+    plan::{Cell, NetworkRun, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
 };
 
 /// The cells of one stage; `text` is what follows its name in a plan.
@@ -56,6 +57,26 @@ pub(crate) fn described(path: &str) -> TargetDescription {
         profile: StorageProfile::default(),
         facts: Vec::new(),
     }
+}
+
+/// What two machines sent to each other, each way alone: one flow of so many bytes in a second, three times.
+pub(crate) fn network_stage(bytes: u64) -> NetworkStage {
+    let run =
+        NetworkRun { flows: vec![1], patterns: vec![PatternKind::Pairs], ..NetworkRun::usual("between") };
+    let machine = |name: &str, rank| NetworkMachine {
+        name: name.into(),
+        ranks: vec![rank],
+        addresses: vec![format!("10.1.0.{rank}")],
+    };
+    let end = FlowEnd { bytes, last: Nanos(1_000_000_000), ..FlowEnd::default() };
+    let flow = FlowSample { from: 0, to: 1, sent: end.clone(), received: end };
+    let sample = |repeat: u32, cell| NetworkSample { cell, repeat, asked: None, flows: vec![flow.clone()] };
+    let results = NetworkResults {
+        machines: vec![machine("node1", 0), machine("node2", 1)],
+        cells: run.cells(2),
+        samples: (0..3).flat_map(|repeat| [sample(repeat, 0), sample(repeat, 1)]).collect(),
+    };
+    NetworkStage { stage: "between".into(), results }
 }
 
 /// A campaign of these cells on no target, with seed 77.

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    ByteRate, Capability, Invalid, Key, Measured, Results,
-    plan::{Goal, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, WorkloadRun},
+    ByteRate, Capability, Invalid, Key, Measured, NetworkResults, NetworkStage, Results,
+    plan::{
+        Goal, NetworkRun, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, ResolvedPlan, WorkloadRun,
+    },
     search::{self, Advice, Trial},
 };
 
@@ -22,6 +24,8 @@ pub struct MissingEvidence {
     pub why: Option<String>,
     /// Where they are missing, in the plan's order.
     pub gaps: Vec<EvidenceGap>,
+    /// Stages that were to measure the network and have not measured all.
+    pub network: Vec<NetworkGap>,
     /// Cells that a target has no use for.
     pub unused: Vec<Unused>,
     /// Instruments that were to be recorded, and not yet at their own pace.
@@ -37,6 +41,17 @@ pub struct EvidenceGap {
     pub what: String,
     /// The targets where something is missing.
     pub on: Vec<Share>,
+}
+
+/// A stage of the network of which something is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkGap {
+    /// Its name.
+    pub stage: String,
+    /// Trials of its rounds that were made; a search is one.
+    pub measured: usize,
+    /// Of how many.
+    pub planned: usize,
 }
 
 /// How much of a part of the plan was measured on a target.
@@ -98,18 +113,35 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
             counts.add(&purpose(run), Share { target, measured, planned });
         }
     }
-    let planned = counts.sum(|share| share.planned);
-    let measured = counts.sum(|share| share.measured);
+    let mut network = network_gaps(results, &resolved.plan);
+    let planned = counts.sum(|share| share.planned) + network.iter().map(|of| of.planned).sum::<usize>();
+    let measured = counts.sum(|share| share.measured) + network.iter().map(|of| of.measured).sum::<usize>();
+    network.retain(|of| of.measured < of.planned);
     let gaps = counts.gaps();
     MissingEvidence {
         planned,
         measured,
-        why: (!gaps.is_empty()).then(|| why(results)),
+        why: (!gaps.is_empty() || !network.is_empty()).then(|| why(results)),
         gaps,
+        network,
         unused: unused(resolved),
         open: open(results, resolved),
         instruments: resolved.plan.recordings().any(|(_, run)| is_onto_target(run)),
     }
+}
+
+/// Each stage of the network.
+fn network_gaps(results: &Results, plan: &ResolvedPlan) -> Vec<NetworkGap> {
+    let runs = plan.network.iter().enumerate();
+    runs.map(|(number, run)| network_gap(plan, run, results.network.get(number))).collect()
+}
+
+/// What a stage has of what it was to measure; all, where that is as much.
+fn network_gap(plan: &ResolvedPlan, run: &NetworkRun, there: Option<&NetworkStage>) -> NetworkGap {
+    let samples = there.map_or_else(Vec::new, |stage| stage.results.samples.clone());
+    let cells = run.cells(plan.machines());
+    let asked = NetworkResults { cells, samples, ..NetworkResults::default() };
+    NetworkGap { stage: run.stage.clone(), measured: asked.made(), planned: asked.planned(plan.repeats) }
 }
 
 /// All parts of a plan with their targets, in the plan's order.
@@ -292,12 +324,17 @@ fn recorded<'a>(
 impl MissingEvidence {
     /// Whether there is something to be said.
     pub fn is_empty(&self) -> bool {
-        self.gaps.is_empty() && self.unused.is_empty()
+        !self.is_incomplete() && self.unused.is_empty()
+    }
+
+    /// Whether something that could be measured was not.
+    pub fn is_incomplete(&self) -> bool {
+        !self.gaps.is_empty() || !self.network.is_empty()
     }
 
     /// What stands above it.
     pub fn title(&self) -> &'static str {
-        if self.gaps.is_empty() { "Not measured" } else { "Incomplete" }
+        if self.is_incomplete() { "Incomplete" } else { "Not measured" }
     }
 
     /// What is missing and why, a sentence each: of all, then of its parts.
@@ -310,6 +347,7 @@ impl MissingEvidence {
             ));
         }
         sentences.extend(self.gaps.iter().map(ToString::to_string));
+        sentences.extend(self.network.iter().map(ToString::to_string));
         sentences.extend(self.unused.iter().map(ToString::to_string));
         sentences
     }
@@ -322,6 +360,12 @@ impl std::fmt::Display for EvidenceGap {
             _ => format!("{} {measured} of {planned}", letter(*target)),
         };
         write!(f, "{}: {}", self.what, self.on.iter().map(on).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl std::fmt::Display for NetworkGap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: the network {} of {}", self.stage, self.measured, self.planned)
     }
 }
 

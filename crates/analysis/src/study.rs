@@ -6,8 +6,8 @@ use nilometer_model::{
 };
 
 use crate::{
-    AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, PairBasis,
-    Quantity, Verdict, Warning,
+    AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, NetworkShare,
+    PairBasis, Quantity, Verdict, Warning,
     acceptance::acceptance,
     ceiling::nearest,
     comparison::{Question, question},
@@ -15,6 +15,7 @@ use crate::{
     growth::growths,
     interference::{Interference, interferences},
     missing::missing,
+    network::network_shares,
     optimum::{StageOptimum, optima},
     outcomes,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
@@ -40,6 +41,8 @@ pub struct Study<'a> {
     pub verdicts: Vec<Verdict>,
     /// Which instruments the targets carry, as verdicts say and the figures predict.
     pub predictions: Predictions,
+    /// What targets behind a network did of what that carries.
+    pub network_shares: Vec<NetworkShare>,
     /// What was planned and is not there.
     pub missing: MissingEvidence,
     /// What a reader must know before using a figure, the gravest first.
@@ -104,14 +107,26 @@ impl<'a> Study<'a> {
             stages.push(stage(results, rest[..end].to_vec()));
             rest = &rest[end..];
         }
-        let warnings = warnings(results, &stages);
+        let network_shares = network_shares(results, &stages);
+        let warnings = warnings(results, &stages, &network_shares);
         let verdicts = verdicts(results);
         let predictions = predictions(results, &stages, &verdicts, &[]);
         let recordings = recordings(results);
         let curves = curves(results);
         let missing = missing(results);
         let acceptance = acceptance(results);
-        Study { results, stages, recordings, curves, acceptance, verdicts, predictions, missing, warnings }
+        Study {
+            results,
+            stages,
+            recordings,
+            curves,
+            acceptance,
+            verdicts,
+            predictions,
+            network_shares,
+            missing,
+            warnings,
+        }
     }
 
     /// The same with what the figures predict for these instruments.

@@ -7,7 +7,7 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, StorageMatrix, StudyStage, Value, letter,
+    CellOutcome, NetworkShare, StorageMatrix, StudyStage, Value, letter,
     reason::{Reason, reasons},
 };
 
@@ -102,6 +102,11 @@ pub enum Warning {
         /// The least and greatest share of a copy's time that reading its source by itself takes, among these.
         share: (f64, f64),
     },
+    /// A figure of a target is that of the network to it.
+    NetworkRate {
+        /// Which, in a sentence without its end.
+        what: String,
+    },
     /// Something happened during the campaign.
     Event {
         /// When: since 1970, UTC.
@@ -162,6 +167,7 @@ impl Warning {
             Warning::SourceLimits { .. } => {
                 "copy from memory, or from a source that is faster than the target"
             }
+            Warning::NetworkRate { .. } => "more machines, or faster links, show what the storage can do",
             Warning::Again { .. } | Warning::Event { .. } => return None,
         })
     }
@@ -226,13 +232,19 @@ impl fmt::Display for Warning {
                      source than about the target"
                 )
             }
-            Warning::NotAlike { what } | Warning::Event { what, .. } => f.write_str(what),
+            Warning::NotAlike { what } | Warning::NetworkRate { what } | Warning::Event { what, .. } => {
+                f.write_str(what)
+            }
         }
     }
 }
 
 /// Everything to be told, the gravest first.
-pub(crate) fn warnings(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Warning> {
+pub(crate) fn warnings(
+    results: &Results,
+    stages: &[StudyStage<'_>],
+    network: &[NetworkShare],
+) -> Vec<Warning> {
     let outcomes: Vec<&CellOutcome<'_>> = stages.iter().flat_map(|stage| &stage.outcomes).collect();
     let mut found = left_out(results);
     found.extend(invalid(results));
@@ -243,6 +255,8 @@ pub(crate) fn warnings(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Warn
     found.extend(stolen(results));
     found.extend(not_provable(&outcomes));
     found.extend(volatile(results));
+    let of_network = network.iter().filter(|share| share.is_network());
+    found.extend(of_network.map(|share| Warning::NetworkRate { what: share.to_string() }));
     let differences = StorageMatrix::of(results).differences;
     found.extend(differences.into_iter().map(|what| Warning::NotAlike { what }));
     for stage in stages {

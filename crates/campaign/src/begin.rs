@@ -10,7 +10,10 @@ use nilometer_record::{Record, RecordError};
 use nilometer_remote::{CopySource, open, run_handle};
 use nilometer_storage::{Target, TargetError, target::run_id};
 
-use crate::environment::{environment, layouts};
+use crate::{
+    environment::{environment, layouts},
+    machines::this_machine,
+};
 
 /// A campaign that can't begin.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +54,7 @@ pub fn record_head(resolved: &PlannedCampaign, version: &str) -> Results {
         targets,
         cells: resolved.plan.cells.clone(),
         environment: environment(&resolved.targets).into_iter().chain(layouts(resolved)).collect(),
+        machines: vec![this_machine()],
         ..Results::default()
     }
 }

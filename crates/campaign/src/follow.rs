@@ -10,11 +10,13 @@ use nilometer_model::{
     Nanos, Seed,
     plan::{Phase, WorkloadRun},
 };
+use nilometer_network::{say_reachable, take_part};
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
     background::Loads,
     join::{Describe, joined, own_clients},
+    machines::describe_machine,
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
     surroundings::Surroundings,
@@ -72,12 +74,14 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets);
             }
+            ClusterDecision::Describe => describe_machine(cluster, ranks),
+            ClusterDecision::Reach => say_reachable(cluster),
+            ClusterDecision::Traffic(traffic) => take_part(cluster, clock, &traffic),
             ClusterDecision::Join { .. }
             | ClusterDecision::Begun(_)
             | ClusterDecision::Begin(_)
             | ClusterDecision::Closed(_)
             | ClusterDecision::Cancel
-            | ClusterDecision::Traffic(_)
             | ClusterDecision::Connect(_) => {
                 unreachable!("the campaign has begun, and a phase asks for what begins it")
             }

@@ -200,6 +200,14 @@ pub enum ResolveError {
         /// What there is, with its verb.
         there: String,
     },
+    /// A stage can't measure the network.
+    #[error("stage `{stage}`: {why}")]
+    Network {
+        /// The stage.
+        stage: String,
+        /// What is wrong, with what would do.
+        why: String,
+    },
     /// Criteria that nothing could decide here.
     #[error("accept: {why}")]
     Acceptance {
@@ -222,6 +230,7 @@ pub enum ResolveError {
 pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
     check_expected(&targets, &plan.expect)?;
     accept::check_acceptance(&plan.accept, &targets)?;
+    processes::check_machines(&plan)?;
     check_time(&plan, targets.len())?;
     plan.cells.iter().try_for_each(|cell| processes::check_background(&plan, cell))?;
     for (_, stage, run) in plan.workloads() {

@@ -59,6 +59,7 @@ fn campaign(place: &TempDir, plan: &str, cluster: Arc<dyn Cluster>) -> Result<Ca
         stop: Arc::default(),
         cluster,
         ranks,
+        network: Vec::new(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use nilometer_analysis::{Decision, Study, Verdict};
-use nilometer_model::{Invalid, Measured, Results};
+use nilometer_model::{Invalid, Measured, NetworkSample, Results};
 
 use crate::{Failure, Outcome};
 
@@ -45,6 +45,12 @@ fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Err
     }
     if let Some(target) = results.targets.iter().find(|target| target.left_out.is_some()) {
         return Some(anyhow!("{} was left out: the report says why", target.path));
+    }
+    let of_network = || results.network.iter().flat_map(|stage| &stage.results.samples);
+    if let Some(why) = of_network().find_map(NetworkSample::failed) {
+        let failed = of_network().filter(|sample| sample.failed().is_some()).count();
+        let all = of_network().count();
+        return Some(anyhow!("{failed} of {all} trials of the network failed: {why}"));
     }
     let record = record.display();
     (missing > 0).then(|| {

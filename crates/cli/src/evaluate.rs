@@ -18,9 +18,11 @@ use nilometer_campaign::{
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
+    Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, NetworkStage, TargetAddress, TargetDescription,
+    catalogue,
     plan::{AppliedSetting, Cell, Condition, PlannedCampaign, RankNodes, ResolvedPlan},
 };
+use nilometer_network::NetworkLead;
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
@@ -119,6 +121,8 @@ pub(crate) struct Ready {
     pub(crate) rates: MeasuredRates,
     /// Which targets are used.
     pub(crate) in_use: Vec<bool>,
+    /// What was measured of the network.
+    pub(crate) network: Vec<NetworkStage>,
 }
 
 /// A campaign with its places on the targets.
@@ -130,16 +134,21 @@ struct Prepared {
     stop: Arc<AtomicBool>,
 }
 
+/// All processes of a campaign, and the network between them, as far as it is measured.
+struct Joined {
+    ranks: CampaignRanks,
+    network: Vec<NetworkLead>,
+}
+
 impl Prepared {
     /// All processes take part; where some can't, nothing is left of what was made.
-    fn joined(
-        &self,
-        cluster: &dyn Cluster,
-        nodes: RankNodes,
-        resumed: bool,
-    ) -> Result<CampaignRanks, Failure> {
+    fn joined(&self, cluster: &dyn Cluster, nodes: RankNodes, resumed: bool) -> Result<Joined, Failure> {
         let plan = &self.ready.resolved.plan;
-        ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).inspect_err(|_| {
+        let joined = ranks::join_all(cluster, &self.targets, plan.hang_after, nodes).and_then(|ranks| {
+            let network = ranks::network_stages(cluster, plan, &self.ready.network)?;
+            Ok(Joined { ranks, network })
+        });
+        joined.inspect_err(|_| {
             let all = self.targets.iter().chain(&self.load_places).chain([&self.archive]).flatten();
             for target in all {
                 // What stays is found by `clean`, and the message says why nothing began.
@@ -151,8 +160,9 @@ impl Prepared {
         })
     }
 
-    fn execute(self, cluster: Arc<dyn Cluster>, ranks: CampaignRanks, progress: ProgressOptions) -> Outcome {
+    fn execute(self, cluster: Arc<dyn Cluster>, joined: Joined, progress: ProgressOptions) -> Outcome {
         let Prepared { ready, targets, archive, load_places, stop } = self;
+        let Joined { ranks, network } = joined;
         let head = record_head(&ready.resolved, VERSION);
         let Ready { path, resolved, record, done, trials, rates, .. } = ready;
         let patience = resolved.plan.hang_after;
@@ -171,6 +181,7 @@ impl Prepared {
             stop,
             cluster,
             ranks,
+            network,
         };
         let mut show = Show::new(&head, progress);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
@@ -210,8 +221,8 @@ impl Evaluate {
             return Ok(());
         }
         let prepared = self.prepared(&nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
-        let ranks = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
-        prepared.execute(cluster, ranks, self.progress)
+        let joined = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
+        prepared.execute(cluster, joined, self.progress)
     }
 
     /// All that is made before the first phase.
@@ -235,7 +246,7 @@ impl Evaluate {
         let done = BTreeMap::new();
         let trials = Trials::default();
         let rates = MeasuredRates::default();
-        Ok(Ready { path, resolved, record, done, trials, rates, in_use })
+        Ok(Ready { path, resolved, record, done, trials, rates, in_use, network: Vec::new() })
     }
 
     /// The plan against the described targets: all that can be refused is refused here.

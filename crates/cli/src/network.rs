@@ -2,11 +2,17 @@
 
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use nilometer_analysis::report::{network_json, network_text};
 use nilometer_cluster::Cluster;
-use nilometer_model::{ByteRate, Nanos, Seed, UnitError};
-use nilometer_network::{NetworkProgress, NetworkTrials, Subnet, follow_network, lead_network};
+use nilometer_model::{
+    Nanos, NetworkProtocol, NetworkResults, NetworkTrials, PatternKind, Seed, Subnet, UnitError,
+    plan::NetworkRun,
+};
+use nilometer_network::{NetworkProgress, follow_network, lead_network};
 
 use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
 
@@ -21,6 +27,9 @@ pub(crate) struct Network {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     flows: Vec<u32>,
+    /// Who sends to whom at the same time [default: all but the ring]
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',', value_parser = pattern_kinds())]
+    pattern: Vec<PatternKind>,
     /// How long data are sent in each trial
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = at_least_some)]
     duration: Nanos,
@@ -77,15 +86,20 @@ impl Network {
         let mut flows = self.flows.clone();
         flows.sort_unstable();
         flows.dedup();
-        NetworkTrials {
-            flows,
-            duration: self.duration,
-            repeats: self.repeats,
-            udp: self.udp,
-            network: self.subnet,
-            seed: Seed(self.seed),
-        }
+        let mut protocols = vec![NetworkProtocol::Tcp];
+        protocols.extend(self.udp.then_some(NetworkProtocol::Udp));
+        let usual = NetworkRun::usual("network");
+        let patterns = if self.pattern.is_empty() { usual.patterns.clone() } else { self.pattern.clone() };
+        let (duration, network) = (self.duration, self.subnet);
+        let run = NetworkRun { flows, protocols, patterns, duration, network, ..usual };
+        NetworkTrials { run, rounds: self.repeats, seed: Seed(self.seed) }
     }
+}
+
+/// By their names.
+fn pattern_kinds() -> impl TypedValueParser<Value = PatternKind> {
+    let kind = |name: String| PatternKind::from_name(&name).expect("one of the names");
+    PossibleValuesParser::new(PatternKind::ALL.map(PatternKind::name)).map(kind)
 }
 
 /// What is shorter has nothing in it but the beginning.
@@ -107,17 +121,17 @@ fn how_to_start(cluster: &dyn Cluster) -> &'static str {
 
 fn tell_progress(progress: &NetworkProgress<'_>) {
     let NetworkProgress { results, done, of } = progress;
-    let Some(sample) = results.samples.last() else { return };
-    let cell = &results.cells[sample.cell];
-    let what = format!("{}, {} {}", cell.pattern.words(&results.names()), cell.protocol, flows(cell.flows));
-    let asked = sample.asked.map(|rate| {
-        let rate = ByteRate(rate as f64).bits();
-        format!(", {rate} asked, {} sent, {} packets lost", sample.offered().bits(), sample.lost())
-    });
-    let came = sample.failed().map_or_else(|| sample.rate().bits(), |why| format!("failed: {why}"));
-    tell::note(format!("[{done}/{of}] {what}{}: {came}", asked.unwrap_or_default()));
+    if let Some(line) = last_measured(results) {
+        tell::note(format!("[{done}/{of}] {line}"));
+    }
 }
 
-fn flows(count: u32) -> String {
-    if count == 1 { "one flow".into() } else { format!("{count} flows") }
+/// What was measured last of the network, in a line.
+pub(crate) fn last_measured(results: &NetworkResults) -> Option<String> {
+    let sample = results.samples.last()?;
+    let what = results.cells[sample.cell].words(&results.names());
+    let asked =
+        sample.asked.map(|_| format!(", {} sent, {} packets lost", sample.offered().bits(), sample.lost()));
+    let came = sample.failed().map_or_else(|| sample.rate().bits(), |why| format!("failed: {why}"));
+    Some(format!("{what}{}: {came}", asked.unwrap_or_default()))
 }

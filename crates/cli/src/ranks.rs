@@ -5,7 +5,11 @@ use std::sync::{Arc, atomic::AtomicBool};
 use anyhow::{Context, anyhow};
 use nilometer_campaign::{follow, joined_by_all};
 use nilometer_cluster::{Alone, CampaignRanks, Cluster, MessageCluster, MpiMessages, launched};
-use nilometer_model::{Nanos, plan::RankNodes};
+use nilometer_model::{
+    Nanos, NetworkStage,
+    plan::{RankNodes, ResolvedPlan},
+};
+use nilometer_network::NetworkLead;
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
@@ -32,4 +36,13 @@ pub(crate) fn join_all(
     nodes: RankNodes,
 ) -> Result<CampaignRanks, Failure> {
     joined_by_all(cluster, version::SHORT, targets, hang_after, nodes).map_err(|why| anyhow!(why)).input()
+}
+
+/// The stages of a plan that measure the network, with what was measured of them before.
+pub(crate) fn network_stages(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    before: &[NetworkStage],
+) -> Result<Vec<NetworkLead>, Failure> {
+    nilometer_campaign::network_stages(cluster, plan, before).map_err(|why| anyhow!(why)).input()
 }

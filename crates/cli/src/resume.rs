@@ -52,7 +52,8 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     }
     let trials = recorded_trials(&results);
     let rates = recorded_rates(&results, &resolved.plan);
-    Ok(Ready { path, resolved, record, done: begun.done, trials, rates, in_use })
+    let Begun { done, network, .. } = begun;
+    Ok(Ready { path, resolved, record, done, trials, rates, in_use, network })
 }
 
 /// Leaves the conditions that the killed campaign left its targets in. By target: why that did not work, if so. Such a

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
-    FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
+    CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
     plan::{Phase, RankNodes, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
@@ -41,6 +41,8 @@ pub enum RankReport {
     Connected(Result<(), String>),
     /// What came of them.
     Carried(Vec<FlowEnd>),
+    /// What its machine is; none of a rank that is not the first there.
+    Machine(Option<CampaignMachine>),
 }
 
 /// What rank 0 decides for all.
@@ -83,6 +85,10 @@ pub enum ClusterDecision {
     Closed(Option<CloseTime>),
     /// The phase does not begin, or goes no further: the campaign is over.
     Cancel,
+    /// Each rank says what its machine is.
+    Describe,
+    /// Each rank says where it can be reached.
+    Reach,
     /// Flows are next: each rank listens for those that come to it.
     Traffic(NetworkTraffic),
     /// Each rank connects the flows that it sends.

@@ -57,8 +57,10 @@ pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
 pub use moment::{Moment, MomentError};
 pub use network::{
-    DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, NetworkCell, NetworkFlow, NetworkMachine,
-    NetworkProtocol, NetworkResults, NetworkSample, NetworkTraffic, TcpFindings, TrafficPattern,
+    BondMember, CampaignMachine, DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, LinkBond, NetworkCell,
+    NetworkFlow, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
+    NetworkTraffic, NetworkTrial, NetworkTrials, PatternKind, Subnet, SubnetError, TcpFindings,
+    TrafficPattern,
 };
 pub use packets::Packets;
 pub use picture::{COUNT_CUTOFF, CbfHeader, Picture};

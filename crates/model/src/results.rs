@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Histogram, Level, Levels, Nanos, Sample, TargetDescription,
+    Bytes, CampaignMachine, Histogram, Level, Levels, Nanos, NetworkStage, Sample, TargetDescription,
     plan::{Cell, Goal, Phase, PlannedCampaign, RecordingRun},
 };
 
@@ -37,6 +37,11 @@ pub struct Results {
     pub events: Vec<Event>,
     /// Where and with what it was measured: key and value.
     pub environment: Vec<(String, String)>,
+    /// The machines of its processes, in the order of the first rank on each; none of results that no campaign of this program
+    /// gave.
+    pub machines: Vec<CampaignMachine>,
+    /// What the network between them carried, by stage.
+    pub network: Vec<NetworkStage>,
 }
 
 impl Results {

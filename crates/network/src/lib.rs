@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! lead (rank 0)   who sends to whom next, and what came of it -> NetworkResults
+//!   machines      who can be reached, and where
 //! follow (others) take part
-//!   Part          this rank's flows of one trial: listen, connect, send and receive
+//!   together      one trial, at every rank
+//!   Part          this rank's flows of it: listen, connect, send and receive
 //!   tcp, udp      one end of a flow
 //! ```
 //!
@@ -15,14 +17,16 @@
 #![deny(unsafe_code)]
 
 mod connection;
-#[expect(unsafe_code, reason = "an option of a socket that is plain memory")]
-mod findings;
 mod lead;
+mod machines;
+#[expect(unsafe_code, reason = "options of a socket that are plain memory")]
+mod options;
 mod part;
 mod reach;
-mod subnet;
 mod tcp;
+mod together;
 mod udp;
 
-pub use lead::{NetworkProgress, NetworkTrials, follow_network, lead_network};
-pub use subnet::{Subnet, SubnetError};
+pub use lead::{NetworkLead, NetworkProgress, follow_network, lead_network};
+pub use machines::{ReachedMachines, reached_machines, say_reachable};
+pub use together::take_part;

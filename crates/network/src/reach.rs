@@ -11,7 +11,7 @@ use nix::{
     sys::socket::{SockaddrIn6, SockaddrStorage},
 };
 
-use crate::Subnet;
+use nilometer_model::Subnet;
 
 /// The addresses of the interfaces of this machine that are up, but for its loopback and those of one link only.
 pub(crate) fn addresses() -> io::Result<Vec<IpAddr>> {

@@ -23,7 +23,7 @@ pub(super) struct EarlierSchema {
     /// Its tables that are others today.
     changed: &'static [ChangedTable],
     /// Today's tables that it did not have.
-    added: &'static [&'static str],
+    added: &'static [&'static [&'static str]],
 }
 
 /// A table of an earlier schema that has other columns today.
@@ -56,8 +56,15 @@ const SAMPLES_WITHOUT_FLUSHES: ChangedTable = ChangedTable { rows: "TRUE", ..SAM
 const COARSE_HISTOGRAMS: ChangedTable =
     changed("histogram", "sample, kind, bucket_of_schema_6(bucket) AS bucket, count");
 
+/// What processes see of each other is in records since schema 6.
+const BETWEEN_PROCESSES: [&str; 2] = ["visibility", "locking"];
+
 /// What was concluded is in records since schema 7.
 const CONCLUDED: [&str; 2] = ["conclusion", "seal"];
+
+/// The machines of a campaign and the network between them are in records since schema 8.
+const BETWEEN_MACHINES: [&str; 6] =
+    ["machine", "link", "network_stage", "network_cell", "network_sample", "flow"];
 
 /// Until schema 5 nothing was known of when a process began.
 const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
@@ -89,7 +96,7 @@ pub(super) const EARLIER: [EarlierSchema; 5] = [
                  longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
             ),
         ],
-        added: &["part", "background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
     },
     EarlierSchema {
         version: 4,
@@ -99,25 +106,25 @@ pub(super) const EARLIER: [EarlierSchema; 5] = [
             SAMPLES_OF_RANKS,
             COARSE_HISTOGRAMS,
         ],
-        added: &["part", "background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
     },
     EarlierSchema {
         version: 5,
         statements: include_str!("earlier/5.sql"),
         changed: &[PARTS_WITHOUT_BEGIN, SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &["background", "visibility", "locking", CONCLUDED[0], CONCLUDED[1]],
+        added: &[&["background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
     },
     EarlierSchema {
         version: 6,
         statements: include_str!("earlier/6.sql"),
         changed: &[SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &["background", CONCLUDED[0], CONCLUDED[1]],
+        added: &[&["background"], &CONCLUDED, &BETWEEN_MACHINES],
     },
     EarlierSchema {
         version: 7,
         statements: include_str!("earlier/7.sql"),
         changed: &[],
-        added: &["background"],
+        added: &[&["background"], &BETWEEN_MACHINES],
     },
 ];
 
@@ -136,7 +143,7 @@ impl EarlierSchema {
                 "CREATE TEMP VIEW {name} AS SELECT {columns} FROM main.{name} WHERE {rows}"
             ))?;
         }
-        for table in self.added {
+        for table in self.added.iter().copied().flatten() {
             let statement = schema::statement_of(table).replacen("CREATE TABLE", "CREATE TEMP TABLE", 1);
             connection.execute_batch(&statement)?;
         }
@@ -159,7 +166,7 @@ impl EarlierSchema {
                 schema::statement_of(name)
             ))?;
         }
-        for table in self.added {
+        for table in self.added.iter().copied().flatten() {
             transaction.execute_batch(&format!("DROP TABLE temp.{table}"))?;
             transaction.execute_batch(&schema::statement_of(table))?;
         }
@@ -363,6 +370,7 @@ mod tests {
         let results = read(&record_of(7, ROWS_OF_SCHEMA_7, &directory)).expect("readable");
         assert_eq!((results.samples.len(), results.cells.len()), (24, 2));
         assert!(results.samples.iter().all(|measured| measured.sample.background.is_none()));
+        assert_eq!((results.machines.len(), results.network.len()), (0, 0), "nobody looked");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod earlier;
 pub mod import;
 mod ingest;
 mod lock;
+mod network;
 mod place;
 mod read;
 mod resume;

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use super::{
     RecordError, SCHEMA_VERSION,
     earlier::EarlierSchema,
-    ingest,
+    ingest, network,
     place::Place,
     row::{nanos, number},
     schema, write,
@@ -140,6 +140,9 @@ fn read_series(connection: &Connection, samples: &mut [Numbered], shown: &[usize
     Ok(())
 }
 
+/// What is known of where the first process ran.
+const FACTS: &str = "SELECT key, value FROM environment WHERE node = 0 ORDER BY rowid";
+
 /// All but the samples; how many rounds count for nothing.
 fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
     let query = "SELECT title, nilometer, started, repeats, margin, warm_up FROM campaign";
@@ -157,9 +160,9 @@ fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
     results.cells = cells(connection)?;
     results.campaign = campaign(connection, &results.cells)?;
     results.targets = targets(connection)?;
-    results.environment = rows(connection, "SELECT key, value FROM environment ORDER BY rowid", |row| {
-        Ok((row.get("key")?, row.get("value")?))
-    })?;
+    results.environment = rows(connection, FACTS, |row| Ok((row.get("key")?, row.get("value")?)))?;
+    results.machines = network::machines(connection)?;
+    results.network = network::stages(connection, warm_up)?;
     results.events = rows(connection, "SELECT at, what FROM event ORDER BY id", |row| {
         Ok(Event { at: nanos(row, "at")?, what: row.get("what")? })
     })?;
@@ -198,7 +201,7 @@ fn targets(connection: &Connection) -> rusqlite::Result<Vec<TargetEntry>> {
     })
 }
 
-fn rows<T>(
+pub(super) fn rows<T>(
     connection: &Connection,
     query: &str,
     each: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
@@ -270,12 +273,12 @@ pub(super) fn invalid(row: &Row<'_>) -> rusqlite::Result<Option<Invalid>> {
 }
 
 /// A text that is not what the schema says.
-fn unreadable(why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
+pub(super) fn unreadable(why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, why)
 }
 
 /// What a column keeps as JSON.
-fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> rusqlite::Result<T> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| unreadable(format!("{what}: {error}").into()))
 }
 

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use nilometer_model::{Invalid, Key, RunHandle, plan::PlannedCampaign};
+use nilometer_model::{Invalid, Key, NetworkStage, RunHandle, plan::PlannedCampaign};
 use rusqlite::{Connection, params};
 
 use super::{
     Record, RecordError,
     lock::Lock,
+    network,
     place::Place,
     read::{self, current, invalid, key},
     write,
@@ -24,6 +25,8 @@ pub struct Begun {
     pub left_out: Vec<Option<String>>,
     /// All that the campaign made on its targets or was about to make, each with its target.
     pub runs: Vec<(usize, RunHandle)>,
+    /// What was measured of the network, with the rounds that count for nothing.
+    pub network: Vec<NetworkStage>,
 }
 
 impl Record {
@@ -69,6 +72,7 @@ fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {
         runs: runs
             .query_map([], |row| Ok((row.get(0)?, RunHandle(row.get(1)?))))?
             .collect::<rusqlite::Result<_>>()?,
+        network: network::stages(connection, 0)?,
     }))
 }
 
@@ -103,6 +107,7 @@ mod tests {
             done: BTreeMap::from([(KEY, Some(Invalid::Hung))]),
             left_out: vec![None, Some("gone".into())],
             runs: vec![(1, RunHandle("/b/nilometer-1".into()))],
+            network: Vec::new(),
         };
         assert_eq!(begun, expected);
         record.take_back(1).expect("space");

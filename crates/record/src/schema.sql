@@ -37,6 +37,25 @@ CREATE TABLE environment (
     PRIMARY KEY (node, key)
 );
 
+-- The machines of its processes, in the order of the first process on each; that of process 0 is machine 0.
+CREATE TABLE machine (
+    id   INTEGER PRIMARY KEY,            -- environment.node
+    name TEXT NOT NULL                   -- its host name
+);
+
+-- Their network interfaces that were up, but the loopback; members of a bond are a part of it.
+CREATE TABLE link (
+    machine  INTEGER NOT NULL REFERENCES machine (id),
+    name     TEXT NOT NULL,
+    is_card  INTEGER NOT NULL,           -- 1: a card, or a bond of cards; of others the speed is what their driver says
+    speed    REAL,                       -- bytes a second; null where it does not say
+    mtu      INTEGER,
+    bond     TEXT,                       -- JSON: how its members are used, and which they are; null of none
+    offloads TEXT,                       -- JSON: what card and kernel do for many packets at once, as far as it is on;
+                                         -- null where nobody tells
+    PRIMARY KEY (machine, name)
+) WITHOUT ROWID;
+
 CREATE TABLE target (
     id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
     path        TEXT NOT NULL,
@@ -271,6 +290,60 @@ CREATE TABLE reader (
     failed INTEGER NOT NULL,             -- operations
     hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
     PRIMARY KEY (sample, reader)
+) WITHOUT ROWID;
+
+-- A stage that measured the network between machines: once for all targets.
+CREATE TABLE network_stage (
+    id       INTEGER PRIMARY KEY,        -- among such stages, in the order of the plan, from 0
+    name     TEXT NOT NULL,
+    machines TEXT NOT NULL               -- JSON: names, processes and addresses, in the order in which patterns number them
+);
+
+-- What was measured there at the same time.
+CREATE TABLE network_cell (
+    stage    INTEGER NOT NULL REFERENCES network_stage (id),
+    cell     INTEGER NOT NULL,           -- from 0
+    name     TEXT NOT NULL,              -- all of it in words
+    pattern  TEXT NOT NULL,              -- JSON: who sends to whom
+    protocol TEXT NOT NULL,              -- tcp, udp
+    flows    INTEGER NOT NULL,           -- from each machine to each other
+    PRIMARY KEY (stage, cell)
+) WITHOUT ROWID;
+
+-- One trial.
+CREATE TABLE network_sample (
+    id     INTEGER PRIMARY KEY,
+    stage  INTEGER NOT NULL REFERENCES network_stage (id),
+    cell   INTEGER NOT NULL,
+    repeat INTEGER NOT NULL,             -- the round; of udp, the trial of the search
+    asked  INTEGER,                      -- of udp: bytes a second that each flow was to be sent at
+    UNIQUE (stage, cell, repeat)
+);
+
+-- What became of each of its flows. Times are from the agreed start.
+CREATE TABLE flow (
+    sample           INTEGER NOT NULL REFERENCES network_sample (id),
+    flow             INTEGER NOT NULL,
+    sender           INTEGER NOT NULL,   -- which process
+    receiver         INTEGER NOT NULL,
+    bytes            INTEGER NOT NULL,   -- that came
+    last             INTEGER NOT NULL,   -- when the last of them had come
+    sent             INTEGER NOT NULL,   -- bytes that the sender handed over
+    sent_last        INTEGER NOT NULL,   -- when it had handed over the last
+    sending          INTEGER NOT NULL,   -- processor time of the sender's thread
+    receiving        INTEGER NOT NULL,   -- and of the receiver's
+    retransmitted    INTEGER,            -- of tcp: segments that were sent again, by TCP_INFO as all that follows
+    round_trip       INTEGER,            -- smoothed, under load
+    least_round_trip INTEGER,
+    segment          INTEGER,            -- bytes
+    congestion       TEXT,               -- the congestion control
+    send_buffer      INTEGER,            -- bytes in the sender's kernel
+    packets_sent     INTEGER,            -- of udp
+    packets          INTEGER,            -- of udp: that came
+    reordered        INTEGER,            -- of udp: that came after one with a higher number
+    send_failed      TEXT,               -- why the sender did not come to its end
+    receive_failed   TEXT,
+    PRIMARY KEY (sample, flow)
 ) WITHOUT ROWID;
 
 -- What was concluded when the campaign ended, in words: `nilometer check` derives each again from the samples.

@@ -19,6 +19,7 @@ use super::{
     earlier::EarlierSchema,
     ingest,
     lock::Lock,
+    network,
     place::Place,
     row::{Column, insert_row},
     schema::SCHEMA,
@@ -223,6 +224,9 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
     for (key, value) in &head.environment {
         insert_row(&transaction, "environment", &[("node", &0), ("key", key), ("value", value)])?;
     }
+    for (id, machine) in head.machines.iter().enumerate() {
+        network::insert_machine(&transaction, id, machine)?;
+    }
     for (id, target) in head.targets.iter().enumerate() {
         insert_target(&transaction, id, target)?;
     }
@@ -259,7 +263,7 @@ fn without_cells(campaign: &PlannedCampaign) -> rusqlite::Result<String> {
     json(&campaign)
 }
 
-fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+pub(super) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 

@@ -7,12 +7,12 @@ mod workloads;
 use std::fmt;
 
 use nilometer_model::{
-    Conclusion, Invalid, Measured, Results, Sample,
+    ByteRate, Conclusion, Invalid, Measured, NetworkStage, Results, Sample,
     plan::{Cell, Criterion, PlannedCampaign},
     statistics::Summary,
 };
 
-use crate::{Reason, Study, reason::reasons};
+use crate::{NetworkOutcome, Reason, Study, network_outcomes, reason::reasons};
 
 /// What a target offers, and whether that is accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,18 @@ pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
             all.extend(told.map(|words| Conclusion { subject: subject.clone(), words }));
         }
     }
+    all.extend(study.results.network.iter().flat_map(of_network));
     all
+}
+
+/// What the network carried in each pattern, in words.
+fn of_network(stage: &NetworkStage) -> Vec<Conclusion> {
+    let names = stage.results.names();
+    let conclusion = |outcome: NetworkOutcome| Conclusion {
+        subject: format!("{}, {}", stage.stage, outcome.cell.words(&names)),
+        words: outcome.rate.map_or_else(|| "failed".into(), |rate| ByteRate(rate.mean).bits()),
+    };
+    network_outcomes(&stage.results).into_iter().map(conclusion).collect()
 }
 
 /// What there is for a criterion on a target.

@@ -8,7 +8,7 @@ use nilometer_model::{
 use super::*;
 use crate::{
     Study,
-    made_up::{camera, described},
+    made_up::{camera, described, network_stage},
     report::{TextLayout, html, json, markdown, terminal},
 };
 
@@ -190,4 +190,28 @@ fn a_limit_that_was_reached_before_the_campaign_was_resumed_says_nothing_now() {
         results.events.push(Event { at: Nanos(0), what: what.into() });
     }
     assert_eq!(missing(&results).why.as_deref(), Some("it was interrupted, or is not over yet"));
+}
+
+/// Two machines, each to the other alone, in three rounds; a trial is taken out.
+#[test]
+fn a_trial_of_the_network_that_is_missing_is_told() {
+    let text = "title = \"a test\"\nrepeats = 3\n[[stage]]\nname = \"between\"\n[stage.network]\n\
+                pattern = \"pairs\"\nflows = 1\n";
+    let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
+    let plan = ResolvedPlan { ranks: 2, node_ranks: vec![1, 1], ..plan };
+    let campaign = Some(PlannedCampaign::new(plan, Vec::new()));
+    let mut results = Results { campaign, network: vec![network_stage(5)], repeats: 3, ..Results::default() };
+    assert!(missing(&results).is_empty(), "{:?}", missing(&results));
+    results.network[0].results.samples.pop();
+    let found = missing(&results);
+    assert_eq!((found.planned, found.measured, found.title()), (6, 5, "Incomplete"));
+    assert!(found.sentences().contains(&"between: the network 5 of 6".to_owned()), "{:?}", found.sentences());
+    results.network.clear();
+    let study = Study::of(&results);
+    assert!(terminal(&study, TextLayout::plain()).contains("between: the network 0 of 6"));
+    assert!(
+        json(&study).contains("\"network\": [\n      {\n        \"stage\": \"between\""),
+        "{}",
+        json(&study)
+    );
 }

@@ -1,10 +1,10 @@
 //! Every figure as a row, over its valid repeats: what the tables of the page show, for a spreadsheet. The samples that they
 //! are made of are in [`super::csv`].
 
-use nilometer_model::{Nanos, statistics::Summary};
+use nilometer_model::{Nanos, NetworkStage, statistics::Summary};
 
 use super::csv::row;
-use crate::{CellOutcome, Quantity, Study, StudyStage};
+use crate::{CellOutcome, NetworkOutcome, Quantity, Study, StudyStage, network_outcomes};
 
 type FigureColumn = (&'static str, fn(&CellOutcome<'_>) -> Option<f64>);
 
@@ -37,7 +37,25 @@ pub fn figures_csv(study: &Study<'_>) -> String {
             text.push_str(&row(&fields(study, stage, outcome)));
         }
     }
+    for stage in &study.results.network {
+        for outcome in network_outcomes(&stage.results) {
+            text.push_str(&row(&network_fields(stage, &outcome)));
+        }
+    }
     text
+}
+
+/// A pattern of the network between machines, which is no figure of a target.
+fn network_fields(stage: &NetworkStage, outcome: &NetworkOutcome) -> Vec<String> {
+    let samples = stage.results.of_cell(outcome.number).count();
+    let valid = outcome.rate.map_or(0, |rate| rate.count);
+    let cell = outcome.cell.words(&stage.results.names());
+    let mut fields = vec![stage.stage.clone(), cell, "network".into(), String::new(), String::new()];
+    fields.extend([samples.to_string(), valid.to_string(), "bytes/s".into()]);
+    fields.extend(rates(outcome.rate).map(text));
+    fields.extend(COLUMNS.map(|_| String::new()));
+    fields.push(outcome.failed.clone().unwrap_or_default());
+    fields
 }
 
 fn fields(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {

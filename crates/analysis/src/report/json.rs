@@ -3,31 +3,33 @@
 mod compared;
 mod growth;
 mod incomplete;
+mod packets;
 mod processes;
 mod told;
 mod verdicts;
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Coldness, Measured, Nanos, plan::Phase, statistics::Summary};
+use nilometer_model::{Coldness, Nanos, plan::Phase, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{
     acceptance::{AcceptedTarget, accepted},
     interference::{BesideLoad, beside_loads},
+    network::{machines_json, network_stages, shares_json},
     optimum::{ParameterEffects, parameter_effects},
-    packets::FIGURES,
     units_in_keys::{plain, units_in_keys, with_unit},
 };
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
-    Quantity, Reason, Study, StudyStage, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
+    Quantity, Reason, Study, StudyStage, Withheld, Without, ceiling::ceiling_of, effect::Answer,
     effect::Effect, letter,
 };
 pub use compared::{COMPARISON_VERSION, compared_json};
 use growth::{Growth, growths};
 use incomplete::{Incomplete, incomplete};
+use packets::{Packets, packets};
 use processes::{Processes, SeenFiles, SeenLocks, processes, seen_files, seen_locks};
 use told::{Told, warnings};
 use verdicts::{Answered, verdicts};
@@ -53,6 +55,8 @@ struct Document<'a> {
     /// What was planned and is not there; null if everything is.
     incomplete: Option<Incomplete<'a>>,
     environment: BTreeMap<&'a str, &'a str>,
+    /// Of the processes, the first one's first; facts of that are `environment`.
+    machines: Json,
     targets: Vec<Target<'a>>,
     /// One for each phase of each cell on each target.
     figures: Vec<Figure<'a>>,
@@ -71,23 +75,11 @@ struct Document<'a> {
     packets: Vec<Packets>,
     /// One for each instrument and target.
     instruments: Vec<Expected<'a>>,
+    /// One for each stage that measured the network between machines, as `nilometer network --json` has it.
+    network: Vec<Json>,
+    /// One for each target behind a network of which something is known.
+    network_shares: Vec<Json>,
     warnings: Vec<Told>,
-}
-
-#[derive(Serialize)]
-struct Packets {
-    instrument: String,
-    target: String,
-    cell: String,
-    /// `pace`: at its own rate; `search`, `buffer`: one trial of many.
-    goal: &'static str,
-    /// What was to be recorded.
-    bytes_per_second: f64,
-    /// Of the recorder, for each packet that it stored.
-    cpu_per_packet_s: Option<f64>,
-    invalid: Option<String>,
-    #[serde(flatten)]
-    figures: BTreeMap<&'static str, Json>,
 }
 
 #[derive(Serialize)]
@@ -268,6 +260,7 @@ pub fn json(study: &Study<'_>) -> String {
         margin_percent: results.margin,
         incomplete: incomplete(&study.missing),
         environment: results.environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
+        machines: machines_json(study),
         targets: targets(study),
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
@@ -278,29 +271,11 @@ pub fn json(study: &Study<'_>) -> String {
         verdicts: verdicts(study),
         packets: packets(study),
         instruments: instruments(&study.predictions),
+        network: network_stages(study),
+        network_shares: shares_json(study),
         warnings: warnings(study),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
-}
-
-fn packets(study: &Study<'_>) -> Vec<Packets> {
-    study.results.samples.iter().filter_map(|measured| packets_of(study, measured)).collect()
-}
-
-/// None where a sample has no packets.
-fn packets_of(study: &Study<'_>, measured: &Measured) -> Option<Packets> {
-    let ingest = measured.sample.ingest.as_ref()?;
-    let packets = ingest.packets.as_ref()?;
-    Some(Packets {
-        instrument: study.results.recording(measured.key)?.label(),
-        target: letter(measured.key.target),
-        cell: study.results.cells.get(measured.key.cell)?.to_string(),
-        goal: ingest.goal.name(),
-        bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
-        cpu_per_packet_s: cost(&measured.sample, packets).map(Nanos::seconds),
-        invalid: measured.sample.invalid.as_ref().map(ToString::to_string),
-        figures: FIGURES.iter().map(|(name, value)| (*name, value(packets))).collect(),
-    })
 }
 
 fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {

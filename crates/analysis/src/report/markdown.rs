@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::{CellOutcome, Grade, ShortAnswers, StorageMatrix, Study, StudyStage, letter};
+use crate::{CellOutcome, Grade, ShortAnswers, StorageMatrix, Study, StudyStage, letter, network_outcomes};
 
-use super::{growth, prospects, words};
+use super::{growth, network, prospects, words};
 
 /// The answers first, then a table a stage.
 pub fn markdown(study: &Study<'_>) -> String {
@@ -27,6 +27,7 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_comparisons(text, study)?;
     write_prospects(text, study)?;
     write_warnings(text, study)?;
+    write_network(text, study)?;
     for stage in &study.stages {
         write_stage(text, stage)?;
         write_growths(text, study, stage)?;
@@ -197,6 +198,35 @@ fn write_growths(text: &mut String, study: &Study<'_>, stage: &StudyStage<'_>) -
     Ok(())
 }
 
+/// What stages measured of the network, and what targets behind it did of that.
+fn write_network(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    for stage in &study.results.network {
+        let outcomes = network_outcomes(&stage.results);
+        writeln!(text, "\n## {}: the network between machines\n", plain(&stage.stage))?;
+        for machine in &stage.results.machines {
+            writeln!(text, "- {}", plain(&network::machine_words(machine)))?;
+        }
+        for table in network::tables(&stage.results, &outcomes) {
+            writeln!(text, "\n{}\n", plain(&table.heading))?;
+            writeln!(text, "| {} |\n|---|--:|--:|--:|--:|--:|", network::COLUMNS.join(" | "))?;
+            for row in &table.rows {
+                let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
+                writeln!(text, "| {} |", cells.join(" | "))?;
+            }
+        }
+        writeln!(text)?;
+        for sentence in network::sentences(&stage.results, &outcomes) {
+            writeln!(text, "- {}", plain(&sentence))?;
+        }
+    }
+    if !study.results.network.is_empty() {
+        for share in &study.network_shares {
+            writeln!(text, "- {}", plain(&share.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
 fn write_outcome(text: &mut String, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> std::fmt::Result {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let quantity = stage.quantity(outcome);
@@ -229,6 +259,9 @@ fn write_environment(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     writeln!(text, "\n## Measured on\n\n| | |\n|---|---|")?;
     for (key, value) in &study.results.environment {
         writeln!(text, "| {} | {} |", plain(key), plain(value))?;
+    }
+    for (name, link) in network::links(&study.results.machines) {
+        writeln!(text, "| link {} | {} |", plain(&name), plain(&link.to_string()))?;
     }
     Ok(())
 }

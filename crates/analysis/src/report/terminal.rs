@@ -83,6 +83,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.interferences(stage, study.results.margin);
     }
     page.curves(study);
+    page.network(study);
     page.storage(study);
     page.warnings(study);
     page.comparisons(study);

@@ -12,7 +12,7 @@ use super::{Palette, TextLayout, csv, figures_csv, html, json, markdown, termina
 use crate::{
     Study,
     growth::tests::LinkedElements,
-    made_up::{described, planned, writes},
+    made_up::{described, network_stage, planned, writes},
 };
 use recorded::recorded;
 
@@ -164,6 +164,7 @@ fn zoo() -> Vec<(&'static str, Results)> {
         ("elements, once", LinkedElements { repeats: 1, ..LinkedElements::alike(3, 1e8, 2e8) }.results()),
         ("recorded", recorded(results(1, one(), &[Phase::Write], 2))),
         ("recorded only", recorded(results(1, Vec::new(), &[], 0))),
+        ("the network only", Results { network: vec![network_stage(5)], ..results(1, Vec::new(), &[], 0) }),
     ]
 }
 
@@ -475,7 +476,8 @@ fn json_is_json_and_csv_is_a_table() {
         assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(2)), "{name}");
         assert_eq!(csv(&study).matches("\r\n").count(), results.samples.len() + 1, "{name}");
         let figures = figures_csv(&study);
-        assert_eq!(figures.matches("\r\n").count(), outcomes + 1, "{name}");
+        let patterns: usize = results.network.iter().map(|stage| stage.results.cells.len()).sum();
+        assert_eq!(figures.matches("\r\n").count(), outcomes + patterns + 1, "{name}");
         let rows = markdown(&study).lines().filter(|line| line.starts_with('|')).count();
         assert!(rows >= outcomes && !markdown(&study).contains("<script"), "{name}");
     }

@@ -48,6 +48,29 @@ pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), R
     })
 }
 
+/// Between the processes of one machine there is no network.
+pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
+    let refused = |stage: &str, why| Err(ResolveError::Network { stage: stage.to_owned(), why });
+    for run in &plan.network {
+        // A plan that comes from a record was not read from a file.
+        if let Err(why) = run.clone().checked() {
+            return refused(&run.stage, why);
+        }
+        if plan.machines() < 2 {
+            return refused(&run.stage, one_machine(plan.ranks));
+        }
+    }
+    Ok(())
+}
+
+fn one_machine(processes: u32) -> String {
+    let there = if processes == 1 { "is one process".into() } else { format!("are {processes} processes") };
+    format!(
+        "the network is that between machines, and there {there} on one machine: start it on several, as \
+         `mpirun --host a,b -n 2 nilometer evaluate ...` (docs/cluster.md), or leave the stage out"
+    )
+}
+
 /// Commands that apply a setting run on the first machine only: elsewhere it would not be in force.
 pub(super) fn check_settings(
     plan: &ResolvedPlan,

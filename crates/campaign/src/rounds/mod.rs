@@ -4,7 +4,9 @@
 mod ceiling;
 mod keep;
 mod loads;
+mod network;
 mod precise;
+mod progress;
 mod recordings;
 mod settings;
 mod spoilt;
@@ -13,10 +15,10 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
 use nilometer_model::{
-    Event, Invalid, Measured, Nanos, Sample, Seed,
+    Event, Invalid, Nanos, Sample, Seed,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
-    search::{Found, SearchBound},
 };
+use nilometer_network::NetworkLead;
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError, within};
 
@@ -32,6 +34,7 @@ use crate::{
     turns::{self, Done, ScheduledRepeat, Trials, is_broken},
 };
 use ceiling::ceiling;
+pub use progress::{Now, Progress};
 use spoilt::{Budget, Taken};
 
 /// A resolved plan with its targets and its record.
@@ -59,74 +62,8 @@ pub struct Campaign {
     pub cluster: Arc<dyn Cluster>,
     /// Where they are, see [`crate::joined_by_all`].
     pub ranks: CampaignRanks,
-}
-
-/// What a campaign tells while it runs.
-#[derive(Debug)]
-pub enum Progress<'a> {
-    /// A phase runs, told about five times a second.
-    Now(Now<'a>),
-    /// A phase was measured.
-    Measured {
-        /// How many cells and repeats are done.
-        done: usize,
-        /// Of how many.
-        of: usize,
-        /// How long the rest will take, as far as that is known.
-        left: Option<Nanos>,
-        /// What was measured.
-        measured: &'a Measured,
-        /// Which trial of a search it was, counted from 1, if it was one.
-        trial: Option<u32>,
-    },
-    /// A search begins, or goes on.
-    Searches {
-        /// Where.
-        target: usize,
-        /// Which recording, behind the cells.
-        cell: usize,
-        /// How much it may take.
-        bound: SearchBound,
-    },
-    /// A search has come to its end.
-    Found {
-        /// Where.
-        target: usize,
-        /// Which recording, behind the cells.
-        cell: usize,
-        /// Its bracket.
-        found: &'a Found,
-    },
-    /// A target is no longer used.
-    LeftOut {
-        /// Which.
-        target: usize,
-        /// Why.
-        why: &'a str,
-    },
-    /// Something happened that is worth a line.
-    Event(&'a str),
-}
-
-/// What runs at this moment.
-#[derive(Debug, Clone, Copy)]
-pub struct Now<'a> {
-    /// Where: one target, or all that are measured at once.
-    pub targets: &'a [usize],
-    /// Which cell, or behind the cells which recording.
-    pub cell: usize,
-    /// Which repeat of it, from 0; those of the warm-up come first.
-    pub repeat: u32,
-    /// Which part of it.
-    pub phase: Phase,
-    /// What it did so far.
-    pub so_far: SoFar,
-    /// How many cells and repeats are done when it is.
-    pub done: usize,
-    /// Of how many.
-    pub of: usize,
-    /// How long this cell and the rest will take, as far as that is known.
-    pub left: Option<Nanos>,
+    /// The stages of the plan that measure the network, see [`crate::network_stages`].
+    pub network: Vec<NetworkLead>,
 }
 
 /// A campaign that could not go on.
@@ -189,14 +126,19 @@ impl Campaign {
         let turns = turns::turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         let plan = self.resolved.plan.clone();
+        self.note_machines()?;
         for round in spoilt::rounds(&plan, &turns) {
+            let number = round.first().map_or(0, |turn| turn.repeat.min(self.last_round()));
+            self.take_network(&mut state, number)?;
             let taken = self.take_round(&mut state, &turns, round)?;
             self.take_again(&mut state, &taken)?;
         }
+        self.take_network(&mut state, self.last_round())?;
         self.take_until_precise(&mut state, &turns)?;
         let asked: Vec<_> = turns.iter().filter(|turn| !turns::is_ceiling(&self.resolved, turn)).collect();
-        let all = asked.len();
+        let all = asked.len() + self.network_planned();
         let missing = asked.into_iter().filter(|turn| !self.is_done(&state, turn)).count();
+        let missing = missing + self.network_missing();
         if missing > 0 && state.run.clock.now() >= state.run.ends {
             let limit = self.resolved.plan.time_limit;
             self.note(

@@ -223,6 +223,7 @@ access = "buffered"
             stop: Arc::new(AtomicBool::new(false)),
             cluster: Arc::new(Alone),
             ranks: CampaignRanks::alone(),
+            network: Vec::new(),
         }
     }
 

@@ -1,14 +1,15 @@
 //! An interface: how long and how fast its packets may be, how many it holds, what the card does itself, which processors
 //! it wakes, what it dropped.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::fs;
 
-use nilometer_model::ByteRate;
+use nilometer_model::{ByteRate, LinkBond};
 
 use super::{Finding, Verdict, Wish};
 use nilometer_storage::network::{
     counters::{LOST, NetworkCounters},
     kernel_text,
+    links::{ethtool, interface_folder, link},
 };
 
 /// Headers of IPv4 and UDP.
@@ -16,24 +17,14 @@ const HEADERS: u64 = 28;
 /// A card should hold packets for so long, or as many as it can.
 const HELD: f64 = 0.002;
 
-fn folder(name: &str) -> PathBuf {
-    PathBuf::from("/sys/class/net").join(name)
-}
-
-/// Whether packets come by it from other machines.
-pub(super) fn is_up(name: &str) -> bool {
-    let is = |what: &str| kernel_text(folder(name).join(what));
-    // ARPHRD_ETHER and its like; loopback is 772.
-    is("operstate").as_deref() == Some("up") && is("type").as_deref() != Some("772")
-}
-
 pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
-    let number = |what: &str| kernel_text(folder(name).join(what)).and_then(|text| text.parse::<i64>().ok());
-    let mut findings = vec![speed(name, number("speed"), wish.rate)];
-    findings.extend(number("mtu").map(|mtu| mtu_of(name, mtu.unsigned_abs(), wish.packet.0 + HEADERS)));
-    if folder(name).join("device").exists() {
+    let link = link(name);
+    let mut findings = vec![speed(name, link.speed, wish.rate)];
+    findings.extend(link.mtu.map(|mtu| mtu_of(name, mtu.0, wish.packet.0 + HEADERS)));
+    findings.extend(link.bond.as_ref().map(|bond| bonding(name, bond)));
+    if interface_folder(name).join("device").exists() {
         findings.push(ring(name, ethtool("-g", name).as_deref(), wish.packets(HELD)));
-        findings.push(offloads(name, ethtool("-k", name).as_deref()));
+        findings.push(offloads(name, link.offloads.as_deref()));
         findings.push(interrupts(name));
     }
     findings.extend(filter(name));
@@ -41,22 +32,21 @@ pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
     findings
 }
 
-/// What `ethtool` says, which only looks; none if it is not there or does not know.
-fn ethtool(option: &str, name: &str) -> Option<String> {
-    let output = Command::new("ethtool").arg(option).arg(name).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn speed(name: &str, megabits: Option<i64>, rate: ByteRate) -> Finding {
+fn speed(name: &str, found: Option<ByteRate>, rate: ByteRate) -> Finding {
     let what = format!("{name} speed");
-    match megabits.filter(|megabits| *megabits > 0) {
-        Some(megabits) => {
-            let link = ByteRate(megabits as f64 * 125e3);
-            Finding::holds(what, link.0 >= rate.0, link.bits())
-                .by("another link, or several streams over several links")
-        }
+    match found {
+        Some(link) => Finding::holds(what, link.0 >= rate.0, link.bits())
+            .by("another link, or several streams over several links"),
         None => Finding::new(what, Verdict::Note, "it does not say how fast it is"),
     }
+}
+
+/// A bond carries what its members that are up carry, and less than a stream may need: one stream has one member.
+fn bonding(name: &str, bond: &LinkBond) -> Finding {
+    let is_whole = !bond.members.is_empty() && bond.members.iter().all(|member| member.is_up);
+    let verdict = if is_whole { Verdict::Good } else { Verdict::Note };
+    Finding::new(format!("{name} bonding"), verdict, bond.to_string())
+        .by(format!("cat /proc/net/bonding/{name}: which member has no carrier, and since when"))
 }
 
 fn mtu_of(name: &str, mtu: u64, needed: u64) -> Finding {
@@ -77,17 +67,14 @@ fn ring(name: &str, said: Option<&str>, needed: u64) -> Finding {
     Finding::holds(what, now >= needed.min(most), found).by(format!("ethtool -G {name} rx {most}"))
 }
 
-/// Lines of `ethtool -k`.
-fn offloads(name: &str, said: Option<&str>) -> Finding {
+/// Those that are on.
+fn offloads(name: &str, on: Option<&[String]>) -> Finding {
     let what = format!("{name} offloads");
-    let Some(said) = said else { return Finding::new(what, Verdict::Note, "not known: it needs ethtool") };
-    let state = |feature: &str| {
-        let line = said.lines().find_map(|line| line.trim().strip_prefix(feature)?.strip_prefix(':'));
-        line.is_some_and(|state| state.trim().starts_with("on"))
-    };
+    let Some(on) = on else { return Finding::new(what, Verdict::Note, "not known: it needs ethtool") };
+    let is_off = |short: &str| !on.iter().any(|on| on == short);
     let off: Vec<_> = [("generic-receive-offload", "gro"), ("rx-checksumming", "rx")]
         .into_iter()
-        .filter(|(feature, _)| !state(feature))
+        .filter(|(_, short)| is_off(short))
         .collect();
     if off.is_empty() {
         return Finding::new(what, Verdict::Good, "packets are joined (GRO), checksums are made by the card");
@@ -100,7 +87,7 @@ fn offloads(name: &str, said: Option<&str>) -> Finding {
 
 /// Which processors its queues wake.
 fn interrupts(name: &str) -> Finding {
-    let device = folder(name).join("device");
+    let device = interface_folder(name).join("device");
     // A virtual card's interrupts belong to the device above it.
     let numbers = [device.join("msi_irqs"), device.join("../msi_irqs")].into_iter().find_map(|folder| {
         let entries = fs::read_dir(folder).ok()?.flatten();
@@ -167,6 +154,8 @@ fn drops(name: &str, counters: &NetworkCounters) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::BondMember;
+
     use super::*;
 
     const RING: &str = "Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nTX:\t\t4096\n\
@@ -186,10 +175,21 @@ mod tests {
 
     #[test]
     fn offloads_that_are_off_are_named() {
-        let said = "Features for eth0:\nrx-checksumming: on [fixed]\ngeneric-receive-offload: off\n";
-        let found = offloads("eth0", Some(said));
+        let on = ["rx", "tso", "gro"].map(String::from);
+        let found = offloads("eth0", Some(&on[..2]));
         assert_eq!((found.verdict, found.command.as_deref()), (Verdict::Bad, Some("ethtool -K eth0 gro on")));
-        assert_eq!(offloads("eth0", Some(&said.replace(": off", ": on"))).verdict, Verdict::Good);
+        assert_eq!(offloads("eth0", Some(&on)).verdict, Verdict::Good);
+        assert_eq!(offloads("eth0", None).verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn a_member_of_a_bond_without_a_carrier_is_named() {
+        let member = |name: &str, is_up| BondMember { name: name.into(), is_up, speed: None };
+        let of = |members: Vec<BondMember>| bonding("bond0", &LinkBond { mode: "802.3ad".into(), members });
+        assert_eq!(of(vec![member("eth0", true)]).verdict, Verdict::Good);
+        let found = of(vec![member("eth0", true), member("eth1", false)]);
+        assert_eq!(found.verdict, Verdict::Note);
+        assert!(found.found.ends_with("of eth0 and eth1 (DOWN)"), "{}", found.found);
     }
 
     #[test]
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn a_link_is_as_fast_and_as_wide_as_needed() {
         let rate = ByteRate(1e9);
-        assert_eq!(speed("e", Some(8000), rate).verdict, Verdict::Good);
-        assert_eq!(speed("e", Some(7999), rate).verdict, Verdict::Bad);
-        assert_eq!(speed("e", Some(-1), rate).verdict, Verdict::Note);
+        assert_eq!(speed("e", Some(ByteRate(1e9)), rate).verdict, Verdict::Good);
+        assert_eq!(speed("e", Some(ByteRate(0.9e9)), rate).verdict, Verdict::Bad);
+        assert_eq!(speed("e", None, rate).verdict, Verdict::Note);
         assert_eq!(mtu_of("e", 8068, 8068).verdict, Verdict::Good);
         assert_eq!(mtu_of("e", 1500, 8068).command.as_deref(), Some("ip link set dev e mtu 8068"));
     }

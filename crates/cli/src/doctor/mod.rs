@@ -11,7 +11,7 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, LinkRate};
 
-use nilometer_storage::network::interfaces;
+use nilometer_storage::network::{interfaces, links::is_up};
 
 use crate::{Blame, Failure, Outcome, tell};
 
@@ -131,7 +131,7 @@ impl Doctor {
         match &self.interface {
             Some(name) if all.contains(name) => Ok(vec![name.clone()]),
             Some(name) => Err(anyhow!("no interface `{name}`: write one of {}", all.join(", "))),
-            None => Ok(all.into_iter().filter(|name| interface::is_up(name)).collect()),
+            None => Ok(all.into_iter().filter(|name| is_up(name)).collect()),
         }
     }
 }

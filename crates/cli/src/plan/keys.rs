@@ -164,6 +164,31 @@ const INGEST: [Row; 20] = [
     ),
 ];
 
+/// In the network of a stage.
+const NETWORK: [Row; 5] = [
+    (
+        "protocol",
+        "\"tcp\", \"udp\" [\"tcp\"]",
+        "Streams as fast as they go; or the search for the highest rate of packets without loss, from each machine to each other.",
+    ),
+    (
+        "pattern",
+        "\"pairs\", \"ring\", \"both_ways\", \"one_to_many\", \"many_to_one\", \"all_to_all\"",
+        "Who sends to whom at the same time; all but the ring if it is not written. Pairs of more than 8 machines are a ring.",
+    ),
+    (
+        "flows",
+        "a whole number [[1, 4]]",
+        "Streams from a machine to another, shared out among its processes.",
+    ),
+    ("duration", "a time [\"1 s\"]", "How long data are sent in each trial; no list."),
+    (
+        "network",
+        "an address and its bits, such as \"10.1.0.0/16\"",
+        "Which network, where machines are in several; no list.",
+    ),
+];
+
 /// In `[accept]`.
 const ACCEPT: [Row; 1] = [("price", "texts, one for each target", "What each costs, for the page.")];
 
@@ -212,6 +237,10 @@ pub(super) fn reference() -> String {
     let recording = "[stage.ingest]  Records an instrument, in place of a workload.";
     lines.extend([String::new(), recording.to_owned()]);
     lines.extend(INGEST.iter().flat_map(row));
+    let network =
+        "[stage.network]  Measures the network between machines, in place of a workload (docs/cluster.md).";
+    lines.extend([String::new(), network.to_owned()]);
+    lines.extend(NETWORK.iter().flat_map(row));
     for (table, rows) in [
         ("[stage.background]  What works beside a workload or a recording (docs/load.md).", &BACKGROUND[..]),
         ("[accept]  What must be found for a target to be accepted (docs/acceptance.md).", &ACCEPT),
@@ -250,6 +279,9 @@ mod tests {
         words.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
+    /// What a stage has tables for.
+    const KINDS: [&str; 4] = ["workload", "ingest", "network", "background"];
+
     fn sorted<T: ToString>(names: impl IntoIterator<Item = T>) -> Vec<String> {
         let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
         names.sort();
@@ -282,15 +314,19 @@ mod tests {
     #[test]
     fn every_choice_has_the_words_that_the_parser_takes() {
         let mut checked = 0;
-        for (table, rows) in [("", &STAGE[..]), ("[stage.ingest]\ninstrument = \"i\"", &INGEST[..])] {
+        for (table, rows) in [
+            ("", &STAGE[..]),
+            ("[stage.ingest]\ninstrument = \"i\"", &INGEST[..]),
+            ("[stage.network]", &NETWORK[..]),
+        ] {
             for (key, words) in choices(rows) {
                 assert_eq!(sorted(taken(table, key)), sorted(words), "{key}");
                 checked += 1;
             }
         }
         assert_eq!(
-            checked, 10,
-            "engine, volumes, data, format, compression, read, goal, storing, route, onto"
+            checked, 12,
+            "engine, volumes, data, format, compression, read, goal, storing, route, onto, protocol, pattern"
         );
     }
 
@@ -303,15 +339,15 @@ mod tests {
         );
         let stage = expected("title = \"x\"\n[[stage]]\nunknown = 1");
         assert_eq!(
-            sorted(
-                stage.iter().filter(|name| !["workload", "ingest", "background"].contains(&name.as_str()))
-            ),
+            sorted(stage.iter().filter(|name| !KINDS.contains(&name.as_str()))),
             sorted(STAGE.map(|(name, ..)| name.split('.').next().unwrap_or(name)))
         );
         let ingest = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.ingest]\nunknown = 1");
         assert_eq!(sorted(ingest), sorted(INGEST.map(|(name, ..)| name)));
         let load = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.background]\nunknown = 1");
         assert_eq!(sorted(load), sorted(BACKGROUND.map(|(name, ..)| name)));
+        let network = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.network]\nunknown = 1");
+        assert_eq!(sorted(network), sorted(NETWORK.map(|(name, ..)| name)));
         for (table, rows) in [("instrument", &ACCEPT_INSTRUMENT[..]), ("stage", &ACCEPT_STAGE)] {
             let known = expected(&format!("title = \"x\"\n[[accept.{table}]]\nunknown = 1"));
             assert_eq!(sorted(known), sorted(rows.iter().map(|(name, ..)| name)), "accept.{table}");

@@ -124,6 +124,13 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
         }
         lines.push(format!("  {cell}"));
     }
+    for run in &plan.network {
+        lines.extend([
+            String::new(),
+            format!("{}: the network between machines, once for all targets", run.stage),
+        ]);
+        lines.push(format!("  {run}"));
+    }
     if !plan.accept.is_empty() {
         lines.extend([String::new(), "accepted if".to_owned()]);
         lines.extend(plan.accept.criteria.iter().map(|criterion| format!("  {criterion}")));
@@ -146,7 +153,9 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     let EstimatedSpeed { rate, operations } = EstimatedSpeed::ASSUMED;
     let mut rows = Vec::new();
     let workloads = plan.workloads().count();
-    if workloads == 0 {
+    if workloads == 0 && plan.recordings().next().is_none() {
+        rows.push(("takes", format!("{time} between {} machines", plan.machines().max(2))));
+    } else if workloads == 0 {
         rows.push(("takes", format!("{time} a target")));
     } else {
         rows.extend([

@@ -16,7 +16,7 @@ use nilometer_model::{
 
 use nilometer_storage::Clock;
 
-use crate::{status_line::StatusLine, tell};
+use crate::{network::last_measured, status_line::StatusLine, tell};
 
 /// What is told while something runs.
 #[derive(Debug, Clone, Copy, Args)]
@@ -117,6 +117,11 @@ impl<'a> Show<'a> {
             Progress::LeftOut { target, why } => {
                 self.clear();
                 tell::note(format_args!("{}: left out from here on: {why}", called(self.head, *target)));
+            }
+            Progress::Network { results, done, of, .. } => {
+                self.clear();
+                let line = last_measured(results).unwrap_or_default();
+                tell::note(format_args!("[network {done}/{of}] {line}"));
             }
             Progress::Event(what) => {
                 self.clear();

@@ -1,7 +1,7 @@
 //! Progress for programs: one JSON object a line, each with its `event`. Numbers have their unit in the key.
 
 use nilometer_campaign::{CampaignStep, Now, Progress, SoFar};
-use nilometer_model::{Measured, Nanos, Results, Sample};
+use nilometer_model::{Measured, Nanos, NetworkResults, NetworkSample, Results, Sample};
 use serde_json::{Value, json};
 
 /// What is told of a campaign at one moment; `recent` is what was done in about the last second.
@@ -31,8 +31,29 @@ pub(super) fn object(head: &Results, progress: &Progress<'_>, recent: SoFar) -> 
         Progress::LeftOut { target, why } => {
             json!({ "event": "target_left_out", "target": path(head, *target), "why": why })
         }
+        Progress::Network { stage, results, done, of } => json!({
+            "event": "network",
+            "stage": stage,
+            "done": done,
+            "of": of,
+            "sample": results.samples.last().map(|sample| network_sample(results, sample)),
+        }),
         Progress::Event(what) => json!({ "event": "note", "text": what }),
     }
+}
+
+fn network_sample(results: &NetworkResults, sample: &NetworkSample) -> Value {
+    let cell = &results.cells[sample.cell];
+    json!({
+        "pattern": cell.pattern.words(&results.names()),
+        "protocol": cell.protocol,
+        "flows": cell.flows,
+        "repeat": sample.repeat,
+        "bytes_per_second": sample.rate().0,
+        "sent_bytes_per_second": sample.asked.map(|_| sample.offered().0),
+        "packets_lost": sample.asked.map(|_| sample.lost()),
+        "failed": sample.failed(),
+    })
 }
 
 fn path(head: &Results, target: usize) -> &str {

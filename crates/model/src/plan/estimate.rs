@@ -56,6 +56,7 @@ impl ResolvedPlan {
         for (_, recording) in self.recordings() {
             seconds += f64::from(recording.repeats) * targets as f64 * recording.duration.seconds();
         }
+        seconds += self.network_time().seconds();
         // A plan that is longer than time can be counted is too long in any case.
         Estimate { time: Nanos::from_seconds(seconds.min(9e9)), space, written: Bytes(written) }
     }

@@ -17,6 +17,9 @@ impl ResolvedPlan {
         for cell in &mut self.cells {
             cell.stage = format!("{name}: {}", cell.stage);
         }
+        for run in &mut self.network {
+            run.stage = format!("{name}: {}", run.stage);
+        }
         self.accept.named(name);
         self
     }
@@ -39,6 +42,7 @@ impl ResolvedPlan {
         self.hang_after = self.hang_after.max(other.hang_after);
         self.accept = self.accept.and(other.accept);
         self.cells.extend(other.cells);
+        self.network.extend(other.network);
         self
     }
 }

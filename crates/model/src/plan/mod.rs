@@ -8,10 +8,12 @@ mod background;
 mod cell;
 mod check;
 mod choices;
+mod error;
 mod estimate;
 mod imported;
 mod ingest;
 mod joined;
+mod network;
 mod parameters;
 mod planned;
 mod processes;
@@ -31,12 +33,14 @@ pub use accept::{
 pub use background::{BackgroundLoad, BackgroundSweep, OfferedRate};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, BufferData, EngineKind, SyncPolicy};
+pub use error::PlanError;
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use imported::ImportedRun;
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route,
     Swept, USUAL_KEEP,
 };
+pub use network::{NetworkRun, NetworkSweep};
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
 pub use processes::RankNodes;
@@ -54,55 +58,6 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, FileSystemKind, Nanos, StripeControl};
 
 use check::{check, check_head};
-
-/// A plan that can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// No valid TOML, or not of this shape; the source shows line, word and choices.
-    #[error("{file}: {source}")]
-    Written {
-        /// The file as the user named it.
-        file: String,
-        /// With line and valid names.
-        source: Box<toml::de::Error>,
-    },
-    /// A parameter that makes no sense.
-    #[error("{file}:{line}: stage `{stage}`: {why}")]
-    Parameter {
-        /// The file as the user named it.
-        file: String,
-        /// The line of the stage's name.
-        line: usize,
-        /// The stage's name.
-        stage: String,
-        /// What is wrong, with the valid values.
-        why: String,
-    },
-    /// A value at the head of the plan that makes no sense.
-    #[error("{file}: {why}")]
-    Head {
-        /// The file as the user named it.
-        file: String,
-        /// What is wrong, with the valid values.
-        why: String,
-    },
-    /// Criteria that make no sense.
-    #[error("{file}{}: accept: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-    Accept {
-        /// The file as the user named it.
-        file: String,
-        /// The line of what they are about, if they are about something.
-        line: Option<usize>,
-        /// What is wrong, with the valid values.
-        why: String,
-    },
-    /// The plan measures nothing.
-    #[error("{file}: the plan has no stage: add a [[stage]] with a name and a workload or an ingest")]
-    Empty {
-        /// The file as the user named it.
-        file: String,
-    },
-}
 
 /// A plan as cells, ready to be resolved against targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,6 +107,9 @@ pub struct ResolvedPlan {
     pub accept: Acceptance,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
+    /// What is measured of the network between machines, once for all targets, a stage each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<NetworkRun>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -218,16 +176,17 @@ pub fn parse_with(
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let mut cells = Vec::new();
+    let mut network = Vec::new();
     for stage in &plan.stage {
         let name = stage.name.get_ref();
-        let added = match &stage.ingest {
-            Some(ingest) => stage
-                .check_recording()
-                .and_then(|()| ingest.runs(plan.repeats, scale, catalogue))
+        let added = stage.check_kind().and_then(|()| match (&stage.ingest, &stage.network) {
+            (Some(ingest), _) => ingest
+                .runs(plan.repeats, scale, catalogue)
                 .and_then(|runs| stage.beside(runs, scale))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
-            None => add_cells(stage, scale, &mut cells),
-        };
+            (None, Some(sweep)) => sweep.run(name).map(|run| network.push(run)),
+            (None, None) => add_cells(stage, scale, &mut cells),
+        });
         added.map_err(|why| PlanError::Parameter {
             file: file.into(),
             line: line_of(text, stage.name.span().start),
@@ -245,10 +204,10 @@ pub fn parse_with(
         }
         None => Acceptance::default(),
     };
-    if cells.is_empty() {
+    if cells.is_empty() && network.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(resolved(plan, scale, accept, cells))
+    Ok(ResolvedPlan { network, ..resolved(plan, scale, accept, cells) })
 }
 
 /// The line in which a byte of a text stands, from 1.
@@ -277,13 +236,14 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
         hang_after: plan.hang_after,
         accept,
         cells,
+        network: Vec::new(),
     }
 }
 
 /// The cells of a workload. At a small scale two sizes may become one.
 fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), String> {
     let Some(workload) = &stage.workload else {
-        return Err("write what is measured: [stage.workload.NAME] or [stage.ingest]".into());
+        return Err("write what is measured: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
     };
     setting::check_settings(&stage.setting)?;
     for run in stage.runs(workload, scale)? {

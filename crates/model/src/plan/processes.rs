@@ -39,6 +39,12 @@ impl RankNodes {
         (0..).zip(&self.0).filter(move |(_, of)| **of == node).map(|(rank, _)| rank)
     }
 
+    /// Whether no rank below this one is on its node.
+    pub fn is_first_on_node(&self, rank: u32) -> bool {
+        let node = self.0.get(rank as usize);
+        self.0.iter().position(|of| Some(of) == node) == Some(rank as usize)
+    }
+
     /// Whether no two ranks on different nodes have the same of something.
     pub fn share_nothing<T: PartialEq>(&self, of_rank: impl Fn(u32) -> T) -> bool {
         let all: Vec<T> = (0..self.0.len() as u32).map(of_rank).collect();
@@ -149,6 +155,8 @@ files = 1
         assert_eq!(nodes("abcab").counts(), [2, 2, 1]);
         assert_eq!(nodes("abcab").used_by(&everything()), [0, 3, 1, 4, 2], "those of a node in a row");
         assert_eq!(RankNodes::alone().counts(), [1]);
+        let first: Vec<u32> = (0..6).filter(|&rank| nodes("abcab").is_first_on_node(rank)).collect();
+        assert_eq!(first, [0, 1, 2]);
     }
 
     /// A cell that says neither.

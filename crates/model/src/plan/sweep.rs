@@ -29,6 +29,11 @@ impl<T: Clone> Sweep<T> {
         self.0[0].clone()
     }
 
+    /// All of them, in the order in which they are written.
+    pub(super) fn values(&self) -> &[T] {
+        &self.0
+    }
+
     /// Each of `cells` once with each value.
     pub fn over<C: Clone>(&self, cells: Vec<C>, set: impl Fn(&mut C, T)) -> Vec<C> {
         let mut all = Vec::with_capacity(cells.len() * self.0.len());

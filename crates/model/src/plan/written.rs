@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, OfferedRate,
-    RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, NetworkSweep,
+    OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
@@ -138,6 +138,8 @@ pub struct Stage {
     pub workload: Option<WorkloadSweep>,
     /// Or what is recorded.
     pub ingest: Option<IngestSweep>,
+    /// Or what is measured of the network between machines.
+    pub network: Option<NetworkSweep>,
 }
 
 fn one() -> Sweep<u32> {
@@ -145,11 +147,27 @@ fn one() -> Sweep<u32> {
 }
 
 impl Stage {
-    /// What is about workers has no place in a recording.
-    pub(super) fn check_recording(&self) -> Result<(), String> {
-        if self.workload.is_some() {
-            return Err("has a workload and an ingest: write one of them".into());
+    /// One thing is measured, and what is about workers stands beside a workload only.
+    pub(super) fn check_kind(&self) -> Result<(), String> {
+        let kinds = [
+            (self.workload.is_some(), "a workload"),
+            (self.ingest.is_some(), "an ingest"),
+            (self.network.is_some(), "a network"),
+        ];
+        let there: Vec<&str> =
+            kinds.into_iter().filter(|(is_there, _)| *is_there).map(|(_, kind)| kind).collect();
+        match there[..] {
+            [] | ["a workload"] => Ok(()),
+            ["an ingest"] => self.check_without_workers("a recording"),
+            ["a network"] if self.background.is_some() => {
+                Err("background: the network has none, leave it out".into())
+            }
+            ["a network"] => self.check_without_workers("the network"),
+            _ => Err(format!("has {}: write one of them", there.join(" and "))),
         }
+    }
+
+    fn check_without_workers(&self, what: &str) -> Result<(), String> {
         let written = [
             ("workers", self.workers != one()),
             ("nodes", self.nodes.is_some()),
@@ -169,7 +187,7 @@ impl Stage {
             ("rate_iops", self.rate_iops.is_some()),
         ];
         match written.into_iter().find(|(_, written)| *written) {
-            Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
+            Some((key, _)) => Err(format!("{key}: {what} has none, leave it out")),
             None => Ok(()),
         }
     }

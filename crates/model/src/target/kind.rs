@@ -14,11 +14,13 @@ enum Placement {
     OwnCache,
     /// In the memory of this machine.
     Memory,
-    /// On servers, or behind a process: or that is not certain.
+    /// On servers of a network.
+    Servers,
+    /// Behind a process, or on a device that machines share: or that is not certain.
     Elsewhere,
 }
 
-use Placement::{Devices, Elsewhere, Memory, OwnCache};
+use Placement::{Devices, Elsewhere, Memory, OwnCache, Servers};
 
 macro_rules! file_systems {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $placement:ident, $magic:expr;)*) => {
@@ -97,43 +99,43 @@ file_systems! {
     /// What mounts on demand, as long as nothing is mounted.
     Autofs = "autofs", Elsewhere, Some(0x0187);
     /// NFS of any version.
-    Nfs = "nfs", Elsewhere, Some(0x6969);
+    Nfs = "nfs", Servers, Some(0x6969);
     /// dCache through NFS 4.1.
-    DCache = "dcache", Elsewhere, Some(0x6969);
+    DCache = "dcache", Servers, Some(0x6969);
     /// SMB of any version.
-    Smb = "smb", Elsewhere, None;
+    Smb = "smb", Servers, None;
     /// Lustre.
-    Lustre = "lustre", Elsewhere, Some(0x0bd0_0bd0);
+    Lustre = "lustre", Servers, Some(0x0bd0_0bd0);
     /// `BeeGFS`, once `FhGFS`.
-    BeeGfs = "beegfs", Elsewhere, Some(0x1983_0326);
+    BeeGfs = "beegfs", Servers, Some(0x1983_0326);
     /// IBM Storage Scale, once GPFS.
-    Gpfs = "gpfs", Elsewhere, Some(0x4750_4653);
+    Gpfs = "gpfs", Servers, Some(0x4750_4653);
     /// `GlusterFS`.
-    GlusterFs = "glusterfs", Elsewhere, FUSE;
+    GlusterFs = "glusterfs", Servers, FUSE;
     /// `MooseFS`.
-    MooseFs = "moosefs", Elsewhere, FUSE;
+    MooseFs = "moosefs", Servers, FUSE;
     /// `CephFS`, through the kernel or FUSE.
-    CephFs = "cephfs", Elsewhere, None;
+    CephFs = "cephfs", Servers, None;
     /// `XRootD`, through its FUSE client or by URL.
-    XRootD = "xrootd", Elsewhere, FUSE;
+    XRootD = "xrootd", Servers, FUSE;
     /// EOS through its FUSE client.
-    Eos = "eos", Elsewhere, FUSE;
+    Eos = "eos", Servers, FUSE;
     /// `OrangeFS`, once PVFS2.
-    OrangeFs = "orangefs", Elsewhere, Some(0x2003_0528);
+    OrangeFs = "orangefs", Servers, Some(0x2003_0528);
     /// `XtreemFS`.
-    XtreemFs = "xtreemfs", Elsewhere, FUSE;
+    XtreemFs = "xtreemfs", Servers, FUSE;
     /// `WekaFS`.
-    WekaFs = "wekafs", Elsewhere, None;
+    WekaFs = "wekafs", Servers, None;
     /// DAOS through dfuse.
-    Daos = "daos", Elsewhere, None;
+    Daos = "daos", Servers, None;
     /// `PanFS`.
-    PanFs = "panfs", Elsewhere, Some(0xaad7_aaea);
+    PanFs = "panfs", Servers, Some(0xaad7_aaea);
     /// GFS2, on a device that machines share.
     Gfs2 = "gfs2", Elsewhere, Some(0x0116_1970);
     /// OCFS2, on a device that machines share.
     Ocfs2 = "ocfs2", Elsewhere, Some(0x7461_636f);
     /// SFTP, through sshfs.
-    Sshfs = "sshfs", Elsewhere, FUSE;
+    Sshfs = "sshfs", Servers, FUSE;
     /// Directories united by mergerfs.
     Mergerfs = "mergerfs", Elsewhere, FUSE;
     /// A directory of the host of a virtual machine.
@@ -141,9 +143,9 @@ file_systems! {
     /// A directory of the host of a virtual machine, or of another server, over 9P.
     NineP = "9p", Elsewhere, Some(0x0102_1997);
     /// Objects, as S3 has them.
-    S3 = "s3", Elsewhere, None;
+    S3 = "s3", Servers, None;
     /// The file system of Hadoop.
-    Hdfs = "hdfs", Elsewhere, None;
+    Hdfs = "hdfs", Servers, None;
     /// Some other file system through FUSE.
     Fuse = "fuse", Elsewhere, FUSE;
 }
@@ -208,7 +210,12 @@ impl FileSystemKind {
 
     /// It is certainly on block devices or in the memory of this machine.
     pub fn is_certainly_local(self) -> bool {
-        self.placement() != Elsewhere
+        !matches!(self.placement(), Servers | Elsewhere)
+    }
+
+    /// Its data are on servers that are reached by a network.
+    pub fn is_on_servers(self) -> bool {
+        self.placement() == Servers
     }
 
     /// It keeps a cache that can't be looked into, or may be on another machine that does.

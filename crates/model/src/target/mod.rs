@@ -290,6 +290,16 @@ impl TargetDescription {
         !self.profile.kind.is_certainly_local() && !self.is_memory()
     }
 
+    /// It is reached by a network from another machine: on servers, as far as its type says, and those not on this machine.
+    pub fn is_behind_network(&self) -> bool {
+        let address = self.address.to_string();
+        let is_here = |place: &str| {
+            let host = place.split_once("://").map_or(place, |(_, rest)| rest);
+            host.starts_with("localhost") || host.starts_with("127.")
+        };
+        self.profile.kind.is_on_servers() && !is_here(&self.source) && !is_here(&address)
+    }
+
     /// Beyond the page cache of its files there is another that can't be looked into: memory, a server, or what is below
     /// one of its block devices.
     pub fn has_a_cache_of_its_own(&self) -> bool {
@@ -441,6 +451,11 @@ mod tests {
             assert!(found.is_remote() && found.has_a_cache_of_its_own(), "{file_system}");
             assert!(kept(file_system, "").is_remote(), "{file_system}, described before kinds were told");
         }
+        let on_servers = kept("nfs4", r#", "profile": {"kind": "nfs"}"#);
+        assert!(on_servers.is_behind_network());
+        let of_this_machine = TargetDescription { source: "127.0.0.1:/export".into(), ..on_servers };
+        assert!(!of_this_machine.is_behind_network() && of_this_machine.is_remote());
+        assert!(!kept("virtiofs", r#", "profile": {"kind": "virtiofs"}"#).is_behind_network());
         let local = kept("xfs", r#", "profile": {"kind": "xfs"}"#);
         assert!(!local.is_remote() && !local.has_a_cache_of_its_own());
         let on_a_file = r#", "profile": {"kind": "xfs", "layers": [{"name": "dm-0", "kind": "partition", "below":

@@ -1,6 +1,7 @@
-//! The network of this machine: its interfaces, and what the kernel counted there.
+//! The network of this machine: its interfaces, what they are, and what the kernel counted there.
 
 pub mod counters;
+pub mod links;
 
 use std::{fs, path::Path};
 

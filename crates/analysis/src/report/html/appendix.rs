@@ -9,6 +9,7 @@ use crate::{CellOutcome, StorageMatrix, Study, StudyStage, letter};
 
 use super::super::{
     chart::Escaped,
+    network::links,
     words::{self, NONE},
 };
 
@@ -203,6 +204,9 @@ fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     );
     for (key, value) in &study.results.environment {
         write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(key), Escaped(value))?;
+    }
+    for (name, link) in links(&study.results.machines) {
+        write!(page, "<tr><td>link {}</td><td>{}</td></tr>", Escaped(&name), Escaped(&link.to_string()))?;
     }
     page.push_str("</tbody></table></div>");
     for (index, target) in study.results.targets.iter().enumerate() {

@@ -9,6 +9,7 @@ mod appendix;
 mod compared;
 mod growth;
 mod latency;
+mod network;
 mod packets;
 mod recording;
 mod stage;
@@ -48,6 +49,7 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     packets::write(page, study)?;
     summary::write(page, study)?;
+    network::write(page, study)?;
     for (number, stage) in study.stages.iter().enumerate() {
         stage::write(page, study, stage, number)?;
     }
@@ -112,6 +114,9 @@ fn write_contents(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     if !study.curves.is_empty() {
         page.push_str("<a href=\"#packets\">packets</a>");
+    }
+    for (number, stage) in study.results.network.iter().enumerate() {
+        write!(page, "<a href=\"#network-{number}\">{}</a>", Escaped(&stage.stage))?;
     }
     for (number, stage) in study.stages.iter().enumerate() {
         write!(page, "<a href=\"#stage-{number}\">{}</a>", Escaped(stage.name))?;

@@ -31,7 +31,7 @@ pub(super) fn write_missing(page: &mut String, study: &Study<'_>) -> std::fmt::R
         "<section class=\"card\" id=\"missing\"><h2>{}</h2><ul class=\"warn\">",
         study.missing.title()
     )?;
-    let class = if study.missing.gaps.is_empty() { "note" } else { "no" };
+    let class = if study.missing.is_incomplete() { "no" } else { "note" };
     for sentence in study.missing.sentences() {
         write!(page, "<li class=\"{class}\">{}</li>", Escaped(&sentence))?;
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{EvidenceGap, MissingEvidence, OpenQuestion, Unused, letter};
+use crate::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Unused, letter};
 
 /// What was planned and is not there.
 #[derive(Serialize)]
@@ -14,6 +14,8 @@ pub(super) struct Incomplete<'a> {
     /// Why others were not, as far as the record tells.
     why: Option<&'a str>,
     parts: Vec<Part<'a>>,
+    /// Stages of the network between machines.
+    network: Vec<NetworkPart<'a>>,
     /// Cells that a target has no use for.
     not_applicable: Vec<NotApplicable<'a>>,
     /// Instruments that were to be recorded, and not yet at their own pace.
@@ -25,6 +27,14 @@ pub(super) struct Incomplete<'a> {
 struct Part<'a> {
     what: &'a str,
     target: String,
+    measured: usize,
+    planned: usize,
+}
+
+/// A stage that was to measure the network, and has not measured all.
+#[derive(Serialize)]
+struct NetworkPart<'a> {
+    stage: &'a str,
     measured: usize,
     planned: usize,
 }
@@ -58,6 +68,7 @@ pub(super) fn incomplete(missing: &MissingEvidence) -> Option<Incomplete<'_>> {
         measured: missing.measured,
         why: missing.why.as_deref(),
         parts: missing.gaps.iter().flat_map(parts).collect(),
+        network: missing.network.iter().map(network_part).collect(),
         not_applicable: missing.unused.iter().map(not_applicable).collect(),
         undecided: missing.open.iter().map(undecided).collect(),
     })
@@ -70,6 +81,10 @@ fn parts(gap: &EvidenceGap) -> impl Iterator<Item = Part<'_>> {
         measured: share.measured,
         planned: share.planned,
     })
+}
+
+fn network_part(gap: &NetworkGap) -> NetworkPart<'_> {
+    NetworkPart { stage: &gap.stage, measured: gap.measured, planned: gap.planned }
 }
 
 fn not_applicable(unused: &Unused) -> NotApplicable<'_> {

@@ -1,6 +1,11 @@
 //! What the samples of a network say: the rate of each pattern with its interval, the link that is not like the others, and
 //! where packets begin to be lost.
 
+mod reached;
+
+pub(crate) use reached::network_shares;
+pub use reached::{NetworkLimit, NetworkShare};
+
 use nilometer_model::{
     ByteRate, NetworkCell, NetworkProtocol, NetworkResults, NetworkSample, TrafficPattern,
     statistics::{Summary, median},

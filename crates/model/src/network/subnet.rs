@@ -2,8 +2,11 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// An address, and how many of its bits all addresses of the network share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Subnet {
     address: IpAddr,
     bits: u8,
@@ -41,6 +44,20 @@ impl FromStr for Subnet {
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let bits: u8 = bits.parse().map_err(|_| wrong())?;
         if u32::from(bits) > value(address).1 { Err(wrong()) } else { Ok(Subnet { address, bits }) }
+    }
+}
+
+impl TryFrom<String> for Subnet {
+    type Error = SubnetError;
+
+    fn try_from(text: String) -> Result<Self, SubnetError> {
+        text.parse()
+    }
+}
+
+impl From<Subnet> for String {
+    fn from(subnet: Subnet) -> String {
+        subnet.to_string()
     }
 }
 

@@ -1,108 +1,40 @@
 //! What the network between machines carried: which flows there were at the same time, and what came of each.
 
+mod link;
+mod pattern;
+mod subnet;
+mod trials;
+
+pub use link::{BondMember, LinkBond, NetworkLink};
+pub use pattern::{EACH_PAIR_MAX, PatternKind, TrafficPattern};
+pub use subnet::{Subnet, SubnetError};
+pub use trials::{NetworkTrial, NetworkTrials};
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Nanos};
 
-/// Who sends to whom at the same time, by the numbers of machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TrafficPattern {
-    /// One machine to another.
-    Pair {
-        /// Sends.
-        from: usize,
-        /// Receives.
-        to: usize,
-    },
-    /// Two machines to each other.
-    BothWays {
-        /// One.
-        one: usize,
-        /// The other.
-        other: usize,
-    },
-    /// One machine to all others.
-    OneToMany {
-        /// Sends.
-        from: usize,
-    },
-    /// All others to one machine (incast).
-    ManyToOne {
-        /// Receives.
-        to: usize,
-    },
-    /// Each machine to each other.
-    AllToAll,
-}
-
-impl TrafficPattern {
-    /// Pairs of machines, from which and to which, of so many.
-    pub fn pairs(self, machines: usize) -> Vec<(usize, usize)> {
-        let others = |of: usize| (0..machines).filter(move |other| *other != of);
-        match self {
-            TrafficPattern::Pair { from, to } => vec![(from, to)],
-            TrafficPattern::BothWays { one, other } => vec![(one, other), (other, one)],
-            TrafficPattern::OneToMany { from } => others(from).map(|to| (from, to)).collect(),
-            TrafficPattern::ManyToOne { to } => others(to).map(|from| (from, to)).collect(),
-            TrafficPattern::AllToAll => {
-                (0..machines).flat_map(|from| others(from).map(move |to| (from, to))).collect()
-            }
-        }
-    }
-
-    /// What is measured of so many machines: each pair alone, both ways, from one and to one, and all at once. Of more than
-    /// [`EACH_PAIR_MAX`] machines the pairs are those of neighbours in a ring, and one and the same machine is that to which
-    /// all send: with each pair of a hundred it would take hours.
-    pub fn all_of(machines: usize) -> Vec<Self> {
-        let is_small = machines <= EACH_PAIR_MAX;
-        let next = |of: usize| (of + 1) % machines;
-        let mut pairs: Vec<(usize, usize)> = if is_small {
-            TrafficPattern::AllToAll.pairs(machines)
-        } else {
-            (0..machines).map(|from| (from, next(from))).collect()
-        };
-        pairs.sort_unstable();
-        let pair = |&(from, to): &(usize, usize)| TrafficPattern::Pair { from, to };
-        let mut all: Vec<Self> = pairs.iter().map(pair).collect();
-        let ordered = pairs.iter().filter(|(one, other)| one < other);
-        all.extend(ordered.map(|&(one, other)| TrafficPattern::BothWays { one, other }));
-        if machines > 2 {
-            let roots = 0..if is_small { machines } else { 1 };
-            all.extend(roots.clone().map(|from| TrafficPattern::OneToMany { from }));
-            all.extend(roots.map(|to| TrafficPattern::ManyToOne { to }));
-            all.push(TrafficPattern::AllToAll);
-        }
-        all
-    }
-
-    /// In words, with the names of machines.
-    pub fn words(self, names: &[String]) -> String {
-        match self {
-            TrafficPattern::Pair { from, to } => format!("{} to {}", names[from], names[to]),
-            TrafficPattern::BothWays { one, other } => {
-                format!("{} and {}, both ways", names[one], names[other])
-            }
-            TrafficPattern::OneToMany { from } => format!("{} to all others", names[from]),
-            TrafficPattern::ManyToOne { to } => format!("all others to {}", names[to]),
-            TrafficPattern::AllToAll => "all to all".into(),
-        }
-    }
-}
-
-/// Up to so many machines each pair is measured.
-pub const EACH_PAIR_MAX: usize = 8;
-
 /// How data go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkProtocol {
     /// As fast as the other end takes them.
+    #[default]
     Tcp,
     /// At a rate that is given.
     Udp,
+}
+
+impl NetworkProtocol {
+    /// The word in plans and in the record.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NetworkProtocol::Tcp => "tcp",
+            NetworkProtocol::Udp => "udp",
+        }
+    }
 }
 
 impl fmt::Display for NetworkProtocol {
@@ -123,6 +55,14 @@ pub struct NetworkCell {
     pub protocol: NetworkProtocol,
     /// Flows from each machine to each other, with a thread at each end.
     pub flows: u32,
+}
+
+impl NetworkCell {
+    /// In words, with the names of machines: `node1 to node2, TCP, 4 flows`.
+    pub fn words(&self, names: &[String]) -> String {
+        let flows = if self.flows == 1 { "one flow".into() } else { format!("{} flows", self.flows) };
+        format!("{}, {}, {flows}", self.pattern.words(names), self.protocol)
+    }
 }
 
 /// One flow that is to be.
@@ -308,31 +248,29 @@ impl NetworkResults {
     }
 }
 
+/// What a stage of a plan measured of the network.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NetworkStage {
+    /// The stage's name.
+    pub stage: String,
+    /// What was measured, without rounds that count for nothing.
+    pub results: NetworkResults,
+}
+
+/// A machine of a campaign, and what it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CampaignMachine {
+    /// Its host name.
+    pub name: String,
+    /// Facts about it, key and value; of the first machine none, as they stand in [`crate::Results::environment`].
+    pub facts: Vec<(String, String)>,
+    /// Its links to others.
+    pub links: Vec<NetworkLink>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_pair_of_few_machines_and_neighbours_of_many() {
-        let of = |machines| TrafficPattern::all_of(machines);
-        assert_eq!(of(2).len(), 3, "there and back, and both");
-        let three = of(3);
-        let pairs = three.iter().filter(|pattern| matches!(pattern, TrafficPattern::Pair { .. })).count();
-        assert_eq!((pairs, three.len()), (6, 6 + 3 + 3 + 3 + 1));
-        assert!(three.contains(&TrafficPattern::AllToAll));
-        let many = of(100);
-        assert_eq!(many.len(), 100 + 99 + 3);
-        assert!(many.contains(&TrafficPattern::Pair { from: 99, to: 0 }), "the ring is closed");
-    }
-
-    #[test]
-    fn a_pattern_is_pairs_and_none_with_itself() {
-        assert_eq!(TrafficPattern::ManyToOne { to: 1 }.pairs(3), [(0, 1), (2, 1)]);
-        assert_eq!(TrafficPattern::OneToMany { from: 2 }.pairs(3), [(2, 0), (2, 1)]);
-        assert_eq!(TrafficPattern::BothWays { one: 0, other: 2 }.pairs(3), [(0, 2), (2, 0)]);
-        let all = TrafficPattern::AllToAll.pairs(5);
-        assert!(all.len() == 20 && all.iter().all(|(from, to)| from != to));
-    }
 
     #[test]
     fn a_rate_is_what_came_until_the_last_byte_had_come_and_those_of_flows_add_up() {

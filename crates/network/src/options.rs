@@ -1,4 +1,4 @@
-//! What the kernel says of a TCP connection.
+//! What the kernel says of a TCP connection, and is told, by options of its socket that are plain memory.
 
 use std::{io, net::TcpStream, os::fd::AsRawFd};
 
@@ -51,11 +51,29 @@ fn info(stream: &TcpStream) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Lets reads of a connection wait for so many bytes, or for the other end's last (`SO_RCVLOWAT`). A read that ends by time gives
+/// what is there.
+pub(crate) fn await_bytes(stream: &TcpStream, bytes: usize) -> io::Result<()> {
+    let value = libc::c_int::try_from(bytes).map_err(io::Error::other)?;
+    // SAFETY: the kernel reads one `c_int` at the address of `value`, which lives longer than the call.
+    let returned = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
         io::{Read, Write},
         net::TcpListener,
+        time::Duration,
     };
 
     use super::*;
@@ -75,5 +93,23 @@ mod tests {
         assert!(found.least_round_trip <= found.round_trip, "{found:?}");
         assert!(found.segment >= 536 && !found.congestion.is_empty() && found.send_buffer > 0, "{found:?}");
         assert_eq!(found.retransmitted, 0, "{found:?}");
+    }
+
+    #[test]
+    fn a_read_waits_for_enough_or_for_its_time_or_for_the_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut out = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (mut back, _) = listener.accept().expect("it is connected");
+        await_bytes(&back, 4096).expect("a number that the kernel takes");
+        back.set_read_timeout(Some(Duration::from_millis(50))).expect("a time");
+        let mut bytes = [0; 8192];
+        out.write_all(&[7; 100]).expect("room");
+        assert_eq!(back.read(&mut bytes).expect("after its time"), 100);
+        out.write_all(&[7; 5000]).expect("room");
+        assert_eq!(back.read(&mut bytes).expect("enough is there"), 5000);
+        out.write_all(&[7; 10]).expect("room");
+        drop(out);
+        assert_eq!(back.read(&mut bytes).expect("no more comes"), 10);
+        assert_eq!(back.read(&mut bytes).expect("the end"), 0);
     }
 }

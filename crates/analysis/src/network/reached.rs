@@ -1,0 +1,271 @@
+//! Storage figures against what the network carries: a target behind a network is no faster than that, and a figure that comes
+//! near it says more about the network than about the storage.
+
+use std::fmt;
+
+use nilometer_model::{
+    ByteRate, NetworkLink, NetworkResults, Results, TrafficPattern, plan::Phase, statistics::median,
+};
+
+use crate::{AcrossMachines, CellOutcome, Quantity, StudyStage, letter, network_outcomes};
+
+/// The storage figure of a target that comes nearest to what the network carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkShare {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// The stage.
+    pub stage: String,
+    /// The part of it.
+    pub phase: Phase,
+    /// What the storage did, of one machine where several took part.
+    pub rate: ByteRate,
+    /// On how many machines.
+    pub machines: usize,
+    /// What carries it.
+    pub limit: NetworkLimit,
+}
+
+/// What the network carries from or to one machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NetworkLimit {
+    /// A stage of the plan measured it between two machines: the median of all pairs.
+    Measured(ByteRate),
+    /// The fastest link of the machine whose fastest link is the slowest says so of itself.
+    Link {
+        /// Its name there.
+        link: String,
+        /// Which machine, where there are several.
+        machine: Option<String>,
+        /// Its speed.
+        speed: ByteRate,
+    },
+}
+
+impl NetworkLimit {
+    fn rate(&self) -> ByteRate {
+        match self {
+            NetworkLimit::Measured(rate) | NetworkLimit::Link { speed: rate, .. } => *rate,
+        }
+    }
+
+    /// Shares that only a network explains that is at its limit. Nothing is faster than its link; of what was measured a little
+    /// is waiting in queues, and the storage's packets may be better filled.
+    fn near(&self) -> std::ops::RangeInclusive<f64> {
+        match self {
+            NetworkLimit::Measured(_) => 0.85..=1.15,
+            NetworkLimit::Link { .. } => 0.85..=1.0,
+        }
+    }
+}
+
+impl NetworkShare {
+    /// What the storage did of what the network carries.
+    pub fn share(&self) -> f64 {
+        self.rate.0 / self.limit.rate().0
+    }
+
+    /// The figure is that of the network.
+    pub fn is_network(&self) -> bool {
+        self.limit.near().contains(&self.share())
+    }
+}
+
+impl fmt::Display for NetworkShare {
+    /// `A, files, read: 1.1 GB/s a machine, 94 % of what the network carries from one machine to another (9.4 Gbit/s): ...`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NetworkShare { target, stage, phase, rate, machines, limit } = self;
+        let each = if *machines > 1 { " a machine" } else { "" };
+        let percent = 100.0 * self.share();
+        write!(f, "{}, {stage}, {}: {rate}{each}, {percent:.0} % of ", letter(*target), phase.name())?;
+        match limit {
+            NetworkLimit::Measured(carries) => {
+                write!(f, "what the network carries from one machine to another ({})", carries.bits())?;
+            }
+            NetworkLimit::Link { link, machine, speed } => {
+                let of = machine.as_ref().map(|machine| format!(" of {machine}")).unwrap_or_default();
+                write!(f, "the {} of the link {link}{of}", speed.bits())?;
+            }
+        }
+        let figure =
+            if self.is_network() { ": this is the rate of the network, not of the storage" } else { "" };
+        f.write_str(figure)
+    }
+}
+
+/// Of each target behind a network, the figure that is nearest to what that carries; of others none, and none where nothing is
+/// known of the network.
+pub(crate) fn network_shares(results: &Results, stages: &[StudyStage<'_>]) -> Vec<NetworkShare> {
+    let targets = results.targets.iter().enumerate();
+    let behind = targets.filter(|(_, entry)| {
+        entry.description.as_ref().is_some_and(nilometer_model::TargetDescription::is_behind_network)
+    });
+    let limits: Vec<NetworkLimit> = measured_limit(results).into_iter().chain(link_limit(results)).collect();
+    behind.filter_map(|(target, _)| nearest(&fastest(stages, target)?, &limits)).collect()
+}
+
+/// What was measured tells more than what a link says of itself, unless only the link explains the figure.
+fn nearest(figure: &StorageFigure, limits: &[NetworkLimit]) -> Option<NetworkShare> {
+    let shares: Vec<NetworkShare> = limits.iter().map(|limit| figure.of(limit)).collect();
+    let explained = shares.iter().find(|share| share.is_network());
+    explained.or_else(|| shares.first()).cloned()
+}
+
+/// The fastest figure of a target in bytes a second.
+#[derive(Debug, Clone, PartialEq)]
+struct StorageFigure {
+    target: usize,
+    stage: String,
+    phase: Phase,
+    rate: ByteRate,
+    machines: usize,
+}
+
+impl StorageFigure {
+    fn of(&self, limit: &NetworkLimit) -> NetworkShare {
+        let StorageFigure { target, stage, phase, rate, machines } = self.clone();
+        NetworkShare { target, stage, phase, rate, machines, limit: limit.clone() }
+    }
+}
+
+fn fastest(stages: &[StudyStage<'_>], target: usize) -> Option<StorageFigure> {
+    let of_stage = |stage: &StudyStage<'_>| {
+        let here = stage.outcomes.iter().filter(|outcome| outcome.target == target);
+        here.filter_map(|outcome| figure(stage, outcome)).collect::<Vec<_>>()
+    };
+    let all = stages.iter().flat_map(of_stage);
+    all.max_by(|one, other| one.rate.0.total_cmp(&other.rate.0))
+}
+
+fn figure(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFigure> {
+    let alone = outcome.summary(Quantity::Bytes)?.mean;
+    let across = AcrossMachines::of(outcome, Quantity::Bytes);
+    let (rate, machines) = across.map_or((alone, 1), |across| (across.mean, across.machines.len()));
+    Some(StorageFigure {
+        target: outcome.target,
+        stage: stage.name.to_owned(),
+        phase: outcome.phase,
+        rate: ByteRate(rate),
+        machines,
+    })
+}
+
+/// The median over pairs of machines, with the number of flows that carried most.
+fn measured_limit(results: &Results) -> Option<NetworkLimit> {
+    let rates = results.network.iter().flat_map(|stage| pair_medians(&stage.results));
+    rates.max_by(f64::total_cmp).map(|rate| NetworkLimit::Measured(ByteRate(rate)))
+}
+
+fn pair_medians(results: &NetworkResults) -> Vec<f64> {
+    let outcomes = network_outcomes(results);
+    let pairs: Vec<_> =
+        outcomes.iter().filter(|of| matches!(of.cell.pattern, TrafficPattern::Pair { .. })).collect();
+    let mut flows: Vec<u32> = pairs.iter().map(|of| of.cell.flows).collect();
+    flows.sort_unstable();
+    flows.dedup();
+    let median_of = |count: u32| {
+        let alike = pairs.iter().filter(|of| of.cell.flows == count);
+        median(&alike.filter_map(|of| Some(of.rate?.mean)).collect::<Vec<_>>())
+    };
+    flows.into_iter().filter_map(median_of).collect()
+}
+
+/// None where a machine has no link that says how fast it is: its storage may be reached by that.
+fn link_limit(results: &Results) -> Option<NetworkLimit> {
+    let is_known = |link: &&NetworkLink| link.is_card && link.speed.is_some();
+    let mut slowest: Option<NetworkLimit> = None;
+    for machine in &results.machines {
+        let cards = machine.links.iter().filter(is_known);
+        let fastest = cards.max_by(|one, other| speed_of(one).0.total_cmp(&speed_of(other).0))?;
+        let name = (results.machines.len() > 1).then(|| machine.name.clone());
+        let limit =
+            NetworkLimit::Link { link: fastest.name.clone(), machine: name, speed: speed_of(fastest) };
+        if slowest.as_ref().is_none_or(|known| limit.rate().0 < known.rate().0) {
+            slowest = Some(limit);
+        }
+    }
+    slowest
+}
+
+fn speed_of(link: &NetworkLink) -> ByteRate {
+    link.speed.unwrap_or(ByteRate(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{
+        CampaignMachine, FileSystemKind, Key, Measured, Nanos, Sample, StorageProfile, TargetEntry,
+    };
+
+    use super::*;
+    use crate::{
+        Study,
+        made_up::{described, network_stage, writes},
+    };
+
+    /// Files written at so many bytes a second to a file system, by a machine with a link of 10 Gbit/s.
+    fn results(kind: FileSystemKind, rate: u64) -> Results {
+        let profile = StorageProfile { kind, ..StorageProfile::default() };
+        let description = nilometer_model::TargetDescription { profile, ..described("/data") };
+        let entry =
+            TargetEntry { path: "/data".into(), description: Some(description), ..TargetEntry::default() };
+        let sample = |repeat| {
+            let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };
+            let sample =
+                Sample { bytes: rate, operations: 9, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) };
+            Measured { key, sample }
+        };
+        let card = |name: &str, speed| NetworkLink {
+            name: name.into(),
+            is_card: true,
+            speed: Some(ByteRate(speed)),
+            ..NetworkLink::default()
+        };
+        let fiction = NetworkLink { is_card: false, ..card("veth0", 1e12) };
+        let links = vec![card("eth0", 1.25e9), card("eth1", 1.25e8), fiction];
+        Results {
+            targets: vec![entry],
+            cells: vec![writes("files", "1 MiB", 1)],
+            samples: (0..3).map(sample).collect(),
+            machines: vec![CampaignMachine { name: "a".into(), facts: Vec::new(), links }],
+            repeats: 3,
+            ..Results::default()
+        }
+    }
+
+    fn shares(results: &Results) -> Vec<NetworkShare> {
+        network_shares(results, &Study::of(results).stages)
+    }
+
+    #[test]
+    fn the_rate_of_a_link_is_told_of_storage_behind_a_network_and_never_of_a_disk() {
+        let near = shares(&results(FileSystemKind::Nfs, 1_170_000_000));
+        assert!(near.len() == 1 && near[0].is_network());
+        assert_eq!(
+            near[0].to_string(),
+            "A, files, write: 1.17 GB/s, 94 % of the 10 Gbit/s of the link eth0: this is the rate of the network, not of the \
+             storage"
+        );
+        let far = shares(&results(FileSystemKind::Nfs, 300_000_000));
+        assert!(far.len() == 1 && !far[0].is_network());
+        let beyond = shares(&results(FileSystemKind::Nfs, 1_300_000_000));
+        assert!(!beyond[0].is_network(), "no link carries more than its speed");
+        for local in
+            [FileSystemKind::Ext4, FileSystemKind::Tmpfs, FileSystemKind::Overlay, FileSystemKind::Virtiofs]
+        {
+            assert!(shares(&results(local, 1_170_000_000)).is_empty(), "{local:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_between_machines_comes_before_what_a_link_says() {
+        let mut results = results(FileSystemKind::Lustre, 800_000_000);
+        results.network = vec![network_stage(900_000_000)];
+        let found = shares(&results);
+        assert_eq!(found[0].limit, NetworkLimit::Measured(ByteRate(9e8)));
+        assert!(found[0].is_network() && found[0].to_string().contains("89 % of what the network carries"));
+        results.machines[0].links.clear();
+        results.network.clear();
+        assert!(shares(&results).is_empty(), "nothing is known of the network");
+    }
+}

@@ -1,0 +1,112 @@
+//! The machines that a campaign's processes are on: what each is, for the record, and the network between them, which stages
+//! of a plan measure.
+
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
+use nilometer_model::{
+    CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, NetworkTrials, Seed, plan::ResolvedPlan,
+};
+use nilometer_network::{NetworkLead, reached_machines};
+use nilometer_storage::network::links::links;
+
+use crate::{environment::environment, join::dismiss};
+
+/// This machine, with what the record's environment does not say of it.
+pub(crate) fn this_machine() -> CampaignMachine {
+    CampaignMachine { name: node_name(), facts: Vec::new(), links: links() }
+}
+
+/// A rank's part of [`described`].
+pub(crate) fn describe_machine(cluster: &dyn Cluster, ranks: &CampaignRanks) {
+    cluster.gather(RankReport::Machine(own_machine(cluster, ranks)));
+}
+
+/// The first rank of a machine speaks for it. Rank 0's machine is in the record from the start.
+fn own_machine(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Option<CampaignMachine> {
+    if cluster.rank() == 0 || !ranks.nodes.is_first_on_node(cluster.rank()) {
+        return None;
+    }
+    // The command is that of all.
+    let facts = environment(&[]).into_iter().filter(|(key, _)| key != "command").collect();
+    Some(CampaignMachine { name: cluster.node(), facts, ..this_machine() })
+}
+
+/// At rank 0, all machines but its own, in the order of the first rank on each.
+pub(crate) fn described(cluster: &dyn Cluster, ranks: &CampaignRanks) -> Vec<CampaignMachine> {
+    if cluster.size() == 1 {
+        return Vec::new();
+    }
+    cluster.broadcast(Some(ClusterDecision::Describe));
+    let reports = cluster.gather(RankReport::Machine(own_machine(cluster, ranks)));
+    let machines = reports.into_iter().filter_map(|report| match report {
+        RankReport::Machine(machine) => machine,
+        _ => None,
+    });
+    machines.collect()
+}
+
+/// The stages of a plan that measure the network, ready to begin or to go on from what a record has of them.
+///
+/// # Errors
+/// In words, if machines can't be reached, or are not those of the record: then all others have ended, and the campaign must
+/// not begin.
+pub fn network_stages(
+    cluster: &dyn Cluster,
+    plan: &ResolvedPlan,
+    before: &[NetworkStage],
+) -> Result<Vec<NetworkLead>, String> {
+    let mut leads = Vec::new();
+    for (number, run) in plan.network.iter().enumerate() {
+        let recorded = before.get(number).map(|stage| stage.results.clone());
+        let reached = reached_machines(cluster, run.network)
+            .and_then(|machines| are_those_of(recorded.as_ref(), &machines.known()).map(|()| machines))
+            .map_err(|why| format!("stage `{}`: {why}", run.stage));
+        let machines = reached.inspect_err(|_| dismiss(cluster))?;
+        let seed = Seed(plan.seed).named(&run.stage).part(number as u64);
+        let trials = NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed };
+        leads.push(NetworkLead::new(trials, machines, recorded.unwrap_or_default()));
+    }
+    Ok(leads)
+}
+
+/// Figures of other machines are not those of these.
+fn are_those_of(recorded: Option<&NetworkResults>, found: &[NetworkMachine]) -> Result<(), String> {
+    let Some(recorded) = recorded.filter(|results| !results.samples.is_empty()) else { return Ok(()) };
+    let names = recorded.names();
+    let found: Vec<String> = found.iter().map(|machine| machine.name.clone()).collect();
+    if names == found {
+        return Ok(());
+    }
+    Err(format!(
+        "the record is of the network between {}, and here are {}",
+        names.join(", "),
+        found.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::NetworkSample;
+
+    #[test]
+    fn the_network_of_other_machines_is_another() {
+        let machine =
+            |name: &str| NetworkMachine { name: name.into(), ranks: vec![0], addresses: Vec::new() };
+        let there = [machine("a"), machine("b")];
+        assert_eq!(are_those_of(None, &there), Ok(()));
+        let sample = NetworkSample { cell: 0, repeat: 0, asked: None, flows: Vec::new() };
+        let mut recorded =
+            NetworkResults { machines: vec![machine("a"), machine("c")], ..NetworkResults::default() };
+        assert_eq!(are_those_of(Some(&recorded), &there), Ok(()), "nothing was measured yet");
+        recorded.samples.push(sample);
+        let why = are_those_of(Some(&recorded), &there).expect_err("others");
+        assert_eq!(why, "the record is of the network between a, c, and here are a, b");
+        recorded.machines = there.into();
+        assert_eq!(are_those_of(Some(&recorded), &recorded.machines), Ok(()));
+    }
+
+    #[test]
+    fn this_machine_has_a_name() {
+        assert!(!this_machine().name.is_empty());
+    }
+}

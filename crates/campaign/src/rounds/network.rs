@@ -1,0 +1,56 @@
+//! The network between machines in the rounds of a campaign: measured once in each, before what is measured on targets, so
+//! that drift hits both alike.
+
+use nilometer_model::NetworkStage;
+use nilometer_network::{NetworkLead, NetworkProgress};
+
+use super::{Campaign, CampaignError, Progress, State};
+
+impl Campaign {
+    /// What is due up to a round of all network stages, one trial after the other, unless the campaign ends before. A round is
+    /// known by its number, from 0.
+    pub(super) fn take_network(&mut self, state: &mut State<'_>, round: u32) -> Result<(), CampaignError> {
+        for number in 0..self.network.len() {
+            let lead = &mut self.network[number];
+            while lead.is_due(round + 1) && !state.run.is_over() {
+                let Some(sample) = lead.measure(self.cluster.as_ref(), state.run.clock, round + 1) else {
+                    break;
+                };
+                self.record.add_network_sample(number, sample)?;
+                let NetworkProgress { results, done, of } = lead.progress();
+                let stage = lead.stage();
+                (state.tell)(Progress::Network { stage, results, done, of });
+            }
+        }
+        Ok(())
+    }
+
+    /// The last round of all.
+    pub(super) fn last_round(&self) -> u32 {
+        let plan = &self.resolved.plan;
+        (plan.warm_up + plan.repeats).saturating_sub(1)
+    }
+
+    /// Trials of all rounds, and searches.
+    pub(super) fn network_planned(&self) -> usize {
+        self.network.iter().map(|lead| lead.results().planned(self.last_round() + 1)).sum()
+    }
+
+    /// Trials of rounds that were not made; searches that are not over count as one each.
+    pub(super) fn network_missing(&self) -> usize {
+        let rounds = self.last_round() + 1;
+        let open = |lead: &NetworkLead| lead.results().planned(rounds).saturating_sub(lead.results().made());
+        self.network.iter().map(open).sum()
+    }
+
+    /// Notes what the machines are, and which network cells there are, unless the record has it already.
+    pub(super) fn note_machines(&mut self) -> Result<(), CampaignError> {
+        let others = crate::machines::described(self.cluster.as_ref(), &self.ranks);
+        self.record.note_machines(&others)?;
+        for (number, lead) in self.network.iter().enumerate() {
+            let stage = NetworkStage { stage: lead.stage().into(), results: lead.results().clone() };
+            self.record.note_network_stage(number, &stage)?;
+        }
+        Ok(())
+    }
+}

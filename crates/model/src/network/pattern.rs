@@ -1,0 +1,256 @@
+//! Who sends to whom at the same time.
+
+use serde::{Deserialize, Serialize};
+
+/// Who sends to whom at the same time, by the numbers of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrafficPattern {
+    /// One machine to another.
+    Pair {
+        /// Sends.
+        from: usize,
+        /// Receives.
+        to: usize,
+    },
+    /// Two machines to each other.
+    BothWays {
+        /// One.
+        one: usize,
+        /// The other.
+        other: usize,
+    },
+    /// One machine to all others.
+    OneToMany {
+        /// Sends.
+        from: usize,
+    },
+    /// All others to one machine (incast).
+    ManyToOne {
+        /// Receives.
+        to: usize,
+    },
+    /// Each machine to each other.
+    AllToAll,
+}
+
+/// The patterns that a plan may ask for, by their names there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PatternKind {
+    /// Each machine to each other, alone; of more than [`EACH_PAIR_MAX`] machines, as `ring`.
+    Pairs,
+    /// Each machine to the next, alone, and the last one to the first.
+    Ring,
+    /// The same two machines to each other.
+    BothWays,
+    /// One machine to all others, each in turn; of more than [`EACH_PAIR_MAX`] machines the first.
+    OneToMany,
+    /// All others to one machine, each in turn; of more than [`EACH_PAIR_MAX`] machines the first.
+    ManyToOne,
+    /// Each machine to each other at the same time.
+    AllToAll,
+}
+
+impl PatternKind {
+    /// All of them.
+    pub const ALL: [PatternKind; 6] = [
+        PatternKind::Pairs,
+        PatternKind::Ring,
+        PatternKind::BothWays,
+        PatternKind::OneToMany,
+        PatternKind::ManyToOne,
+        PatternKind::AllToAll,
+    ];
+
+    /// What is measured where nothing else is said.
+    pub const USUAL: [PatternKind; 5] = [
+        PatternKind::Pairs,
+        PatternKind::BothWays,
+        PatternKind::OneToMany,
+        PatternKind::ManyToOne,
+        PatternKind::AllToAll,
+    ];
+
+    /// The word in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PatternKind::Pairs => "pairs",
+            PatternKind::Ring => "ring",
+            PatternKind::BothWays => "both_ways",
+            PatternKind::OneToMany => "one_to_many",
+            PatternKind::ManyToOne => "many_to_one",
+            PatternKind::AllToAll => "all_to_all",
+        }
+    }
+
+    /// The opposite of [`PatternKind::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        PatternKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// All of it among so many machines.
+    fn patterns(self, machines: usize) -> Vec<TrafficPattern> {
+        let roots = 0..if machines <= EACH_PAIR_MAX { machines } else { 1 };
+        let alone = |pairs: Vec<MachinePair>| pairs.into_iter().map(MachinePair::alone).collect();
+        match self {
+            PatternKind::Pairs => alone(pairs_alone(machines)),
+            PatternKind::Ring => alone(ring(machines)),
+            PatternKind::BothWays => {
+                let mut both: Vec<TrafficPattern> =
+                    pairs_alone(machines).into_iter().map(MachinePair::both_ways).collect();
+                both.sort_unstable();
+                both.dedup();
+                both
+            }
+            PatternKind::OneToMany => roots.map(|from| TrafficPattern::OneToMany { from }).collect(),
+            PatternKind::ManyToOne => roots.map(|to| TrafficPattern::ManyToOne { to }).collect(),
+            PatternKind::AllToAll => vec![TrafficPattern::AllToAll],
+        }
+    }
+}
+
+/// Up to so many machines each pair is measured.
+pub const EACH_PAIR_MAX: usize = 8;
+
+/// One machine that sends to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct MachinePair {
+    from: usize,
+    to: usize,
+}
+
+impl MachinePair {
+    fn alone(self) -> TrafficPattern {
+        TrafficPattern::Pair { from: self.from, to: self.to }
+    }
+
+    /// The same for both of them.
+    fn both_ways(self) -> TrafficPattern {
+        TrafficPattern::BothWays { one: self.from.min(self.to), other: self.from.max(self.to) }
+    }
+}
+
+fn ring(machines: usize) -> Vec<MachinePair> {
+    (0..machines).map(|from| MachinePair { from, to: (from + 1) % machines }).collect()
+}
+
+/// Each pair; of many machines neighbours in a ring, as with each pair of a hundred it would take hours.
+fn pairs_alone(machines: usize) -> Vec<MachinePair> {
+    if machines > EACH_PAIR_MAX {
+        return ring(machines);
+    }
+    let pairs = TrafficPattern::AllToAll.pairs(machines).into_iter();
+    pairs.map(|(from, to)| MachinePair { from, to }).collect()
+}
+
+impl TrafficPattern {
+    /// Pairs of machines, from which and to which, of so many.
+    pub fn pairs(self, machines: usize) -> Vec<(usize, usize)> {
+        let others = |of: usize| (0..machines).filter(move |other| *other != of);
+        match self {
+            TrafficPattern::Pair { from, to } => vec![(from, to)],
+            TrafficPattern::BothWays { one, other } => vec![(one, other), (other, one)],
+            TrafficPattern::OneToMany { from } => others(from).map(|to| (from, to)).collect(),
+            TrafficPattern::ManyToOne { to } => others(to).map(|from| (from, to)).collect(),
+            TrafficPattern::AllToAll => {
+                (0..machines).flat_map(|from| others(from).map(move |to| (from, to))).collect()
+            }
+        }
+    }
+
+    /// What is measured of so many machines where these kinds are asked for, each once: among two machines some kinds are the
+    /// same.
+    pub fn all_of(kinds: &[PatternKind], machines: usize) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for pattern in kinds.iter().flat_map(|kind| kind.patterns(machines)) {
+            let pattern = pattern.simplest(machines);
+            if !all.contains(&pattern) {
+                all.push(pattern);
+            }
+        }
+        all
+    }
+
+    /// The same by another name, where there are two machines only.
+    fn simplest(self, machines: usize) -> Self {
+        if machines != 2 {
+            return self;
+        }
+        match self {
+            TrafficPattern::OneToMany { from } => TrafficPattern::Pair { from, to: 1 - from },
+            TrafficPattern::ManyToOne { to } => TrafficPattern::Pair { from: 1 - to, to },
+            TrafficPattern::AllToAll => TrafficPattern::BothWays { one: 0, other: 1 },
+            other => other,
+        }
+    }
+
+    /// Whether there are all of its machines among so many.
+    pub fn is_among(self, machines: usize) -> bool {
+        match self {
+            TrafficPattern::Pair { from: one, to: other } | TrafficPattern::BothWays { one, other } => {
+                one.max(other) < machines
+            }
+            TrafficPattern::OneToMany { from: root } | TrafficPattern::ManyToOne { to: root } => {
+                root < machines
+            }
+            TrafficPattern::AllToAll => true,
+        }
+    }
+
+    /// In words, with the names of machines.
+    pub fn words(self, names: &[String]) -> String {
+        match self {
+            TrafficPattern::Pair { from, to } => format!("{} to {}", names[from], names[to]),
+            TrafficPattern::BothWays { one, other } => {
+                format!("{} and {}, both ways", names[one], names[other])
+            }
+            TrafficPattern::OneToMany { from } => format!("{} to all others", names[from]),
+            TrafficPattern::ManyToOne { to } => format!("all others to {}", names[to]),
+            TrafficPattern::AllToAll => "all to all".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_of_few_machines_and_neighbours_of_many() {
+        let of = |machines| TrafficPattern::all_of(&PatternKind::USUAL, machines);
+        assert_eq!(of(2).len(), 3, "there and back, and both");
+        let three = of(3);
+        let pairs = three.iter().filter(|pattern| matches!(pattern, TrafficPattern::Pair { .. })).count();
+        assert_eq!((pairs, three.len()), (6, 6 + 3 + 3 + 3 + 1));
+        assert!(three.contains(&TrafficPattern::AllToAll));
+        let many = of(100);
+        assert_eq!(many.len(), 100 + 100 + 3);
+        let closing =
+            [TrafficPattern::Pair { from: 99, to: 0 }, TrafficPattern::BothWays { one: 0, other: 99 }];
+        assert!(closing.iter().all(|pattern| many.contains(pattern)), "the ring is closed");
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_measured_and_nothing_twice() {
+        let of = |kinds: &[PatternKind], machines| TrafficPattern::all_of(kinds, machines);
+        let ring = of(&[PatternKind::Ring, PatternKind::Pairs], 3);
+        assert_eq!(ring.len(), 6, "pairs are in the ring, too");
+        assert_eq!(ring[2], TrafficPattern::Pair { from: 2, to: 0 });
+        let both = TrafficPattern::BothWays { one: 0, other: 1 };
+        assert_eq!(of(&[PatternKind::AllToAll, PatternKind::BothWays], 2), [both]);
+        let there = TrafficPattern::Pair { from: 0, to: 1 };
+        assert!(of(&[PatternKind::ManyToOne], 2).contains(&there));
+    }
+
+    #[test]
+    fn a_pattern_is_pairs_and_none_with_itself() {
+        assert_eq!(TrafficPattern::ManyToOne { to: 1 }.pairs(3), [(0, 1), (2, 1)]);
+        assert_eq!(TrafficPattern::OneToMany { from: 2 }.pairs(3), [(2, 0), (2, 1)]);
+        assert_eq!(TrafficPattern::BothWays { one: 0, other: 2 }.pairs(3), [(0, 2), (2, 0)]);
+        assert!([1, 3].map(|to| TrafficPattern::Pair { from: 0, to }.is_among(3)) == [true, false]);
+        assert!(!TrafficPattern::ManyToOne { to: 3 }.is_among(3) && TrafficPattern::AllToAll.is_among(3));
+        let all = TrafficPattern::AllToAll.pairs(5);
+        assert!(all.len() == 20 && all.iter().all(|(from, to)| from != to));
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a plan can't be read, with its place.
+
+/// A plan that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// No valid TOML, or not of this shape; the source shows line, word and choices.
+    #[error("{file}: {source}")]
+    Written {
+        /// The file as the user named it.
+        file: String,
+        /// With line and valid names.
+        source: Box<toml::de::Error>,
+    },
+    /// A parameter that makes no sense.
+    #[error("{file}:{line}: stage `{stage}`: {why}")]
+    Parameter {
+        /// The file as the user named it.
+        file: String,
+        /// The line of the stage's name.
+        line: usize,
+        /// The stage's name.
+        stage: String,
+        /// What is wrong, with the valid values.
+        why: String,
+    },
+    /// A value at the head of the plan that makes no sense.
+    #[error("{file}: {why}")]
+    Head {
+        /// The file as the user named it.
+        file: String,
+        /// What is wrong, with the valid values.
+        why: String,
+    },
+    /// Criteria that make no sense.
+    #[error("{file}{}: accept: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Accept {
+        /// The file as the user named it.
+        file: String,
+        /// The line of what they are about, if they are about something.
+        line: Option<usize>,
+        /// What is wrong, with the valid values.
+        why: String,
+    },
+    /// The plan measures nothing.
+    #[error(
+        "{file}: the plan has no stage: add a [[stage]] with a name and a workload, an ingest or a network"
+    )]
+    Empty {
+        /// The file as the user named it.
+        file: String,
+    },
+}

@@ -1,0 +1,113 @@
+//! One trial, at every rank: all listen, connect, begin at the same time and report what came.
+
+use std::net::SocketAddr;
+
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
+use nilometer_model::{FlowEnd, FlowSample, NetworkFlow, NetworkTraffic};
+use nilometer_storage::Clock;
+
+use crate::{
+    machines::ReachedMachines,
+    part::{Part, Span},
+};
+
+/// A rank's part of a trial that rank 0 has told to all.
+pub fn take_part(cluster: &dyn Cluster, clock: Clock, traffic: &NetworkTraffic) {
+    carried(cluster, clock, traffic, None);
+}
+
+/// One trial, at any rank; at rank 0, which knows the machines, what came of it.
+pub(crate) fn carried(
+    cluster: &dyn Cluster,
+    clock: Clock,
+    traffic: &NetworkTraffic,
+    machines: Option<&ReachedMachines>,
+) -> Vec<FlowSample> {
+    let failed = |why: String| failed_flows(traffic, &why);
+    let part = Part::listen(traffic, cluster.rank()).and_then(|part| Ok((part.ports()?, part)));
+    let (ports, part) = match part {
+        Ok((ports, part)) => (Ok(ports), Some(part)),
+        Err(error) => (Err(of_node(cluster, &error)), None),
+    };
+    let reports = cluster.gather(RankReport::Listens(ports));
+    let found = machines.map(|machines| where_to(reports, traffic, machines));
+    let decided = found.as_ref().map(|found| match found {
+        Ok(addresses) => ClusterDecision::Connect(addresses.clone()),
+        Err(_) => ClusterDecision::Cancel,
+    });
+    let ClusterDecision::Connect(to) = cluster.broadcast(decided) else {
+        return failed(found.and_then(Result::err).unwrap_or_default());
+    };
+    let part = part.expect("one that could not listen has said so");
+    let connected = part.connect(&to, clock);
+    let report = connected.as_ref().map(drop).map_err(|error| of_node(cluster, error));
+    let refused = refused(cluster.gather(RankReport::Connected(report)));
+    let decided = machines.map(|_| match &refused {
+        None => ClusterDecision::Begin(Vec::new()),
+        Some(_) => ClusterDecision::Cancel,
+    });
+    let ClusterDecision::Begin(_) = cluster.broadcast(decided) else {
+        return failed(refused.unwrap_or_default());
+    };
+    // A start is agreed upon when all listen, so that it can be near.
+    cluster.barrier();
+    let from = cluster.agree_start(&clock);
+    let span = Span { clock, from, until: from + traffic.duration };
+    let ends = connected.expect("one that could not connect has said so").run(span);
+    united(cluster.gather(RankReport::Carried(ends)), traffic)
+}
+
+fn of_node(cluster: &dyn Cluster, error: &std::io::Error) -> String {
+    format!("{}: {error}", cluster.node())
+}
+
+/// Where each flow goes.
+fn where_to(
+    reports: Vec<RankReport>,
+    traffic: &NetworkTraffic,
+    machines: &ReachedMachines,
+) -> Result<Vec<SocketAddr>, String> {
+    let mut ports = vec![0; traffic.flows.len()];
+    for report in reports {
+        let RankReport::Listens(said) = report else { continue };
+        for (flow, port) in said? {
+            ports[flow] = port;
+        }
+    }
+    let to = |(flow, port): (&NetworkFlow, u16)| Some(SocketAddr::from((machines.address(flow.to)?, port)));
+    let all: Option<Vec<SocketAddr>> = traffic.flows.iter().zip(ports).map(to).collect();
+    all.ok_or_else(|| "a flow goes to a rank that is on no machine".into())
+}
+
+/// Why some could not connect, a line each.
+fn refused(reports: Vec<RankReport>) -> Option<String> {
+    let why = reports.into_iter().filter_map(|report| match report {
+        RankReport::Connected(Err(why)) => Some(why),
+        _ => None,
+    });
+    let all: Vec<String> = why.collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn failed_flows(traffic: &NetworkTraffic, why: &str) -> Vec<FlowSample> {
+    let sent = FlowEnd { failed: Some(why.into()), ..FlowEnd::default() };
+    traffic.flows.iter().map(|flow| FlowSample { sent: sent.clone(), ..between(*flow) }).collect()
+}
+
+fn between(flow: NetworkFlow) -> FlowSample {
+    FlowSample { from: flow.from, to: flow.to, ..FlowSample::default() }
+}
+
+/// Each rank reports first the ends of flows that it sends or receives, by number.
+fn united(reports: Vec<RankReport>, traffic: &NetworkTraffic) -> Vec<FlowSample> {
+    let mut flows: Vec<FlowSample> = traffic.flows.iter().copied().map(between).collect();
+    for (rank, report) in (0..).zip(reports) {
+        let RankReport::Carried(ends) = report else { continue };
+        for end in ends {
+            let flow = &mut flows[end.flow];
+            let side = if flow.from == rank { &mut flow.sent } else { &mut flow.received };
+            *side = end;
+        }
+    }
+    flows
+}

@@ -1,0 +1,141 @@
+//! The links of this machine to others, as its kernel tells them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use nilometer_model::{BondMember, ByteRate, Bytes, LinkBond, NetworkLink};
+
+use super::{interfaces, kernel_text};
+
+/// What the kernel has of an interface.
+pub fn interface_folder(name: &str) -> PathBuf {
+    Path::new("/sys/class/net").join(name)
+}
+
+/// Whether packets come by it from other machines.
+pub fn is_up(name: &str) -> bool {
+    let is = |what: &str| kernel_text(interface_folder(name).join(what));
+    // ARPHRD_ETHER and its like; loopback is 772.
+    is("operstate").as_deref() == Some("up") && is("type").as_deref() != Some("772")
+}
+
+/// What `ethtool` says, which only looks; none if it is not there or does not know.
+pub fn ethtool(option: &str, name: &str) -> Option<String> {
+    let output = Command::new("ethtool").arg(option).arg(name).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// All that are up, members of bonds apart, in the order of their names; none where `/sys` is that of another network, as in a
+/// container that sees its host's.
+pub fn links() -> Vec<NetworkLink> {
+    let ours = kernel_text("/proc/self/net/dev").unwrap_or_default();
+    if device_names(&ours) != interfaces() {
+        return Vec::new();
+    }
+    let names = interfaces().into_iter().filter(|name| is_up(name) && !is_member(name));
+    names.map(|name| link(&name)).collect()
+}
+
+/// The names in `/proc/net/dev`, which is of the network that this process is in; in their order.
+fn device_names(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let mut names: Vec<String> = lines.map(|(name, _)| name.trim().to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn is_member(name: &str) -> bool {
+    interface_folder(name).join("bonding_slave").exists()
+}
+
+/// One of them.
+pub fn link(name: &str) -> NetworkLink {
+    let folder = interface_folder(name);
+    let bond = bond(name);
+    let members: Vec<&str> = bond.iter().flat_map(|bond| &bond.members).map(|of| of.name.as_str()).collect();
+    let is_device = |name: &str| interface_folder(name).join("device").exists();
+    NetworkLink {
+        name: name.into(),
+        is_card: is_device(name) || !members.is_empty() && members.iter().all(|member| is_device(member)),
+        speed: speed(name),
+        mtu: kernel_text(folder.join("mtu")).and_then(|text| text.parse().ok()).map(Bytes),
+        offloads: ethtool("-k", name).map(|said| offloads(&said)),
+        bond,
+    }
+}
+
+/// The kernel says -1 where a driver does not know.
+fn speed(name: &str) -> Option<ByteRate> {
+    let megabits = kernel_text(interface_folder(name).join("speed"))?.parse::<i64>().ok()?;
+    (megabits > 0).then_some(ByteRate(megabits as f64 * 125e3))
+}
+
+/// The members of a bond, and how they are used (Documentation/networking/bonding.rst).
+fn bond(name: &str) -> Option<LinkBond> {
+    let bonding = interface_folder(name).join("bonding");
+    let mode = kernel_text(bonding.join("mode"))?;
+    let mut members: Vec<String> =
+        kernel_text(bonding.join("slaves"))?.split_whitespace().map(str::to_owned).collect();
+    members.sort_unstable();
+    let members = members.into_iter().map(|name| BondMember {
+        is_up: kernel_text(interface_folder(&name).join("operstate")).as_deref() == Some("up"),
+        speed: speed(&name),
+        name,
+    });
+    Some(LinkBond { mode: first_word(&mode), members: members.collect() })
+}
+
+/// `802.3ad 4`: the mode's name, then its number.
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+/// What stands in `ethtool -k`, with the short words by which it is set.
+const OFFLOADS: [(&str, &str); 6] = [
+    ("tcp-segmentation-offload", "tso"),
+    ("generic-segmentation-offload", "gso"),
+    ("generic-receive-offload", "gro"),
+    ("large-receive-offload", "lro"),
+    ("rx-checksumming", "rx"),
+    ("tx-checksumming", "tx"),
+];
+
+/// Those of them that are on, of the lines of `ethtool -k`.
+pub fn offloads(said: &str) -> Vec<String> {
+    let is_on = |feature: &str| {
+        let line = said.lines().find_map(|line| line.trim().strip_prefix(feature)?.strip_prefix(':'));
+        line.is_some_and(|state| state.trim().starts_with("on"))
+    };
+    OFFLOADS.into_iter().filter(|(feature, _)| is_on(feature)).map(|(_, short)| short.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offloads_that_are_on_are_told_by_their_short_words() {
+        let said = "Features for eth0:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: on\n\
+                    \ttx-tcp-segmentation: on\ngeneric-receive-offload: off\n";
+        assert_eq!(offloads(said), ["tso", "rx"]);
+        assert!(offloads("nothing of it").is_empty());
+        assert_eq!(first_word("802.3ad 4"), "802.3ad");
+    }
+
+    #[test]
+    fn the_devices_of_this_network_are_known_by_name() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes    packets\n  eth0: 1 2 3\n    lo: 4 5 6\n";
+        assert_eq!(device_names(text), ["eth0", "lo"]);
+        let ours = kernel_text("/proc/self/net/dev").expect("it is there");
+        assert_eq!(device_names(&ours), interfaces(), "/sys is of the same network");
+    }
+
+    #[test]
+    fn the_links_of_this_machine_are_those_that_are_up() {
+        let found = links();
+        assert!(found.iter().all(|link| link.name != "lo"), "{found:?}");
+        assert!(found.iter().all(|link| link.mtu.is_some_and(|mtu| mtu.0 >= 68)), "{found:?}");
+    }
+}
