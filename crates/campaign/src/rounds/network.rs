@@ -18,8 +18,7 @@ impl Campaign {
                 };
                 self.record.add_network_sample(number, sample)?;
                 let NetworkProgress { results, done, of } = lead.progress();
-                let stage = lead.stage();
-                (state.tell)(Progress::Network { stage, results, done, of });
+                (state.tell)(Progress::Network { stage: lead.stage(), results, done, of });
             }
         }
         Ok(())
