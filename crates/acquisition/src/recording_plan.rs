@@ -151,6 +151,8 @@ pub struct RecordingPlan {
     align: u64,
     /// What all of the storage can do.
     storage: FileRules,
+    /// It was said how many frames a file has.
+    size_was_said: bool,
 }
 
 impl RecordingPlan {
@@ -183,6 +185,7 @@ impl RecordingPlan {
             checksums: options.checksums,
             align: alignment(onto, options),
             storage,
+            size_was_said: frames.per_file.or(options.chunk_size.map(|size| size.0)).is_some(),
         };
         let together = if frames.storing.is_many_files() { frames.together.max(1) } else { 1 };
         plan.frames_per_file = (plan.suited_file(onto, options) / together).max(1) * together;
@@ -193,8 +196,7 @@ impl RecordingPlan {
     /// Frames of a file, or of a part of the only one.
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let usual = self.usual_file(onto, options);
-        let is_asked = self.frames.per_file.or(options.chunk_size.map(|size| size.0)).is_some();
-        if !self.storage.whole || is_asked {
+        if !self.storage.whole || self.size_was_said {
             return usual;
         }
         let room = self.buffer.0 / (2 * u64::from(self.lanes()));
@@ -364,6 +366,7 @@ impl RecordingPlan {
             picture: self.frames.picture,
             waiting: (self.slots() as u64 / WAITING_SHARE).min(WAITING_MAX),
             whole_files: self.storage.whole,
+            checkpoint: if self.storage.whole { self.held_at_most() } else { suited.checkpoint },
             ..suited
         }
     }

@@ -14,8 +14,8 @@ use crate::{Server, again_inside, objects, program};
 const SMALL: &str = "name = \"small\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [2048]\n\
                      pixel = \"uint16\"\nframe_rate = \"2 kHz\"\ndata = \"diffraction\"\n";
 /// Frames of 1 MiB.
-const LARGE: &str = "name = \"large\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [512, 1024]\n\
-                     pixel = \"uint16\"\nframe_rate = \"20 Hz\"\ndata = \"diffraction\"\n";
+const LARGE: &str = "name = \"large\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [512, 512]\n\
+                     pixel = \"int32\"\nframe_rate = \"20 Hz\"\ndata = \"diffraction\"\n";
 
 /// An instrument in a file of its own.
 fn written(place: &Path, name: &str, text: &str) -> String {
@@ -105,7 +105,7 @@ impl Recorder {
         let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let port = free.expect("a free port").port();
         let url = server.0.to_string();
-        let listen = format!("127.0.0.1:{port}");
+        let listen = format!("udp://127.0.0.1:{port}");
         let mut command = Command::new(nilometer());
         command.current_dir(place.path()).args(["record", "fila10g-1g", "--listen", &listen, "--to", &url]);
         command.args(["--name", "killed", "--buffer", "64 MiB", "--chunk-size", "4 MB", "--checksums"]);

@@ -1,6 +1,6 @@
 //! What a plan chooses, in tables.
 
-use nilometer_model::{Capabilities, Capability, DirectIo};
+use nilometer_model::{Capabilities, Capability, DirectIo, Nanos};
 use nilometer_storage::{
     Target,
     clock::VirtualClock,
@@ -187,6 +187,9 @@ fn what_is_put_whole_goes_into_files_that_fit_into_memory() {
         let syncs = onto[0].capabilities.has(Capability::Sync);
         assert_eq!(layout.durability == Durability::EachFile, syncs, "what is not synced is not durable");
         assert!(layout.whole_files && !layout.direct && !layout.preallocate);
+        let said = LayoutOptions { chunk_size: Some(Bytes(8 << 20)), ..all };
+        let held = |options| RecordingPlan::of(packets(), onto, &options).layout("n", 7, 0).checkpoint;
+        assert_eq!((held(all), held(said)), (Nanos::from_millis(1000), Nanos::MAX));
         let kept = LayoutOptions { retention: Retention::Latest(Bytes(1 << 30)), ..all };
         let plan = RecordingPlan::of(packets(), onto, &kept);
         assert!(plan.storing() == Storing::Files && plan.is_bounded(), "nothing is overwritten: {plan}");

@@ -1,8 +1,11 @@
 //! Storage whose files are put whole, or grow at their ends: what can be recorded there.
 
-use nilometer_model::{Bytes, Capabilities, Capability, Format, TargetDescription};
+use nilometer_model::{Bytes, Capabilities, Capability, Format, Nanos, TargetDescription};
 
 use super::RecordingPlan;
+
+/// A frame is acknowledged when its file is there: that should not take long where frames come slowly.
+const HELD: Nanos = Nanos::from_millis(1000);
 
 /// What storage asks of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,11 @@ impl RecordingPlan {
             ));
         }
         self.check_whole_files()
+    }
+
+    /// So long a frame is held in a file that is not full: for ever, if it was said how full that is to be.
+    pub(super) fn held_at_most(&self) -> Nanos {
+        if self.size_was_said { Nanos::MAX } else { HELD }
     }
 
     /// Each lane has a whole file in memory until the storage has it.

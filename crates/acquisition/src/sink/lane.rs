@@ -81,10 +81,12 @@ pub fn lanes_of(
 /// The numbers of a recording's chunks, where it has some.
 fn numbering_of(lanes: &[(Arc<dyn Target>, RawLayout)]) -> Numbering {
     let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
-    let renames = |(target, _): &(Arc<dyn Target>, RawLayout)| {
-        target.description().capabilities.has(Capability::Rename)
-    };
-    if lanes.iter().all(renames) { numbering } else { numbering.without_renames() }
+    let mut described = lanes.iter().map(|(target, _)| target.description());
+    if described.all(|on| on.capabilities.has(Capability::Rename)) {
+        numbering
+    } else {
+        numbering.without_renames()
+    }
 }
 
 /// What each lane knows of its storage, if some of that is left free: those on one file system together.

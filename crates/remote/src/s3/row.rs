@@ -124,28 +124,31 @@ mod tests {
         steps.into_iter().find_map(add).expect("a write")
     }
 
+    /// Adds so many bytes; the pieces that are put for it.
+    fn pieces(row: &mut Row, offset: u64, length: usize) -> Vec<String> {
+        let mut flight = begun(row.take(write(offset, length)));
+        let mut pieces = Vec::new();
+        loop {
+            let piece = row.next_piece(&flight);
+            pieces.push(format!("{} {} {}", piece.key, piece.bytes.len(), piece.is_new));
+            match row.put(flight, Ok(())) {
+                RowStep::More(more) => flight = more,
+                RowStep::Over(_) => return pieces,
+            }
+        }
+    }
+
     #[test]
     fn the_last_piece_is_put_again_until_it_is_full() {
         let row = Row::new("d/n.0.journal".into());
         let mut row = row.borrow_mut();
-        let mut put = |offset, length| {
-            let mut flight = begun(row.take(write(offset, length)));
-            let mut pieces = Vec::new();
-            loop {
-                let piece = row.next_piece(&flight);
-                pieces.push(format!("{} {} {}", piece.key, piece.bytes.len(), piece.is_new));
-                match row.put(flight, Ok(())) {
-                    RowStep::More(more) => flight = more,
-                    RowStep::Over(_) => return pieces,
-                }
-            }
-        };
-        assert_eq!(put(0, 64), ["d/n.0.journal 64 true"]);
-        assert_eq!(put(64, 128), ["d/n.0.journal 192 false"]);
+        assert_eq!(pieces(&mut row, 0, 64), ["d/n.0.journal 64 true"]);
+        assert_eq!(pieces(&mut row, 64, 128), ["d/n.0.journal 192 false"]);
         let across = ["d/n.0.journal 65536 false", "d/n.0.journal.00000001 64 true"];
-        assert_eq!(put(192, PIECE as usize - 128), across);
-        assert_eq!(put(PIECE + 64, PIECE as usize - 64), ["d/n.0.journal.00000001 65536 false"]);
-        assert_eq!(put(2 * PIECE, 64), ["d/n.0.journal.00000002 64 true"]);
+        assert_eq!(pieces(&mut row, 192, PIECE as usize - 128), across);
+        let second = "d/n.0.journal.00000001 65536 false";
+        assert_eq!(pieces(&mut row, PIECE + 64, PIECE as usize - 64), [second]);
+        assert_eq!(pieces(&mut row, 2 * PIECE, 64), ["d/n.0.journal.00000002 64 true"]);
     }
 
     #[test]

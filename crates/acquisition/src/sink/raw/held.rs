@@ -24,7 +24,7 @@ impl RawFiles {
         let begun = || HeldFile { file, until: now + self.layout.checkpoint };
         let HeldFile { until, .. } = self.held.filter(|held| held.file == file).unwrap_or_else(begun);
         self.held = Some(HeldFile { file, until });
-        self.checkpoint = Some(until);
+        self.checkpoint = (until < Nanos::MAX).then_some(until);
         if now >= until && self.program.is_done() {
             self.end_file();
         }

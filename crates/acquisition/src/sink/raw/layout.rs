@@ -132,7 +132,7 @@ pub struct RawLayout {
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
-    /// then too.
+    /// then too. Where files are put whole, how long a frame waits to be acknowledged: the file is put then, full or not.
     pub checkpoint: Nanos,
     /// In which start of the machine this is recorded, into the journal.
     pub boot: Option<BootId>,
