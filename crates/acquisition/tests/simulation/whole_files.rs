@@ -167,12 +167,32 @@ fn what_a_lane_had_not_put_when_it_failed_is_written_by_another() {
             _ => devices[1].stalls = vec![(at, at + Nanos(stream.below(400_000)))],
         }
         let when_full = WhenFull::ALL[1 + stream.below(2) as usize];
-        let lab = Lab { devices, when_full, ..lab(storing) };
+        // Some files are put before they are full.
+        let checkpoint = Nanos(5_000 + stream.below(60_000));
+        let lab = Lab { devices, when_full, checkpoint, ..lab(storing) };
         let run = lab.run(Nanos::MAX);
         check(&lab, &run, &format!("seed {seed}"));
         failed += run.lanes.iter().filter(|lane| lane.fault.is_some()).count();
     }
     assert!(failed > 50, "only {failed} lanes failed");
+}
+
+/// Frames that come a hundred times as slowly as a file is put: none waits until its file is full.
+#[test]
+fn what_comes_slowly_is_acknowledged_in_time() {
+    for storing in [Storing::Files, Storing::Scattered] {
+        for writers in [1, 2] {
+            let checkpoint = Nanos(2_500_000);
+            let (frames, period) = (100, Nanos(1_000_000));
+            let lab = Lab { frames, period, writers, checkpoint, ..lab(storing) };
+            let run = lab.run(Nanos::MAX);
+            let what = format!("{storing:?}, {writers} writers");
+            check(&lab, &run, &what);
+            let longest = run.lanes.iter().map(|lane| lane.longest).max().expect("a lane");
+            assert!(longest < Nanos(3_000_000), "{what}: a frame waited {longest}");
+            assert_eq!(run.ring.books().lost(), 0, "{what}");
+        }
+    }
 }
 
 /// The process is killed at a random moment: what its journals speak of is there.

@@ -38,7 +38,10 @@ impl RawFiles {
         }
         if self.chunks.is_some() {
             self.end_chunk();
-            self.lease_goes_on = true;
+            match self.waiting.as_ref().map(|frame| frame.number) {
+                Some(first) => self.begin_chunk(first),
+                None => self.lease_goes_on = true,
+            }
             return;
         }
         self.complete_group();
