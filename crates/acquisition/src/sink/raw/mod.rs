@@ -20,9 +20,9 @@
 //! Data are written at the engine's depth. Everything else is a program of [`FileStep`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
 //! when its record is in the journal, and where files are put whole, that is not before its file is. Where the storage has
-//! no room for a next file ([`Gauge`]), none is made, and the
-//! lane ends in order with what it has. A growing or a shared file and a ring are made once, and what is done for each of many files is
-//! done for each part of it, without making and closing.
+//! no room for a next file ([`Gauge`]), none is made, and the lane ends in order with what it has. A growing or a shared
+//! file and a ring are made once, and what is done for each of many files is done for each part of it, without making and
+//! closing.
 
 mod checkpoint;
 mod chunks;
