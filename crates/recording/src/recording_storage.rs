@@ -313,3 +313,22 @@ impl Drop for TargetFile {
         self.directory.free().push(self.slot);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_copied_in_pieces_is_refused_with_how_they_are_joined() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("n.0.journal"), "bytes").expect("room");
+        assert!(MountedDirectories.open(&at("n.0.journal")).is_ok());
+        fs::write(at("n.0.journal.00000001"), "bytes").expect("room");
+        let why = MountedDirectories.open(&at("n.0.journal")).expect_err("it is the first piece").to_string();
+        let first = at("n.0.journal").display().to_string();
+        assert!(why.contains(&format!("`cat {first}.0* >> {first}`")), "{why}");
+        fs::write(at("n.0.raw"), "bytes").expect("room");
+        assert!(MountedDirectories.open(&at("n.0.raw")).is_ok());
+    }
+}
