@@ -2,6 +2,8 @@
 //! and for copies, so that what is measured is what will run, in its layout too. Pure: from what is recorded, where, and
 //! what was wished, to lanes, files and memory.
 
+mod whole_files;
+
 use std::fmt;
 
 use nilometer_model::{
@@ -11,6 +13,7 @@ use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::sink::{Durability, RawLayout, Spacing};
 use nilometer_recording::journal::Head;
+use whole_files::FileRules;
 
 /// What is stored: an instrument's frames, or blocks of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +121,8 @@ impl LayoutOptions {
 pub const PART: u64 = 256 << 20;
 /// Parts are so small that little storage is left when no other one fits: this many fit at first.
 const PARTS: u64 = 16;
+/// A file that is put whole stays in memory until it is: it is smaller, so that little is not acknowledged.
+const WHOLE: u64 = 64 << 20;
 /// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
 const PARTS_KEPT: u64 = 64;
 /// Smaller ones would be synced so often that it holds up a disk.
@@ -144,21 +149,26 @@ pub struct RecordingPlan {
     buffer: Bytes,
     checksums: bool,
     align: u64,
+    /// What all of the storage can do.
+    storage: FileRules,
+    /// It was said how many frames a file has.
+    size_was_said: bool,
 }
 
 impl RecordingPlan {
     /// For frames onto directories that are described so, of which there is at least one.
     ///
     /// An instrument's frames are stored as it says; in HDF5 they go into one file, or into one for each N of their numbers. Packets go into one growing file; into chunks scattered over the
-    /// directories, if there are several; and where only the latest stay, into a file in each that is overwritten from its
-    /// beginning.
+    /// directories, if there are several, or if files are put whole; and where only the latest stay, into a file in each that is
+    /// overwritten from its beginning, or into files of which the oldest are removed.
     pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
         let directories = onto.len().max(1) as u32;
+        let storage = FileRules::of(onto);
         let storing = match frames.format {
             Format::Hdf5 => {
                 storing_of_hdf5(frames, directories.saturating_mul(options.writers.unwrap_or(1)), options)
             }
-            _ if frames.packets => storing_of_packets(directories, options),
+            _ if frames.packets => storing_of_packets(directories, options, storage),
             _ => frames.storing,
         };
         let frames = StoredFrames { storing, ..frames };
@@ -174,6 +184,8 @@ impl RecordingPlan {
             buffer: options.buffer,
             checksums: options.checksums,
             align: alignment(onto, options),
+            storage,
+            size_was_said: frames.per_file.or(options.chunk_size.map(|size| size.0)).is_some(),
         };
         let together = if frames.storing.is_many_files() { frames.together.max(1) } else { 1 };
         plan.frames_per_file = (plan.suited_file(onto, options) / together).max(1) * together;
@@ -183,6 +195,16 @@ impl RecordingPlan {
 
     /// Frames of a file, or of a part of the only one.
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
+        let usual = self.usual_file(onto, options);
+        if !self.storage.whole || self.size_was_said {
+            return usual;
+        }
+        let room = self.buffer.0 / (2 * u64::from(self.lanes()));
+        usual.min(room.min(WHOLE) / self.spacing.stride).max(1)
+    }
+
+    /// The same where files may be of any size.
+    fn usual_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let Spacing { stride, .. } = self.spacing;
         let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
         let of_all = PART.min(room.unwrap_or(0) / PARTS);
@@ -330,7 +352,12 @@ impl RecordingPlan {
             format: self.frames.format,
         };
         let suited = RawLayout::suited(name.into(), head, self.spacing.direct);
-        let durability = if self.frames.packets { Durability::EachFile } else { suited.durability };
+        let durability = match self.storage {
+            FileRules { syncs: false, .. } => Durability::Never,
+            FileRules { whole: true, .. } => Durability::EachFile,
+            _ if self.frames.packets => Durability::EachFile,
+            _ => suited.durability,
+        };
         RawLayout {
             keep: self.keep,
             durability,
@@ -338,6 +365,8 @@ impl RecordingPlan {
             align: self.align,
             picture: self.frames.picture,
             waiting: (self.slots() as u64 / WAITING_SHARE).min(WAITING_MAX),
+            whole_files: self.storage.whole,
+            checkpoint: if self.storage.whole { self.held_at_most() } else { suited.checkpoint },
             ..suited
         }
     }
@@ -368,10 +397,11 @@ fn storing_of_hdf5(frames: StoredFrames, lanes: u32, options: &LayoutOptions) ->
     }
 }
 
-fn storing_of_packets(directories: u32, options: &LayoutOptions) -> Storing {
+fn storing_of_packets(directories: u32, options: &LayoutOptions, storage: FileRules) -> Storing {
     match options.retention {
+        Retention::Latest(_) if storage.whole => Storing::Files,
         Retention::Latest(_) => Storing::Ring,
-        Retention::All if directories > 1 => Storing::Scattered,
+        Retention::All if directories > 1 || storage.whole => Storing::Scattered,
         Retention::All => Storing::Shared,
     }
 }

@@ -163,6 +163,9 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     /// No frame waits: what the sink has collected is written meanwhile.
     fn pause(&mut self, now: Nanos, asks_at: Option<Nanos>) -> Step {
         self.sink.flush();
+        if self.ring.is_closed() {
+            self.sink.put_open();
+        }
         let issued = self.sink.next(now).map(|(operation, due)| Step::Issue(operation, due));
         let wakes_at = asks_at.into_iter().chain(self.sink.wakes_at()).min();
         issued.unwrap_or(Step::Wait(wakes_at.map_or(Wait::News, Wait::Until)))

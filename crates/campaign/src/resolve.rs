@@ -421,9 +421,11 @@ fn check_recording<'a>(
     Ok(())
 }
 
-/// Each of several writers finds lines of a scan to write.
+/// Each of several writers finds lines of a scan to write, and the storage takes such files.
 fn check_lines(cell: &RecordingRun, shape: &Shape, target: &TargetDescription) -> Result<(), ResolveError> {
-    shape.plan.check_lines().map_err(|why| ResolveError::Lines {
+    let checked =
+        shape.plan.check_lines().and_then(|()| shape.plan.check_storage(std::slice::from_ref(target)));
+    checked.map_err(|why| ResolveError::Lines {
         instrument: cell.who(),
         path: target.address.to_string(),
         why,
@@ -480,6 +482,7 @@ pub fn with_archive(
     check_writable(&archive)?;
     for (_, run) in campaign.plan.recordings().filter(|(_, run)| run.readers.copy) {
         let shape = Shape::of(run, &archive);
+        check_lines(run, &shape, &archive)?;
         let count = u64::from(run.count);
         let bytes = Bytes(count * shape.footprint().0);
         let footprint = Footprint { bytes, entries: count * shape.files() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{Chronicle, Outcome as Recorded, sink::Durability};
-use nilometer_model::TargetDescription;
+use nilometer_model::{Capability, TargetDescription};
 use nilometer_service::recording::ended::ended_how;
 use nilometer_storage::target::KeptDirectory;
 
@@ -48,8 +48,10 @@ fn stalls(chronicle: &Chronicle) -> String {
 
 /// When what was recorded survives the loss of power: in directories on these file systems.
 pub(crate) fn durable_when(durability: Durability, targets: &[Arc<dyn KeptDirectory>]) -> String {
-    let descriptions = targets.iter().map(|target| target.description());
-    memory(descriptions).unwrap_or_else(|| synced_when(durability).into())
+    let descriptions: Vec<_> = targets.iter().map(|target| target.description()).collect();
+    let in_places = |onto: &&TargetDescription| onto.capabilities.has(Capability::WriteAnywhere);
+    let whole_files = !descriptions.iter().all(in_places);
+    memory(descriptions.into_iter()).unwrap_or_else(|| synced_when(durability, whole_files).into())
 }
 
 /// That nothing is durable where a file system is memory.
@@ -60,8 +62,10 @@ fn memory<'a>(descriptions: impl Iterator<Item = &'a TargetDescription>) -> Opti
     (!paths.is_empty()).then(|| format!("no: {} {are} memory, which forgets without power", paths.join(", ")))
 }
 
-fn synced_when(durability: Durability) -> &'static str {
+fn synced_when(durability: Durability, whole_files: bool) -> &'static str {
     match durability {
+        Durability::EachFile if whole_files => "each file, as soon as the server has it",
+        Durability::Never if whole_files => "no: what the server has may be in its memory",
         Durability::EachFile => {
             "each file, or part of 256 MiB at the most, when it was full, and what is in it after ten seconds; the rest at the end"
         }

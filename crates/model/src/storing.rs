@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Capability;
+
 /// See the module. What is to be known of a way of storing stands in [`Storing::kind`], once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,6 +114,18 @@ impl Storing {
                 chunks: Some(ChunkNumber::Position),
                 ..OWN
             },
+        }
+    }
+
+    /// What storage must be able to do for it, where a file has so many frames. Files that are written from their beginning to
+    /// their end are put anywhere; others are written in places, and go on behind a sync.
+    pub const fn needs(self, frames_per_file: Option<u64>) -> &'static [Capability] {
+        match (self, frames_per_file) {
+            (Storing::Files | Storing::Scattered, _) | (Storing::Positions, Some(1)) => &[Capability::Write],
+            // What is missing of a position leaves its place empty.
+            (Storing::Growing | Storing::Shared | Storing::Ring | Storing::Positions, _) => {
+                &[Capability::WriteAnywhere, Capability::Sync]
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! A lane's journal: an append-only file of records of 64 bytes, each with a checksum. The longest valid prefix counts.
+//! A lane's journal: an append-only file of records of 64 bytes, each with a checksum. The longest valid prefix counts. Where
+//! storage has whole files only, it is a row of them: see [`nilometer_storage::pieces`].
 //!
 //! A record, little-endian: CRC-32 (ISO-HDLC) of all that follows (4 bytes), kind (4), sequence number from 0 (8), then
 //! up to six numbers of 8 bytes by kind:

@@ -22,6 +22,7 @@ use nilometer_storage::{
     Buffer, Clock, Completion, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait,
     engine::{EngineError, Options},
     listing,
+    pieces::piece_name,
 };
 use rustix::{
     fs::FileType,
@@ -74,6 +75,7 @@ pub struct MountedDirectories;
 
 impl RecordingStorage for MountedDirectories {
     fn open(&self, path: &Path) -> io::Result<RecordingFile> {
+        refuse_pieces(path)?;
         recording_file::open(path).map(RecordingFile::stored)
     }
 
@@ -88,6 +90,27 @@ impl RecordingStorage for MountedDirectories {
     fn is_there(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
     }
+}
+
+/// A journal that was copied as an object store keeps it, in pieces, must not be read as if the first of them were all of it.
+fn refuse_pieces(journal: &Path) -> io::Result<()> {
+    let first = journal.display().to_string();
+    let second = PathBuf::from(piece_name(&first, 1));
+    if !is_journal(&first) || fs::symlink_metadata(second).is_err() {
+        return Ok(());
+    }
+    let pieces = format!("{first}.0*");
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!(
+            "it was copied in pieces, as an object store keeps it: join them by `cat {pieces} >> {first}`, and remove {pieces}"
+        ),
+    ))
+}
+
+/// Whether this is the name of a journal.
+fn is_journal(name: &str) -> bool {
+    name.ends_with(".journal")
 }
 
 impl StoredFile for File {
@@ -210,7 +233,8 @@ impl TargetDirectory {
 
     fn open(self: &Arc<Self>, name: &str) -> io::Result<TargetFile> {
         let slot = self.free().pop().ok_or(rustix::io::Errno::MFILE)?;
-        let opened = self.carry_out(named(OpKind::Open(Open::READ), slot, name));
+        let open = if is_journal(name) { Open::GROWN } else { Open::READ };
+        let opened = self.carry_out(named(OpKind::Open(open), slot, name));
         // Closed, and free, when it is dropped; a slot into which nothing was opened too.
         let file = TargetFile { directory: self.clone(), slot };
         opened.map(|_| file)
@@ -287,5 +311,24 @@ impl Drop for TargetFile {
         // A slot that can't be closed is empty.
         drop(self.directory.carry_out(close));
         self.directory.free().push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_copied_in_pieces_is_refused_with_how_they_are_joined() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("n.0.journal"), "bytes").expect("room");
+        assert!(MountedDirectories.open(&at("n.0.journal")).is_ok());
+        fs::write(at("n.0.journal.00000001"), "bytes").expect("room");
+        let why = MountedDirectories.open(&at("n.0.journal")).expect_err("it is the first piece").to_string();
+        let first = at("n.0.journal").display().to_string();
+        assert!(why.contains(&format!("`cat {first}.0* >> {first}`")), "{why}");
+        fs::write(at("n.0.raw"), "bytes").expect("room");
+        assert!(MountedDirectories.open(&at("n.0.raw")).is_ok());
     }
 }

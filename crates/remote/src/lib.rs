@@ -15,6 +15,8 @@ mod client;
 #[cfg(any(feature = "xrootd", feature = "nfs", feature = "s3", feature = "hdfs"))]
 mod engine;
 mod files;
+#[cfg(any(feature = "s3", feature = "hdfs"))]
+mod growing;
 #[cfg(feature = "hdfs")]
 mod hdfs;
 #[cfg(any(feature = "s3", feature = "hdfs"))]

@@ -19,6 +19,7 @@ pub mod listing;
 pub mod network;
 pub mod new_file;
 pub mod operation;
+pub mod pieces;
 pub mod process;
 pub mod tally;
 pub mod target;

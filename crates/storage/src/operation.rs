@@ -33,10 +33,17 @@ impl Open {
     pub const CREATE: Open = Open(3);
     /// A file to write that many open: whoever is first makes it.
     pub const SHARED: Open = Open(3 | Self::MAY_EXIST);
+    /// A new file that grows, a journal: what a write has put behind its end is there, for others too, once that write is
+    /// done. It is read as [`Open::GROWN`] by whoever may not know how the storage keeps it.
+    pub const GROW: Open = Open(3 | Self::GROWS);
+    /// An existing file that grows, or grew, to read. A read may end before the end of the file, at a whole record of a
+    /// journal, and goes on from there with the next; at the end it is 0.
+    pub const GROWN: Open = Open(Self::GROWS);
 
     const DIRECT: u8 = 4;
     const MAY_EXIST: u8 = 8;
     const READS_TOO: u8 = 16;
+    const GROWS: u8 = 32;
 
     /// The same past the page cache (`O_DIRECT`), if `yes`.
     #[must_use]
@@ -62,6 +69,11 @@ impl Open {
     /// The file must not be there yet.
     pub const fn must_be_new(self) -> bool {
         self.creates() && self.0 & Self::MAY_EXIST == 0
+    }
+
+    /// What is written is there once the write is done.
+    pub const fn grows(self) -> bool {
+        self.0 & Self::GROWS != 0
     }
 
     /// Past the page cache.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     LASTING, MeasuredByUrl, Server, again_inside, begun, cleaned_behind, kill_maker, measured,
-    pass_the_suites, program,
+    pass_the_suites, program, recorded,
 };
 
 const SYSTEM: &str = "hdfs";
@@ -100,8 +100,7 @@ fn what_a_name_node_refuses_is_told() {
         (&["evaluate", &format!("{url}?replication=1")], "are said in a plan"),
         (&["evaluate", &somebody], "somebody"),
         (&["describe", "--expect", "nfs", &url], "not on nfs"),
-        (&["evaluate", &url, "--for", "pco-edge", "--plan", "none"], "writing at any offset"),
-        (&["simulate", "pco-edge", "--to", &url, "--duration", "1 s"], "writing at any offset"),
+        (&["evaluate", &url, "--for", "dune-readout-unit", "--plan", "none"], "writing at any offset"),
     ] {
         let ended = program(&testbed, arguments);
         let lines = ended.stderr.lines().filter(|line| line.contains(part)).count();
@@ -171,4 +170,19 @@ fn hdfs_without_its_data_nodes_is_a_fault() {
     let errors: BTreeSet<_> =
         results.samples.iter().flat_map(|measured| measured.sample.errors.keys()).collect();
     assert!(!errors.is_empty(), "which is recorded by its number: {said}");
+}
+
+#[test]
+fn hdfs_is_recorded_onto_and_read_back() {
+    let Some(testbed) = testbed() else { return };
+    let url = testbed.url(SYSTEM);
+    recorded::simulated_recordings_come_back(&testbed, &url);
+    recorded::what_is_written_in_places_is_refused(&testbed, &url);
+    recorded::packets_are_evaluated(&testbed, &url);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_on_hdfs() {
+    let there = if Server::here().is_some() { None } else { testbed() };
+    recorded::nothing_acknowledged_is_lost(there, SYSTEM, "hadoop::nothing_acknowledged_is_lost_on_hdfs");
 }

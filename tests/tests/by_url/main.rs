@@ -6,6 +6,7 @@ mod copies;
 mod hadoop;
 mod interrupted;
 mod objects;
+mod recorded;
 
 use std::{
     collections::BTreeSet,

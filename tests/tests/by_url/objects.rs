@@ -194,7 +194,7 @@ fn texts(answer: &str, element: &str) -> Vec<String> {
         .collect()
 }
 
-fn keys_in_bucket(testbed: &Testbed) -> Vec<String> {
+pub(crate) fn keys_in_bucket(testbed: &Testbed) -> Vec<String> {
     texts(&got(testbed, "?list-type=2"), "Key")
 }
 
@@ -245,8 +245,7 @@ fn what_a_store_refuses_is_told() {
     for (arguments, part) in [
         (&["describe", "s3://none-such/data"][..], "there is no such bucket"),
         (&["evaluate", &format!("{url}?x=1")], "leave it out"),
-        (&["evaluate", &url, "--for", "pco-edge", "--plan", "none"], "writing at any offset"),
-        (&["simulate", "pco-edge", "--to", &url, "--duration", "1 s"], "copy what was recorded there"),
+        (&["evaluate", &url, "--for", "dune-readout-unit", "--plan", "none"], "writing at any offset"),
     ] {
         let ended = program(&testbed, arguments);
         assert!(ended.code == Some(2) && ended.stderr.contains(part), "{arguments:?}: {ended:?}");

@@ -45,7 +45,7 @@ impl Tail {
             return Operation::read(self.journal, records * RECORD as u64, length as u32, buffer);
         }
         let name = self.layout.journal_name();
-        Operation::named(OpKind::Open(Open::READ), ROOT, self.journal, name.as_bytes(), buffer)
+        Operation::named(OpKind::Open(Open::GROWN), ROOT, self.journal, name.as_bytes(), buffer)
     }
 
     /// The journal is open.

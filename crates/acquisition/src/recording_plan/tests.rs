@@ -1,5 +1,6 @@
 //! What a plan chooses, in tables.
 
+use nilometer_model::{Capabilities, Capability, DirectIo, Nanos};
 use nilometer_storage::{
     Target,
     clock::VirtualClock,
@@ -159,5 +160,67 @@ fn it_says_in_words_what_lies_there() {
         words(frames(MIB, Storing::Files), memory(), &latest(2)),
         "files of a writer's own, one after the other, of 256 MiB each, the last 8 kept; through the cache, \
          2 writers, 1 GiB of memory"
+    );
+}
+
+/// A store of objects, and the file system of Hadoop.
+fn stores() -> [TargetDescription; 2] {
+    let places = [Capability::WriteAnywhere, Capability::Resize];
+    let object = [&places[..], &[Capability::Append, Capability::Rename]].concat();
+    let hadoop = [&places[..], &[Capability::Sync]].concat();
+    [object, hadoop].map(|lacking| TargetDescription {
+        capabilities: Capabilities::all().without(&lacking),
+        direct: DirectIo::Refused("it is no disk".into()),
+        ..disk()
+    })
+}
+
+#[test]
+fn what_is_put_whole_goes_into_files_that_fit_into_memory() {
+    let all = LayoutOptions::with_buffer(Bytes(256 << 20));
+    for onto in stores() {
+        let onto = std::slice::from_ref(&onto);
+        let plan = RecordingPlan::of(packets(), onto, &all);
+        assert_eq!((plan.storing(), plan.check_storage(onto)), (Storing::Scattered, Ok(())), "{plan}");
+        assert!(plan.file_size() <= WHOLE && 2 * plan.frames_per_file <= plan.slots() as u64, "{plan}");
+        let layout = plan.layout("n", 7, 0);
+        let syncs = onto[0].capabilities.has(Capability::Sync);
+        assert_eq!(layout.durability == Durability::EachFile, syncs, "what is not synced is not durable");
+        assert!(layout.whole_files && !layout.direct && !layout.preallocate);
+        let said = LayoutOptions { chunk_size: Some(Bytes(8 << 20)), ..all };
+        let held = |options| RecordingPlan::of(packets(), onto, &options).layout("n", 7, 0).checkpoint;
+        assert_eq!((held(all), held(said)), (Nanos::from_millis(1000), Nanos::MAX));
+        let kept = LayoutOptions { retention: Retention::Latest(Bytes(1 << 30)), ..all };
+        let plan = RecordingPlan::of(packets(), onto, &kept);
+        assert!(plan.storing() == Storing::Files && plan.is_bounded(), "nothing is overwritten: {plan}");
+        let plan = RecordingPlan::of(frames(MIB, Storing::Files), onto, &all);
+        assert_eq!((plan.frames_per_file, plan.lanes()), (64, 2), "{plan}");
+    }
+}
+
+#[test]
+fn what_can_not_be_put_whole_is_refused_with_what_can() {
+    let all = LayoutOptions::with_buffer(Bytes(64 << 20));
+    for onto in stores() {
+        let onto = std::slice::from_ref(&onto);
+        let refused = |frames: StoredFrames| RecordingPlan::of(frames, onto, &all).check_storage(onto);
+        for storing in [Storing::Growing, Storing::Shared] {
+            let why = refused(frames(MIB, storing)).expect_err("it is written in places");
+            assert!(why.contains("writing at any offset") && why.contains("`files` or `scattered`"), "{why}");
+        }
+        let positions = |count| StoredFrames { per_file: Some(count), ..frames(MIB, Storing::Positions) };
+        assert!(
+            refused(positions(1)).is_ok() && refused(positions(9)).is_err(),
+            "one leaves its place empty"
+        );
+        let hdf5 = StoredFrames { format: Format::Hdf5, ..frames(MIB, Storing::Files) };
+        assert!(refused(hdf5).expect_err("it has an index").contains("an HDF5 file"));
+        let many = StoredFrames { per_file: Some(40), ..frames(MIB, Storing::Files) };
+        let why = refused(many).expect_err("two lanes of 40 frames in 64 slots");
+        assert!(why.contains("80.0 MiB") || why.contains("80 MiB"), "{why}");
+    }
+    assert_eq!(
+        RecordingPlan::of(frames(MIB, Storing::Shared), &[disk()], &all).check_storage(&[disk()]),
+        Ok(())
     );
 }

@@ -331,6 +331,11 @@ impl Ring {
         wake_writers(&mut state);
     }
 
+    /// No frame comes any more, but those that a lane gives back.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed.is_some()
+    }
+
     /// Below this number every frame is acknowledged or known to be lost.
     pub fn mark(&self) -> u64 {
         self.lock().mark.below()

@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use nilometer_model::{Bytes, Format};
+use nilometer_model::{Bytes, Capability, Format};
 use nilometer_storage::{
     Target,
     process::{BootId, processors},
@@ -64,7 +64,7 @@ pub fn lanes_of(
     options: LaneOptions,
 ) -> io::Result<Vec<LaneSetup>> {
     let gauges = gauges(&lanes, options.reserve);
-    let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
+    let numbering = numbering_of(&lanes);
     let encoders = options.encoders.unwrap_or_else(|| processors().len());
     let boot = BootId::now();
     let threads = encoders.div_ceil(lanes.len().max(1)).max(1);
@@ -76,6 +76,17 @@ pub fn lanes_of(
         Ok(LaneSetup { target, sink: Box::new(sink), gauge, encode })
     });
     lanes.collect()
+}
+
+/// The numbers of a recording's chunks, where it has some.
+fn numbering_of(lanes: &[(Arc<dyn Target>, RawLayout)]) -> Numbering {
+    let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
+    let mut described = lanes.iter().map(|(target, _)| target.description());
+    if described.all(|on| on.capabilities.has(Capability::Rename)) {
+        numbering
+    } else {
+        numbering.without_renames()
+    }
 }
 
 /// What each lane knows of its storage, if some of that is left free: those on one file system together.

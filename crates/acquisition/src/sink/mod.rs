@@ -115,6 +115,8 @@ pub trait Sink: Debug + Send {
     fn submit(&mut self, frame: Frame);
     /// No frame waits now: what was collected to be written together is to be written.
     fn flush(&mut self) {}
+    /// No frame comes any more, but those that other lanes give back: none is held until there are more.
+    fn put_open(&mut self) {}
     /// The next operation, with its due time, if there is one to be issued.
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
     /// An operation is done. What became of frames by it is appended; an error means that the sink has failed.

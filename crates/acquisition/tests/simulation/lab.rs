@@ -51,6 +51,8 @@ pub(crate) struct Lab {
     pub(crate) when_full: WhenFull,
     pub(crate) durability: Durability,
     pub(crate) checksums: bool,
+    /// Files are put whole.
+    pub(crate) whole_files: bool,
     /// Bytes of each device that are left free, if any.
     pub(crate) reserve: Option<u64>,
     pub(crate) streamer: Option<Streamer>,
@@ -86,6 +88,7 @@ impl Default for Lab {
             when_full: WhenFull::DropNewest,
             durability: Durability::EachFile,
             checksums: false,
+            whole_files: false,
             reserve: None,
             streamer: None,
             checkpoint: Nanos::from_millis(10_000),
@@ -138,14 +141,16 @@ impl Lab {
             storing,
             format: self.format,
         };
-        let preallocate =
+        let past = !self.whole_files;
+        let reserved =
             RawLayout::suited(String::new(), head, true).preallocate || self.storing.is_many_files();
+        let direct = self.format == Format::Raw || self.format == Format::Hdf5 && stride.is_multiple_of(PAGE);
         let origin = Content::Pattern(self.pattern()).origin().filter(|_| self.says_origin);
         RawLayout {
             name: "n_r".into(),
             head,
-            direct: self.format == Format::Raw || self.format == Format::Hdf5 && stride.is_multiple_of(PAGE),
-            preallocate,
+            direct: direct && past,
+            preallocate: reserved && past,
             keep,
             together: self.together,
             durability,
@@ -159,6 +164,7 @@ impl Lab {
             checkpoint: self.checkpoint,
             boot: self.boot,
             waiting: 0,
+            whole_files: self.whole_files,
         }
     }
 

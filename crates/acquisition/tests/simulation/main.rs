@@ -42,3 +42,4 @@ mod room;
 mod scattered;
 mod storing;
 mod virtual_time;
+mod whole_files;

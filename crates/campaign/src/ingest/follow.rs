@@ -17,7 +17,9 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Bytes, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind};
+use nilometer_model::{
+    Bytes, Capability, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind,
+};
 use nilometer_recording::journal::Head;
 use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage, within};
 
@@ -218,7 +220,9 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
         size: frame_size,
         format,
         storing,
-        per_file: storing.is_many_files().then_some(frames_per_file),
+        // Files that are put whole are as large as they have room in memory.
+        per_file: (storing.is_many_files() && archive.capabilities.has(Capability::WriteAnywhere))
+            .then_some(frames_per_file),
         together: 1,
         picture: first.picture,
         packets: first.stream.is_some(),

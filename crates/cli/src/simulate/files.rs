@@ -269,6 +269,7 @@ impl Files {
         check_buffer(self.buffer(), instrument.frame_size())?;
         plan.check_lines().map_err(anyhow::Error::msg)?;
         check_mounted(instrument.recording.format, to)?;
+        plan.check_storage(to).map_err(anyhow::Error::msg)?;
         for description in to {
             check_place(description, name, self.reserve(), "file", Bytes(plan.file_size()))?;
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{BackgroundLoad, Phase};
 use crate::{
     ByteRate, Bytes, Capabilities, Capability, ChunkShape, Format, FrameCompression, Frequency, Instrument,
-    Nanos, Readers, ReadingWay, Storing,
+    Nanos, Readers, ReadingWay, RecordingLayout, Storing,
 };
 
 /// An instrument to be recorded onto a target.
@@ -309,12 +309,17 @@ impl RecordingRun {
     pub fn needs(&self) -> Capabilities {
         let mut needs = Phase::Ingest.needs().to_vec();
         needs.extend(self.background.iter().flat_map(|load| load.needs()));
+        let RecordingLayout { storing, format, frames_per_file, .. } = self.instrument.recording;
+        // Packets are stored as the storage takes them, see the recording plan.
+        if self.instrument.packets.is_none() {
+            needs.extend(storing.needs(frames_per_file));
+        }
         if !self.readers.none() || self.read.is_some() {
             needs.push(Capability::Keep);
         }
         // The library of HDF5 reads files by their paths.
-        if self.read.is_some() || self.instrument.recording.format == Format::Hdf5 {
-            needs.push(Capability::Mounted);
+        if self.read.is_some() || format == Format::Hdf5 {
+            needs.extend([Capability::Mounted, Capability::WriteAnywhere]);
         }
         Capabilities::of(&needs)
     }

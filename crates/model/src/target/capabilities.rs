@@ -36,7 +36,8 @@ capabilities! {
     /// A file is there from the moment it is opened, and is read and written on behind its end after a sync. Without this it is
     /// there, as a whole, when it is first synced or closed.
     Append = "appending",
-    /// Files are written at any offset, in any order.
+    /// Files are written at any offset, in any order, and a write that is done has arrived. Without this it may be on its way,
+    /// and what a file has is told when it is synced or closed.
     WriteAnywhere = "writing at any offset",
     /// The size of a file is set, and space is reserved before it is written.
     Resize = "setting the size of a file",

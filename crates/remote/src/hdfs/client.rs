@@ -1,5 +1,7 @@
 //! Requests of an engine to a name node, and to the data nodes that it leads to: each operation on data is a request to both.
 
+mod growth;
+
 use std::{
     cell::RefCell,
     ffi::{CStr, CString},
@@ -19,6 +21,7 @@ use crate::{
     client::{Client, Finished, Flight, NamedEntry, Reply, Request},
     http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod, HttpRequest, left_of},
 };
+use growth::{Growth, SharedGrowth};
 
 /// So long an engine that is dropped waits for what is being written.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
@@ -48,8 +51,10 @@ type LeftFiles = Rc<RefCell<Vec<SharedAppend>>>;
 pub(super) struct HdfsFile {
     /// By its inode where the server tells that: its name may change.
     path: String,
-    /// What is written; none of one that is read.
+    /// What is written; none of one that is read, or grows.
     append: Option<SharedAppend>,
+    /// Where each write is an append of its own.
+    growth: Option<SharedGrowth>,
     left: LeftFiles,
 }
 
@@ -67,9 +72,9 @@ enum Job {
     /// A truth, and this error if it is none.
     Truth(Errno),
     /// The name node leads to where a file is made, at this path.
-    Make(String),
+    Make(String, Open),
     /// It is made.
-    Made(String),
+    Made(String, Open),
     /// What is there is opened.
     Open(String, Open),
     /// The name node leads to what is read.
@@ -86,6 +91,10 @@ enum Job {
     Lead(SharedAppend),
     /// What is between two syncs of a file.
     Stream(SharedAppend),
+    /// The name node leads to where a write is added to a file.
+    LeadGrowth(SharedGrowth),
+    /// It is added.
+    Grown(SharedGrowth),
 }
 
 /// A path as it was asked for, from the root.
@@ -156,7 +165,7 @@ impl HdfsClient {
     /// A file, new if it has to be. What is there is not written over: it grows.
     fn open(&mut self, path: &str, open: Open, flight: Flight) {
         if open.must_be_new() {
-            return self.make(path, flight);
+            return self.make(path, open, flight);
         }
         if open.creates() {
             // A file that many open and write is written in places.
@@ -166,7 +175,7 @@ impl HdfsClient {
         self.ask(Job::Open(path.to_owned(), open), &asked, flight);
     }
 
-    fn make(&mut self, path: &str, flight: Flight) {
+    fn make(&mut self, path: &str, open: Open, flight: Flight) {
         let layout = self.server.layout.lock().map(|layout| layout.clone()).unwrap_or_default();
         let StripeLayout { replicas, stripe_size, .. } = layout;
         let copies = replicas.map(|replicas| replicas.to_string());
@@ -175,7 +184,7 @@ impl HdfsClient {
         more.extend(copies.as_deref().map(|copies| ("replication", copies)));
         more.extend(block.as_deref().map(|block| ("blocksize", block)));
         let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Put, "CREATE", path) };
-        self.ask(Job::Make(path.to_owned()), &asked, flight);
+        self.ask(Job::Make(path.to_owned(), open), &asked, flight);
     }
 
     fn read(&mut self, path: &str, flight: Flight) {
@@ -234,17 +243,6 @@ impl HdfsClient {
         }
     }
 
-    fn write(&mut self, append: &SharedAppend, flight: Flight) {
-        let steps = append.borrow_mut().write(flight);
-        self.take_steps(append, steps);
-    }
-
-    fn end(&mut self, append: Option<&SharedAppend>, flight: Flight) {
-        let Some(append) = append else { return self.over(flight, Ok(Reply::Done(0))) };
-        let steps = append.borrow_mut().end(flight);
-        self.take_steps(append, steps);
-    }
-
     /// What has been answered, and what was handed over.
     fn advance(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
@@ -288,6 +286,12 @@ impl HdfsClient {
                 let steps = append.borrow_mut().answered(outcome);
                 self.take_steps(&append, steps);
             }
+            (Some(Job::LeadGrowth(growth)), Some(flight)) => {
+                self.lead_growth(growth, flight, accepted.and_then(|answer| led_to(&answer)));
+            }
+            (Some(Job::Grown(growth)), Some(flight)) => {
+                self.grown(&growth, flight, accepted.map(drop).map_err(|refused| refused.errno));
+            }
             (Some(job), Some(flight)) => self.answered(job, flight, accepted),
             _ => {}
         }
@@ -300,12 +304,11 @@ impl HdfsClient {
             Err(refused) => return self.refused(&job, flight, &refused),
         };
         let outcome = match job {
-            Job::Make(path) => return self.follow(Job::Made(path), HttpMethod::Put, &answer, flight),
-            Job::Find => return self.follow(Job::Read, HttpMethod::Get, &answer, flight),
-            Job::Made(path) => {
-                let append = Some(Appending::new(path.clone(), 0));
-                Ok(Reply::Opened(HdfsFile { path, append, left: self.left.clone() }))
+            Job::Make(path, open) => {
+                return self.follow(Job::Made(path, open), HttpMethod::Put, &answer, flight);
             }
+            Job::Find => return self.follow(Job::Read, HttpMethod::Get, &answer, flight),
+            Job::Made(path, open) => Ok(Reply::Opened(self.made(path, open))),
             Job::Open(path, open) => {
                 HdfsStatus::of(&answer.text).and_then(|status| self.opened(path, open, &status))
             }
@@ -333,9 +336,21 @@ impl HdfsClient {
             }
             // A server that knows no options answers with a truth, and has renamed over nothing.
             Job::Rename(_) if is_done(&answer.text) == Ok(false) => Err(Errno::EOPNOTSUPP),
-            Job::Plain | Job::Rename(_) | Job::Lead(_) | Job::Stream(_) => Ok(Reply::Done(0)),
+            Job::Plain
+            | Job::Rename(_)
+            | Job::Lead(_)
+            | Job::Stream(_)
+            | Job::LeadGrowth(_)
+            | Job::Grown(_) => Ok(Reply::Done(0)),
         };
         self.over(flight, outcome);
+    }
+
+    /// A new file.
+    fn made(&self, path: String, open: Open) -> HdfsFile {
+        let growth = open.grows().then(|| Growth::of(path.clone()));
+        let append = growth.is_none().then(|| Appending::new(path.clone(), 0));
+        HdfsFile { path, append, growth, left: self.left.clone() }
     }
 
     fn opened(&self, path: String, open: Open, status: &HdfsStatus) -> Result<Reply<HdfsFile>, Errno> {
@@ -345,7 +360,7 @@ impl HdfsClient {
         }
         let append = open.writes().then(|| Appending::new(path.clone(), size));
         let path = if inode == 0 { path } else { format!("/.reserved/.inodes/{inode}") };
-        Ok(Reply::Opened(HdfsFile { path, append, left: self.left.clone() }))
+        Ok(Reply::Opened(HdfsFile { path, append, growth: None, left: self.left.clone() }))
     }
 
     /// Asks where the name node leads to.
@@ -369,7 +384,7 @@ impl HdfsClient {
                 return self.ask(Job::InTheWay, &asked, flight);
             }
             // Somebody makes it, or writes to it.
-            (Job::Make(_) | Job::Made(_), Errno(libc::EBUSY)) => Err(Errno::EEXIST),
+            (Job::Make(..) | Job::Made(..), Errno(libc::EBUSY)) => Err(Errno::EEXIST),
             (_, errno) => Err(errno),
         };
         self.over(flight, outcome);
@@ -405,15 +420,13 @@ impl Client for HdfsClient {
                 self.named(&path, flight, |client, path, flight| client.open(&path, open, flight));
             }
             Request::Close(mut file) => {
-                let append = file.append.take();
-                self.end(append.as_ref(), flight);
+                self.end(&file, flight);
+                // It was not left without being closed.
+                file.append = None;
             }
-            Request::Sync(file) => self.end(file.append.as_ref(), flight),
+            Request::Sync(file) => self.end(file, flight),
             Request::Read(file) => self.read(&file.path, flight),
-            Request::Write(file) => match &file.append {
-                Some(append) => self.write(append, flight),
-                None => self.over(flight, Err(Errno::EBADF)),
-            },
+            Request::Write(file) => self.write(file, flight),
             Request::Truncate(_) => self.over(flight, Err(Errno::EOPNOTSUPP)),
             Request::Look(path) => self.named(&path, flight, |client, path, flight| {
                 client.ask(Job::Look, &HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &path), flight);

@@ -1,5 +1,7 @@
 //! Requests of an engine to an object store: names are keys, an open file is an object or one that is being written.
 
+mod rows;
+
 use std::{ffi::CStr, rc::Rc, sync::Arc};
 
 use nilometer_model::Nanos;
@@ -7,6 +9,7 @@ use nilometer_storage::{Clock, Errno, Open, Wait, Wake, listing::Stat};
 
 use super::{
     bucket::{Asked, Bucket},
+    row::{PieceRange, Row, SharedRow},
     upload::{PartUpload, SharedUpload, Upload, UploadStep},
     words::{ObjectListing, element, is_put_together, refusal},
 };
@@ -37,8 +40,20 @@ pub(super) struct S3Client {
 #[derive(Debug)]
 pub(super) struct ObjectFile {
     key: String,
-    /// What is written; none of one that is read.
-    upload: Option<SharedUpload>,
+    access: ObjectAccess,
+}
+
+/// What a file was opened for.
+#[derive(Debug)]
+enum ObjectAccess {
+    /// An object, to read.
+    Read,
+    /// A row of objects, to read.
+    ReadRow,
+    /// An object, to write.
+    Write(SharedUpload),
+    /// A row of objects, to write.
+    Grow(SharedRow),
 }
 
 /// What an answer means.
@@ -48,8 +63,11 @@ enum Job {
     Plain,
     Open {
         key: String,
+        grows: bool,
     },
     Read,
+    /// Of a piece: this one may not be there yet.
+    ReadPiece(PieceRange),
     /// If there is no such object, it is a directory if something is below.
     Look {
         key: String,
@@ -75,6 +93,8 @@ enum Job {
     Whole(SharedUpload),
     /// It is put together of its parts.
     Together(SharedUpload),
+    /// A piece of a row is put.
+    Piece(SharedRow),
     /// Nobody waits for it.
     Abandon,
 }
@@ -109,6 +129,7 @@ impl S3Client {
     fn ask(&mut self, job: Job, asked: Asked<'_>, flight: Option<Flight>) {
         let into_buffer = match (&job, &flight) {
             (Job::Read, Some(flight)) => flight.operation.length as usize,
+            (Job::ReadPiece(range), _) => range.length as usize,
             _ => 0,
         };
         let mut request = self.bucket.request(asked);
@@ -127,28 +148,23 @@ impl S3Client {
     }
 
     fn open(&mut self, key: String, open: Open, flight: Flight) {
+        if open.must_be_new() && open.grows() {
+            let access = ObjectAccess::Grow(Row::new(key.clone()));
+            return self.over(flight, Ok(Reply::Opened(ObjectFile { key, access })));
+        }
         if open.must_be_new() {
             let upload = Upload::new(key.clone());
             self.uploads.retain(|upload| Rc::strong_count(upload) > 1 || upload.borrow().has_parts_left());
             self.uploads.push(upload.clone());
-            return self.over(flight, Ok(Reply::Opened(ObjectFile { key, upload: Some(upload) })));
+            let access = ObjectAccess::Write(upload);
+            return self.over(flight, Ok(Reply::Opened(ObjectFile { key, access })));
         }
         if open.writes() {
             // What is there can't be changed.
             return self.over(flight, Err(Errno::EOPNOTSUPP));
         }
-        self.ask(Job::Open { key: key.clone() }, Asked::object(HttpMethod::Head, &key), Some(flight));
-    }
-
-    fn read(&mut self, key: &str, flight: Flight) {
-        let offset = flight.operation.offset;
-        let length = u64::from(flight.operation.length);
-        if length == 0 {
-            return self.over(flight, Ok(Reply::Done(0)));
-        }
-        let mut asked = Asked::object(HttpMethod::Get, key);
-        asked.headers.push(format!("Range: bytes={offset}-{}", offset.saturating_add(length - 1)));
-        self.ask(Job::Read, asked, Some(flight));
+        let job = Job::Open { key: key.clone(), grows: open.grows() };
+        self.ask(job, Asked::object(HttpMethod::Head, &key), Some(flight));
     }
 
     fn list(&mut self, prefix: &str, limit: &str, job: Job, flight: Flight) {
@@ -204,12 +220,6 @@ impl S3Client {
         }
     }
 
-    fn end(&mut self, upload: Option<&SharedUpload>, flight: Flight) {
-        let Some(upload) = upload else { return self.over(flight, Ok(Reply::Done(0))) };
-        let steps = upload.borrow_mut().end(flight);
-        self.take_steps(upload, steps);
-    }
-
     /// What has been answered.
     fn advance(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
@@ -240,6 +250,9 @@ impl S3Client {
                         upload.borrow_mut().put(accepted(outcome).and_then(|answer| together(&answer)));
                     self.take_steps(&upload, steps);
                 }
+                (Some(Job::Piece(row)), Some(flight)) => {
+                    self.piece_put(&row, flight, accepted(outcome).map(drop));
+                }
                 (Some(job), Some(flight)) => self.answered(job, flight, outcome),
                 _ => {}
             }
@@ -251,15 +264,23 @@ impl S3Client {
     fn answered(&mut self, job: Job, flight: Flight, outcome: Result<HttpAnswer, Errno>) {
         let accepted = match (&job, outcome) {
             // What is behind the end of an object is nothing.
-            (Job::Read, Ok(answer)) if answer.status == 416 => return self.over(flight, Ok(Reply::Done(0))),
+            (Job::Read | Job::ReadPiece(_), Ok(answer)) if answer.status == 416 => {
+                return self.over(flight, Ok(Reply::Done(0)));
+            }
             (_, outcome) => accepted(outcome),
         };
         let reply = match (job, accepted) {
             (Job::Look { key }, Err(Errno::ENOENT)) => {
                 return self.list(&prefix_of(&key), "1", Job::LookBelow, flight);
             }
+            // The row ends with the piece before.
+            (Job::ReadPiece(range), Err(Errno::ENOENT)) if range.number > 0 => Ok(Reply::Done(0)),
             (_, Err(errno)) => Err(errno),
-            (Job::Open { key }, Ok(_)) => Ok(Reply::Opened(ObjectFile { key, upload: None })),
+            (Job::Open { key, grows }, Ok(_)) => {
+                let access = if grows { ObjectAccess::ReadRow } else { ObjectAccess::Read };
+                Ok(Reply::Opened(ObjectFile { key, access }))
+            }
+            (Job::ReadPiece(range), Ok(answer)) => rows::piece_of(&range, &answer),
             (Job::Read, Ok(answer)) if answer.status == 206 => {
                 part_at(flight.operation.offset, &answer).map(|()| Reply::Done(answer.moved as u32))
             }
@@ -355,16 +376,10 @@ impl Client for S3Client {
             Request::Open(path, open) => {
                 self.named(&path, flight, |client, key, flight| client.open(key, open, flight));
             }
-            Request::Close(ObjectFile { upload, .. }) => self.end(upload.as_ref(), flight),
-            Request::Sync(file) => self.end(file.upload.as_ref(), flight),
-            Request::Read(file) => self.read(&file.key, flight),
-            Request::Write(file) => match &file.upload {
-                Some(upload) => {
-                    let steps = upload.borrow_mut().write(flight);
-                    self.take_steps(upload, steps);
-                }
-                None => self.over(flight, Err(Errno::EBADF)),
-            },
+            Request::Close(ObjectFile { access, .. }) => self.end(&access, flight),
+            Request::Sync(file) => self.end(&file.access, flight),
+            Request::Read(file) => self.read(file, flight),
+            Request::Write(file) => self.write(&file.access, flight),
             Request::Truncate(_) | Request::Rename(..) => self.over(flight, Err(Errno::EOPNOTSUPP)),
             Request::Look(path) => self.named(&path, flight, |client, key, flight| client.look(&key, flight)),
             Request::List(path) => self.named(&path, flight, |client, key, flight| {

@@ -8,6 +8,7 @@
 
 mod bucket;
 mod client;
+mod row;
 mod settings;
 mod sign;
 mod upload;

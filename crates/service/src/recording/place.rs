@@ -84,8 +84,8 @@ pub fn check_place(
         let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
         let lacking = names.join(", ");
         format!(
-            "{path}: no recording can be made there, since that needs {lacking}: record into a directory, or onto root:// or \
-             nfs://, and copy what was recorded there when it is over"
+            "{path}: no recording can be made there, since that needs {lacking}: record into a directory, or onto root://, \
+             nfs://, s3:// or hdfs://"
         )
     })?;
     let taken = is_taken(path, name).map_err(ServiceError::asked_wrongly)?;

@@ -23,7 +23,7 @@ use nilometer_storage::{Calendar, Clock, target::run_id};
 
 use super::{
     joining::{JoiningValues, tell_left_out},
-    place::{check_buffer, check_place, make},
+    place::{check_buffer, check_mounted, check_place, make},
     prepare::{Arranged, PreparedRecording},
     settings::RecordingSettings,
     source::{RecordedSource, SeriesSource, until},
@@ -50,7 +50,9 @@ impl RecordingSettings {
         let RecordedSource::Series(source) = &self.source else { return Ok(None) };
         let id = run_id().0;
         let name = self.name_of(id, source.name());
-        for description in self.described()? {
+        let described = self.described()?;
+        check_mounted(Format::Hdf5, &described)?;
+        for description in described {
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
         let clock = Clock::start();

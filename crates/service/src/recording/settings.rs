@@ -8,7 +8,7 @@ use std::{
 use nilometer_acquisition::{
     LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, UserLayout, assembly::ReorderWindow,
 };
-use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription};
+use nilometer_model::{Bytes, Capability, Format, Instrument, Nanos, TargetDescription};
 use nilometer_recording::Missing;
 use nilometer_storage::Calendar;
 use nilometer_wire::WireFormat;
@@ -122,7 +122,12 @@ impl RecordingSettings {
     }
 
     /// Whether other readers of chunks will take them.
-    fn check_chunks(&self, blocks: StoredFrames, name: &str) -> Result<(), ServiceError> {
+    fn check_chunks(
+        &self,
+        blocks: StoredFrames,
+        described: &[TargetDescription],
+        name: &str,
+    ) -> Result<(), ServiceError> {
         if blocks.format == Format::Hdf5 {
             require(self.wishes.chunk_size.is_none(), || {
                 "--chunk-size: files of HDF5 have --frames-per-file, leave it out".into()
@@ -131,7 +136,9 @@ impl RecordingSettings {
                 "--keep: in HDF5 the latest can be kept in one directory only, name one --to".into()
             });
         }
-        if !self.is_scattered() {
+        let in_places = |onto: &TargetDescription| onto.capabilities.has(Capability::WriteAnywhere);
+        let whole_files = !described.iter().all(in_places);
+        if self.wishes.keep.is_some() || described.len() == 1 && !whole_files {
             let why = match self.wishes.keep {
                 Some(_) => "what only the latest --keep is kept of has no chunks",
                 None => "one directory has no chunks, name several --to",
@@ -141,6 +148,10 @@ impl RecordingSettings {
         require(!name.contains('.'), || {
             format!("--name {name}: readers of chunks take no name with a dot in it")
         })?;
+        if whole_files && self.wishes.chunk_size.is_none() {
+            // They are as large as the buffer suits.
+            return Ok(());
+        }
         let chunk = self.chunk_size();
         let buffer = self.buffer();
         let lanes = self.wishes.to.len() as u64;
@@ -156,10 +167,6 @@ impl RecordingSettings {
                  a larger buffer or smaller chunks"
             )
         })
-    }
-
-    fn is_scattered(&self) -> bool {
-        self.wishes.to.len() > 1 && self.wishes.keep.is_none()
     }
 
     /// Whether each directory keeps a block at least.
@@ -210,11 +217,12 @@ impl RecordingSettings {
         described: &[TargetDescription],
         name: &str,
     ) -> Result<RecordingPlan, ServiceError> {
-        self.check_chunks(blocks, name)?;
+        self.check_chunks(blocks, described, name)?;
         self.check_kept(blocks)?;
         check_mounted(blocks.format, described)?;
         let plan = RecordingPlan::of(blocks, described, &self.layout_options());
         plan.check_lines().map_err(ServiceError::AskedWrongly)?;
+        plan.check_storage(described).map_err(ServiceError::AskedWrongly)?;
         for description in described {
             let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;
             let (part, size) = match plan.ring_size() {

@@ -42,6 +42,9 @@ impl RawFiles {
     /// What is acknowledged is made durable after a while, also where the file that it is in takes long to be full. Nothing
     /// else is to be done then: all files before that are synced.
     pub(super) fn make_checkpoint(&mut self, now: Nanos) {
+        if self.layout.whole_files {
+            return self.put_in_time(now);
+        }
         if self.undurable.is_empty() || self.finishing {
             self.checkpoint = None;
             return;

@@ -234,7 +234,7 @@ impl Program {
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
         match step {
             FileStep::CreateJournal => {
-                named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
+                named(OpKind::Open(Open::GROW), Log::SLOT, layout.journal_name(), buffer)
             }
             FileStep::Create(file) => {
                 let kind = OpKind::Open(placement.opens().direct_if(layout.direct));

@@ -22,7 +22,7 @@
 
 use nilometer_storage::{Arena, Buffer, Slot};
 
-use super::FileOffset;
+use super::{FileOffset, RawLayout};
 use crate::Frame;
 
 /// The group that takes frames, and the memory of others.
@@ -53,6 +53,11 @@ pub(super) struct FrameGroup {
 const GROUPS: usize = 4;
 
 impl Grouping {
+    /// For the frames of a layout, if they are so small that several are written together.
+    pub(super) fn of(layout: &RawLayout) -> Option<Self> {
+        (layout.together > 0).then(|| Grouping::new(layout.together, layout.head.stride))
+    }
+
     /// Groups of `size` bytes, for frames that begin every `stride` bytes in their file.
     pub(super) fn new(size: u32, stride: u64) -> Self {
         let (_, buffers) = Arena::shared_out(GROUPS, size as usize);

@@ -99,6 +99,7 @@ impl Spacing {
 
 /// How a lane's files are laid out.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is chosen by itself")]
 pub struct RawLayout {
     /// First part of all file names.
     pub name: String,
@@ -132,12 +133,14 @@ pub struct RawLayout {
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
-    /// then too.
+    /// then too. Where files are put whole, how long a frame waits to be acknowledged: the file is put then, full or not.
     pub checkpoint: Nanos,
     /// In which start of the machine this is recorded, into the journal.
     pub boot: Option<BootId>,
     /// In HDF5 files with several datasets, so many frames that are written may wait for what says where they go.
     pub waiting: u64,
+    /// A write that is done may not have arrived: what is in a file is told when it is synced or closed, and then for all of it.
+    pub whole_files: bool,
 }
 
 /// Longer than a file takes that is filled at 25 MB/s and more, and short enough for what comes slowly.
@@ -223,6 +226,7 @@ impl RawLayout {
             checkpoint: CHECKPOINT,
             boot: None,
             waiting: 0,
+            whole_files: false,
         }
     }
 
@@ -232,9 +236,10 @@ impl RawLayout {
     }
 
     /// Whether several operations in flight are of use: past the cache they keep the device busy; through it, where small
-    /// frames are written together, a full file is synced while the next one is written.
+    /// frames are written together, a full file is synced while the next one is written; of whole files, several parts are on
+    /// their way.
     pub fn is_deep(&self) -> bool {
-        self.direct || self.together > 0
+        self.direct || self.together > 0 || self.whole_files
     }
 
     /// Bytes of a full file, or of a part.

@@ -19,9 +19,10 @@
 //!
 //! Data are written at the engine's depth. Everything else is a program of [`FileStep`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
-//! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
-//! lane ends in order with what it has. A growing or a shared file and a ring are made once, and what is done for each of many files is
-//! done for each part of it, without making and closing.
+//! when its record is in the journal, and where files are put whole, that is not before its file is. Where the storage has
+//! no room for a next file ([`Gauge`]), none is made, and the lane ends in order with what it has. A growing or a shared
+//! file and a ring are made once, and what is done for each of many files is done for each part of it, without making and
+//! closing.
 
 mod checkpoint;
 mod chunks;
@@ -29,8 +30,10 @@ mod datasets;
 mod file_steps;
 mod files;
 mod frame_columns;
+mod frame_write;
 mod gauge;
 mod grouping;
+mod held;
 mod index_steps;
 mod indexed;
 mod layout;
@@ -46,20 +49,22 @@ use std::collections::VecDeque;
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{Hdf5Contents, RingNeeds, Sink, Stored, StoredAs};
-use crate::{Frame, StackedFrame};
+use super::{Hdf5Contents, RingNeeds, Sink, Stored};
+use crate::Frame;
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
 use files::Files;
+use frame_write::{Carried, EncodedSlot, FrameWrite};
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
+use held::HeldFile;
 use indexed::{IndexedFiles, WrittenFrame};
 use layout::STREAMER;
 pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
 use nilometer_recording::{
-    Due, Packed,
+    Due,
     journal::{Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries},
 };
 pub use numbering::Numbering;
@@ -67,6 +72,7 @@ use placement::{LastFile, Placement};
 
 /// A lane's sink.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is told by itself, whatever the others say")]
 pub struct RawFiles {
     layout: RawLayout,
     placement: Box<dyn Placement>,
@@ -86,6 +92,11 @@ pub struct RawFiles {
     in_flight: InFlightTable<FrameWrite>,
     /// Bytes of frames as they were written.
     written: u64,
+    /// Written into whole files of which the storage has not said that they are there.
+    unarrived: Vec<WrittenFrame>,
+    held: Option<HeldFile>,
+    /// A chunk is over before its lease is: the next frame begins another.
+    lease_goes_on: bool,
     /// Written to this file, and their records queued for the journal, oldest first.
     unlogged: VecDeque<Unlogged>,
     /// Acknowledged and not durable yet, oldest first. Empty where nothing is synced.
@@ -114,44 +125,6 @@ struct FileOffset {
     offset: u64,
 }
 
-/// A write of frames in flight.
-#[derive(Debug)]
-struct FrameWrite {
-    /// Of the first frame.
-    begin: FileOffset,
-    frames: Carried,
-}
-
-/// What a write carries.
-#[derive(Debug)]
-enum Carried {
-    /// A frame.
-    One {
-        number: u64,
-        due: Nanos,
-        arrived: Nanos,
-        packed: Option<Box<Packed>>,
-        /// What is in its slot, if it came encoded.
-        came_as: Option<StoredAs>,
-        checksum: Option<u32>,
-        stack: Option<Box<[StackedFrame]>>,
-        /// Its slot, where something else is written in its place.
-        slot: Option<EncodedSlot>,
-    },
-    /// Consecutive frames.
-    Group(Vec<Frame>),
-}
-
-/// The slot of a frame in whose place something else is written.
-#[derive(Debug)]
-struct EncodedSlot {
-    data: Buffer,
-    /// What that is, and how many bytes of it are of the frame.
-    stored_as: StoredAs,
-    /// When it was encoded.
-    finished: Nanos,
-}
-
 /// Bytes of a journal beside the records of a part.
 const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
@@ -166,9 +139,9 @@ impl RawFiles {
         if layout.head.storing.is_many_files() {
             layout.hdf5 = layout.hdf5.map(Hdf5Contents::of_parts);
         }
-        let grouping = grouping(&layout);
+        let grouping = Grouping::of(&layout);
         let placement = placement::of(&layout);
-        let index = index(&layout);
+        let index = layout.hdf5.clone().map(|hdf5| IndexedFiles::new(hdf5, &layout));
         let large = grouping.is_some() || index.is_some();
         let size = if large { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
         let (_, scratch) = Arena::shared_out(SCRATCH, size);
@@ -183,6 +156,9 @@ impl RawFiles {
             flush: false,
             in_flight: InFlightTable::default(),
             written: 0,
+            unarrived: Vec::new(),
+            held: None,
+            lease_goes_on: false,
             unlogged: VecDeque::new(),
             undurable: VecDeque::new(),
             checkpoint: None,
@@ -358,17 +334,6 @@ impl RawFiles {
     }
 }
 
-/// What keeps the index of files that have one.
-fn index(layout: &RawLayout) -> Option<IndexedFiles> {
-    let hdf5 = layout.hdf5.clone()?;
-    Some(IndexedFiles::new(hdf5, layout))
-}
-
-/// What collects frames, if they are so small that several are written together.
-fn grouping(layout: &RawLayout) -> Option<Grouping> {
-    (layout.together > 0).then(|| Grouping::new(layout.together, layout.head.stride))
-}
-
 impl Sink for RawFiles {
     fn needs(&self) -> RingNeeds {
         let RawLayout { head, .. } = &self.layout;
@@ -385,11 +350,19 @@ impl Sink for RawFiles {
     }
 
     fn begin(&mut self, first: u64) {
+        self.lease_goes_on = false;
         self.begin_chunk(first);
     }
 
     fn end(&mut self) {
+        self.lease_goes_on = false;
         self.end_chunk();
+    }
+
+    fn put_open(&mut self) {
+        if self.layout.whole_files {
+            self.end_file();
+        }
     }
 
     fn is_ready(&self) -> bool {
@@ -406,6 +379,9 @@ impl Sink for RawFiles {
 
     fn submit(&mut self, frame: Frame) {
         self.flush = false;
+        if std::mem::take(&mut self.lease_goes_on) {
+            self.begin_chunk(frame.number);
+        }
         self.waiting = Some(frame);
     }
 
@@ -479,13 +455,14 @@ impl Sink for RawFiles {
     fn is_finished(&self) -> bool {
         let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
         let indexed = self.index.as_ref().is_none_or(IndexedFiles::is_quiet);
-        let written = self.in_flight.is_empty() && self.unlogged.is_empty() && !collected && indexed;
-        self.finishing && self.program.is_done() && written
+        let written = self.in_flight.is_empty() && self.unarrived.is_empty() && self.unlogged.is_empty();
+        self.finishing && self.program.is_done() && written && !collected && indexed
     }
 
     fn abandon(&mut self) -> Vec<Frame> {
         self.gauge.release();
-        self.returned.extend(self.waiting.take());
+        let unarrived = self.unarrived.drain(..).map(|written| written.frame);
+        self.returned.extend(self.waiting.take().into_iter().chain(unarrived));
         self.returned.extend(self.grouping.iter_mut().flat_map(Grouping::abandon));
         // A chunk is cut behind the last frame that is acknowledged: what becomes of those in flight is awaited.
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };

@@ -45,6 +45,8 @@ struct Order {
     moves: bool,
     /// Bytes of acknowledged frames, of all lanes.
     bytes: u64,
+    /// The storage has no other names for a file: it keeps the one that it was made with.
+    keeps_names: bool,
 }
 
 /// A chunk, which is one file of a lane.
@@ -78,6 +80,13 @@ impl Numbering {
         let by_position = head.storing.kind().chunks == Some(ChunkNumber::Position);
         let position = by_position.then_some(head.frames_per_file);
         Numbering(Arc::new(Mutex::new(Order { position, ..Order::default() })))
+    }
+
+    /// The same where files can't be renamed: a chunk that is put between two others has no number if none is free.
+    #[must_use]
+    pub fn without_renames(self) -> Self {
+        self.lock().keeps_names = true;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Order> {
@@ -179,7 +188,7 @@ impl Order {
         // renamed when its number is free.
         let number = self.chunks[at].wanted.filter(|number| self.is_free(at, *number));
         let chunk = &mut self.chunks[at];
-        (chunk.named, chunk.held) = (true, number);
+        (chunk.named, chunk.held, chunk.fixed) = (true, number, self.keeps_names);
         number
     }
 

@@ -143,9 +143,12 @@ impl RawFiles {
             return None;
         }
         if !std::mem::replace(&mut chunks.salvaging, true) {
-            self.program.replace(chunks.open().iter().map(|&(file, bytes)| match bytes {
-                0 => FileStep::Discard(file),
-                bytes => FileStep::Truncate(file, bytes),
+            let whole_files = self.layout.whole_files;
+            self.program.replace(chunks.open().iter().filter_map(|&(file, bytes)| match bytes {
+                0 => Some(FileStep::Discard(file)),
+                // It is there as a whole, or nothing of it.
+                _ if whole_files => None,
+                bytes => Some(FileStep::Truncate(file, bytes)),
             }));
         }
         let step = self.program.pop()?;

@@ -70,6 +70,11 @@ impl RawFiles {
 
     /// Takes a frame whose write came back, with so many bytes written if its write was whole.
     fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
+        if whole && self.layout.whole_files && self.failed.is_none() {
+            self.files.landed(begin.file);
+            self.unarrived.push(WrittenFrame { begin, frame, length, place: None });
+            return;
+        }
         if self.chunks.is_none() || self.index.is_some() {
             // The file may be closed and synced when no write is in flight to it; a chunk not before its
             // frames are acknowledged, as it may have to be cut, unless it has an index.
@@ -77,6 +82,21 @@ impl RawFiles {
                 self.files.landed(begin.file);
             }
         }
+        self.arrived(WrittenFrame { begin, frame, length, place: None }, whole);
+    }
+
+    /// The file of this number is there as a whole, with the frames that were written into it, and so are those before.
+    fn file_arrived(&mut self, file: u64) {
+        let (arrived, waiting) = self.unarrived.drain(..).partition(|written| written.begin.file <= file);
+        self.unarrived = waiting;
+        for written in arrived {
+            self.arrived(written, true);
+        }
+    }
+
+    /// Takes a frame that the storage has, if its write was whole.
+    fn arrived(&mut self, written: WrittenFrame, whole: bool) {
+        let WrittenFrame { begin, frame, length, .. } = written;
         match &mut self.chunks {
             // After a failure even a frame that is written goes elsewhere: no record is written any more.
             _ if !whole || self.failed.is_some() => self.returned.push(frame),
@@ -138,7 +158,7 @@ impl RawFiles {
             self.undurable.extend(synced.then_some(undurable));
             if let Some(chunks) = &mut self.chunks {
                 // Until then a failure may cut the file.
-                if self.index.is_none() {
+                if self.index.is_none() && !self.layout.whole_files {
                     self.files.landed(file);
                 }
                 chunks.acknowledge(file, end, self.layout.written(frame.packed.as_deref()).into());
@@ -156,6 +176,9 @@ impl RawFiles {
             (&mut self.index, done)
         {
             index.synced(file, now);
+        }
+        if let Some(FileStep::SyncFile(file) | FileStep::Close(file)) = done {
+            self.file_arrived(file);
         }
         self.chunk_step_completed(done);
         let last = self.program.durable();

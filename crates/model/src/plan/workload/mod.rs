@@ -104,7 +104,7 @@ phases! {
     /// source counts.
     Given = "given" needs [],
     /// The recorder takes an instrument's frames.
-    Ingest = "ingest" needs [WriteAnywhere, Sync],
+    Ingest = "ingest" needs [Write],
 }
 
 impl Phase {

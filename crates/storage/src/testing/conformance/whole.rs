@@ -4,12 +4,13 @@
 use nilometer_model::Capability::{Directories, Keep, List, Read, Remove, Write};
 
 use super::checked::{Check, Checked};
-use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, Slot, listing};
+use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, Slot, listing, pieces::PIECE};
 
 /// Each for an engine with two slots besides the directory's, with what it must be able to do.
-pub(super) const ALL: [Check; 4] = [
+pub(super) const ALL: [Check; 5] = [
     (what_is_closed_comes_back, &[Keep, Read, Write]),
     (writes_in_flight_stay_in_order, &[Keep, Read, Write]),
+    (what_grows_is_there_after_each_write, &[Keep, Read, Write]),
     (what_is_closed_has_a_name, &[Keep, Write, Remove, List]),
     (what_is_closed_is_in_its_directory, &[Keep, Write, Remove, Directories, List]),
 ];
@@ -74,6 +75,38 @@ fn writes_in_flight_stay_in_order(engine: &mut Checked) {
         let data = &completion.operation.buffer;
         assert!(data.iter().all(|&byte| byte == number as u8), "the data of another write was read");
     }
+}
+
+/// Writes of a record, of a few, across the end of a piece and of more than one; each is there for others when it is done.
+fn what_grows_is_there_after_each_write(engine: &mut Checked) {
+    const RECORD: usize = 64;
+    let mut all = Vec::new();
+    engine.expect_named(OpKind::Open(Open::GROW), FILE, b"j", Ok(0));
+    for records in [1, 3, PIECE as usize / RECORD - 2, 5, 2 * PIECE as usize / RECORD] {
+        let bytes: Vec<u8> = (0..records * RECORD).map(|place| ((all.len() + place) % 251) as u8).collect();
+        assert_eq!(engine.write(FILE, all.len() as u64, &bytes), Ok(bytes.len() as u32), "a write takes all");
+        all.extend(bytes);
+        assert!(grown(engine) == all, "{} bytes are not there as they were written", all.len());
+    }
+    assert_eq!(engine.on(OpKind::SyncData, FILE, 0), Ok(0), "what has grown is synced");
+    assert_eq!(engine.on(OpKind::Close, FILE, 0), Ok(0));
+    assert!(grown(engine) == all, "nothing is lost by closing it");
+    engine.expect_named(OpKind::Open(Open::GROWN), FILE, b"none", Err(Errno::ENOENT));
+}
+
+/// All that is there of the file that grows, by another opening of it.
+fn grown(engine: &mut Checked) -> Vec<u8> {
+    let mut all = Vec::new();
+    engine.expect_named(OpKind::Open(Open::GROWN), DIR, b"j", Ok(0));
+    loop {
+        let read = engine.read(DIR, all.len() as u64, 50_000).expect("readable");
+        if read.is_empty() {
+            break;
+        }
+        all.extend(read);
+    }
+    assert_eq!(engine.on(OpKind::Close, DIR, 0), Ok(0));
+    all
 }
 
 fn what_is_closed_has_a_name(engine: &mut Checked) {

@@ -58,7 +58,7 @@ impl Placement for Chunked {
         if frames == 0 {
             return Vec::new();
         }
-        let cut = [FileStep::Truncate(file, end)];
+        let cut = self.rules.cut(file, end);
         cut.into_iter().chain(self.complete(file)).collect()
     }
 }

@@ -90,6 +90,8 @@ struct Rules {
     preallocate: bool,
     /// Full files to keep.
     keep: Option<u64>,
+    /// Files are put whole: there is nothing behind what was written, and nothing can be cut off.
+    whole_files: bool,
 }
 
 impl Rules {
@@ -105,6 +107,11 @@ impl Rules {
 
     fn if_preallocated(&self, step: FileStep) -> Option<FileStep> {
         self.preallocate.then_some(step)
+    }
+
+    /// The file ends behind its last frame.
+    fn cut(&self, file: u64, end: u64) -> Option<FileStep> {
+        (!self.whole_files).then_some(FileStep::Truncate(file, end))
     }
 
     /// How many files need room for this one: those before have their space if any has.
@@ -157,8 +164,8 @@ impl Rules {
 
 /// How a layout places frames.
 pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
-    let RawLayout { head, preallocate, keep, durability, .. } = *layout;
-    let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep };
+    let RawLayout { head, preallocate, keep, durability, whole_files, .. } = *layout;
+    let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep, whole_files };
     let plain = plain(rules);
     if layout.hdf5.is_none() {
         return plain;

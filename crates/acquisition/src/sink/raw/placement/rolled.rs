@@ -48,7 +48,7 @@ impl Placement for Rolled {
         };
         let mut steps = Vec::new();
         if frames > 0 {
-            steps.push(FileStep::Truncate(file, end));
+            steps.extend(self.0.cut(file, end));
             steps.extend(self.complete(file));
         } else {
             steps.extend(unused(file, made));

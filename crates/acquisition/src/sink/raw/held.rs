@@ -1,0 +1,52 @@
+//! Files that are put whole: frames in one are held until the storage has it, which is not before it is over. It is over when it
+//! is full; or after a while, where frames come slowly; or when no more come.
+
+use nilometer_model::Nanos;
+
+use super::RawFiles;
+
+/// The file that is being filled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldFile {
+    file: u64,
+    /// Then it is put, full or not.
+    until: Nanos,
+}
+
+impl RawFiles {
+    /// Ends the file that is being filled, if frames in it wait for long.
+    pub(super) fn put_in_time(&mut self, now: Nanos) {
+        let (file, frames) = self.files.last();
+        if frames == 0 || self.finishing {
+            self.checkpoint = None;
+            return;
+        }
+        let begun = || HeldFile { file, until: now + self.layout.checkpoint };
+        let HeldFile { until, .. } = self.held.filter(|held| held.file == file).unwrap_or_else(begun);
+        self.held = Some(HeldFile { file, until });
+        self.checkpoint = (until < Nanos::MAX).then_some(until);
+        if now >= until && self.program.is_done() {
+            self.end_file();
+        }
+    }
+
+    /// What comes next goes into another file, or another chunk of the same lease.
+    pub(super) fn end_file(&mut self) {
+        let (file, frames) = self.files.last();
+        if frames == 0 {
+            return;
+        }
+        if self.chunks.is_some() {
+            self.end_chunk();
+            match self.waiting.as_ref().map(|frame| frame.number) {
+                Some(first) => self.begin_chunk(first),
+                None => self.lease_goes_on = true,
+            }
+            return;
+        }
+        self.complete_group();
+        self.files.end();
+        self.add_complete(file);
+        self.add_make(file + 2);
+    }
+}
