@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Coldness, Invalid, Results, Sample, plan::Phase};
+use nilometer_model::{Coldness, Invalid, Measured, Results, Sample, plan::Phase};
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,25 +32,38 @@ fn the_plan_of_uci_ends_in_verdicts_by_test() {
     if !may_mount() {
         return;
     }
-    let systems = [FileSystem::ext4(1000), FileSystem::xfs(1000)];
+    let systems = [FileSystem::ext4(1500), FileSystem::xfs(1500)];
     let home = tempfile::tempdir().expect("a temporary directory");
     let mut arguments = vec!["evaluate".to_owned()];
     arguments.extend(systems.iter().map(|system| system.path().display().to_string()));
-    let rest = ["--plan", "uci", "--scale", "1/1000", "--record", "r.sqlite"].map(str::to_owned);
-    arguments.extend(rest);
+    let rest = ["--plan", "uci", "--scale", "1/50", "--reserve", "0 B", "--record", "r.sqlite"];
+    arguments.extend(rest.map(str::to_owned));
     let ended = start(home.path(), &arguments).end(LIMIT);
-    assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
-
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
+    let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
     let told = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(LIMIT);
     let report: Value = serde_json::from_str(&told.stdout).expect("JSON");
     let compared = report["comparisons"].as_array().expect("comparisons");
-    let figures = report["figures"].as_array().expect("figures");
+    assert!(!compared.is_empty(), "{}", ended.stdout);
     for (stage, phase) in TESTS {
-        let of_test = |entry: &&Value| entry["stage"] == stage && entry["phase"] == phase;
-        let measured: Vec<_> = figures.iter().filter(of_test).collect();
-        assert!(!measured.is_empty() && measured.len() % 2 == 0, "{stage}, {phase}: {measured:?}");
-        let verdicts: Vec<_> = compared.iter().filter(of_test).collect();
-        assert!(!verdicts.is_empty(), "{stage}, {phase}: no comparison among {compared:?}");
+        let title = format!("{stage}, {phase}");
+        let of_test: Vec<_> = results
+            .samples
+            .iter()
+            .filter(|measured| {
+                results.cells[measured.key.cell].stage == stage && measured.key.phase.name() == phase
+            })
+            .collect();
+        assert!(!of_test.is_empty() && of_test.len() % 6 == 0, "{title}: three repeats on each of two");
+        let spoilt = |sample: &Sample| sample.invalid.is_some();
+        for Measured { sample, key } in of_test.iter().copied() {
+            // A processor that was busy is no fault of the program.
+            let why = &sample.invalid;
+            assert!(matches!(why, None | Some(Invalid::Starved(_))), "{title}, {}: {why:?}", key.target);
+        }
+        let verdict = compared.iter().find(|pair| pair["stage"] == stage && pair["phase"] == phase);
+        let expected = !of_test.iter().any(|measured| spoilt(&measured.sample));
+        assert!(verdict.is_some() || !expected, "{title}: no verdict");
     }
     for system in &systems {
         assert!(run_directories(system.path()).is_empty(), "something is left behind");
@@ -137,7 +150,7 @@ fn caches_are_dropped_before_names_and_files_are_to_be_cold() {
     let evaluated = Evaluated::new(COLD_AND_WARM);
     let targets = systems.each_ref().map(FileSystem::path);
     let ended = start(evaluated.home.path(), &Evaluated::arguments(&targets)).end(LIMIT);
-    assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
     let results = evaluated.results();
     for target in 0..targets.len() {
         for phase in [Phase::Walk, Phase::DiskUsage] {
@@ -170,7 +183,7 @@ fn a_disk_that_delivers_proves_that_names_were_cold() {
     let target = tempfile::tempdir().expect("a temporary directory");
     let evaluated = Evaluated::new(COLD_AND_WARM);
     let ended = start(evaluated.home.path(), &Evaluated::arguments(&[target.path()])).end(LIMIT);
-    assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
     let results = evaluated.results();
     let described = results.targets[0].description.as_ref().expect("a description");
     let provable = described.device.is_some() && !described.has_a_cache_of_its_own();
@@ -235,7 +248,7 @@ fn inodes_that_run_out_in_the_middle_are_data_and_the_other_target_is_measured()
         }
     }
     assert_eq!(full, 2);
-    assert!(ended.stdout.contains("ENOSPC"), "the report says why: {}", ended.stdout);
+    assert!(ended.stdout.contains("operations failed"), "the report says why: {}", ended.stdout);
     assert!(results.targets[0].left_out.is_none() && run_directories(few.path()).is_empty(), "{ended:?}");
 }
 
