@@ -78,7 +78,7 @@ fn walk(kind: &str, stop: &Stop) -> anyhow::Result<Outcome> {
         title: format!("walk-{kind}: 100 000 files in 6000 directories, cold, an operation is a file"),
         quantity: Quantity::WallPerFile,
         phases: &["walk"],
-        rounds: 7,
+        rounds: 5,
         contestants: vec![
             Contestant::new(DU, || cold(|| program("du", &["-s"], &[&tree], LISTED.files()))),
             Contestant::new(LS, || cold(|| program("ls", &["-lR"], &[&tree], LISTED.files()))),
@@ -108,7 +108,7 @@ fn unpack(kind: &str, stop: &Stop) -> anyhow::Result<Outcome> {
         title: format!("unpack-{kind}: 30 000 files of 300 MB in 1500 directories, an operation is a file"),
         quantity: Quantity::WallPerFile,
         phases: &["untar"],
-        rounds: 7,
+        rounds: 5,
         contestants: vec![
             Contestant::new(TAR, move || afresh(ours, || untar(&archive, ours.directory()))),
             Contestant::new(OURS, move || afresh(ours, || make(ours, UNPACKED, "n_tree"))),
@@ -137,7 +137,7 @@ fn search(kind: &str, stop: &Stop) -> anyhow::Result<Outcome> {
         ),
         quantity: Quantity::WallPerFile,
         phases: &["grep"],
-        rounds: 7,
+        rounds: 5,
         contestants: vec![
             Contestant::new(GREP, move || cold(|| program("grep", &["-raF", needle], &places, files))),
             Contestant::new(RIPGREP, move || cold(|| program("rg", &["-uuuaF", needle], &places, files))),
