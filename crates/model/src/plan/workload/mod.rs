@@ -149,8 +149,12 @@ impl Phase {
             self,
             Phase::Read
                 | Phase::ReadAgain
+                | Phase::Rewrite
                 | Phase::Mix
                 | Phase::Walk
+                | Phase::DiskUsage
+                | Phase::Search
+                | Phase::OpenFiles
                 | Phase::StatDirectories
                 | Phase::StatFiles
                 | Phase::ReadFiles
