@@ -61,6 +61,8 @@ pub(crate) enum Quantity {
     WallPerGib,
     /// Wall nanoseconds a frame.
     WallPerFrame,
+    /// Wall microseconds a file of a tree.
+    WallPerFile,
     /// Wall milliseconds a start of a program.
     WallPerStart,
     /// Wall milliseconds between two phases.
@@ -73,6 +75,7 @@ impl Quantity {
             Quantity::CpuPerOperation => cost.cpu / cost.amount * 1e9,
             Quantity::CpuPerGib => cost.cpu / cost.amount * 1e3,
             Quantity::WallPerFrame => cost.wall / cost.amount * 1e9,
+            Quantity::WallPerFile => cost.wall / cost.amount * 1e6,
             Quantity::WallPerGib | Quantity::WallPerStart | Quantity::WallPerGap => {
                 cost.wall / cost.amount * 1e3
             }
@@ -85,6 +88,7 @@ impl Quantity {
             Quantity::CpuPerGib => "CPU ms/GiB",
             Quantity::WallPerGib => "wall ms/GiB",
             Quantity::WallPerFrame => "wall ns/frame",
+            Quantity::WallPerFile => "wall us/file",
             Quantity::WallPerStart => "wall ms/start",
             Quantity::WallPerGap => "wall ms/gap",
         }
@@ -95,6 +99,7 @@ impl Quantity {
             Quantity::CpuPerOperation => "op/s",
             Quantity::CpuPerGib | Quantity::WallPerGib => "GiB/s",
             Quantity::WallPerFrame => "frames/s",
+            Quantity::WallPerFile => "files/s",
             Quantity::WallPerStart => "starts/s",
             Quantity::WallPerGap => "gaps/s",
         }

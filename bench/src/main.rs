@@ -42,6 +42,7 @@ mod sending;
 mod start_up;
 mod stream;
 mod tally;
+mod users;
 mod verdict;
 mod walk;
 
@@ -57,12 +58,18 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 56] = [
+const COMPARISONS: [Comparison; 62] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
     Comparison { name: "stream-1m-direct", run: stream::direct },
     Comparison { name: "walk", run: walk::run },
+    Comparison { name: "walk-ext4", run: users::walk_ext4 },
+    Comparison { name: "walk-xfs", run: users::walk_xfs },
+    Comparison { name: "unpack-ext4", run: users::unpack_ext4 },
+    Comparison { name: "unpack-xfs", run: users::unpack_xfs },
+    Comparison { name: "search-ext4", run: users::search_ext4 },
+    Comparison { name: "search-xfs", run: users::search_xfs },
     Comparison { name: "metadata-tmpfs", run: metadata::on_tmpfs },
     Comparison { name: "metadata-tmpfs-2", run: metadata::on_tmpfs_by_two },
     Comparison { name: "metadata-ext4", run: metadata::on_ext4 },
@@ -220,7 +227,7 @@ mod tests {
             chosen(&names).map(|chosen| chosen.len()).map_err(Clone::clone)
         };
         assert_eq!(count(&[]), Ok(COMPARISONS.len()));
-        assert_eq!(count(&["walk", "metadata"]), Ok(7));
+        assert_eq!(count(&["walk", "metadata"]), Ok(9));
         assert_eq!(count(&["walk", "wlak"]), Err("wlak".to_owned()));
     }
 }

@@ -1,11 +1,11 @@
 //! What `ls -lR` does, on 100 000 files in 1000 directories in memory.
 
-use std::{fs::File, os::fd::AsRawFd};
+use std::{fs::File, os::fd::AsRawFd, sync::Arc};
 
-use nilometer_campaign::workload::{MakeTree, SLOTS, Walk};
+use nilometer_campaign::workload::{SLOTS, SourceTree, Unpack, Walk, WalkTask, WorkerPart, WorkerPlace};
 use nilometer_model::{
     Nanos,
-    plan::{Shift, WalkCell},
+    plan::{TreeShape, WalkCommand},
 };
 use nilometer_storage::Buffer;
 
@@ -13,12 +13,12 @@ use crate::{
     bare::{self, Seen},
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
     measure,
-    ours::{Driving, Ours},
+    ours::{Driving, Ours, SEED},
     place,
 };
 
 /// One directory with 999 in it, 100 files in each of the 1000.
-const TREE: WalkCell = WalkCell { levels: 1, branching: 999, files: 100, shift: Shift::OWN };
+const TREE: TreeShape = TreeShape::Regular { levels: 1, branching: 999, files: 100 };
 const FOUND: Seen = Seen { files: 100_000, directories: 1000, bytes: 0 };
 /// Of a listing.
 const BUFFER: usize = 32 << 10;
@@ -30,7 +30,9 @@ const OURS: &str = "nilometer, engine sync, recorded";
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
     let place = place::in_memory()?;
     let ours = Ours::at(place.path(), 1)?;
-    ours.drive(1.0, Driving::sync(BUFFER), |buffers| MakeTree::new("n_tree", &TREE, buffers))?;
+    let tree = Arc::new(SourceTree::of(TREE));
+    let part = |buffers| WorkerPart::new(WorkerPlace::alone(0, 1), SEED, buffers);
+    ours.drive(1.0, Driving::sync(BUFFER), |buffers| Unpack::new(tree, "n_tree", false, part(buffers)))?;
     let contest = Contest {
         title: format!(
             "walk: 100 000 files in 1000 directories on {}, an operation is a file",
@@ -47,7 +49,7 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 
 fn bare(ours: &Ours) -> anyhow::Result<Vec<Cost>> {
     let root = File::open(ours.directory())?;
-    let mut listings: Vec<Buffer> = (0..=TREE.levels).map(|_| Buffer::alone(BUFFER)).collect();
+    let mut listings: Vec<Buffer> = (0..=1).map(|_| Buffer::alone(BUFFER)).collect();
     let mut seen = Seen::default();
     let cost = measure::here(FOUND.files as f64, || {
         bare::walk(root.as_raw_fd(), c"n_tree", &mut listings, &mut seen)?;
@@ -58,7 +60,7 @@ fn bare(ours: &Ours) -> anyhow::Result<Vec<Cost>> {
 }
 
 fn driven(ours: &Ours) -> anyhow::Result<Vec<Cost>> {
-    let make = |buffers| Walk::new("n_tree", SLOTS, Nanos::MAX, buffers);
+    let make = |buffers| Walk::new("n_tree", WalkTask::Look(WalkCommand::Ls), SLOTS, Nanos::MAX, buffers);
     let (cost, walk) = ours.drive(FOUND.files as f64, Driving::sync(BUFFER), make)?;
     let found = walk.found();
     let seen = Seen { files: found.files, directories: found.directories, bytes: found.bytes };

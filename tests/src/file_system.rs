@@ -36,6 +36,11 @@ impl FileSystem {
         Self::on_image(mebibytes, &["mkfs.ext4", "-q", "-m", "0"])
     }
 
+    /// ext4 on a sparse file of so many MiB, for so many files and directories.
+    pub fn ext4_for(mebibytes: u64, inodes: u32) -> Self {
+        Self::on_image(mebibytes, &["mkfs.ext4", "-q", "-m", "0", "-N", &inodes.to_string()])
+    }
+
     /// XFS on a sparse file of so many MiB, at least 300.
     pub fn xfs(mebibytes: u64) -> Self {
         Self::on_image(mebibytes, &["mkfs.xfs", "-q"])

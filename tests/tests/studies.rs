@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use nilometer_model::plan::Volumes;
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 
-const PLANS: [&str; 6] = ["quick", "nus", "pandata", "evlbi", "wa105", "elements"];
+const PLANS: [&str; 7] = ["quick", "nus", "pandata", "evlbi", "wa105", "uci", "elements"];
 
 #[test]
 fn the_studies_run_on_four_file_systems_in_one_campaign() {

@@ -19,7 +19,8 @@ use nilometer_model::{
 use nilometer_storage::{Target, within};
 
 use crate::{
-    phase::{Reached, Run, Task, chilled, muster},
+    cold::chilled,
+    phase::{Reached, Run, Task, muster},
     supervise::{Crew, DoneSinceBeat, GLANCE, Heartbeat, Watch},
 };
 

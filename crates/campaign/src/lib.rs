@@ -7,6 +7,7 @@ mod barrier;
 mod begin;
 mod calendar;
 mod calm;
+mod cold;
 mod condition;
 mod conversation;
 mod difference;

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::ErrorKind,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -24,19 +23,18 @@ use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
-    target::TargetError,
-    within,
 };
 
 use crate::{
     background::Loads,
     barrier::Barrier,
+    cold::{chilled, delivered},
     conversation::{converse, is_conversation},
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
     together::sleep_through,
-    workload::{self, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
+    workload::{self, CrewShare, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
 };
 
 /// What stays the same throughout a campaign.
@@ -97,6 +95,11 @@ impl Task<'_> {
         self.cell.workload.parameters().may_end_early(self.phase)
     }
 
+    /// Names and inodes are to come from the storage too.
+    pub(crate) fn drops_caches(&self) -> bool {
+        self.cell.workload.parameters().drops_caches(self.phase)
+    }
+
     /// Where the phase works: what copies come from is made and read where it lies.
     fn at_work<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
         let elsewhere = self.cell.copies() && matches!(self.phase, Phase::LayOut | Phase::Source);
@@ -104,8 +107,8 @@ impl Task<'_> {
     }
 
     /// What the phase reads: a copy is written to one target and read from another.
-    fn read_from<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
-        let copied = self.cell.copies() && self.phase == Phase::Write;
+    pub(crate) fn read_from<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
+        let copied = self.cell.copies() && matches!(self.phase, Phase::Write | Phase::Rewrite);
         target.source().filter(|_| copied).unwrap_or_else(|| self.at_work(target))
     }
 }
@@ -154,6 +157,7 @@ pub(crate) fn run_phase(
     let samples = crews.map(|((crew, chilled), (number, target))| {
         let coldness = task.coldness(*number, chilled.unwrap_or(None));
         let mut sample = Sample { settling, load, coldness, ..crew.sample };
+        sample.coldness = delivered(&sample, target.as_ref(), task);
         let judged = judge(&sample, target.as_ref(), task);
         sample.invalid = Invalid::gravest(judged, without_load.remove(number));
         task.of_rank(sample, crew.began)
@@ -210,6 +214,7 @@ pub(crate) fn muster(
     let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
     let (index, target) = &task.targets[number];
     let target = task.at_work(target);
+    let share = CrewShare::of(&task.cell.workload);
     for place in task.places() {
         let worker = place.worker;
         let job = Job {
@@ -223,6 +228,7 @@ pub(crate) fn muster(
             clock: run.clock,
             time_limit: task.cell.time_limit.filter(|_| task.may_end_early()),
             wall: wall.clone(),
+            share: share.clone(),
             reached: task.reached.0[&(*index, worker)].clone(),
         };
         let sender = sender.clone();
@@ -310,38 +316,6 @@ pub(crate) fn traffic_since(was: Option<DeviceTraffic>, target: &dyn Target) -> 
     Some(is.since(was))
 }
 
-/// Drops from the cache what will be read, and may be there.
-pub(crate) fn chilled(
-    run: &Run,
-    number: usize,
-    target: &Arc<dyn Target>,
-    task: &Task<'_>,
-) -> Result<Option<Coldness>, Invalid> {
-    if task.never_saw(number) {
-        return Ok(None);
-    }
-    let cell = task.cell.clone();
-    let phase = task.phase;
-    let places = task.places();
-    if workload::files_of(&cell.workload, phase, task.places()).next().is_none() {
-        return Ok(None);
-    }
-    let target = task.read_from(target);
-    within(run.hang_after, target, move |target| {
-        chill(target, workload::files_of(&cell.workload, phase, places))
-    })
-    .map_err(|_| Invalid::Hung)
-}
-
-/// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
-fn chill(target: &dyn Target, files: impl Iterator<Item = String>) -> Option<Coldness> {
-    let state = |name: String| match target.chill(&name) {
-        Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
-        state => Some(state.unwrap_or(Coldness::NotProvable)),
-    };
-    files.filter_map(state).max_by_key(|coldness| coldness.severity())
-}
-
 /// Why the figure must not be used, if so.
 fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invalid> {
     if !sample.errors.is_empty() {
@@ -385,6 +359,8 @@ struct Job {
     time_limit: Option<Nanos>,
     /// What ends the phase for all workers, if one of them may.
     wall: Option<Arc<AtomicBool>>,
+    /// What the workers of a process have together.
+    share: CrewShare,
     reached: Arc<AtomicU64>,
 }
 
@@ -415,11 +391,12 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         direct: workload::is_direct(cell.access(), real),
         stop_at: job.time_limit.map_or(Nanos::MAX, |limit| start + limit),
         reached: job.reached.clone(),
+        share: job.share.clone(),
         buffers,
     };
     let stop_at = part.stop_at;
     let mut workload = workload::build(&cell.workload, job.phase, part);
-    let copied = cell.copies() && job.phase == Phase::Write;
+    let copied = cell.copies() && matches!(job.phase, Phase::Write | Phase::Rewrite);
     let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
     let is_paced = !cell.offered.is_none() && !job.phase.is_setup();
     if is_paced {

@@ -312,7 +312,7 @@ fn check_time(plan: &ResolvedPlan, targets: usize) -> Result<(), ResolveError> {
     if needed <= plan.time_limit {
         return Ok(());
     }
-    let EstimatedSpeed { rate, operations } = EstimatedSpeed::UTMOST;
+    let EstimatedSpeed { rate, operations, .. } = EstimatedSpeed::UTMOST;
     Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit })
 }
 

@@ -1,12 +1,11 @@
 //! `hot_file`: the first of all workers makes the file, and all read it.
 
-use nilometer_model::{
-    Nanos,
-    plan::{HotFileCell, Phase},
-};
-use nilometer_storage::{Completion, Step, Workload};
+use nilometer_model::plan::{HotFileCell, Phase};
+use nilometer_storage::Workload;
 
-use super::{Direction, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, names};
+use super::{
+    Direction, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, names, nothing::Nothing,
+};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &HotFileCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
@@ -27,16 +26,4 @@ pub(super) fn build(cell: &HotFileCell, phase: Phase, part: WorkerPart) -> Box<d
 /// See [`super::files_of`]: cold at first, once for all workers of a process.
 pub(super) fn files(phase: Phase, place: WorkerPlace) -> Option<String> {
     (phase == Phase::Read && place.worker == 0).then(|| place.shared(names::SHARED))
-}
-
-/// What a worker does that has no part in a phase.
-#[derive(Debug)]
-struct Nothing;
-
-impl Workload for Nothing {
-    fn next(&mut self, _now: Nanos) -> Step {
-        Step::Done
-    }
-
-    fn completed(&mut self, _completion: Completion) {}
 }

@@ -3,13 +3,19 @@
 //! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
 //! before another waits for its completion.
 
+mod build;
 mod content;
 mod copy;
+mod crew_share;
+mod descent;
+mod file_pass;
 mod frames;
 mod hot_file;
-mod make_tree;
 mod name;
 mod names;
+mod nothing;
+mod one_by_one;
+mod open_files;
 mod order;
 mod paced;
 mod permutation;
@@ -17,36 +23,43 @@ mod place;
 mod published;
 mod random;
 mod small_writes;
+mod source_tree;
 mod stonewall;
 mod stream;
 mod transfer;
 mod tree;
+mod unpack;
 mod wait;
 mod walk;
 mod writing;
 
+pub use build::{Build, BuildPlan, BuildQueue};
 pub use content::{BlockContent, Pieces, stamp};
 pub use copy::Copy;
+pub use crew_share::CrewShare;
 pub use frames::{Course, Frames, Piece};
-pub use make_tree::MakeTree;
 pub use names::Names;
+pub use one_by_one::{OneByOne, Steps};
+pub use open_files::OpenFiles;
 pub use order::Order;
 pub use paced::{Paced, WorkerPace};
 pub use permutation::Permutation;
 pub use place::WorkerPlace;
 pub use published::{LookFor, Looked, Publish, PublishedFile};
+pub use source_tree::{SourceTree, TreeDirectory};
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
+pub use unpack::Unpack;
 pub use wait::TimedWaits;
-pub use walk::Walk;
+pub use walk::{FoundEntries, NEEDLE, Walk, WalkTask};
 pub use writing::Writing;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, Phase, WorkloadCell, WorkloadRun},
+    plan::{Access, Phase, WalkCell, WorkloadCell, WorkloadRun},
 };
 use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload};
 
@@ -64,6 +77,8 @@ pub struct WorkerPart {
     /// How many blocks this worker has written in the cell, [`EVERY_BLOCK`] as long as nobody said: a phase that writes
     /// says so when it is done, since a time limit may have ended it, and one that reads goes no further.
     pub reached: Arc<AtomicU64>,
+    /// What the workers of a process have together.
+    pub share: CrewShare,
     /// Its memory; all of it comes back when the workload is dropped.
     pub buffers: Vec<Buffer>,
 }
@@ -72,7 +87,8 @@ impl WorkerPart {
     /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
     pub fn new(place: WorkerPlace, seed: Seed, buffers: Vec<Buffer>) -> Self {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-        WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+        let share = CrewShare::default();
+        WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, share, buffers }
     }
 
     /// A seed of the worker's own for a purpose.
@@ -131,9 +147,15 @@ pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
     match (&cell.workload, phase) {
         (WorkloadCell::SmallWrites(cell), _) => depth + small_writes::pools(cell),
         (
-            WorkloadCell::Stream(_) | WorkloadCell::Random(_) | WorkloadCell::HotFile(_),
-            Phase::LayOut | Phase::Write | Phase::Mix,
-        ) => depth.max(turns.min(256)),
+            WorkloadCell::Stream(_)
+            | WorkloadCell::Random(_)
+            | WorkloadCell::HotFile(_)
+            | WorkloadCell::Walk(_)
+            | WorkloadCell::Search(_)
+            | WorkloadCell::OpenFiles(_),
+            Phase::LayOut | Phase::Write | Phase::Rewrite | Phase::Mix,
+        )
+        | (WorkloadCell::Unpack(_) | WorkloadCell::Build(_), _) => depth.max(turns.min(256)),
         _ => depth,
     }
 }
@@ -144,10 +166,18 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
     match (cell, phase) {
         (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
         (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),
-        (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
-        (WorkloadCell::Walk(walk), _) => {
-            let maker = part.place.name_of(part.place.further(walk.shift, 1));
-            Box::new(Walk::new(&maker, SLOTS, part.stop_at, part.buffers))
+        (WorkloadCell::Build(build), phase) => build::build(build, phase, part),
+        (WorkloadCell::Walk(_) | WorkloadCell::Search(_) | WorkloadCell::OpenFiles(_), Phase::LayOut)
+        | (WorkloadCell::Unpack(_), _) => {
+            let durable = matches!(cell, WorkloadCell::Unpack(unpack) if unpack.durable);
+            Box::new(Unpack::new(part.share.tree(cell), &name, durable, part))
+        }
+        (WorkloadCell::Walk(walk), _) => Box::new(walked(walk, part)),
+        (WorkloadCell::Search(_), _) => {
+            Box::new(Walk::new(&name, WalkTask::Search, SLOTS, part.stop_at, part.buffers))
+        }
+        (WorkloadCell::OpenFiles(opened), _) => {
+            Box::new(OpenFiles::new(part.share.tree(cell), &name, opened.operations, part))
         }
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
         (WorkloadCell::HotFile(cell), phase) => hot_file::build(cell, phase, part),
@@ -158,6 +188,11 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
         }
         (WorkloadCell::Wait(cell), _) => Box::new(TimedWaits::new(cell, &part)),
     }
+}
+
+fn walked(cell: &WalkCell, part: WorkerPart) -> Walk {
+    let maker = part.place.name_of(part.place.further(cell.shift, 1));
+    Walk::new(&maker, WalkTask::Look(cell.command), SLOTS, part.stop_at, part.buffers)
 }
 
 /// The step that comes of a decision: an operation, or none for now, and the buffer back.
@@ -186,16 +221,23 @@ pub fn counted(phase: Phase) -> Counted {
         Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
         Phase::StatDirectories | Phase::StatFiles => Counted::Kind(OpKind::Stat),
         Phase::RemoveTree | Phase::RemoveDirectories => Counted::Kind(OpKind::RemoveDir),
-        Phase::CreateFiles | Phase::ReadFiles => Counted::Files,
+        Phase::CreateFiles
+        | Phase::ReadFiles
+        | Phase::Unpack
+        | Phase::Search
+        | Phase::OpenFiles
+        | Phase::Build => Counted::Files,
         Phase::RenameFiles => Counted::Kind(OpKind::Rename),
         Phase::RemoveFiles => Counted::Kind(OpKind::Unlink),
         Phase::LayOut
         | Phase::Source
         | Phase::Write
+        | Phase::Rewrite
         | Phase::Read
         | Phase::ReadAgain
         | Phase::Mix
         | Phase::Walk
+        | Phase::DiskUsage
         | Phase::Visibility
         | Phase::Locks
         | Phase::Wait

@@ -5,7 +5,7 @@
 
 use nilometer_model::{
     Bytes,
-    plan::{COLLECTED, SmallWritesCell, Way},
+    plan::{SmallWritesCell, Way},
 };
 
 use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing};
@@ -17,7 +17,7 @@ const POOL: Bytes = Bytes(1 << 20);
 pub(super) fn buffer_size(cell: &SmallWritesCell) -> Bytes {
     match cell.way {
         Way::Each | Way::Collected => POOL,
-        Way::AtOnce => cell.total,
+        Way::AtOnce => cell.call_size(),
     }
 }
 
@@ -30,17 +30,12 @@ pub(super) fn pools(cell: &SmallWritesCell) -> usize {
 pub(super) fn build(cell: &SmallWritesCell, mut part: WorkerPart) -> Transfer {
     let names = Names::from(&*part.place.name());
     let seed = part.seed_for("content");
-    let (block, pooled) = match cell.way {
-        Way::Each => (cell.write_size, true),
-        Way::Collected => (COLLECTED, true),
-        Way::AtOnce => (cell.total, false),
-    };
-    let content = if pooled {
+    let content = if pools(cell) > 0 {
         let pool = part.buffers.pop().expect("one buffer more than are in flight");
         BlockContent::Pieces(Pieces::new(pool, cell.write_size.0 as usize, seed))
     } else {
         BlockContent::Stamped(seed)
     };
-    let order = Order::sequential(cell.total, block);
+    let order = Order::sequential(cell.total, cell.call_size());
     Transfer::with_content(names, order, Direction::Write(Writing::NEW), content, part)
 }

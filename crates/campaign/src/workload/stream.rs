@@ -19,16 +19,27 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
             };
             Box::new(Transfer::new(sources, Order::sequential(cell.file_size, block), direction, part))
         }
-        Phase::Write => {
+        Phase::Write | Phase::Rewrite => {
+            let part = of_pass(phase, part);
             let order = order(cell, &part);
-            let writing = writing(cell, &part);
+            let writing = writing(cell, phase, &part);
+            let direction = match phase {
+                Phase::Rewrite => Direction::Rewrite(writing),
+                _ => Direction::Write(writing),
+            };
             match cell.source {
-                DataSource::Memory => Box::new(Transfer::new(names, order, Direction::Write(writing), part)),
+                DataSource::Memory => Box::new(Transfer::new(names, order, direction, part)),
                 DataSource::Disk => Box::new(Copy::new(sources, names, order, writing, part)),
             }
         }
         _ => read(cell, part),
     }
+}
+
+/// What is written again is not what is there: some file systems see that, and write nothing.
+fn of_pass(phase: Phase, part: WorkerPart) -> WorkerPart {
+    let seed = if phase == Phase::Rewrite { part.seed.named("rewrite") } else { part.seed };
+    WorkerPart { seed, ..part }
 }
 
 /// What a worker wrote itself as far as it came; of others all.
@@ -45,7 +56,7 @@ fn read(cell: &StreamCell, part: WorkerPart) -> Box<dyn Workload> {
 pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<dyn Iterator<Item = String>> {
     let copies = cell.source == DataSource::Disk;
     match phase {
-        Phase::Source | Phase::Write if copies => Box::new(source_names(cell, place).all()),
+        Phase::Source | Phase::Write | Phase::Rewrite if copies => Box::new(source_names(cell, place).all()),
         // What all share is dropped from the cache of each process's node once.
         Phase::Read if cell.layout == FileLayout::Own || place.worker == 0 => {
             Box::new(names_of(cell, place, place.further(cell.shift, 1)).all())
@@ -85,7 +96,10 @@ fn order_of(cell: &StreamCell, writer: u32, workers: u32) -> Order {
 }
 
 /// A shared file is made by whoever comes first, and its first worker reserves the space of all.
-fn writing(cell: &StreamCell, part: &WorkerPart) -> Writing {
+fn writing(cell: &StreamCell, phase: Phase, part: &WorkerPart) -> Writing {
+    if phase == Phase::Rewrite {
+        return Writing { open: Open::WRITE, reserve: None, sync: cell.sync };
+    }
     let (open, reserved) = match cell.layout {
         FileLayout::Own => (Open::CREATE, Some(cell.file_size.0)),
         _ if part.place.number() == 0 => {

@@ -22,6 +22,8 @@ const FILE: Slot = Slot(1);
 pub enum Direction {
     /// Into files.
     Write(Writing),
+    /// Over what the worker has written to them.
+    Rewrite(Writing),
     /// From existing ones.
     Read,
     /// Both, in existing ones, which are durable before they are closed.
@@ -34,7 +36,7 @@ pub enum Direction {
 impl Direction {
     fn writing(self) -> Writing {
         match self {
-            Direction::Write(writing) => writing,
+            Direction::Write(writing) | Direction::Rewrite(writing) => writing,
             Direction::Mix { .. } => Writing { open: Open::READ_WRITE, ..Writing::NEW },
             Direction::Read => Writing::NOT,
         }
@@ -128,7 +130,9 @@ impl Transfer {
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
         let progress = match direction {
             Direction::Write(_) => Progress::writing(part.reached),
-            Direction::Read | Direction::Mix { .. } => Progress::reading(&part.reached),
+            Direction::Read | Direction::Rewrite(_) | Direction::Mix { .. } => {
+                Progress::reading(&part.reached)
+            }
         };
         // Of files that all share out among themselves there may be none left for it.
         let state = if names.count() == 0 { State::Done } else { State::Open };
@@ -163,7 +167,7 @@ impl Transfer {
         self.flying += 1;
         let reads = match self.direction {
             Direction::Read => true,
-            Direction::Write(_) => false,
+            Direction::Write(_) | Direction::Rewrite(_) => false,
             Direction::Mix { reads } => self.choice.below(100) < u64::from(reads),
         };
         let operation = if reads {

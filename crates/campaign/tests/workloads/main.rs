@@ -1,5 +1,6 @@
 //! Every workload passes the public conformance suite, and does what it is for.
 
+mod build;
 mod copy;
 mod crew;
 mod frames;
@@ -10,6 +11,7 @@ mod small_writes;
 mod stonewall;
 mod stream;
 mod tree;
+mod unpack;
 mod wait;
 mod walk;
 

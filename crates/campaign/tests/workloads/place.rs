@@ -61,6 +61,26 @@ name = "walk"
 levels = 1
 branching = 2
 files = 3
+command = ["ls", "du"]
+[[stage]]
+name = "unpack"
+[stage.workload.unpack]
+directories = 4
+files = 9
+size = "40 kB"
+[[stage]]
+name = "search"
+[stage.workload.search]
+directories = 4
+files = 9
+size = "400 kB"
+[[stage]]
+name = "open"
+[stage.workload.open_files]
+directories = 4
+files = 9
+size = "40 kB"
+operations = 20
 "#;
 
 fn cells() -> Vec<WorkloadCell> {

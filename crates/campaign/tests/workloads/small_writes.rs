@@ -21,6 +21,7 @@ fn cell(way: Way, write_size: u64) -> WorkloadCell {
         total: Bytes(TOTAL as u64),
         write_size: Bytes(write_size),
         way,
+        buffer: Bytes(65_536),
     })
 }
 

@@ -10,7 +10,7 @@ use nilometer_campaign::workload::{
 };
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, DataSource, FileLayout, Phase, Shift, StreamCell, SyncPolicy, WorkloadCell},
+    plan::{Access, DataSource, FileLayout, Parameters, Phase, Shift, StreamCell, SyncPolicy, WorkloadCell},
 };
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, Errno, OpKind, Workload,
@@ -35,6 +35,7 @@ pub(crate) const PLAIN: StreamCell = StreamCell {
     layout: FileLayout::Own,
     preallocate: false,
     source: DataSource::Memory,
+    rewrite: false,
     read_back: true,
     shift: Shift::OWN,
 };
@@ -49,6 +50,7 @@ fn all_phases_pass_the_suite() {
         PLAIN,
         StreamCell { files: 3, sync: SyncPolicy::Every(7), preallocate: true, ..PLAIN },
         StreamCell { sync: SyncPolicy::None, ..PLAIN },
+        StreamCell { rewrite: true, files: 2, ..PLAIN },
         StreamCell { layout: FileLayout::Segmented, preallocate: true, ..PLAIN },
         StreamCell { layout: FileLayout::Strided, sync: SyncPolicy::Every(1), ..PLAIN },
     ];
@@ -74,6 +76,40 @@ fn files_are_written_one_after_the_other_and_all_read_back() {
     let done = watched(build(&stream, Phase::Read, part(buffers(1))).as_mut(), &mut engine);
     let once: Vec<u64> = (0..20).map(|number| number * 1000).collect();
     assert_eq!(offsets(&done, OpKind::Read), once.repeat(3));
+}
+
+#[test]
+fn a_rewrite_is_of_the_same_blocks_in_the_same_files_with_other_bytes() {
+    for layout in [FileLayout::Own, FileLayout::Segmented, FileLayout::Strided] {
+        let cell = StreamCell { layout, rewrite: true, ..PLAIN };
+        assert_eq!(cell.phases(), [Phase::Write, Phase::Rewrite, Phase::Read]);
+        let (target, cell) = (target(), WorkloadCell::Stream(cell));
+        let mut engine = target.attach(1, 2);
+        let name = if layout == FileLayout::Own { "n_w0" } else { "n_shared" };
+        let mut phases = [Phase::Write, Phase::Rewrite].map(|phase| {
+            let done = watched(build(&cell, phase, part(buffers(1))).as_mut(), &mut engine);
+            (offsets(&done, OpKind::Write), content(&mut engine, name, 20_000))
+        });
+        let [(blocks, before), (again, after)] = &mut phases;
+        assert_eq!(blocks, again, "{layout:?}");
+        assert!(before.len() == 20_000 && after.len() == 20_000 && before != after, "{layout:?}");
+    }
+}
+
+/// A time limit ended the write: the rewrite goes no further, so that it makes nothing new.
+#[test]
+fn a_rewrite_goes_as_far_as_the_write_came() {
+    let cell = WorkloadCell::Stream(StreamCell { rewrite: true, ..PLAIN });
+    let target = target();
+    let mut engine = target.attach(1, 2);
+    let limited = WorkerPart { stop_at: Nanos(5500), ..part(buffers(1)) };
+    let reached = limited.reached.clone();
+    let written = watched(build(&cell, Phase::Write, limited).as_mut(), &mut engine);
+    let again = WorkerPart { reached, ..part(buffers(1)) };
+    let again = watched(build(&cell, Phase::Rewrite, again).as_mut(), &mut engine);
+    let blocks = offsets(&written, OpKind::Write);
+    assert!(!blocks.is_empty() && blocks.len() < 20, "{blocks:?}");
+    assert_eq!(blocks, offsets(&again, OpKind::Write));
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use nilometer_campaign::workload::{Tree, Walk, WorkerPlace, counted};
+use nilometer_campaign::workload::{Tree, Walk, WalkTask, WorkerPlace, counted};
 use nilometer_model::{
     Bytes, Nanos, Sample,
-    plan::{Directories, Items, Parameters, Phase, Shift, TreeCell, WorkloadCell},
+    plan::{Directories, Items, Parameters, Phase, Shift, TreeCell, WalkCommand, WorkloadCell},
 };
 use nilometer_storage::{
     Arena, Drive, Engine, OpKind, Open, Tally, Target, testing::conformance::workload_suite,
@@ -168,9 +168,11 @@ fn no_two_files_are_alike() {
     assert_eq!((all, pages.len()), (2 * 2 * 21, 2 * 2 * 21));
 }
 
+const LOOK: WalkTask = WalkTask::Look(WalkCommand::Ls);
+
 /// How many files and directories a walk from here comes upon.
 fn walked(simulated: &Virtual, top: &str) -> (u64, u64) {
-    let mut walk = Walk::new(top, 64, Nanos::MAX, Arena::shared_out(1, 4096).1);
+    let mut walk = Walk::new(top, LOOK, 64, Nanos::MAX, Arena::shared_out(1, 4096).1);
     run(&mut walk, &mut simulated.target.attach(1, 64));
     (walk.found().files, walk.found().directories)
 }
@@ -202,7 +204,7 @@ fn check_at(cell: TreeCell, workers: u32, depth: usize) {
             assert_eq!(walked(&simulated, "n_tree"), (files, cell.tree_directories()), "{place}");
         }
     }
-    let mut nothing = Walk::new(".", 64, Nanos::MAX, Arena::shared_out(1, 4096).1);
+    let mut nothing = Walk::new(".", LOOK, 64, Nanos::MAX, Arena::shared_out(1, 4096).1);
     run(&mut nothing, &mut simulated.target.attach(1, 64));
     assert_eq!(
         (nothing.found().files, nothing.found().directories, free(&simulated)),

@@ -150,7 +150,7 @@ fn phases(cell: &Cell) -> String {
 fn head(plan: &ResolvedPlan) -> Vec<String> {
     let Estimate { time, space, written } = plan.estimate(1, EstimatedSpeed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
-    let EstimatedSpeed { rate, operations } = EstimatedSpeed::ASSUMED;
+    let EstimatedSpeed { rate, operations, .. } = EstimatedSpeed::ASSUMED;
     let mut rows = Vec::new();
     let workloads = plan.workloads().count();
     if workloads == 0 && plan.recordings().next().is_none() {

@@ -271,8 +271,15 @@ impl WorkloadRun {
 
     /// What so many processes leave on a target until the cell is cleared.
     pub fn footprint(&self, processes: u32) -> Footprint {
-        let own = self.workload.parameters().footprint(self.workers.saturating_mul(processes));
+        let own = self.workload.parameters().footprint(self.parts(processes));
         self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
+    }
+
+    /// Among how many the work of so many processes is counted: their workers, or where those of a process work on one thing
+    /// the processes.
+    pub(super) fn parts(&self, processes: u32) -> u32 {
+        let workers = if self.workload.parameters().one_a_process() { 1 } else { self.workers };
+        workers.saturating_mul(processes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How long a plan takes and how much space it needs, before anything is measured.
 
-use super::{Footprint, Phase, ResolvedPlan, Volumes, WorkloadRun};
+use super::{Footprint, Phase, ResolvedPlan, Volumes, Work, WorkloadRun};
 use crate::{ByteRate, Bytes, Nanos};
 
 /// What a storage system is assumed to do.
@@ -10,16 +10,21 @@ pub struct EstimatedSpeed {
     pub rate: ByteRate,
     /// Operations a second, all workers together.
     pub operations: f64,
+    /// Calls a second that the page cache takes or answers in sequence, all workers together.
+    pub cached: f64,
 }
 
 impl EstimatedSpeed {
     /// Of a storage system of which nothing is known.
-    pub const ASSUMED: EstimatedSpeed = EstimatedSpeed { rate: ByteRate(500e6), operations: 10_000.0 };
+    pub const ASSUMED: EstimatedSpeed =
+        EstimatedSpeed { rate: ByteRate(500e6), operations: 10_000.0, cached: 500_000.0 };
     /// Faster than any that one node can drive: what takes too long at this speed takes too long.
-    pub const UTMOST: EstimatedSpeed = EstimatedSpeed { rate: ByteRate(100e9), operations: 10e6 };
+    pub const UTMOST: EstimatedSpeed =
+        EstimatedSpeed { rate: ByteRate(100e9), operations: 10e6, cached: 100e6 };
 
-    fn time(self, bytes: u64, operations: u64) -> f64 {
-        (bytes as f64 / self.rate.0).max(operations as f64 / self.operations)
+    fn time(self, work: Work, in_sequence: bool) -> f64 {
+        let operations = if in_sequence { self.cached } else { self.operations };
+        (work.bytes as f64 / self.rate.0).max(work.operations as f64 / operations)
     }
 }
 
@@ -66,11 +71,11 @@ impl WorkloadRun {
     /// All phases at such a speed, of so many processes.
     fn seconds(&self, speed: EstimatedSpeed, processes: u32) -> f64 {
         let parameters = self.workload.parameters();
-        let workers = self.workers.saturating_mul(processes);
+        let parts = self.parts(processes);
         let phases = parameters.phases().into_iter().map(|phase| {
-            let work = parameters.work(phase, workers);
-            let least = parameters.least_time(phase, workers).seconds();
-            let whole = speed.time(work.bytes, work.operations).max(least);
+            let work = parameters.work(phase, parts);
+            let least = parameters.least_time(phase, parts).seconds();
+            let whole = speed.time(work, parameters.in_sequence_through_the_cache()).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
         });
@@ -80,14 +85,14 @@ impl WorkloadRun {
     /// Bytes that a repeat of so many processes writes to a target, if no time limit ends it.
     fn written(&self, processes: u32) -> u64 {
         let parameters = self.workload.parameters();
-        let workers = self.workers.saturating_mul(processes);
+        let parts = self.parts(processes);
         // What a copy comes from is written elsewhere.
         let writes = |phase: &Phase| match phase {
             Phase::LayOut => !self.copies(),
-            _ => matches!(phase, Phase::Write | Phase::CreateFiles),
+            _ => matches!(phase, Phase::Write | Phase::Rewrite | Phase::CreateFiles | Phase::Unpack),
         };
         let phases = parameters.phases().into_iter().filter(writes);
-        phases.map(|phase| parameters.work(phase, workers).bytes).fold(0, u64::saturating_add)
+        phases.map(|phase| parameters.work(phase, parts).bytes).fold(0, u64::saturating_add)
     }
 }
 
@@ -121,6 +126,23 @@ access = "buffered"
         assert_eq!(once.space, Footprint { bytes: Bytes(2_000_000_000), entries: 2 });
         assert_eq!(once.written, Bytes(10_000_000_000));
         assert_eq!(estimate(PLAN, 3).time.0, 3 * once.time.0);
+    }
+
+    /// As dd copies unless told otherwise: the kernel collects such calls, and a disk never sees them.
+    #[test]
+    fn small_blocks_in_sequence_through_the_cache_take_as_long_as_calls_do() {
+        let with = |block: &str, access: &str| {
+            let text = PLAN.replace("\"1 MB\"", &format!("{block:?}")).replace("buffered", access);
+            estimate(&text, 1).time.seconds()
+        };
+        let large = with("1 MB", "buffered");
+        assert!((large - with("5 kB", "buffered")).abs() < 1e-6, "the rate decides");
+        // Five rounds of two passes of four million calls.
+        assert!((with("512 B", "buffered") - 5.0 * 2.0 * (4e6 / 1.024 / 500e3)).abs() < 1.0);
+        assert!(with("4 kB", "direct") > 5.0 * large);
+        let nus = parse(include_str!("../../../../plans/nus.toml"), "nus.toml", 1.0).expect("a plan");
+        let time = nus.estimate(1, EstimatedSpeed::ASSUMED).time;
+        assert!(time < nus.time_limit, "{time} beside a limit of {}", nus.time_limit);
     }
 
     #[test]

@@ -415,7 +415,14 @@ access = "direct"
             ("total = \"1 MB\"\nwrite_size = \"1 MB\"", &["my.toml:3", "1 B to 64 KiB"]),
             ("total = \"0 B\"", &["my.toml:3", "at least one"]),
             ("total = \"1001 B\"", &["my.toml:3", "whole number of writes of \"100 B\""]),
-            ("total = \"2 GB\"\nway = \"at_once\"", &["my.toml:3", "at_once", "1 GiB"]),
+            (
+                "total = \"1 MB\"\nway = \"collected\"\nbuffer = \"2 MB\"",
+                &["my.toml:3", "buffer", "to 1 MiB"],
+            ),
+            (
+                "total = \"1 MB\"\nway = \"collected\"\nbuffer = \"99 B\"",
+                &["my.toml:3", "100 B (a write_size)"],
+            ),
             (
                 "total = \"1 MB\"\nway = \"slowly\"",
                 &["line 7", "`slowly`", "`each`", "`collected`", "`at_once`"],
@@ -424,6 +431,23 @@ access = "direct"
         ] {
             let message = of(&format!("small_writes]\n{lines}\n"));
             assert!(parts.iter().all(|part| message.contains(part)), "{lines}: {parts:?} in: {message}");
+        }
+    }
+
+    #[test]
+    fn trees_that_make_no_sense_are_refused_with_what_would_do() {
+        const TREE: &str = "directories = 10\nfiles = 100\nsize = \"1 MB\"\n";
+        for (text, parts) in [
+            ("walk]\ntotal_files = 7\n".to_owned(), &["my.toml:3", "write directories too"][..]),
+            ("walk]\ndirectories = 7\n".to_owned(), &["my.toml:3", "files = 0: write at least 1"]),
+            ("walk]\nfiles = 7\ncommand = \"find\"\n".to_owned(), &["`find`", "`ls`", "`du`"]),
+            ("unpack]\nfiles = 7\nsize = \"1 MB\"\n".to_owned(), &["missing field `directories`"]),
+            (format!("unpack]\n{}", TREE.replace("100", "40000000")), &["my.toml:3", "entries: at most"]),
+            (format!("build]\n{TREE}units = 46\n"), &["my.toml:3", "units = 46: write 1 to 45"]),
+            (format!("open_files]\n{TREE}operations = 0\n"), &["my.toml:3", "write at least 1"]),
+        ] {
+            let message = of(&text);
+            assert!(parts.iter().all(|part| message.contains(part)), "{text}: {parts:?} in: {message}");
         }
     }
 

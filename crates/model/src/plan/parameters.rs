@@ -59,6 +59,29 @@ pub trait Parameters {
         false
     }
 
+    /// Its operations follow each other in files and go through the page cache, so that the storage sees larger ones.
+    fn in_sequence_through_the_cache(&self) -> bool {
+        false
+    }
+
+    /// Caches of this machine are dropped before the phase, of names and inodes too: what is listed, looked at or read comes
+    /// from the storage.
+    fn drops_caches(&self, _phase: Phase) -> bool {
+        false
+    }
+
+    /// Bytes that the storage delivers at the least while so much is done after caches were dropped: of an entry's name and inode
+    /// no less than this.
+    fn least_delivered(&self, done: Work) -> Bytes {
+        Bytes(done.operations.saturating_mul(ENTRY_LEAST))
+    }
+
+    /// All workers of a process work on one thing together: where others are given the number of workers, this is given that
+    /// of processes.
+    fn one_a_process(&self) -> bool {
+        false
+    }
+
     /// So many processes are needed at the least.
     fn least_processes(&self) -> u32 {
         1
@@ -70,6 +93,9 @@ pub trait Parameters {
     /// What makes no sense on any target.
     fn check(&self, workers: u32) -> Result<(), String>;
 }
+
+/// Bytes of the name and the inode of an entry, and of the operations on it each, that no file system can do without.
+const ENTRY_LEAST: u64 = 64;
 
 /// What lies on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -54,6 +54,12 @@ pub trait Target: Send + Sync + std::fmt::Debug {
         Ok(Coldness::NotProvable)
     }
 
+    /// Writes everything out and lets this machine drop what it keeps of all its file systems: data, names and inodes. Whether
+    /// it did: it takes root, and there is nothing to be dropped of what lies in memory.
+    fn drop_caches(&self) -> Result<bool, TargetError> {
+        Ok(false)
+    }
+
     /// What came to the device below since it was attached; none if there is no device here.
     fn traffic(&self) -> Option<DeviceTraffic> {
         None

@@ -142,7 +142,7 @@ fn what_can_not_be_decided_or_contradicts_itself_is_refused_with_its_place() {
             "[[accept.stage]]\nname = \"file\"",
             &["offer.toml:13", "write files"],
         ),
-        ("phase = \"write\"", "phase = \"walk\"", &["offer.toml:13", "no phase `walk`: write write, read"]),
+        ("phase = \"write\"", "phase = \"walk\"", &["offer.toml:13", "no phase `ls -lR`: write write, read"]),
         ("phase = \"write\"", "phase = \"wirte\"", &["line 14", "wirte"]),
         ("repeats = 3", "repeats = 1", &["offer.toml:13", "repeats = 2 or more"]),
         ("rate = \"200 MB/s\"\np99 = \"20 ms\"", "", &["offer.toml:13", "nothing is demanded of `files`"]),

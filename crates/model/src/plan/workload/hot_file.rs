@@ -51,6 +51,10 @@ impl Parameters for HotFileCell {
         false
     }
 
+    fn in_sequence_through_the_cache(&self) -> bool {
+        self.access == Access::Buffered
+    }
+
     fn scale(&mut self, factor: f64) {
         self.file_size = scaled(self.file_size, factor, self.block_size);
     }

@@ -1,27 +1,37 @@
 //! The workloads that a stage can name, and the phases that they are measured in. A new workload is a file of parameters
 //! beside this one, its lines in the lists here, and a phase if none of these is one of its own.
 
+mod build;
 mod frames;
 mod hot_file;
 mod locks;
+mod open_files;
 mod random;
+mod search;
 mod small_writes;
+mod source_tree;
 mod stream;
 mod tree;
+mod unpack;
 mod visibility;
 mod wait;
 mod walk;
 
+pub use build::{BuildCell, BuildSweep, FileRole, OBJECT_TIMES};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use hot_file::{HotFileCell, HotFileSweep};
 pub use locks::{LocksCell, LocksSweep};
+pub use open_files::{OpenFilesCell, OpenFilesSweep};
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
-pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
+pub use search::{SearchCell, SearchSweep};
+pub use small_writes::{AT_ONCE_MAX, SmallWritesCell, SmallWritesSweep, Way};
+pub use source_tree::TreeShape;
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use unpack::{FILE_BLOCK, UnpackCell, UnpackSweep};
 pub use visibility::{Notice, VisibilityCell, VisibilitySweep};
 pub use wait::{WaitCell, WaitSweep};
-pub use walk::{WalkCell, WalkSweep};
+pub use walk::{WalkCell, WalkCommand, WalkSweep};
 
 use std::fmt;
 
@@ -63,14 +73,28 @@ phases! {
     Source = "source" needs [Keep, Read],
     /// Data are written.
     Write = "write" needs [Write],
+    /// They are written once more, into the same files in the same order, by the same workers.
+    Rewrite = "rewrite" needs [WriteAnywhere],
     /// They are read, cold.
     Read = "read" needs [Read],
     /// They are read once more, by the same workers, and nothing is dropped from a cache.
     ReadAgain = "read again" needs [Read],
     /// Reads and writes of existing data, mixed.
     Mix = "mix" needs [Read, WriteAnywhere],
-    /// Every directory is listed, every entry is looked at.
-    Walk = "walk" needs [Keep, List],
+    /// Every directory is listed, every entry is looked at: all of a directory, and then those below.
+    Walk = "ls -lR" needs [Keep, List],
+    /// The same, but a directory is entered when it is come upon.
+    DiskUsage = "du" needs [Keep, List],
+    /// A tree of directories and files is made and filled. An operation is a file, from its open (which creates it) to its close.
+    Unpack = "untar" needs [Write, Directories],
+    /// All files of a tree are found, read whole and searched. An operation is a file, from its open to its close.
+    Search = "grep" needs [Keep, Read, List],
+    /// Random files of a tree are opened, and their first and last bytes are read. An operation is a file, from its open to its
+    /// close.
+    OpenFiles = "open" needs [Keep, Read],
+    /// Sources and headers are read, objects written and renamed, and all of them made one file. An operation is a file, from its
+    /// open to its close.
+    Build = "make" needs [Keep, Read, Directories, Rename],
     /// The directories of the tree, which hold the items, are made. An operation is a directory.
     MakeTree = "tree creation" needs [Directories],
     /// Directories are made in them. An operation is a directory, as in the next two.
@@ -107,9 +131,15 @@ phases! {
     Ingest = "ingest" needs [Write],
 }
 
+/// What records call [`Phase::Walk`] that were made before there was another order.
+const WALKED: &str = "walk";
+
 impl Phase {
     /// The opposite of [`Phase::name`].
     pub fn from_name(name: &str) -> Option<Self> {
+        if name == WALKED {
+            return Some(Phase::Walk);
+        }
         Phase::ALL.iter().copied().find(|phase| phase.name() == name)
     }
 
@@ -119,8 +149,12 @@ impl Phase {
             self,
             Phase::Read
                 | Phase::ReadAgain
+                | Phase::Rewrite
                 | Phase::Mix
                 | Phase::Walk
+                | Phase::DiskUsage
+                | Phase::Search
+                | Phase::OpenFiles
                 | Phase::StatDirectories
                 | Phase::StatFiles
                 | Phase::ReadFiles
@@ -197,8 +231,16 @@ workloads! {
     HotFile(HotFileSweep, HotFileCell) = "hot_file",
     /// What mdtest does.
     Tree(TreeSweep, TreeCell) = "tree",
-    /// What `ls -lR` does.
+    /// What `ls -lR` and `du` do.
     Walk(WalkSweep, WalkCell) = "walk",
+    /// What `tar -x` does: a tree of many small files.
+    Unpack(UnpackSweep, UnpackCell) = "unpack",
+    /// What recursive grep does: all files of a tree are read and searched.
+    Search(SearchSweep, SearchCell) = "search",
+    /// Random files of a tree are opened, their first and last bytes read.
+    OpenFiles(OpenFilesSweep, OpenFilesCell) = "open_files",
+    /// What `make -j` asks of the storage.
+    Build(BuildSweep, BuildCell) = "build",
     /// What one process writes, and when the others see it.
     Visibility(VisibilitySweep, VisibilityCell) = "visibility",
     /// A file that processes lock in turn.

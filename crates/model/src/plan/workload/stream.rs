@@ -55,6 +55,9 @@ parameters! {
         /// Where written data come from. What is copied is read through the page cache, cold, and is measured by itself
         /// before.
         source: DataSource = DataSource::Memory,
+        /// When they are written they are written once more, in the same way, as iozone's rewrite.
+        #[serde(default)]
+        rewrite: bool = false,
         /// Files are read back, cold.
         read_back: bool = true,
         /// Whose files, or part of a shared one, a worker reads back: its own, those of the worker N further, or with `"node"`
@@ -144,6 +147,7 @@ impl Parameters for StreamCell {
             (Phase::LayOut, copied),
             (Phase::Source, copied),
             (Phase::Write, true),
+            (Phase::Rewrite, self.rewrite),
             (Phase::Read, self.read_back),
         ]
         .into_iter()
@@ -178,6 +182,10 @@ impl Parameters for StreamCell {
 
     fn needs_all_of_others(&self) -> bool {
         self.shift != Shift::OWN && self.read_back
+    }
+
+    fn in_sequence_through_the_cache(&self) -> bool {
+        self.access == Access::Buffered
     }
 
     fn scale(&mut self, factor: f64) {
@@ -243,6 +251,7 @@ mod tests {
             layout: FileLayout::Own,
             preallocate: false,
             source: DataSource::Memory,
+            rewrite: false,
             read_back: true,
             shift: Shift::OWN,
         }

@@ -1,4 +1,5 @@
-//! The page cache of one file: dropped, and looked into, because a drop is a wish and a figure needs the fact.
+//! The page cache of one file: dropped, and looked into, because a drop is a wish and a figure needs the fact. And all that the
+//! kernel keeps of all file systems, of which no list can be had: what was dropped shows in what a device then delivers.
 
 use std::{
     fs::File,
@@ -18,6 +19,31 @@ pub(super) fn drop_pages(file: &OwnedFd) -> Result<u64, Errno> {
     fs::fdatasync(file)?;
     fs::fadvise(file, 0, None, fs::Advice::DontNeed)?;
     resident_pages(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// Where root tells the kernel to drop clean caches (proc(5)).
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+/// Data, and names and inodes.
+const EVERYTHING: &str = "3";
+
+/// Writes the file system of this directory out, and drops all pages, names and inodes of the machine that nobody holds; false
+/// where that is not permitted. Twice, because pages of metadata are held by a journal of which the second part lets go.
+pub(super) fn drop_all(directory: impl AsFd) -> Result<bool, Errno> {
+    fs::syncfs(directory)?;
+    for _ in 0..2 {
+        match std::fs::write(DROP_CACHES, EVERYTHING) {
+            Ok(()) => {}
+            Err(error) if is_not_ours_to_drop(&error) => return Ok(false),
+            Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+    }
+    Ok(true)
+}
+
+/// Containers have the file read-only, or not at all.
+fn is_not_ours_to_drop(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// How many pages of the file are in the page cache (mincore(2)).

@@ -126,6 +126,13 @@ impl Target for Posix {
         chilled(self.run.root(), self.run.path(), name, &self.description)
     }
 
+    fn drop_caches(&self) -> Result<bool, TargetError> {
+        if self.description.is_memory() {
+            return Ok(false);
+        }
+        cache::drop_all(self.run.root()).map_err(TargetError::io(self.run.path(), "drop the caches of"))
+    }
+
     fn traffic(&self) -> Option<DeviceTraffic> {
         device_traffic(&self.description)
     }

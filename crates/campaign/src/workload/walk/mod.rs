@@ -1,20 +1,36 @@
-//! What `ls -lR` does: lists every directory and looks at every entry. What is done depends on what was found, so it
-//! proves that a pure workload can be a dependent one.
+//! What `ls -lR`, `du` and recursive grep do: list every directory, and look at every entry or read every file. What is done
+//! depends on what was found, so it proves that a pure workload can be a dependent one.
 //!
 //! Directories being walked lie on a stack, deepest last, and the deepest that has something to do goes first: at
 //! depth 1 that is a depth-first walk with one open directory a level; at greater depths siblings overlap. The names of
-//! a directory stand in one arena: nothing is allocated an entry.
+//! a directory stand in one arena: nothing is allocated an entry. Entries are taken in the order in which they are listed.
 
-use nilometer_model::Nanos;
+mod search;
+
+pub use search::NEEDLE;
+
+use nilometer_model::{Nanos, plan::WalkCommand};
 use nilometer_storage::{
-    Buffer, Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload,
+    Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
     listing::{self, Stat},
 };
+
+use search::FileSearch;
+
+/// What a walk does with what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkTask {
+    /// Looks at every entry, in this order.
+    Look(WalkCommand),
+    /// Reads and searches every file, of which listings tell the type. Symlinks are not followed.
+    Search,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub struct Walk {
     root: String,
+    task: WalkTask,
     stop_at: Nanos,
     buffers: Vec<Buffer>,
     free_slots: Vec<Slot>,
@@ -22,7 +38,10 @@ pub struct Walk {
     /// By slot: where in `open` the directory stands.
     place: Vec<usize>,
     to_close: Vec<Slot>,
-    spare: Vec<(Vec<u8>, Vec<Entry>)>,
+    /// What comes next for files that are open.
+    ready: Vec<Operation>,
+    search: FileSearch,
+    spare: Vec<NameArena>,
     flying: u32,
     begun: bool,
     found: FoundEntries,
@@ -39,13 +58,26 @@ pub struct FoundEntries {
     pub bytes: u64,
     /// Directories or entries that could not be read.
     pub errors: u64,
+    /// How often a search found what it looks for.
+    pub matches: u64,
+}
+
+/// Memory for the names in a directory.
+#[derive(Debug, Default)]
+struct NameArena {
+    names: Vec<u8>,
+    left: Vec<Entry>,
+    below: Vec<Entry>,
 }
 
 #[derive(Debug)]
 struct Directory {
     slot: Slot,
     names: Vec<u8>,
+    /// What is to be done next, the last first.
     left: Vec<Entry>,
+    /// Directories that are entered when nothing else is left.
+    below: Vec<Entry>,
     /// Operations in flight on it, and directories open below it.
     pending: u32,
     parent: Option<Slot>,
@@ -58,8 +90,17 @@ struct Directory {
 struct Entry {
     start: u32,
     length: u16,
-    /// Was looked at and is a directory: to be entered.
-    enter: bool,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryKind {
+    /// To be looked at.
+    Unseen,
+    /// To be entered.
+    Directory,
+    /// To be read.
+    File,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +113,12 @@ enum Listed {
 
 impl Walk {
     /// Walks the named directory with at most `slots` - 1 directories open. Each buffer takes a listing.
-    pub fn new(root: &str, slots: u32, stop_at: Nanos, buffers: Vec<Buffer>) -> Self {
+    pub fn new(root: &str, task: WalkTask, slots: u32, stop_at: Nanos, buffers: Vec<Buffer>) -> Self {
         Walk {
             root: root.into(),
+            task,
+            ready: Vec::with_capacity(buffers.len()),
+            search: FileSearch::new(slots.max(2)),
             stop_at,
             buffers,
             free_slots: (1..slots.max(2)).rev().map(Slot).collect(),
@@ -94,12 +138,13 @@ impl Walk {
     }
 
     fn enter(&mut self, slot: Slot, parent: Option<Slot>) {
-        let (names, left) = self.spare.pop().unwrap_or_default();
+        let NameArena { names, left, below } = self.spare.pop().unwrap_or_default();
         self.place[slot.0 as usize] = self.open.len();
         self.open.push(Directory {
             slot,
             names,
             left,
+            below,
             pending: 1,
             parent,
             listed: Listed::Opening,
@@ -117,20 +162,11 @@ impl Walk {
     fn step(&mut self, index: usize, buffer: Buffer) -> Result<Operation, Buffer> {
         let directory = &mut self.open[index];
         let slot = directory.slot;
-        let Some(&entry) = directory.left.last() else {
-            if directory.listed != Listed::Partly {
-                return Err(buffer);
-            }
-            if directory.pending == 0 {
-                directory.names.clear();
-            }
-            directory.listed = Listed::Asked;
-            directory.pending += 1;
-            self.flying += 1;
-            return Ok(Operation::on(OpKind::List, slot, buffer));
-        };
-        if entry.enter {
-            return self.step_into(index, entry, buffer);
+        let Some(&entry) = directory.left.last() else { return self.step_on(index, buffer) };
+        match entry.kind {
+            EntryKind::Directory => return self.step_into(index, entry, buffer),
+            EntryKind::File => return self.open_file(index, entry, buffer),
+            EntryKind::Unseen => {}
         }
         directory.left.pop();
         directory.pending += 1;
@@ -141,10 +177,39 @@ impl Walk {
         })
     }
 
+    /// Nothing is left of what was listed: more is, or directories are entered that were kept for the end.
+    fn step_on(&mut self, index: usize, buffer: Buffer) -> Result<Operation, Buffer> {
+        let directory = &mut self.open[index];
+        match (directory.listed, directory.below.last()) {
+            (Listed::Whole, Some(&entry)) => return self.step_into(index, entry, buffer),
+            (Listed::Partly, _) => {}
+            _ => return Err(buffer),
+        }
+        if directory.pending == 0 && directory.below.is_empty() {
+            directory.names.clear();
+        }
+        directory.listed = Listed::Asked;
+        directory.pending += 1;
+        self.flying += 1;
+        Ok(Operation::on(OpKind::List, directory.slot, buffer))
+    }
+
+    fn open_file(&mut self, index: usize, entry: Entry, buffer: Buffer) -> Result<Operation, Buffer> {
+        let Some(file) = self.free_slots.pop() else { return Err(buffer) };
+        let directory = &mut self.open[index];
+        directory.left.pop();
+        directory.pending += 1;
+        self.flying += 1;
+        let open = OpKind::Open(Open::READ);
+        Ok(Operation::named(open, directory.slot, file, name(&directory.names, entry), buffer))
+    }
+
     fn step_into(&mut self, index: usize, entry: Entry, buffer: Buffer) -> Result<Operation, Buffer> {
         let Some(child) = self.free_slots.pop() else { return Err(buffer) };
         let directory = &mut self.open[index];
-        directory.left.pop();
+        if directory.left.pop().is_none() {
+            directory.below.pop();
+        }
         directory.pending += 1;
         let parent = directory.slot;
         let operation =
@@ -157,14 +222,15 @@ impl Walk {
     fn leave_if_done(&mut self, slot: Slot) {
         let index = self.place[slot.0 as usize];
         let directory = &self.open[index];
-        if directory.listed != Listed::Whole || !directory.left.is_empty() || directory.pending > 0 {
+        let is_empty = directory.left.is_empty() && directory.below.is_empty();
+        if directory.listed != Listed::Whole || !is_empty || directory.pending > 0 {
             return;
         }
-        let Directory { names, left, parent, is_open, .. } = self.open.remove(index);
+        let Directory { names, left, below, parent, is_open, .. } = self.open.remove(index);
         for later in &self.open[index..] {
             self.place[later.slot.0 as usize] -= 1;
         }
-        self.spare.push((names, left));
+        self.spare.push(NameArena { names, left, below });
         if is_open { &mut self.to_close } else { &mut self.free_slots }.push(slot);
         if let Some(parent) = parent {
             self.at(parent).pending -= 1;
@@ -173,15 +239,19 @@ impl Walk {
     }
 
     fn listed(&mut self, slot: Slot, bytes: &[u8]) {
+        let task = self.task;
         let directory = self.at(slot);
         directory.pending -= 1;
         directory.listed = if bytes.is_empty() { Listed::Whole } else { Listed::Partly };
-        for (name, _) in listing::entries(bytes) {
+        let first = directory.left.len();
+        for (name, kind) in listing::entries(bytes) {
+            let Some(kind) = task.of_type(kind) else { continue };
             let start = directory.names.len() as u32;
             let length = name.len() as u16;
             directory.names.extend_from_slice(name);
-            directory.left.push(Entry { start, length, enter: false });
+            directory.left.push(Entry { start, length, kind });
         }
+        directory.left[first..].reverse();
         self.leave_if_done(slot);
     }
 
@@ -201,13 +271,17 @@ impl Walk {
         directory.pending -= 1;
         if worked {
             let seen = Stat::take(&operation.buffer);
-            if seen.directory {
-                let start = operation.tag as u32;
-                let length = operation.length as u16;
-                directory.left.push(Entry { start, length, enter: true });
-            } else {
-                self.found.files += 1;
-                self.found.bytes += seen.size;
+            let start = operation.tag as u32;
+            let length = operation.length as u16;
+            let entry = |kind| Entry { start, length, kind };
+            match (seen.directory, self.task) {
+                (true, WalkTask::Look(WalkCommand::Ls)) => directory.below.push(entry(EntryKind::Directory)),
+                (true, _) => directory.left.push(entry(EntryKind::Directory)),
+                (false, WalkTask::Search) => directory.left.push(entry(EntryKind::File)),
+                (false, WalkTask::Look(_)) => {
+                    self.found.files += 1;
+                    self.found.bytes += seen.size;
+                }
             }
         }
         if directory.left.is_empty() {
@@ -215,11 +289,35 @@ impl Walk {
         }
     }
 
+    /// A file is open, or can't be: its directory is needed no more for it.
+    fn file_opened(&mut self, operation: Operation, worked: bool) {
+        let directory = operation.dir;
+        self.at(directory).pending -= 1;
+        self.leave_if_done(directory);
+        if worked {
+            self.found.files += 1;
+            self.ready.push(self.search.begin(operation.file, operation.buffer));
+        } else {
+            self.free_slots.push(operation.file);
+            self.buffers.push(operation.buffer);
+        }
+    }
+
+    fn file_read(&mut self, operation: Operation, moved: Option<u32>) {
+        let read = moved.map_or(0, |moved| moved as usize);
+        self.found.bytes += read as u64;
+        self.found.matches += self.search.look(operation.file, &operation.buffer[..read]);
+        self.ready.push(self.search.go_on(operation, read));
+    }
+
     /// Out of slots with nothing in flight: the deepest directory that waits to be entered is given up.
     fn give_up_one(&mut self) -> bool {
-        let stuck = self.open.iter().rposition(|directory| !directory.left.is_empty());
-        let Some(index) = stuck else { return false };
-        self.open[index].left.pop();
+        let is_stuck = |directory: &Directory| !(directory.left.is_empty() && directory.below.is_empty());
+        let Some(index) = self.open.iter().rposition(is_stuck) else { return false };
+        let directory = &mut self.open[index];
+        if directory.left.pop().is_none() {
+            directory.below.pop();
+        }
         self.found.errors += 1;
         let slot = self.open[index].slot;
         self.leave_if_done(slot);
@@ -229,6 +327,7 @@ impl Walk {
     fn stop(&mut self) {
         for directory in &mut self.open {
             directory.left.clear();
+            directory.below.clear();
             directory.listed = Listed::Whole;
         }
         for index in (0..self.open.len()).rev() {
@@ -245,7 +344,7 @@ impl Walk {
         Operation::named(OpKind::OpenDir, ROOT, slot, self.root.as_bytes(), buffer)
     }
 
-    fn search(&mut self, mut buffer: Buffer) -> Result<Operation, Buffer> {
+    fn anywhere(&mut self, mut buffer: Buffer) -> Result<Operation, Buffer> {
         for index in (0..self.open.len()).rev() {
             match self.step(index, buffer) {
                 Ok(operation) => return Ok(operation),
@@ -261,8 +360,24 @@ fn name(names: &[u8], entry: Entry) -> &[u8] {
     &names[entry.start as usize..][..usize::from(entry.length)]
 }
 
+impl WalkTask {
+    /// What is done with an entry that a listing says is of this type; none if nothing is.
+    fn of_type(self, kind: u8) -> Option<EntryKind> {
+        match (self, kind) {
+            (WalkTask::Look(_), _) | (WalkTask::Search, listing::UNKNOWN) => Some(EntryKind::Unseen),
+            (WalkTask::Search, listing::DIRECTORY) => Some(EntryKind::Directory),
+            (WalkTask::Search, listing::FILE) => Some(EntryKind::File),
+            (WalkTask::Search, _) => None,
+        }
+    }
+}
+
 impl Workload for Walk {
     fn next(&mut self, now: Nanos) -> Step {
+        if let Some(operation) = self.ready.pop() {
+            self.flying += 1;
+            return Step::Issue(operation, now);
+        }
         if now >= self.stop_at && !self.open.is_empty() {
             self.stop();
         }
@@ -275,7 +390,7 @@ impl Workload for Walk {
                 self.flying += 1;
                 return Step::Issue(Operation::on(OpKind::Close, slot, buffer), now);
             }
-            match self.search(buffer) {
+            match self.anywhere(buffer) {
                 Ok(operation) => return Step::Issue(operation, now),
                 Err(back) => buffer = back,
             }
@@ -298,6 +413,8 @@ impl Workload for Walk {
                 self.listed(operation.file, &operation.buffer[..filled]);
             }
             OpKind::OpenDir => self.opened(operation.file, worked),
+            OpKind::Open(_) => return self.file_opened(operation, worked),
+            OpKind::Read => return self.file_read(operation, completion.result.ok()),
             _ => self.free_slots.push(operation.file),
         }
         self.buffers.push(operation.buffer);

@@ -1,0 +1,118 @@
+//! What a phase reads is cold: files are dropped from the cache one by one, and where names and inodes are read, all caches of
+//! this machine are. Whether a file is gone the kernel tells; of names and inodes what the device or the network delivers.
+
+use std::{io::ErrorKind, sync::Arc};
+
+use nilometer_model::{Bytes, Coldness, Invalid, Sample, TargetDescription, plan::Work};
+use nilometer_storage::{Target, target::TargetError, within};
+
+use crate::{
+    phase::{Run, Task},
+    workload,
+};
+
+/// Drops from the cache what will be read, and may be there.
+pub(crate) fn chilled(
+    run: &Run,
+    number: usize,
+    target: &Arc<dyn Target>,
+    task: &Task<'_>,
+) -> Result<Option<Coldness>, Invalid> {
+    if task.never_saw(number) {
+        return Ok(None);
+    }
+    if task.drops_caches() {
+        return within(run.hang_after, target, |target| Some(dropped(target))).map_err(|_| Invalid::Hung);
+    }
+    let cell = task.cell.clone();
+    let phase = task.phase;
+    let places = task.places();
+    if workload::files_of(&cell.workload, phase, task.places()).next().is_none() {
+        return Ok(None);
+    }
+    let target = task.read_from(target);
+    within(run.hang_after, target, move |target| {
+        chill(target, workload::files_of(&cell.workload, phase, places))
+    })
+    .map_err(|_| Invalid::Hung)
+}
+
+/// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
+fn chill(target: &dyn Target, files: impl Iterator<Item = String>) -> Option<Coldness> {
+    let state = |name: String| match target.chill(&name) {
+        Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        state => Some(state.unwrap_or(Coldness::NotProvable)),
+    };
+    files.filter_map(state).max_by_key(|coldness| coldness.severity())
+}
+
+/// All caches of this machine; that it was so cold is to be proved by what the device or the network delivers.
+fn dropped(target: &dyn Target) -> Coldness {
+    match target.drop_caches() {
+        Ok(true) => Coldness::Proved,
+        Ok(false) | Err(_) => Coldness::NotProvable,
+    }
+}
+
+/// How cold the phase was, in the light of what was delivered in it, where caches were dropped before.
+pub(crate) fn delivered(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Coldness> {
+    if sample.coldness != Some(Coldness::Proved) || !task.drops_caches() {
+        return sample.coldness;
+    }
+    let done = Work { bytes: sample.bytes, operations: sample.operations };
+    let least = task.cell.workload.parameters().least_delivered(done);
+    Some(judged_by_traffic(least, sample, target.description()))
+}
+
+/// A file system over a network is judged by all that this machine received: if that was less, or over its loopback device, nothing
+/// is said.
+fn judged_by_traffic(Bytes(least): Bytes, sample: &Sample, of: &TargetDescription) -> Coldness {
+    match sample.device {
+        Some(traffic) if traffic.read < least => Coldness::Contradicted,
+        // What is below the device may lie in memory all the same, and what works beside reads too.
+        _ if sample.background.is_some() => Coldness::NotProvable,
+        Some(_) if of.has_a_cache_of_its_own() => Coldness::NotProvable,
+        Some(_) => Coldness::Proved,
+        None if of.is_remote() && sample.during.received >= least => Coldness::Proved,
+        None => Coldness::NotProvable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{Activity, BackgroundDone, DeviceTraffic, Nanos};
+    use nilometer_storage::target::probe;
+
+    #[test]
+    fn names_were_cold_if_the_storage_delivered_them() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let found = probe(home.path()).expect("a directory");
+        let of = |file_system: &str, kind: &str| TargetDescription {
+            file_system: file_system.into(),
+            profile: nilometer_model::StorageProfile {
+                kind: kind.parse().expect("a kind"),
+                ..nilometer_model::StorageProfile::default()
+            },
+            ..found.clone()
+        };
+        let [disk, network] = [of("xfs", "xfs"), of("nfs4", "nfs")];
+        let read = |read| Sample {
+            device: Some(DeviceTraffic { read, ..DeviceTraffic::default() }),
+            ..Sample::new(Nanos(0))
+        };
+        let received = |received| Sample {
+            during: Activity { received, ..Activity::default() },
+            ..Sample::new(Nanos(0))
+        };
+        let judged = |sample: &Sample, of| judged_by_traffic(Bytes(100), sample, of);
+        assert_eq!(judged(&read(100), &disk), Coldness::Proved);
+        assert_eq!(judged(&read(99), &disk), Coldness::Contradicted);
+        assert_eq!(judged(&received(100), &network), Coldness::Proved);
+        assert_eq!(judged(&received(99), &network), Coldness::NotProvable);
+        assert_eq!(judged(&received(100), &disk), Coldness::NotProvable, "nothing comes over a network");
+        let beside = |sample| Sample { background: Some(BackgroundDone::default()), ..sample };
+        assert_eq!(judged(&beside(read(100)), &disk), Coldness::NotProvable, "it may be the other's");
+        assert_eq!(judged(&beside(read(99)), &disk), Coldness::Contradicted);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is compiled, with which headers, and who takes what.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+use nilometer_model::{
+    RandomStream,
+    plan::{BuildCell, FileRole},
+};
+
+use super::super::SourceTree;
+
+/// The most directories that headers are looked up in.
+const INCLUDE_MAX: usize = 16;
+
+/// What is the same for all workers of a build.
+#[derive(Debug)]
+pub struct BuildPlan {
+    pub(super) tree: Arc<SourceTree>,
+    /// The files that are compiled, in the order of their directories.
+    sources: Vec<u32>,
+    /// Directories with the most headers.
+    pub(super) include: Vec<u32>,
+    /// The headers in them, those that are read most first.
+    headers_there: Vec<Header>,
+    /// Headers that a unit reads.
+    pub(super) headers: u32,
+}
+
+/// A header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Which of the directories of headers it is in.
+    pub(super) directory: usize,
+    /// Its number in the tree.
+    pub(super) file: u32,
+}
+
+impl BuildPlan {
+    /// Of a tree: sources at even distances among all there are, headers of the directories that have the most.
+    pub fn new(cell: &BuildCell, tree: Arc<SourceTree>) -> Self {
+        let all: Vec<u32> =
+            (0..tree.files()).filter(|&file| FileRole::of(file) == FileRole::Source).collect();
+        let place = |unit: u32| u64::from(unit) * all.len() as u64 / u64::from(cell.units);
+        let sources = (0..cell.units).map(|unit| all[place(unit) as usize]).collect();
+        let include = most_headers(&tree);
+        let in_directory = |(directory, &number): (usize, &u32)| {
+            headers(&tree, number).map(|file| Header { directory, file }).collect::<Vec<_>>()
+        };
+        let headers_there = include.iter().enumerate().flat_map(in_directory).collect();
+        BuildPlan { tree, sources, include, headers_there, headers: cell.headers }
+    }
+
+    /// How many are compiled.
+    pub fn units(&self) -> u32 {
+        self.sources.len() as u32
+    }
+
+    /// The file of this unit.
+    pub(super) fn source(&self, unit: u32) -> u32 {
+        self.sources[unit as usize]
+    }
+
+    /// The next header that is read: the least of three draws, so that a tenth of them all is read in a quarter of the cases.
+    pub(super) fn header(&self, choice: &mut RandomStream) -> Option<Header> {
+        let all = self.headers_there.len() as u64;
+        let drawn = (0..3).map(|_| choice.below(all.max(1))).min()?;
+        self.headers_there.get(drawn as usize).copied()
+    }
+}
+
+fn headers(tree: &SourceTree, directory: u32) -> impl Iterator<Item = u32> {
+    tree.files_of(directory).filter(|&file| FileRole::of(file) == FileRole::Header)
+}
+
+fn most_headers(tree: &SourceTree) -> Vec<u32> {
+    let mut directories: Vec<u32> =
+        (0..tree.directories()).filter(|&number| headers(tree, number).next().is_some()).collect();
+    directories.sort_by_key(|&number| std::cmp::Reverse(headers(tree, number).count()));
+    directories.truncate(INCLUDE_MAX);
+    directories
+}
+
+/// Who takes what: shared by the workers of a process.
+#[derive(Debug, Default)]
+pub struct BuildQueue {
+    taken: AtomicU32,
+    finished: AtomicU32,
+    failed: AtomicBool,
+}
+
+impl BuildQueue {
+    /// The next unit of so many; none if there is none left, or one failed.
+    pub(super) fn claim(&self, units: u32) -> Option<u32> {
+        if self.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let unit = self.taken.fetch_add(1, Ordering::Relaxed);
+        (unit < units).then_some(unit)
+    }
+
+    /// The object of a unit is there; how many are. Who is told the last number may read what the others wrote.
+    pub(super) fn finish(&self) -> u32 {
+        self.finished.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// No more units are taken.
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,16 @@
+//! What a worker does that has no part in a phase.
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Completion, Step, Workload};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Nothing;
+
+impl Workload for Nothing {
+    fn next(&mut self, _now: Nanos) -> Step {
+        Step::Done
+    }
+
+    fn completed(&mut self, _completion: Completion) {}
+}

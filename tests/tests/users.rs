@@ -1,0 +1,256 @@
+//! What users do all day, by the real program on real file systems: the plan of the study that measured it, caches that are really
+//! dropped before a tree is walked, and a file system that runs out of inodes in the middle.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nilometer_model::{Coldness, Invalid, Measured, Results, Sample, plan::Phase};
+use nilometer_tests::{FileSystem, may_mount, run_directories, start};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_mins(5);
+
+/// What the study calls each test, as reports name it: the stage and the phase.
+const TESTS: [(&str, &str); 9] = [
+    ("ten dd at once", "write"),
+    ("untar, 30 thousand files of 2 GB", "untar"),
+    ("untar, 46 thousand files of an archive of 80 MB", "untar"),
+    ("20 GB as writes of 100 bytes, and at once", "write"),
+    ("grep, 5.6 GB", "grep"),
+    ("ls -lR and du", "ls -lR"),
+    ("ls -lR and du", "du"),
+    ("make -j8 and -j32", "make"),
+    ("hot file", "read"),
+];
+
+#[test]
+fn the_plan_of_uci_ends_in_verdicts_by_test() {
+    if !may_mount() {
+        return;
+    }
+    let systems = [FileSystem::ext4(1500), FileSystem::xfs(1500)];
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let mut arguments = vec!["evaluate".to_owned()];
+    arguments.extend(systems.iter().map(|system| system.path().display().to_string()));
+    let rest = ["--plan", "uci", "--scale", "1/50", "--reserve", "0 B", "--record", "r.sqlite"];
+    arguments.extend(rest.map(str::to_owned));
+    let ended = start(home.path(), &arguments).end(LIMIT);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
+    let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
+    let told = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(LIMIT);
+    let report: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let compared = report["comparisons"].as_array().expect("comparisons");
+    assert!(!compared.is_empty(), "{}", ended.stdout);
+    for (stage, phase) in TESTS {
+        let title = format!("{stage}, {phase}");
+        let of_test: Vec<_> = results
+            .samples
+            .iter()
+            .filter(|measured| {
+                results.cells[measured.key.cell].stage == stage && measured.key.phase.name() == phase
+            })
+            .collect();
+        assert!(!of_test.is_empty() && of_test.len() % 6 == 0, "{title}: three repeats on each of two");
+        let spoilt = |sample: &Sample| sample.invalid.is_some();
+        for Measured { sample, key } in of_test.iter().copied() {
+            // A processor that was busy is no fault of the program.
+            let why = &sample.invalid;
+            assert!(matches!(why, None | Some(Invalid::Starved(_))), "{title}, {}: {why:?}", key.target);
+        }
+        let verdict = compared.iter().find(|pair| pair["stage"] == stage && pair["phase"] == phase);
+        let expected = !of_test.iter().any(|measured| spoilt(&measured.sample));
+        assert!(verdict.is_some() || !expected, "{title}: no verdict");
+    }
+    for system in &systems {
+        assert!(run_directories(system.path()).is_empty(), "something is left behind");
+    }
+}
+
+/// A plan in a directory of its own, and the record of what came of it.
+struct Evaluated {
+    home: TempDir,
+}
+
+impl Evaluated {
+    fn new(plan: &str) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        fs::write(home.path().join("plan.toml"), plan).expect("space");
+        Evaluated { home }
+    }
+
+    fn arguments(targets: &[&Path]) -> Vec<PathBuf> {
+        let fixed = ["evaluate", "--plan", "plan.toml", "--record", "r.sqlite"].map(PathBuf::from);
+        fixed.into_iter().chain(targets.iter().map(|target| target.to_path_buf())).collect()
+    }
+
+    fn record(&self) -> PathBuf {
+        self.home.path().join("r.sqlite")
+    }
+
+    fn results(&self) -> Results {
+        nilometer_record::read(&self.record()).expect("a record")
+    }
+}
+
+/// The samples of a phase on a target, with their stages.
+fn samples(results: &Results, target: usize, phase: Phase) -> Vec<(&str, &Sample)> {
+    let wanted = results
+        .samples
+        .iter()
+        .filter(|measured| measured.key.target == target && measured.key.phase == phase);
+    wanted.map(|measured| (&*results.cells[measured.key.cell].stage, &measured.sample)).collect()
+}
+
+const COLD_AND_WARM: &str = r#"
+title = "what a drop of caches does"
+repeats = 2
+reserve = "0 B"
+[[stage]]
+name = "cold"
+[stage.workload.walk]
+directories = 200
+total_files = 4000
+total_size = "8 MB"
+command = ["ls", "du"]
+[[stage]]
+name = "warm"
+[stage.workload.walk]
+directories = 200
+total_files = 4000
+total_size = "8 MB"
+command = ["ls", "du"]
+cold = false
+[[stage]]
+name = "search"
+[stage.workload.search]
+directories = 200
+files = 4000
+size = "40 MB"
+[[stage]]
+name = "open"
+[stage.workload.open_files]
+directories = 200
+files = 4000
+size = "40 MB"
+operations = 500
+"#;
+
+/// On a loop device what is read may lie in the memory of the image's file, so that it is not provable; what a device delivers is
+/// there to be seen all the same.
+#[test]
+fn caches_are_dropped_before_names_and_files_are_to_be_cold() {
+    if !may_mount() {
+        return;
+    }
+    let systems = [FileSystem::ext4(1000), FileSystem::xfs(1000)];
+    let evaluated = Evaluated::new(COLD_AND_WARM);
+    let targets = systems.each_ref().map(FileSystem::path);
+    let ended = start(evaluated.home.path(), &Evaluated::arguments(&targets)).end(LIMIT);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
+    let results = evaluated.results();
+    for target in 0..targets.len() {
+        for phase in [Phase::Walk, Phase::DiskUsage] {
+            for (stage, sample) in samples(&results, target, phase) {
+                let read = sample.device.expect("a loop device counts").read;
+                let least = 64 * sample.operations;
+                match stage {
+                    "cold" => assert!(read >= least, "{read} B for {least} on {target}"),
+                    _ => assert!(read < least / 4, "{read} B of what is at hand on {target}"),
+                }
+                let coldness = (stage == "cold").then_some(Coldness::NotProvable);
+                assert_eq!(sample.coldness, coldness, "{stage} on {target}");
+            }
+        }
+        for (_, sample) in samples(&results, target, Phase::Search) {
+            assert_eq!((sample.bytes, sample.operations), (40_000_000, 4000));
+            assert!(sample.device.expect("it counts").read > 36_000_000, "{:?}", sample.device);
+        }
+        let [first, second] = samples(&results, target, Phase::OpenFiles)[..] else { panic!("two repeats") };
+        assert_eq!([first, second].map(|(_, sample)| sample.operations), [500; 2]);
+    }
+}
+
+/// On a device of this machine itself what was delivered proves that nothing was at hand.
+#[test]
+fn a_disk_that_delivers_proves_that_names_were_cold() {
+    if !may_mount() {
+        return;
+    }
+    let target = tempfile::tempdir().expect("a temporary directory");
+    let evaluated = Evaluated::new(COLD_AND_WARM);
+    let ended = start(evaluated.home.path(), &Evaluated::arguments(&[target.path()])).end(LIMIT);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
+    let results = evaluated.results();
+    let described = results.targets[0].description.as_ref().expect("a description");
+    let provable = described.device.is_some() && !described.has_a_cache_of_its_own();
+    let expected = if provable { Coldness::Proved } else { Coldness::NotProvable };
+    for (stage, sample) in samples(&results, 0, Phase::Walk) {
+        let expected = (stage == "cold").then_some(expected);
+        assert_eq!(sample.coldness, expected, "{stage}: {:?}", sample.device);
+    }
+}
+
+const MANY: &str = r#"
+title = "more files than there are inodes for"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "untar"
+[stage.workload.unpack]
+directories = 500
+files = 40000
+size = "40 kB"
+[[stage]]
+name = "mdtest"
+[stage.workload.tree]
+levels = 0
+branching = 0
+items = 40000
+kind = "files"
+"#;
+
+/// There is room for all when it begins, and then somebody else takes some of it.
+#[test]
+fn inodes_that_run_out_in_the_middle_are_data_and_the_other_target_is_measured() {
+    if !may_mount() {
+        return;
+    }
+    let few = FileSystem::ext4_for(400, 50_000);
+    let enough = FileSystem::tmpfs("size=1g,nr_inodes=200k");
+    let evaluated = Evaluated::new(MANY);
+    let running = start(evaluated.home.path(), &Evaluated::arguments(&[few.path(), enough.path()]));
+    running.await_run_directory(few.path(), &evaluated.record());
+    let others = few.path().join("others");
+    fs::create_dir(&others).expect("an inode");
+    // Whoever comes first: there is room for one of the two.
+    let taken =
+        (0..20_000).take_while(|number| File::create(others.join(number.to_string())).is_ok()).count();
+    let ended = running.end(LIMIT);
+    assert!(matches!(ended.code, Some(1 | 4)), "{ended:?}");
+    let results = evaluated.results();
+    let mut full = 0;
+    for (target, phase) in
+        [0, 1].into_iter().flat_map(|target| [Phase::Unpack, Phase::CreateFiles].map(|phase| (target, phase)))
+    {
+        let [(_, sample)] = samples(&results, target, phase)[..] else { panic!("{phase:?} on {target}") };
+        if target == 0 {
+            assert_eq!(sample.invalid, Some(Invalid::Errors), "{phase:?} beside {taken} files of others");
+            assert_eq!(sample.errors.keys().copied().collect::<Vec<_>>(), [ENOSPC], "{phase:?}");
+            assert!(sample.operations < 40_000, "{phase:?}");
+            full += 1;
+        } else {
+            assert!(!matches!(sample.invalid, Some(Invalid::Errors)), "{phase:?}: {:?}", sample.errors);
+            assert_eq!(sample.operations, 40_000, "{phase:?}");
+        }
+    }
+    assert_eq!(full, 2);
+    assert!(ended.stdout.contains("operations failed"), "the report says why: {}", ended.stdout);
+    assert!(results.targets[0].left_out.is_none() && run_directories(few.path()).is_empty(), "{ended:?}");
+}
+
+/// Of Linux.
+const ENOSPC: i32 = 28;
