@@ -60,12 +60,11 @@ impl<S: Steps> Workload for OneByOne<S> {
     fn completed(&mut self, completion: Completion) {
         self.flying = false;
         let Completion { operation, result, .. } = completion;
-        match checked(&operation, result) {
-            Ok(moved) => self.steps.done(operation.kind, moved),
-            Err(_) => {
-                self.failed = true;
-                self.steps.failed();
-            }
+        if let Ok(moved) = checked(&operation, result) {
+            self.steps.done(operation.kind, moved);
+        } else {
+            self.failed = true;
+            self.steps.failed();
         }
         self.buffers.push_back(operation.buffer);
     }

@@ -192,7 +192,7 @@ fn a_tree_is_deeper_than_the_longest_path() {
     assert!(!Path::exists(&real.root()), "something is left");
 }
 
-/// PATH_MAX of Linux.
+/// `PATH_MAX` of Linux.
 fn libc_path_max() -> usize {
     4096
 }

@@ -109,7 +109,7 @@ impl Build {
             Doing::Source(unit) => self.source(unit, buffer),
             Doing::Headers { unit, left, choice } => self.header(unit, left, choice, buffer),
             Doing::Object(unit) => self.object(unit, buffer),
-            Doing::Rename(unit) => self.rename(unit, buffer),
+            Doing::Rename(unit) => Ok(self.rename(unit, buffer)),
             Doing::Link(read) => self.link(read, buffer),
             Doing::Leave(closed) => self.leave(closed, buffer),
         }
@@ -179,10 +179,10 @@ impl Build {
         Err(buffer)
     }
 
-    fn rename(&mut self, unit: u32, mut buffer: Buffer) -> Result<Operation, Buffer> {
+    fn rename(&self, unit: u32, mut buffer: Buffer) -> Operation {
         let here = self.descent.here();
         let length = Name::numbered(BEING_WRITTEN, unit).put_twice(&mut buffer, LETTER, OBJECT_LETTER);
-        Ok(Operation { kind: OpKind::Rename, file: here, dir: here, length, offset: 0, tag: 0, buffer })
+        Operation { kind: OpKind::Rename, file: here, dir: here, length, offset: 0, tag: 0, buffer }
     }
 
     /// What was renamed counts.

@@ -85,9 +85,10 @@ impl TreeShape {
             return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}", self.entries()));
         }
         match self {
-            TreeShape::Regular { files: 0, .. } => Err("files = 0: write at least 1".into()),
             TreeShape::Source { directories: 0, .. } => Err("directories = 0: write at least 1".into()),
-            TreeShape::Source { files: 0, .. } => Err("files = 0: write at least 1".into()),
+            TreeShape::Regular { files: 0, .. } | TreeShape::Source { files: 0, .. } => {
+                Err("files = 0: write at least 1".into())
+            }
             TreeShape::Source { size, .. } if size.0 > 1 << 50 => {
                 Err(format!("a tree of {size}: write at most 1 PiB"))
             }
