@@ -11,8 +11,8 @@ const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Evaluate storage",
         &[
-            "evaluate", "report", "check", "compare", "import", "plan", "size", "facility", "describe",
-            "network", "clean",
+            "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
+            "describe", "network", "clean",
         ],
     ),
     (
@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 23] = [
+const EXAMPLES: [(&str, [&str; 3]); 24] = [
     (
         "evaluate",
         [
@@ -54,6 +54,14 @@ const EXAMPLES: [(&str, [&str; 3]); 23] = [
             "nilometer compare before.sqlite after.sqlite",
             "nilometer compare after.sqlite --against before.sqlite --threshold \"5 %\"",
             "nilometer compare monday.sqlite tuesday.sqlite wednesday.sqlite --html trend.html",
+        ],
+    ),
+    (
+        "explain",
+        [
+            "nilometer explain -- dd if=/dev/zero of=/data/f bs=1M count=1024",
+            "nilometer explain -- fio --rw=randread --bs=4k --size=4G --directory=/data",
+            "nilometer explain --rounds 12 -- ior -w -t 1m -b 1g -F -o /data/f",
         ],
     ),
     (

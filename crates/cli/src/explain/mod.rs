@@ -26,9 +26,6 @@ use variant::{ALL, AS_THE_LINE_SAYS, LineVariant, variants};
 /// The cell that the line asks for is measured in rounds beside the same with one assumption turned round at a time (sync,
 /// cache, data, depth, workers), in a directory of its own beside the line's file, and each round runs the line itself once.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  nilometer explain -- fio --name=a --rw=write --bs=1M --size=1G --directory=/data\n  nilometer explain -- dd if=/dev/zero of=/data/file bs=1M count=1024"
-)]
 pub(crate) struct Explain {
     /// Rounds; six are the fewest that decide anything
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100))]

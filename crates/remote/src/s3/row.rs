@@ -93,7 +93,8 @@ pub(super) struct PieceRange {
 impl PieceRange {
     /// Up to the end of that piece.
     pub(super) fn of(key: &str, offset: u64, length: u64) -> Self {
-        let (number, within) = (offset / PIECE, offset % PIECE);
+        let number = offset / PIECE;
+        let within = offset % PIECE;
         PieceRange {
             key: piece_name(key, number),
             number,
