@@ -1,7 +1,7 @@
 //! What a load beside a workload costs it: each level against none, pairs of the same round, and the first level at which it is
 //! slower beyond doubt.
 
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use nilometer_model::{
     BackgroundDone, ByteRate, Nanos,
@@ -31,7 +31,7 @@ pub struct Interference {
     pub alone: Option<Summary>,
     /// 99 % of its operations take less, without the load.
     pub alone_p99: Option<Nanos>,
-    /// In the order of the plan.
+    /// From the lowest up.
     pub levels: Vec<LoadLevel>,
 }
 
@@ -94,9 +94,13 @@ fn interference(
     mut all: Vec<BesideOutcome<'_>>,
 ) -> Option<Interference> {
     let alone = all.remove(all.iter().position(|of| of.load.is_none())?).outcome;
+    all.retain(|of| !of.load.is_none());
     if all.is_empty() {
         return None;
     }
+    // From the lowest level up, in whichever order the plan has them.
+    let level_of = |of: &BesideOutcome<'_>| (of.load.workers, of.load.offered.amount());
+    all.sort_by(|a, b| level_of(a).partial_cmp(&level_of(b)).unwrap_or(Ordering::Equal));
     let pairs: Vec<(usize, Vec<f64>)> = all
         .iter()
         .map(|of| (of.outcome.cell, differences(of.outcome, alone, quantity)))

@@ -78,8 +78,8 @@ impl Loads {
     }
 
     /// Lays out anew what was left half done when they ended the last time; of those for which that does not work, why.
-    pub(crate) fn renew(&mut self) -> BTreeMap<usize, Invalid> {
-        let renewed = self.0.iter_mut().map(|(number, load)| (*number, load.renew()));
+    pub(crate) fn renew(&mut self, run: &Run) -> BTreeMap<usize, Invalid> {
+        let renewed = self.0.iter_mut().map(|(number, load)| (*number, load.renew(run)));
         renewed.filter_map(|(number, renewed)| Some((number, renewed.err()?))).collect()
     }
 
@@ -126,11 +126,10 @@ impl Loads {
 }
 
 impl Load {
-    fn renew(&mut self) -> Result<(), Invalid> {
-        let run = Run { stop: Arc::default(), ..self.worker.run.clone() };
+    fn renew(&mut self, run: &Run) -> Result<(), Invalid> {
         let is_left = std::mem::take(&mut self.is_used) && !self.worker.is_repeatable();
         self.worker.pulse.ceasing().store(false, Ordering::Relaxed);
-        if is_left { self.worker.lay_out_anew(&run) } else { Ok(()) }
+        if is_left { self.worker.lay_out_anew(run) } else { Ok(()) }
     }
 
     fn begin(&mut self) -> Result<(), Invalid> {
@@ -184,6 +183,13 @@ fn not_lasting(why: &str) -> Invalid {
     Invalid::NoBackground(why.to_owned())
 }
 
+/// What the phases of a pass share.
+#[derive(Clone, Copy)]
+struct Shared<'a> {
+    reached: &'a Reached,
+    pulse: &'a Arc<Heartbeat>,
+}
+
 impl LoadWorker {
     fn new(run: &Run, number: usize, target: &Arc<dyn Target>, load: &BackgroundLoad, seed: Seed) -> Self {
         LoadWorker {
@@ -201,7 +207,15 @@ impl LoadWorker {
     fn prepare(&self, run: &Run) -> Result<(), Invalid> {
         let reached = self.reached();
         let cell = WorkloadRun { offered: OfferedRate::None, stonewall: false, ..self.cell.clone() };
-        self.prepared.iter().try_for_each(|phase| self.pass(run, &cell, *phase, &reached))
+        // What is laid out is none of what the load does.
+        let pulse = Arc::default();
+        for phase in &self.prepared {
+            if run.is_over() {
+                break;
+            }
+            self.pass(run, &cell, *phase, Shared { reached: &reached, pulse: &pulse })?;
+        }
+        Ok(())
     }
 
     /// Works until it is told to end.
@@ -209,13 +223,16 @@ impl LoadWorker {
         let reached = self.reached();
         loop {
             for phase in &self.measured {
-                self.pass(&self.run, &self.cell, *phase, &reached)?;
+                self.pass(&self.run, &self.cell, *phase, Shared { reached: &reached, pulse: &self.pulse })?;
                 if self.run.is_over() {
                     return Ok(());
                 }
             }
             if !self.is_repeatable() {
                 self.lay_out_anew(&self.run)?;
+            }
+            if self.run.is_over() {
+                return Ok(());
             }
         }
     }
@@ -236,14 +253,18 @@ impl LoadWorker {
     }
 
     /// A phase, by workers that begin together.
-    fn pass(&self, run: &Run, cell: &WorkloadRun, phase: Phase, reached: &Reached) -> Result<(), Invalid> {
+    fn pass(&self, run: &Run, cell: &WorkloadRun, phase: Phase, shared: Shared<'_>) -> Result<(), Invalid> {
+        let Shared { reached, pulse } = shared;
         let [(number, target)] = &self.target;
         let ranks = CampaignRanks::alone();
         let (targets, seed, attempt) = (&self.target, self.seed, 0);
         let task = Task { targets, cell, phase, seed, attempt, reached, cluster: &Alone, ranks: &ranks };
-        chilled(run, *number, target, &task)?;
+        // Caches of the whole machine are also those of what is measured.
+        if !task.drops_caches() {
+            chilled(run, *number, target, &task)?;
+        }
         let (sender, reports) = sync_channel(2 * cell.workers as usize);
-        let crews = vec![Crew::with(cell.workers, self.pulse.clone())];
+        let crews = vec![Crew::with(cell.workers, pulse.clone())];
         let mut watch = Watch { run, reports, crews, tell: &mut |_| {} };
         muster(run, &mut watch.crews[0], 0, &task, &sender);
         drop(sender);
@@ -252,6 +273,10 @@ impl LoadWorker {
         watch.crews[0].gate.open(begun);
         watch.await_all(begun, &mut |_, _| {});
         let sample = &watch.crews[0].sample;
+        // Who is told to end leaves things half done, and may find them so.
+        if run.is_over() {
+            return Ok(());
+        }
         match (&sample.invalid, sample.errors.keys().next()) {
             (Some(why), _) if !watch.crews[0].is_sound() => Err(not_lasting(&why.to_string())),
             (_, Some(errno)) => Err(not_lasting(&format!(

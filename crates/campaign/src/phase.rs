@@ -129,7 +129,7 @@ pub(crate) fn run_phase(
         sleep_through(run, task);
         return None;
     }
-    let mut without_load = loads.renew();
+    let mut without_load = loads.renew(run);
     let chilled: Vec<_> =
         task.targets.iter().map(|(number, target)| chilled(run, *number, target, task)).collect();
     let settling = settle(run);

@@ -35,7 +35,7 @@ impl ScheduledRepeat {
     }
 
     /// The cells that are measured in this turn.
-    fn cells(&self, plan: &ResolvedPlan) -> Vec<usize> {
+    pub(crate) fn cells(&self, plan: &ResolvedPlan) -> Vec<usize> {
         match plan.cells[self.cell].measurement {
             Measurement::Recording(_) => company(plan, self.cell).into_iter().map(|(cell, _)| cell).collect(),
             Measurement::Workload(_) | Measurement::Imported(_) => vec![self.cell],

@@ -53,21 +53,23 @@ impl RecordingPlan {
         self.check_whole_files()
     }
 
-    /// So long a frame is held in a file that is not full: for ever, if it was said how full that is to be.
+    /// So long a frame is held in a file that is not full: for ever, if it was said how full that is to be, and where so many
+    /// full files are kept.
     pub(super) fn held_at_most(&self) -> Nanos {
-        if self.size_was_said { Nanos::MAX } else { HELD }
+        if self.size_was_said || self.keep.is_some() { Nanos::MAX } else { HELD }
     }
 
-    /// Each lane has a whole file in memory until the storage has it.
+    /// Each lane has a whole file in memory until the storage has it, and meanwhile the next one comes.
     fn check_whole_files(&self) -> Result<(), String> {
-        let held = u64::from(self.lanes()).saturating_mul(self.frames_per_file);
+        let files = if self.size_was_said { 2 } else { 1 };
+        let held = u64::from(self.lanes()).saturating_mul(files * self.frames_per_file);
         if !self.storage.whole || self.frames_per_file == 1 || held <= self.slots() as u64 {
             return Ok(());
         }
         let needed = Bytes(held.saturating_mul(self.spacing.slot()));
         Err(format!(
-            "--buffer {}: files are put whole there, and each of {} writers keeps one of {} frames in memory until it is: it \
-             needs {needed}, or fewer frames a file",
+            "--buffer {}: files are put whole there, and each of {} writers keeps {files} of {} frames in memory until they \
+             are: it needs {needed}, or fewer frames a file",
             self.buffer,
             self.lanes(),
             self.frames_per_file

@@ -146,8 +146,10 @@ fn frames_are_acknowledged_with_their_files_and_durable_where_storage_syncs() {
             let what = format!("{storing:?} {durability:?} {frames_per_file} {together}");
             assert_eq!(run.ring.books().lost(), 0, "{what}");
             check(&lab, &run, &what);
-            let durable = run.durable.iter().all(|(file, _)| file.is_some());
-            assert_eq!(durable, durability == Durability::EachFile, "{what}");
+            // Where frames come slowly one lane takes them all.
+            let used = run.durable.iter().zip(&run.lanes).filter(|(_, lane)| lane.stored > 0);
+            let durable = used.map(|((file, _), _)| file.is_some()).reduce(|all, one| all && one);
+            assert_eq!(durable, Some(durability == Durability::EachFile), "{what}");
         }
     }
 }

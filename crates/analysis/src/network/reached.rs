@@ -4,7 +4,9 @@
 use std::fmt;
 
 use nilometer_model::{
-    ByteRate, NetworkLink, NetworkResults, Results, TrafficPattern, plan::Phase, statistics::median,
+    ByteRate, Coldness, NetworkLink, NetworkResults, Results, TrafficPattern,
+    plan::{Cell, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
+    statistics::median,
 };
 
 use crate::{AcrossMachines, CellOutcome, Quantity, StudyStage, letter, network_outcomes};
@@ -101,17 +103,19 @@ pub(crate) fn network_shares(results: &Results, stages: &[StudyStage<'_>]) -> Ve
         entry.description.as_ref().is_some_and(nilometer_model::TargetDescription::is_behind_network)
     });
     let limits: Vec<NetworkLimit> = measured_limit(results).into_iter().chain(link_limit(results)).collect();
-    behind.filter_map(|(target, _)| nearest(&fastest(stages, target)?, &limits)).collect()
+    behind.filter_map(|(target, _)| nearest(&figures(results, stages, target), &limits)).collect()
 }
 
-/// What was measured tells more than what a link says of itself, unless only the link explains the figure.
-fn nearest(figure: &StorageFigure, limits: &[NetworkLimit]) -> Option<NetworkShare> {
-    let shares: Vec<NetworkShare> = limits.iter().map(|limit| figure.of(limit)).collect();
+/// Of a target's figures the first that the network explains, else the fastest. What was measured of the network tells more than
+/// what a link says of itself, unless only the link explains the figure.
+fn nearest(figures: &[StorageFigure], limits: &[NetworkLimit]) -> Option<NetworkShare> {
+    let of_figure = |figure: &StorageFigure| limits.iter().map(|limit| figure.of(limit)).collect::<Vec<_>>();
+    let shares: Vec<NetworkShare> = figures.iter().flat_map(of_figure).collect();
     let explained = shares.iter().find(|share| share.is_network());
     explained.or_else(|| shares.first()).cloned()
 }
 
-/// The fastest figure of a target in bytes a second.
+/// A figure of a target in bytes a second.
 #[derive(Debug, Clone, PartialEq)]
 struct StorageFigure {
     target: usize,
@@ -128,13 +132,30 @@ impl StorageFigure {
     }
 }
 
-fn fastest(stages: &[StudyStage<'_>], target: usize) -> Option<StorageFigure> {
+/// Those of a target that crossed the network, the fastest first.
+fn figures(results: &Results, stages: &[StudyStage<'_>], target: usize) -> Vec<StorageFigure> {
     let of_stage = |stage: &StudyStage<'_>| {
-        let here = stage.outcomes.iter().filter(|outcome| outcome.target == target);
+        let here = stage.outcomes.iter().filter(|of| of.target == target && has_crossed(results, of));
         here.filter_map(|outcome| figure(stage, outcome)).collect::<Vec<_>>()
     };
-    let all = stages.iter().flat_map(of_stage);
-    all.max_by(|one, other| one.rate.0.total_cmp(&other.rate.0))
+    let mut all: Vec<StorageFigure> = stages.iter().flat_map(of_stage).collect();
+    all.sort_by(|one, other| other.rate.0.total_cmp(&one.rate.0));
+    all
+}
+
+/// Not what a cache of this machine may have given or kept: what is read again or is not known to be cold, and what is written
+/// and not synced.
+fn has_crossed(results: &Results, outcome: &CellOutcome<'_>) -> bool {
+    let is_synced = |run: &WorkloadRun| match &run.workload {
+        WorkloadCell::Stream(stream) => stream.sync != SyncPolicy::None,
+        _ => true,
+    };
+    let run = results.cells.get(outcome.cell).and_then(Cell::as_workload);
+    match outcome.phase {
+        Phase::ReadAgain => false,
+        Phase::Read => matches!(outcome.coldness, Some(Coldness::Proved | Coldness::NeverSeen)),
+        _ => run.is_none_or(is_synced),
+    }
 }
 
 fn figure(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Option<StorageFigure> {

@@ -78,7 +78,7 @@ pub(crate) fn run_ingest(
     loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
-    let mut without_load = loads.renew();
+    let mut without_load = loads.renew(run);
     let step = |step| SoFar { step, ..SoFar::default() };
     tell(step(CampaignStep::Settling));
     let settling = settle(run);

@@ -1,6 +1,6 @@
 //! Loads beside what is measured: laid out once a cell, before its first phase that counts.
 
-use nilometer_model::Invalid;
+use nilometer_model::{Invalid, Sample};
 
 use super::{Campaign, CampaignError, State};
 use crate::{background::Loads, turns::ScheduledRepeat};
@@ -22,8 +22,16 @@ impl Campaign {
             let Some(place) = self.load_places.get(number).cloned().flatten() else { continue };
             let Err(why) = loads.prepare(&state.run, number, &place, &load, seed) else { continue };
             going.retain(|going| *going != number);
-            let why = Invalid::Refused(why.to_string());
-            self.keep_broken(state, turn, number, first, nilometer_model::Sample::invalid(why))?;
+            // Where the campaign ends nothing is known of this repeat.
+            if state.run.is_over() {
+                going.clear();
+                break;
+            }
+            let why = Sample::invalid(Invalid::Refused(why.to_string()));
+            for cell in turn.cells(&self.resolved.plan) {
+                let turn = ScheduledRepeat { cell, ..turn.clone() };
+                self.keep_broken(state, &turn, number, first, why.clone())?;
+            }
         }
         Ok(loads)
     }

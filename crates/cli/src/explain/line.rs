@@ -1,6 +1,9 @@
 //! What a line of fio, dd or IOR asks of the storage, as far as it can be said as a cell of ours.
 
-use std::path::{Path, PathBuf};
+use std::{
+    iter::Peekable,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use nilometer_model::Bytes;
@@ -84,6 +87,11 @@ impl ForeignLine {
             ForeignProgram::Ior => read.take_ior(arguments)?,
         }
         read.whole_blocks()?;
+        if read.way == Way::RandomWrite && read.durable != Durable::AtClose {
+            read.not_taken
+                .push("when random writes are synced: here once, when the file is closed".to_owned());
+            read.durable = Durable::AtClose;
+        }
         Ok(read)
     }
 
@@ -105,7 +113,9 @@ impl ForeignLine {
     fn take_fio(&mut self, arguments: &[String]) -> anyhow::Result<()> {
         self.zeros = false;
         let mut file: Option<PathBuf> = None;
-        let mut arguments = arguments.iter();
+        let mut arguments = arguments.iter().peekable();
+        // What fio takes by itself waits for each operation.
+        let mut engine = "psync".to_owned();
         while let Some(argument) = arguments.next() {
             let Some(option) = argument.strip_prefix("--") else {
                 bail!(
@@ -115,7 +125,7 @@ impl ForeignLine {
             let (key, value) = match option.split_once('=') {
                 Some((key, value)) => (key, value.to_owned()),
                 None if FIO_FLAGS.contains(&option) => (option, "1".to_owned()),
-                None => (option, arguments.next().cloned().unwrap_or_default()),
+                None => (option, next_value(&mut arguments)),
             };
             match key {
                 "rw" | "readwrite" => self.way = way(&value)?,
@@ -129,7 +139,7 @@ impl ForeignLine {
                 "zero_buffers" => self.zeros = value == "1",
                 "directory" => self.directory = PathBuf::from(&value),
                 "filename" => file = Some(PathBuf::from(&value)),
-                "ioengine" => self.take_engine(&value),
+                "ioengine" => engine = value,
                 "name" | "group_reporting" | "output" | "output-format" | "thread" | "invalidate" => {}
                 _ => self.not_taken.push(argument.clone()),
             }
@@ -139,14 +149,17 @@ impl ForeignLine {
         {
             self.directory = self.directory.join(parent);
         }
+        self.take_engine(&engine);
         Ok(())
     }
 
     /// Engines that wait for each operation have depth 1 whatever is written.
     fn take_engine(&mut self, name: &str) {
-        if ["sync", "psync", "pvsync", "pvsync2", "vsync"].contains(&name) {
-            self.depth = 1;
-        } else if !["libaio", "io_uring", "posixaio"].contains(&name) {
+        if ["libaio", "io_uring", "posixaio"].contains(&name) {
+            return;
+        }
+        self.depth = 1;
+        if !["sync", "psync", "pvsync", "pvsync2", "vsync"].contains(&name) {
             self.not_taken.push(format!("--ioengine={name}"));
         }
     }
@@ -228,6 +241,11 @@ impl ForeignLine {
 
 /// Options of fio that have no value.
 const FIO_FLAGS: [&str; 5] = ["group_reporting", "thread", "zero_buffers", "time_based", "refill_buffers"];
+
+/// The value of an option, if what follows is one.
+fn next_value<'a>(arguments: &mut Peekable<impl Iterator<Item = &'a String>>) -> String {
+    arguments.next_if(|next| !next.starts_with("--")).cloned().unwrap_or_default()
+}
 
 fn parent_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -321,6 +339,15 @@ mod tests {
         assert_eq!(synced.directory, PathBuf::from("."));
         let deep = read("fio --rw=write --size=1m --iodepth=8 --ioengine=psync").expect("valid");
         assert_eq!(deep.depth, 1, "it waits for each");
+        let order =
+            read("fio --ioengine=psync --norandommap --bs=1M --rw=randwrite --size=1m --iodepth=8 --fsync=1");
+        let order = order.expect("valid");
+        assert_eq!((order.depth, order.block, order.not_taken.len()), (1, Bytes(1 << 20), 2), "{order:?}");
+        assert_eq!(
+            read("fio --rw=write --size=1m --iodepth=8").expect("valid").depth,
+            1,
+            "its own engine waits"
+        );
     }
 
     #[test]

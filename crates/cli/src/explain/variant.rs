@@ -44,12 +44,12 @@ fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
         Durable::Never if line.way == Way::Write => {
             found.push(("synced when it is closed", |line| line.durable = Durable::AtClose));
         }
-        Durable::Every(_) => {
+        Durable::Every(_) if line.way == Way::Write => {
             found.push(("synced when it is closed, and not meanwhile", |line| {
                 line.durable = Durable::AtClose;
             }));
         }
-        Durable::Never | Durable::AtClose => {}
+        Durable::Never | Durable::AtClose | Durable::Every(_) => {}
     }
     if line.direct {
         found.push(("through the page cache", |line| line.direct = false));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Phase, Sweep, WorkloadCell, WorkloadSweep};
+use super::{Parameters, Phase, Sweep, Work, WorkloadCell, WorkloadSweep};
 use crate::{ByteRate, Bytes, Capability, Nanos};
 
 /// A load as written: its levels, and what it does.
@@ -39,7 +39,7 @@ fn one() -> Sweep<u32> {
 }
 
 /// Who is silent for longer may be taken for one that hangs.
-const PATIENCE: Nanos = Nanos::from_millis(10_000);
+pub(super) const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// One level of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +76,15 @@ impl OfferedRate {
         matches!(self, OfferedRate::None)
     }
 
+    /// How much it is, to be compared with others of its kind; what is not held back is the most.
+    pub fn amount(self) -> f64 {
+        match self {
+            OfferedRate::None => f64::INFINITY,
+            OfferedRate::Rate(rate) => rate.0,
+            OfferedRate::RateIops(count) => f64::from(count),
+        }
+    }
+
     /// Nothing at all is offered.
     fn is_zero(self) -> bool {
         match self {
@@ -107,6 +116,28 @@ impl OfferedRate {
                 self.phrase().unwrap_or_default()
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// A rate in bytes holds back only what moves some.
+    pub(super) fn check_moved(self, parameters: &dyn Parameters, measured: &[Phase]) -> Result<(), String> {
+        let moves_none = |phase: &&Phase| parameters.work(**phase, 1).bytes == 0;
+        match (self, measured.iter().find(moves_none)) {
+            (OfferedRate::Rate(_), Some(phase)) => {
+                Err(format!("rate: `{}` moves no data: write rate_iops, operations a second", phase.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The least time in which so much is offered.
+    pub(super) fn least_time(self, work: Work) -> Nanos {
+        match self {
+            OfferedRate::None => Nanos(0),
+            OfferedRate::Rate(rate) => Nanos::from_seconds((work.bytes as f64 / rate.0).min(9e9)),
+            OfferedRate::RateIops(count) => {
+                Nanos::from_seconds((work.operations as f64 / f64::from(count)).min(9e9))
+            }
         }
     }
 
@@ -151,7 +182,8 @@ impl BackgroundSweep {
         let mut levels: Vec<BackgroundLoad> = Vec::new();
         for load in loads {
             let load = load.at_scale(scale)?;
-            if !levels.contains(&load) {
+            let is_known = |level: &BackgroundLoad| *level == load || level.is_none() && load.is_none();
+            if !levels.iter().any(is_known) {
                 levels.push(load);
             }
         }
@@ -201,6 +233,7 @@ impl BackgroundLoad {
         }
         let workers = self.workers.max(1);
         self.offered.check(self.block_size(), workers).or_else(wrong)?;
+        self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
         parameters.check(workers).or_else(wrong)
     }
 

@@ -52,6 +52,8 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     if !run.offered.is_none() && run.workload.parameters().least_time(Phase::Wait, 1).0 > 0 {
         return Err("rate: this workload says itself when its operations are due: leave the rate out".into());
     }
+    let measured: Vec<Phase> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
+    run.offered.check_moved(run.workload.parameters(), &measured)?;
     run.workload.parameters().check(run.workers)
 }
 

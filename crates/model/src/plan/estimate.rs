@@ -74,7 +74,8 @@ impl WorkloadRun {
         let parts = self.parts(processes);
         let phases = parameters.phases().into_iter().map(|phase| {
             let work = parameters.work(phase, parts);
-            let least = parameters.least_time(phase, parts).seconds();
+            let offered = if phase.is_setup() { Nanos(0) } else { self.offered.least_time(work) };
+            let least = parameters.least_time(phase, parts).max(offered).seconds();
             let whole = speed.time(work, parameters.in_sequence_through_the_cache()).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))

@@ -57,6 +57,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, FileSystemKind, Nanos, StripeControl};
 
+use background::PATIENCE;
 use check::{check, check_head};
 
 /// A plan as cells, ready to be resolved against targets.
@@ -194,6 +195,7 @@ pub fn parse_with(
             why,
         })?;
     }
+    check_patience(&plan, &cells).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let accept = match &plan.accept {
         Some(terms) => {
             terms.resolve(plan.repeats, catalogue, &mut cells).map_err(|refused| PlanError::Accept {
@@ -208,6 +210,21 @@ pub fn parse_with(
         return Err(PlanError::Empty { file: file.into() });
     }
     Ok(ResolvedPlan { network, ..resolved(plan, scale, accept, cells) })
+}
+
+/// Who waits until its next operation is due must not be taken for one that hangs.
+fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
+    let is_held = |cell: &Cell| {
+        let load = cell.background().is_some_and(|load| !load.offered.is_none());
+        load || cell.as_workload().is_some_and(|run| !run.offered.is_none())
+    };
+    if plan.hang_after > PATIENCE || !cells.iter().any(is_held) {
+        return Ok(());
+    }
+    let hang_after = plan.hang_after;
+    Err(format!(
+        "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate may wait for"
+    ))
 }
 
 /// The line in which a byte of a text stands, from 1.

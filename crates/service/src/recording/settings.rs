@@ -160,10 +160,12 @@ impl RecordingSettings {
         require((least..=most).contains(&chunk), || {
             format!("--chunk-size {chunk}: write {least} to {most}")
         })?;
-        let needed = Bytes(chunk.0.saturating_mul(lanes));
+        // While one is put, the next one comes.
+        let each = if whole_files { 2 } else { 1 };
+        let needed = Bytes(chunk.0.saturating_mul(each * lanes));
         require(buffer >= needed, || {
             format!(
-                "--buffer {buffer}: {lanes} directories that write at once need {needed}, a chunk of {chunk} each; name \
+                "--buffer {buffer}: {lanes} directories that write at once need {needed}, {each} x {chunk} each; name \
                  a larger buffer or smaller chunks"
             )
         })
