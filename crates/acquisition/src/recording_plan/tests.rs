@@ -215,9 +215,10 @@ fn what_can_not_be_put_whole_is_refused_with_what_can() {
         );
         let hdf5 = StoredFrames { format: Format::Hdf5, ..frames(MIB, Storing::Files) };
         assert!(refused(hdf5).expect_err("it has an index").contains("an HDF5 file"));
-        let many = StoredFrames { per_file: Some(40), ..frames(MIB, Storing::Files) };
-        let why = refused(many).expect_err("two lanes of 40 frames in 64 slots");
-        assert!(why.contains("80.0 MiB") || why.contains("80 MiB"), "{why}");
+        let of = |count| StoredFrames { per_file: Some(count), ..frames(MIB, Storing::Files) };
+        let why = refused(of(40)).expect_err("two lanes, each with two files of 40 frames, in 64 slots");
+        assert!(why.contains("160 MiB"), "{why}");
+        assert!(refused(of(16)).is_ok() && refused(of(17)).is_err(), "while one is put the next one comes");
     }
     assert_eq!(
         RecordingPlan::of(frames(MIB, Storing::Shared), &[disk()], &all).check_storage(&[disk()]),
