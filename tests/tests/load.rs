@@ -116,15 +116,15 @@ fn working_load(target: &Path) -> PathBuf {
     await_some("what the load writes", || of_load.join("n_w0").exists().then(|| of_load.clone()))
 }
 
-/// Whether a run's directory is that of a load, which is the last one that the record names.
+/// Whether a run's directory is that of a load, which is the second one that the record names.
 fn is_of_load(run: &Path) -> bool {
     let record = run.parent().and_then(Path::parent).expect("two above").join("r.sqlite");
     let Ok(connection) = Connection::open_with_flags(record, OpenFlags::SQLITE_OPEN_READ_ONLY) else {
         return false;
     };
-    let last =
-        connection.query_row("SELECT directory FROM run ORDER BY id DESC", [], |row| row.get::<_, String>(0));
-    last.is_ok_and(|directory| run.ends_with(Path::new(&directory).file_name().unwrap_or_default()))
+    let second =
+        connection.query_row("SELECT directory FROM run WHERE id = 2", [], |row| row.get::<_, String>(0));
+    second.is_ok_and(|directory| run.ends_with(Path::new(&directory).file_name().unwrap_or_default()))
 }
 
 #[test]
