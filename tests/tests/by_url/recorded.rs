@@ -29,7 +29,8 @@ fn is_read_back(testbed: &Testbed, place: &Path, recording: &str, frames: u64) {
     let verified = program(testbed, &["verify", recording]);
     let right = format!("right       {frames} frames");
     assert!(verified.code == Some(0) && verified.stdout.contains(&right), "{right}: {verified:?}");
-    let file = place.join(frames.to_string());
+    let name = recording.rsplit('/').next().unwrap_or(recording);
+    let file = place.join(format!("{name}.exported"));
     let file = file.to_str().expect("plain letters");
     let exported = program(testbed, &["export", recording, "--to", file, "--verify"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");
