@@ -4,6 +4,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -29,6 +30,7 @@ const TESTS: [(&str, &str); 9] = [
 
 #[test]
 fn the_plan_of_uci_ends_in_verdicts_by_test() {
+    let _alone = alone();
     if !may_mount() {
         return;
     }
@@ -57,9 +59,11 @@ fn the_plan_of_uci_ends_in_verdicts_by_test() {
         assert!(!of_test.is_empty() && of_test.len() % 6 == 0, "{title}: three repeats on each of two");
         let spoilt = |sample: &Sample| sample.invalid.is_some();
         for Measured { sample, key } in of_test.iter().copied() {
-            // A processor that was busy is no fault of the program.
+            // A processor that was busy is no fault of the program; nor is it that names of a small tree lie in a journal in
+            // memory, which no dropping of caches reaches.
             let why = &sample.invalid;
-            assert!(matches!(why, None | Some(Invalid::Starved(_))), "{title}, {}: {why:?}", key.target);
+            let is_excused = matches!(why, None | Some(Invalid::Starved(_) | Invalid::WarmRead));
+            assert!(is_excused, "{title}, {}: {why:?}", key.target);
         }
         let verdict = compared.iter().find(|pair| pair["stage"] == stage && pair["phase"] == phase);
         let expected = !of_test.iter().any(|measured| spoilt(&measured.sample));
@@ -68,6 +72,12 @@ fn the_plan_of_uci_ends_in_verdicts_by_test() {
     for system in &systems {
         assert!(run_directories(system.path()).is_empty(), "something is left behind");
     }
+}
+
+/// Caches are those of the whole machine: tests of what is cold, or at hand, come one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A plan in a directory of its own, and the record of what came of it.
@@ -143,6 +153,7 @@ operations = 500
 /// there to be seen all the same.
 #[test]
 fn caches_are_dropped_before_names_and_files_are_to_be_cold() {
+    let _alone = alone();
     if !may_mount() {
         return;
     }
@@ -177,6 +188,7 @@ fn caches_are_dropped_before_names_and_files_are_to_be_cold() {
 /// On a device of this machine itself what was delivered proves that nothing was at hand.
 #[test]
 fn a_disk_that_delivers_proves_that_names_were_cold() {
+    let _alone = alone();
     if !may_mount() {
         return;
     }
@@ -216,6 +228,7 @@ kind = "files"
 /// There is room for all when it begins, and then somebody else takes some of it.
 #[test]
 fn inodes_that_run_out_in_the_middle_are_data_and_the_other_target_is_measured() {
+    let _alone = alone();
     if !may_mount() {
         return;
     }
