@@ -31,7 +31,7 @@ use crate::{
     Blame, Failure, Outcome, acceptance,
     ended::{ended, ended_besides},
     explained,
-    occupied::{refuse_in_use, refuse_twice},
+    occupied::{refuse_in_use, refuse_twice, warn_of_record_on_target},
     plan::{self, Scale, load},
     progress::{ProgressOptions, Show},
     ranks,
@@ -408,19 +408,6 @@ fn free_name() -> PathBuf {
     let mut names = std::iter::once(PathBuf::from("evaluation.sqlite")).chain(numbered);
     let is_free = |name: &Path| name.symlink_metadata().is_err();
     names.find(|name| is_free(name) && is_free(&report::page_of(name))).expect("numbers do not end")
-}
-
-fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
-    use std::os::unix::fs::MetadataExt;
-    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
-    let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut directories = resolved.targets.iter().filter_map(TargetDescription::directory);
-    if let Some(target) = directories.find(|target| device(target) == device(parent)) {
-        let target = target.display();
-        tell::note(format_args!(
-            "note: the record lies on the storage under test ({target}); it is written between phases only"
-        ));
-    }
 }
 
 /// With the storage that copies come from and go to, if there are any.

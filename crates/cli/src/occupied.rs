@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 use nilometer_remote::in_use;
 use nilometer_storage::target::Holder;
 
+use crate::tell;
+
 /// One directory is one target, by whatever paths it is named.
 pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     let beyond = targets.iter().enumerate().filter(|(_, target)| target.directory().is_none());
@@ -45,4 +47,17 @@ pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A record on the storage under test is written between phases, which whoever reads its figures should know.
+pub(crate) fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
+    let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut directories = resolved.targets.iter().filter_map(TargetDescription::directory);
+    if let Some(target) = directories.find(|target| device(target) == device(parent)) {
+        let target = target.display();
+        tell::note(format_args!(
+            "note: the record lies on the storage under test ({target}); it is written between phases only"
+        ));
+    }
 }

@@ -293,10 +293,8 @@ impl TargetDescription {
     /// It is reached by a network from another machine: on servers, as far as its type says, and those not on this machine.
     pub fn is_behind_network(&self) -> bool {
         let address = self.address.to_string();
-        let is_here = |place: &str| {
-            let host = place.split_once("://").map_or(place, |(_, rest)| rest);
-            host.starts_with("localhost") || host.starts_with("127.")
-        };
+        let host = |place: &str| place.split_once("://").map_or(place, |(_, rest)| rest).to_owned();
+        let is_here = |place: &str| ["localhost", "127."].iter().any(|here| host(place).starts_with(here));
         self.profile.kind.is_on_servers() && !is_here(&self.source) && !is_here(&address)
     }
 
