@@ -62,6 +62,9 @@ impl Explain {
         let temporary = tempfile::tempdir().context("no temporary directory").run()?;
         let keep = self.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
         fs::create_dir_all(&keep).with_context(|| keep.display().to_string()).input()?;
+        let taken = (0..self.rounds).map(|round| record_of(&keep, round)).find(|record| record.exists());
+        let exists = |record: PathBuf| anyhow!("{} exists: name another directory", record.display());
+        taken.map_or(Ok(()), |record| Err(exists(record))).input()?;
         let plan = keep.join("explain.toml");
         fs::write(&plan, variant::plan(&variants)).with_context(|| plan.display().to_string()).input()?;
         let mut rounds = Rounds { ours: Vec::new(), theirs: Vec::new() };
@@ -148,7 +151,7 @@ impl Explain {
 
 /// A round of ours: this program, as anybody would call it.
 fn measured(line: &ForeignLine, plan: &Path, keep: &Path, round: u32) -> anyhow::Result<Results> {
-    let record = keep.join(format!("round-{}.sqlite", round + 1));
+    let record = record_of(keep, round);
     let program = std::env::current_exe().context("this program is not to be found")?;
     let mut command = Command::new(program);
     command.arg("evaluate").arg(&line.directory).arg("--plan").arg(plan).arg("--record").arg(&record);
@@ -163,6 +166,11 @@ fn not_past_the_cache(target: &TargetDescription) -> anyhow::Error {
     anyhow!(
         "{address}: the line goes past the page cache, which is not possible there with such blocks ({direct})"
     )
+}
+
+/// Where the record of a round is kept.
+fn record_of(keep: &Path, round: u32) -> PathBuf {
+    keep.join(format!("round-{}.sqlite", round + 1))
 }
 
 /// What was found, by round.
