@@ -37,7 +37,11 @@ pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
             let description = &campaign.targets[target];
             let key = run.layout_key(&description.address.to_string());
             if facts.iter().all(|(known, _)| *known != key) {
-                facts.push((key, Shape::of(run, description).plan.to_string()));
+                let recorders = campaign.plan.recorders_of(run);
+                let each =
+                    if recorders > 1 { format!("{recorders} processes, each: ") } else { String::new() };
+                let plan = Shape::of(&run.part(0, recorders), description).plan;
+                facts.push((key, format!("{each}{plan}")));
             }
         }
     }

@@ -8,13 +8,14 @@ use std::{
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
     Nanos, Seed,
-    plan::{Phase, WorkloadRun},
+    plan::{Phase, RecordingRun, WorkloadRun},
 };
 use nilometer_network::{say_reachable, take_part};
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
     background::Loads,
+    ingest::{Job, Pass, RecordingRanks, run_ingest},
     join::{Describe, joined, own_clients},
     machines::describe_machine,
     phase::{Reached, Run, Task, run_phase},
@@ -74,6 +75,10 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets);
             }
+            ClusterDecision::Record { cells, target, left } => {
+                follower.run.ends = clock.now() + left;
+                follower.record(&cells, target);
+            }
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
             ClusterDecision::Traffic(traffic) => take_part(cluster, clock, &traffic),
@@ -125,6 +130,14 @@ impl Follower<'_> {
     fn begin(&mut self, cell: WorkloadRun, seed: Seed, attempt: u32, targets: &[usize]) {
         let reached = Reached::new(targets, cell.workers);
         self.repeat = Some(Repeat { cell, seed, attempt, reached });
+    }
+
+    /// Records its part of these instruments.
+    fn record(&mut self, cells: &[(RecordingRun, Seed)], number: usize) {
+        let target = self.targets[number].clone().expect("what rank 0 measures was joined");
+        let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks };
+        let job = Job { number, target: &target, archive: None, cells, pass: Pass::Whole, together };
+        run_ingest(&self.run, &mut self.surroundings, &job, &mut Loads::default(), &mut |_| {});
     }
 
     fn take(&mut self, phase: Phase, targets: &[usize]) {

@@ -131,6 +131,16 @@ pub enum ResolveError {
         /// What would do.
         why: String,
     },
+    /// More processes than can record an instrument together.
+    #[error("{instrument}: {asked}, and {why}: write smaller numbers, or leave them out")]
+    Recorders {
+        /// What is recorded.
+        instrument: String,
+        /// How many processes that makes.
+        asked: String,
+        /// How many can, and why.
+        why: String,
+    },
     /// More space than the plan allows.
     #[error(
         "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write --scale {scale}"
@@ -249,6 +259,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
         }
     }
     for (cell, run) in plan.recordings() {
+        processes::check_recorders(&plan, &plan.cells[cell].stage, run)?;
         let needs = run.needs();
         let able = targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty());
         check_recording(&plan, cell, able)?;
@@ -401,12 +412,17 @@ fn check_recording<'a>(
         let mut memory = 0;
         let mut footprint = Footprint::default();
         for cell in &members {
-            let shape = Shape::of(cell, target);
-            check_lines(cell, &shape, target)?;
-            let count = u64::from(cell.count);
-            memory += count * shape.memory().0;
-            footprint.bytes.0 += count * shape.footprint().0;
-            footprint.entries += count * shape.files();
+            let recorders = plan.recorders_of(cell);
+            let here = plan.processes_a_node(*cell).first().copied().unwrap_or(1);
+            for part in (0..recorders).map(|number| (number, cell.part(number, recorders))) {
+                let (number, cell) = part;
+                let shape = Shape::of(&cell, target);
+                check_lines(&cell, &shape, target)?;
+                let count = u64::from(cell.count);
+                memory += if number < here { count * shape.memory().0 } else { 0 };
+                footprint.bytes.0 += count * shape.footprint().0;
+                footprint.entries += count * shape.files();
+            }
         }
         // What lies in memory counts there too.
         let files = if target.is_memory() { footprint.bytes.0 } else { 0 };

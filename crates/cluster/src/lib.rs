@@ -30,7 +30,7 @@ pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiMessages, adapter_path};
 pub use said::{
     CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport, failed_on_any,
-    measured_by_all,
+    measured_by_all, recorded_by_all,
 };
 
 use std::fmt;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
     CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
-    plan::{Phase, RankNodes, WorkloadRun},
+    plan::{Phase, RankNodes, RecordingRun, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,13 @@ pub enum RankReport {
         whole: bool,
         /// In the order of the phase's targets.
         samples: Vec<RankSample>,
+    },
+    /// What it recorded, in the order of cells; none of a cell of which it has no part.
+    Recorded {
+        /// The recording was not cut short.
+        whole: bool,
+        /// Of its parts.
+        samples: Vec<Option<RankSample>>,
     },
     /// Where it can be reached.
     Reachable {
@@ -76,6 +83,15 @@ pub enum ClusterDecision {
         phase: Phase,
         /// Those that were not left out meanwhile.
         targets: Vec<usize>,
+        /// The campaign ends after this time at the latest.
+        left: Nanos,
+    },
+    /// Instruments are recorded next, all of them at the same time, each by those processes that record it.
+    Record {
+        /// What, with the seed of each.
+        cells: Vec<(RecordingRun, Seed)>,
+        /// The number of the target in the plan.
+        target: usize,
         /// The campaign ends after this time at the latest.
         left: Nanos,
     },
@@ -155,7 +171,7 @@ pub fn failed_on_any(reports: Vec<RankReport>) -> Vec<Option<Invalid>> {
     ready.reduce(gravest).unwrap_or_default()
 }
 
-/// Of each target, what each rank measured there.
+/// Of each target, or of each cell that is recorded, what each rank measured.
 pub type MeasuredTogether = Vec<Vec<RankSample>>;
 
 /// What each target's ranks measured, in the order of targets; none if the phase was cut short on any. A rank that had no part
@@ -176,6 +192,19 @@ pub fn measured_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
         }
     }
     Some(by_target)
+}
+
+/// Of each cell, what the ranks that record it recorded, in their order; none if it was cut short on any.
+pub fn recorded_by_all(reports: Vec<RankReport>) -> Option<MeasuredTogether> {
+    let mut by_cell: Vec<Vec<RankSample>> = Vec::new();
+    for report in reports {
+        let RankReport::Recorded { whole: true, samples } = report else { return None };
+        by_cell.resize_with(by_cell.len().max(samples.len()), Vec::new);
+        for (of_cell, sample) in by_cell.iter_mut().zip(samples) {
+            of_cell.extend(sample);
+        }
+    }
+    Some(by_cell)
 }
 
 #[cfg(test)]
@@ -210,6 +239,29 @@ mod tests {
         let asleep = RankReport::Measured { whole: true, samples: Vec::new() };
         let by_target = measured_by_all(vec![report(0, true), asleep]).expect("the one that worked");
         assert!(by_target.iter().all(|of_target| of_target.len() == 1));
+    }
+
+    #[test]
+    fn a_recording_is_of_those_that_have_a_part_of_it() {
+        let of_rank = |rank| RankSample {
+            rank,
+            node: "a".into(),
+            clock_offset: 0,
+            clock_uncertainty: 0,
+            began: Nanos(0),
+            sample: Sample::new(Nanos(0)),
+        };
+        let recorded =
+            |whole, samples: [Option<RankSample>; 2]| RankReport::Recorded { whole, samples: samples.into() };
+        let both = vec![
+            recorded(true, [Some(of_rank(0)), None]),
+            recorded(true, [Some(of_rank(1)), Some(of_rank(1))]),
+        ];
+        let by_cell = recorded_by_all(both).expect("all are whole");
+        let ranks: Vec<Vec<u32>> = by_cell.iter().map(|of| of.iter().map(|one| one.rank).collect()).collect();
+        assert_eq!(ranks, [vec![0, 1], vec![1]]);
+        let cut = vec![recorded(true, [Some(of_rank(0)), None]), recorded(false, [None, None])];
+        assert!(recorded_by_all(cut).is_none());
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod plugin_filter;
 mod ranks;
 mod readers;
 mod reading_way;
+mod recorded_together;
 mod recording_layout;
 mod results;
 mod sample;
@@ -68,6 +69,7 @@ pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
+pub use recorded_together::STALLS_MOST;
 pub use recording_layout::{FrameShape, RecordingLayout};
 pub use results::{
     Conclusion, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,

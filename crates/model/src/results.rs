@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Bytes, CampaignMachine, Histogram, Level, Levels, Nanos, NetworkStage, Sample, TargetDescription,
     plan::{Cell, Goal, Phase, PlannedCampaign, RecordingRun},
@@ -156,7 +158,7 @@ pub struct Measured {
 }
 
 /// What the recorder did with an instrument's frames in an ingest phase.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ingest {
     /// So many of it, each with a recorder of its own; figures are of all together.
     pub count: u32,
@@ -250,7 +252,7 @@ impl Ingest {
 
 /// What became of packets that a simulated instrument sent over loopback. All counts are of packets, unless they say
 /// otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PacketTotals {
     /// The longest of them, with what is not kept.
     pub size: Bytes,
@@ -330,7 +332,7 @@ impl PacketTotals {
 }
 
 /// What a reader got that followed a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReaderTotals {
     /// It wrote what it read to a second target.
     pub copies: bool,
@@ -353,7 +355,7 @@ pub struct ReaderTotals {
 }
 
 /// A time in which frames waited and none was acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// When it began, from the first frame on.
     pub at: Nanos,

@@ -58,9 +58,7 @@ pub struct Sample {
     pub parts: Vec<RankPart>,
     /// For reads: whether the data came from the storage.
     pub coldness: Option<Coldness>,
-    /// In an ingest phase: what became of the frames. Of a campaign of several processes the first alone has such phases, and
-    /// none sends it to another.
-    #[serde(skip)]
+    /// In an ingest phase: what became of the frames.
     pub ingest: Option<Ingest>,
     /// What a load beside it did meanwhile, if there was one.
     pub background: Option<BackgroundDone>,

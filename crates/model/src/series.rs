@@ -30,7 +30,7 @@ impl Joined for Bin {
 pub type Series = Timeline<Bin>;
 
 /// How full a ring was in one bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Level {
     /// The most slots in use.
     pub most: u64,

@@ -59,7 +59,7 @@ pub(crate) fn simulated_recordings_come_back(testbed: &Testbed, url: &str) {
 }
 
 /// Packets at their own pace, all of which stay, and as fast as they are taken, of which the latest do. For a short time only: a
-/// store that removes what was deleted later, as SeaweedFS does, has to have room for all that was ever put into it.
+/// store that removes what was deleted later, as `SeaweedFS` does, has to have room for all that was ever put into it.
 pub(crate) fn packets_are_evaluated(testbed: &Testbed, url: &str) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let record = place.path().join("record.sqlite");

@@ -8,8 +8,9 @@ mod packets;
 mod read;
 mod sample;
 mod setup;
+mod together;
 
-use std::sync::Arc;
+use std::{sync::Arc, thread};
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_model::{
@@ -36,10 +37,13 @@ pub(crate) use read::RecordedFiles;
 use sample::Made;
 pub(crate) use setup::Shape;
 use setup::{Ready, setup};
+pub(crate) use together::RecordingRanks;
 
-/// What the names of a recording's files begin with: by its cell among those of a job, and its number.
-fn name_of(cell: usize, number: u64) -> String {
-    format!("n_{cell}.{number}")
+/// What the names of a recording's files begin with: by the process that makes them, its cell among those of a job, and its
+/// number.
+fn name_of(rank: u32, cell: usize, number: u64) -> String {
+    let of_rank = if rank == 0 { String::new() } else { format!("r{rank}.") };
+    format!("n_{of_rank}{cell}.{number}")
 }
 
 /// What is recorded at once, and where.
@@ -54,6 +58,8 @@ pub(crate) struct Job<'a> {
     pub(crate) cells: &'a [(RecordingRun, Seed)],
     /// When it may end, if frames come as fast as they are taken.
     pub(crate) pass: Pass,
+    /// Who records it.
+    pub(crate) together: RecordingRanks<'a>,
 }
 
 /// A recorder of the job.
@@ -69,8 +75,8 @@ struct Member {
     outcome: Option<Outcome>,
 }
 
-/// Records the job's instruments, a sample for each cell. What goes wrong is in the samples. None if the campaign ended
-/// before the recordings did.
+/// Records the job's instruments, together with other processes; at rank 0 a sample for each cell. What goes wrong is in the
+/// samples. None if the campaign ended before the recordings did, and at other ranks.
 pub(crate) fn run_ingest(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -78,6 +84,35 @@ pub(crate) fn run_ingest(
     loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
+    let together = job.together;
+    let parts = together.own_parts(job.cells);
+    let own: Vec<(RecordingRun, Seed)> = parts.iter().flatten().cloned().collect();
+    if own.is_empty() {
+        together.sleep_through(&parts, &run.clock);
+        return None;
+    }
+    let PartRecorded { samples, began } =
+        record_part(run, surroundings, &Job { cells: &own, ..*job }, loads, tell);
+    together.united(job.cells, &parts, samples, began)
+}
+
+/// What this process recorded.
+#[derive(Debug, Default)]
+struct PartRecorded {
+    /// A sample for each cell; none if the campaign ended first.
+    samples: Option<Vec<Sample>>,
+    /// How long after the agreed start the last of its recorders began.
+    began: Nanos,
+}
+
+/// Records this process's parts.
+fn record_part(
+    run: &Run,
+    surroundings: &mut Surroundings,
+    job: &Job<'_>,
+    loads: &mut Loads,
+    tell: &mut dyn FnMut(SoFar),
+) -> PartRecorded {
     let mut without_load = loads.renew(run);
     let step = |step| SoFar { step, ..SoFar::default() };
     tell(step(CampaignStep::Settling));
@@ -86,11 +121,15 @@ pub(crate) fn run_ingest(
     let load = process::load_average();
     let traffic = job.target.traffic();
     let members = prepared(run, job);
+    let Some(all_ready) = job.together.all_ready(members.as_ref().err(), &|| run.is_over()) else {
+        return PartRecorded::default();
+    };
+    let at = all_ready.is_ok().then(|| job.together.agreed_start(&run.clock));
     without_load.append(&mut loads.begin());
     let (moment, before) = surroundings.begin(&run.clock);
     let beside = loads.done(job.number);
-    let started = Calendar::now().time;
-    let recorded = members.and_then(|members| recorded(run, job, members, tell));
+    let mut begun = Begun { at: at.unwrap_or_default(), calendar: Calendar::now().time, late: Nanos(0) };
+    let recorded = all_ready.and(members).and_then(|members| recorded(run, job, members, &mut begun, tell));
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
     let beside = loads.done(job.number).zip(beside).map(|(is, was)| is.since(was));
@@ -100,17 +139,27 @@ pub(crate) fn run_ingest(
         read_back(run, job, recorded)
     });
     surroundings.pass(&run.clock);
-    let mut samples = match recorded {
-        Ok(recorded) => samples(job, recorded, spent.ours)?,
-        Err(why) => job.cells.iter().map(|_| Sample::invalid(why.clone())).collect(),
+    let samples = match recorded {
+        Ok(recorded) => samples(job, recorded, spent.ours),
+        Err(why) => Some(job.cells.iter().map(|_| Sample::invalid(why.clone())).collect()),
     };
-    for sample in &mut samples {
+    let mut samples = samples;
+    for sample in samples.iter_mut().flatten() {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
-        (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
+        (sample.settling, sample.load, sample.started, sample.before) =
+            (settling, load, begun.calendar, before);
         (sample.device, sample.background) = (device, beside);
         sample.invalid = Invalid::gravest(sample.invalid.take(), without_load.first().cloned());
     }
-    Some(samples)
+    PartRecorded { samples, began: begun.late }
+}
+
+/// When recorders begin, as all processes agreed, and when they did.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: Nanos,
+    calendar: Nanos,
+    late: Nanos,
 }
 
 /// All recorders, ready.
@@ -123,7 +172,8 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
             let seed = if number == 0 { *seed } else { seed.part(number) };
-            let ready = setup(run, &onto, cell, seed, &name_of(index, number))?;
+            let rank = job.together.cluster.rank();
+            let ready = setup(run, &onto, cell, seed, &name_of(rank, index, number))?;
             members.push(member(job, index, ready)?);
         }
     }
@@ -169,6 +219,7 @@ fn recorded(
     run: &Run,
     job: &Job<'_>,
     mut members: Vec<Member>,
+    begun: &mut Begun,
     tell: &mut dyn FnMut(SoFar),
 ) -> Result<Recorded, Invalid> {
     let mut crowd = LiveReaders::new(run);
@@ -176,9 +227,12 @@ fn recorded(
         let readers = job.cells[member.cell].0.readers;
         crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
     }
+    thread::sleep(begun.at.since(run.clock.now()).duration());
+    begun.calendar = Calendar::now().time;
     for member in &mut members {
         member.recorder.begin().map_err(|error| invalid(&error))?;
     }
+    begun.late = run.clock.now().since(begun.at);
     for sends in members.iter_mut().filter_map(|member| member.sends.as_mut()) {
         sends.begin().map_err(|error| Invalid::Refused(error.to_string()))?;
     }

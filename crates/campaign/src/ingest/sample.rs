@@ -17,9 +17,6 @@ pub(super) struct Made {
     pub(super) went: Option<Went>,
 }
 
-/// Of more stalls than this the longest are kept.
-const STALLS_MOST: usize = 200;
-
 /// One sample of all recordings of a cell and those who read them.
 pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
     let mut sample = Sample::new(Nanos(0));
@@ -72,9 +69,7 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
             None => {}
         }
     }
-    ingest.stalls.sort_by_key(|stall| std::cmp::Reverse(stall.length));
-    ingest.stalls.truncate(STALLS_MOST);
-    ingest.stalls.sort_by_key(|stall| stall.at);
+    ingest.limit_stalls();
     sample.bytes = ingest.stored * ingest.frame_size.0;
     sample.operations = ingest.stored;
     if sample.invalid.is_none() {

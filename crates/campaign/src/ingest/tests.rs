@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::*;
+use nilometer_cluster::{Alone, CampaignRanks};
 use nilometer_model::{
     ByteRate, Bytes, DeviceTraffic, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
 };
@@ -156,7 +157,9 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
         Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
     let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
     let cells = [(cell, Seed(1))];
-    let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default() };
+    let ranks = CampaignRanks::alone();
+    let together = RecordingRanks { cluster: &Alone, ranks: &ranks };
+    let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default(), together };
     let samples = run_ingest(&run, &mut surroundings, &job, &mut Loads::default(), &mut |_| {});
     samples.expect("nobody ends it").remove(0)
 }

@@ -1,6 +1,9 @@
 //! Whether there are as many processes as a plan asks for.
 
-use nilometer_model::plan::{Cell, ResolvedPlan, WorkloadRun};
+use nilometer_model::{
+    Bytes,
+    plan::{Cell, RecordingRun, ResolvedPlan, WorkloadRun},
+};
 
 use super::ResolveError;
 
@@ -30,6 +33,43 @@ pub(super) fn check_processes(
         let asked = "shift = \"node\", with as many processes on each node".into();
         let there = format!("are {counts} on them");
         return Err(ResolveError::Processes { stage, asked, there });
+    }
+    Ok(())
+}
+
+/// An instrument can be dealt out to as many processes as are to record it, and each has room for its part.
+pub(super) fn check_recorders(
+    plan: &ResolvedPlan,
+    stage: &str,
+    run: &RecordingRun,
+) -> Result<(), ResolveError> {
+    let numbers = [(run.swept.nodes, "nodes"), (run.swept.processes, "processes")];
+    let asked = numbers.into_iter().filter_map(|(count, key)| Some(format!("{key} = {}", count?)));
+    let asked = asked.collect::<Vec<_>>().join(", ");
+    let instrument = run.who();
+    if let Some(there) = plan.too_few_processes(run) {
+        let verb = if there.starts_with("1 ") { "is" } else { "are" };
+        return Err(ResolveError::Processes { stage: stage.into(), asked, there: format!("{verb} {there}") });
+    }
+    let (processes, most) = (plan.processes_of(run), run.most_processes());
+    if !asked.is_empty() && processes > most {
+        let asked = format!("{asked} makes {processes} processes");
+        let streams = run.instrument.streams;
+        let why = if run.read.is_some() || run.readers.copy {
+            "what is copied, or read back in a phase of its own, is recorded by one".into()
+        } else {
+            format!("{most} can record it: it has {streams} streams of packets, which come to one place each")
+        };
+        return Err(ResolveError::Recorders { instrument, asked, why });
+    }
+    let recorders = plan.recorders_of(run);
+    let part = run.part(0, recorders);
+    let slot = part.recorded().frame_size().0 * part.rings();
+    if recorders > 1 && part.buffer.0 / 2 < slot {
+        let asked =
+            format!("a buffer of {} is {} for each of {recorders} processes", run.buffer, part.buffer);
+        let why = format!("a frame has {}, of which each needs two", Bytes(slot));
+        return Err(ResolveError::Recorders { instrument, asked, why });
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The recordings of a campaign: one by one, in company, or as the trials of a search.
 
+use nilometer_cluster::ClusterDecision;
 use nilometer_model::{
     Invalid, Sample,
     plan::{Condition, Phase, RecordingRun},
@@ -11,7 +12,7 @@ use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
     background::Loads,
     condition,
-    ingest::{Job, Pass, RecordedFiles, run_ingest},
+    ingest::{Job, Pass, RecordedFiles, RecordingRanks, run_ingest},
     turns::{self, ScheduledRepeat},
 };
 
@@ -29,8 +30,12 @@ impl Campaign {
         let archive = self.archive.clone();
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
-            let pass = self.trials.pass(&cells[0].0, number);
-            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells, pass };
+            let pass = self.pass(&cells[0].0, number);
+            let cluster = self.cluster.clone();
+            let ranks = self.ranks.clone();
+            let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks };
+            let job =
+                Job { number, target: &target, archive: archive.as_ref(), cells: &cells, pass, together };
             let mut going = vec![number];
             let mut loads = self.prepare_loads(state, turn, &mut going)?;
             if going.is_empty() {
@@ -62,6 +67,14 @@ impl Campaign {
             }
         }
         self.clear_archive(state)
+    }
+
+    /// When a pass at full speed may end. Who records together with others ends with them: what one leaves they would take.
+    fn pass(&self, cell: &RecordingRun, target: usize) -> Pass {
+        if self.ranks.nodes.recorded_by(cell).len() > 1 {
+            return Pass::Whole;
+        }
+        self.trials.pass(cell, target)
     }
 
     /// A recording while the target is in a condition, which is left again whatever happens.
@@ -131,7 +144,10 @@ impl Campaign {
         let Some(target) = self.targets[number].clone() else { return Ok(false) };
         let cells = [(cell, self.seed(turn))];
         let pass = Pass::Whole;
-        let job = Job { number, target: &target, archive: None, cells: &cells, pass };
+        let cluster = self.cluster.clone();
+        let ranks = self.ranks.clone();
+        let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks };
+        let job = Job { number, target: &target, archive: None, cells: &cells, pass, together };
         let Some(samples) = state.record(turn, &job, &mut Loads::default()) else { return Ok(false) };
         let mut hangs = false;
         for sample in samples {
@@ -170,6 +186,11 @@ impl State<'_> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let (done, of) = *place;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
+        job.together.cluster.broadcast(Some(ClusterDecision::Record {
+            cells: job.cells.to_vec(),
+            target: job.number,
+            left: run.ends.since(run.clock.now()),
+        }));
         run_ingest(run, surroundings, job, loads, &mut |so_far| {
             tell(now(turn, Phase::Ingest, so_far, done, of, left()));
         })

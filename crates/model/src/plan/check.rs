@@ -1,6 +1,6 @@
 //! What a plan may not ask for, whatever the targets are.
 
-use super::{EngineKind, Phase, Plan, WorkloadRun};
+use super::{AskedProcesses, EngineKind, Phase, Plan, WorkloadRun};
 
 /// What no campaign could be.
 pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
@@ -28,11 +28,7 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     if run.workers == 0 || run.workers > 1024 {
         return Err(format!("workers = {}: write 1 to 1024", run.workers));
     }
-    for (key, count) in [("nodes", run.nodes), ("processes", run.processes)] {
-        if let Some(count) = count.filter(|count| !(1..=65_536).contains(count)) {
-            return Err(format!("{key} = {count}: write 1 to 65536"));
-        }
-    }
+    check_processes(run.into())?;
     if run.depth == 0 || run.depth > 4096 {
         return Err(format!("depth = {}: write 1 to 4096", run.depth));
     }
@@ -55,6 +51,16 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     let measured: Vec<Phase> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
     run.offered.check_moved(run.workload.parameters(), &measured)?;
     run.workload.parameters().check(run.workers)
+}
+
+/// No launcher starts so many.
+pub(super) fn check_processes(asked: AskedProcesses) -> Result<(), String> {
+    for (key, count) in [("nodes", asked.nodes), ("processes", asked.processes)] {
+        if let Some(count) = count.filter(|count| !(1..=65_536).contains(count)) {
+            return Err(format!("{key} = {count}: write 1 to 65536"));
+        }
+    }
+    Ok(())
 }
 
 /// The name of a pool becomes an argument of the file system's tool: it must not be read as an option.

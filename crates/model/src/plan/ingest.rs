@@ -80,6 +80,12 @@ pub struct Swept {
     /// Writers, each with a lane of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writers: Option<u32>,
+    /// Machines: the first so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Processes on each of them: the first so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
 }
 
 /// Of what recordings are: those of one are compared with each other, whatever each was to show.
@@ -112,7 +118,8 @@ impl fmt::Display for RecordedInstrument {
 
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers } = self;
+        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers, .. } =
+            self;
         payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
         rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
         streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
@@ -125,6 +132,17 @@ impl fmt::Display for Swept {
             None => Ok(()),
             Some(1) => f.write_str(", 1 lane"),
             Some(writers) => write!(f, ", {writers} lanes"),
+        }?;
+        let Swept { nodes, processes, .. } = self;
+        match processes {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 process a node"),
+            Some(processes) => write!(f, ", {processes} processes a node"),
+        }?;
+        match nodes {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 node"),
+            Some(nodes) => write!(f, ", {nodes} nodes"),
         }
     }
 }

@@ -18,6 +18,7 @@ mod parameters;
 mod planned;
 mod processes;
 mod recording;
+mod recording_part;
 mod reference;
 mod setting;
 mod shift;
@@ -43,8 +44,9 @@ pub use ingest::{
 pub use network::{NetworkRun, NetworkSweep};
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
-pub use processes::RankNodes;
+pub use processes::{AskedProcesses, RankNodes};
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
+pub use recording_part::RecordingSplit;
 pub use reference::PlanKey;
 pub use setting::{AppliedSetting, SettingSweep};
 pub use shift::Shift;
@@ -183,7 +185,7 @@ pub fn parse_with(
         let added = stage.check_kind().and_then(|()| match (&stage.ingest, &stage.network) {
             (Some(ingest), _) => ingest
                 .runs(plan.repeats, scale, catalogue)
-                .and_then(|runs| stage.beside(runs, scale))
+                .and_then(|runs| stage.recordings(runs, scale))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
             (None, Some(sweep)) => sweep.run(name).map(|run| network.push(run)),
             (None, None) => add_cells(stage, scale, &mut cells),

@@ -4,7 +4,28 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ResolvedPlan, WorkloadRun};
+use super::{RecordingRun, ResolvedPlan, WorkloadRun};
+
+/// How many processes a cell asks for, where it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AskedProcesses {
+    /// Machines: the first so many.
+    pub nodes: Option<u32>,
+    /// Processes on each of them: the first so many.
+    pub processes: Option<u32>,
+}
+
+impl From<&WorkloadRun> for AskedProcesses {
+    fn from(run: &WorkloadRun) -> Self {
+        AskedProcesses { nodes: run.nodes, processes: run.processes }
+    }
+}
+
+impl From<&RecordingRun> for AskedProcesses {
+    fn from(run: &RecordingRun) -> Self {
+        AskedProcesses { nodes: run.swept.nodes, processes: run.swept.processes }
+    }
+}
 
 /// On which node each process of a campaign runs: its node's number, by rank. Nodes are numbered in the order of the first
 /// rank on each, so that rank 0 is on node 0.
@@ -53,11 +74,18 @@ impl RankNodes {
     }
 
     /// The ranks that run a cell, those of a node one after the other: of its first nodes the first processes of each.
-    pub fn used_by(&self, run: &WorkloadRun) -> Vec<u32> {
-        let nodes = 0..self.counts().len() as u32;
-        let most = run.processes.unwrap_or(u32::MAX) as usize;
-        let used = nodes.take(run.nodes.unwrap_or(u32::MAX) as usize);
+    pub fn used_by(&self, asked: impl Into<AskedProcesses>) -> Vec<u32> {
+        let AskedProcesses { nodes, processes } = asked.into();
+        let most = processes.unwrap_or(u32::MAX) as usize;
+        let used = (0..self.counts().len() as u32).take(nodes.unwrap_or(u32::MAX) as usize);
         used.flat_map(|node| self.on(node).take(most).collect::<Vec<_>>()).collect()
+    }
+
+    /// The ranks that record an instrument together: no more than can, spread over the nodes.
+    pub fn recorded_by(&self, run: &RecordingRun) -> Vec<u32> {
+        let used = self.used_by(run);
+        let recorders = used.len().min(run.most_processes() as usize);
+        (0..recorders).map(|number| used[number * used.len() / recorders]).collect()
     }
 }
 
@@ -68,22 +96,29 @@ impl ResolvedPlan {
     }
 
     /// How many processes on each of its nodes a cell uses.
-    pub fn processes_a_node(&self, run: &WorkloadRun) -> Vec<u32> {
-        let most = run.processes.unwrap_or(u32::MAX);
-        let nodes = run.nodes.unwrap_or(u32::MAX) as usize;
+    pub fn processes_a_node(&self, asked: impl Into<AskedProcesses>) -> Vec<u32> {
+        let AskedProcesses { nodes, processes } = asked.into();
+        let most = processes.unwrap_or(u32::MAX);
+        let nodes = nodes.unwrap_or(u32::MAX) as usize;
         self.processes_there().into_iter().take(nodes).map(|count| count.min(most)).collect()
     }
 
     /// How many processes a cell uses.
-    pub fn processes_of(&self, run: &WorkloadRun) -> u32 {
-        self.processes_a_node(run).into_iter().fold(0, u32::saturating_add)
+    pub fn processes_of(&self, asked: impl Into<AskedProcesses>) -> u32 {
+        self.processes_a_node(asked).into_iter().fold(0, u32::saturating_add)
+    }
+
+    /// How many processes record an instrument together: no more than can.
+    pub fn recorders_of(&self, run: &RecordingRun) -> u32 {
+        self.processes_of(run).min(run.most_processes())
     }
 
     /// What processes there are, if they are too few for a cell.
-    pub fn too_few_processes(&self, run: &WorkloadRun) -> Option<String> {
+    pub fn too_few_processes(&self, asked: impl Into<AskedProcesses>) -> Option<String> {
+        let AskedProcesses { nodes, processes } = asked.into();
         let there = self.processes_there();
-        let nodes = run.nodes.map_or(there.len(), |nodes| nodes as usize);
-        let enough = |count: &u32| *count >= run.processes.unwrap_or(1);
+        let nodes = nodes.map_or(there.len(), |nodes| nodes as usize);
+        let enough = |count: &u32| *count >= processes.unwrap_or(1);
         let too_few = there.len() < nodes || !there.iter().take(nodes).all(enough);
         too_few.then(|| in_words(&there))
     }

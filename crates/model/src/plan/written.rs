@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::{
     AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, NetworkSweep,
-    OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep, setting,
+    OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep,
+    check::check_processes, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
@@ -158,20 +159,20 @@ impl Stage {
             kinds.into_iter().filter(|(is_there, _)| *is_there).map(|(_, kind)| kind).collect();
         match there[..] {
             [] | ["a workload"] => Ok(()),
-            ["an ingest"] => self.check_without_workers("a recording"),
+            ["an ingest"] => self.check_without_workers("a recording", false),
             ["a network"] if self.background.is_some() => {
                 Err("background: the network has none, leave it out".into())
             }
-            ["a network"] => self.check_without_workers("the network"),
+            ["a network"] => self.check_without_workers("the network", true),
             _ => Err(format!("has {}: write one of them", there.join(" and "))),
         }
     }
 
-    fn check_without_workers(&self, what: &str) -> Result<(), String> {
+    fn check_without_workers(&self, what: &str, by_all: bool) -> Result<(), String> {
         let written = [
             ("workers", self.workers != one()),
-            ("nodes", self.nodes.is_some()),
-            ("processes", self.processes.is_some()),
+            ("nodes", self.nodes.is_some() && by_all),
+            ("processes", self.processes.is_some() && by_all),
             ("engine", self.engine != Sweep::default()),
             ("depth", self.depth != one()),
             ("time_limit", self.time_limit.is_some()),
@@ -238,8 +239,19 @@ impl Stage {
         self.over_levels(runs, scale, |run, load| run.background = Some(load))
     }
 
-    /// Recordings at each level of the load beside them.
-    pub(super) fn beside(&self, runs: Vec<RecordingRun>, scale: f64) -> Result<Vec<RecordingRun>, String> {
+    /// Recordings by each number of processes, at each level of the load beside them.
+    pub(super) fn recordings(
+        &self,
+        mut runs: Vec<RecordingRun>,
+        scale: f64,
+    ) -> Result<Vec<RecordingRun>, String> {
+        if let Some(nodes) = &self.nodes {
+            runs = nodes.over(runs, |run, value| run.swept.nodes = Some(value));
+        }
+        if let Some(processes) = &self.processes {
+            runs = processes.over(runs, |run, value| run.swept.processes = Some(value));
+        }
+        runs.iter().try_for_each(|run| check_processes(run.into()))?;
         self.over_levels(runs, scale, |run, load| run.background = Some(load))
     }
 

@@ -1,0 +1,106 @@
+//! A recording by several processes: who records which part, and how they begin and end together. Of one process alone nothing of
+//! this takes any time.
+//!
+//! ```text
+//! rank 0   Record ->        Ready -> Begin ->  start agreed ...........  Recorded -> one sample a cell
+//! others   <- Record ->     Ready -> Begin ->  start agreed ...........  Recorded
+//!          each prepares                       each records its part
+//! ```
+
+use nilometer_cluster::{
+    CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
+};
+use nilometer_model::{Invalid, Nanos, RankSample, Sample, Seed, plan::RecordingRun};
+use nilometer_storage::Clock;
+
+/// The processes of a campaign that record together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordingRanks<'a> {
+    pub(crate) cluster: &'a dyn Cluster,
+    pub(crate) ranks: &'a CampaignRanks,
+}
+
+/// What this process records of each cell; none where others do.
+pub(super) type OwnParts = Vec<Option<(RecordingRun, Seed)>>;
+
+impl RecordingRanks<'_> {
+    /// This process's parts of cells that are recorded at the same time.
+    pub(super) fn own_parts(&self, cells: &[(RecordingRun, Seed)]) -> OwnParts {
+        cells.iter().map(|(cell, seed)| self.own_part(cell, *seed)).collect()
+    }
+
+    fn own_part(&self, cell: &RecordingRun, seed: Seed) -> Option<(RecordingRun, Seed)> {
+        let recorders = self.ranks.nodes.recorded_by(cell);
+        let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u32;
+        let seed = if number == 0 { seed } else { seed.named("part").part(number.into()) };
+        Some((cell.part(number, recorders.len() as u32), seed))
+    }
+
+    /// Whether all are ready; if not, why. None if the campaign is over before they begin.
+    pub(super) fn all_ready(
+        &self,
+        failed: Option<&Invalid>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<Result<(), Invalid>> {
+        let reports = self.cluster.gather(RankReport::Ready(vec![failed.cloned()]));
+        let decided = (self.cluster.rank() == 0).then(|| {
+            if is_over() { ClusterDecision::Cancel } else { ClusterDecision::Begin(failed_on_any(reports)) }
+        });
+        let ClusterDecision::Begin(failed) = self.cluster.broadcast(decided) else { return None };
+        Some(failed.into_iter().next().flatten().map_or(Ok(()), Err))
+    }
+
+    /// When all begin, on this process's clock.
+    pub(super) fn agreed_start(&self, clock: &Clock) -> Nanos {
+        self.cluster.barrier();
+        self.cluster.agree_start(clock)
+    }
+
+    /// At rank 0 a sample for each cell of what all recorded; none elsewhere, or if it was cut short anywhere. `samples` are this
+    /// process's, none if they were cut short.
+    pub(super) fn united(
+        &self,
+        cells: &[(RecordingRun, Seed)],
+        parts: &OwnParts,
+        samples: Option<Vec<Sample>>,
+        began: Nanos,
+    ) -> Option<Vec<Sample>> {
+        let whole = samples.is_some();
+        let mut samples = samples.into_iter().flatten();
+        let own = parts.iter().map(|part| part.as_ref().and_then(|_| samples.next())).collect::<Vec<_>>();
+        let samples =
+            own.into_iter().map(|sample| sample.map(|sample| self.of_rank(sample, began))).collect();
+        let reports = self.cluster.gather(RankReport::Recorded { whole, samples });
+        let by_cell = recorded_by_all(reports).filter(|_| self.cluster.rank() == 0)?;
+        let joined = |((cell, _), parts): (&(RecordingRun, Seed), Vec<RankSample>)| joined(cell, parts);
+        Some(cells.iter().zip(by_cell).map(joined).collect())
+    }
+
+    fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
+        RankSample {
+            rank: self.cluster.rank(),
+            node: self.cluster.node(),
+            clock_offset: self.cluster.clock_offset(),
+            clock_uncertainty: self.cluster.clock_uncertainty(),
+            began,
+            sample,
+        }
+    }
+
+    /// This process has no part in it: it says no more than it must, and leaves the processor to the others.
+    pub(super) fn sleep_through(&self, parts: &OwnParts, clock: &Clock) {
+        if let Some(Ok(())) = self.all_ready(None, &|| false) {
+            self.agreed_start(clock);
+        }
+        let samples = vec![None; parts.len()];
+        self.cluster.gather(RankReport::Recorded { whole: true, samples });
+    }
+}
+
+/// One sample of a cell: that of one process as it is.
+fn joined(cell: &RecordingRun, mut parts: Vec<RankSample>) -> Sample {
+    if parts.len() == 1 {
+        return parts.remove(0).sample;
+    }
+    Sample::recorded_together(cell, parts)
+}
