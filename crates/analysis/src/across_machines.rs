@@ -45,9 +45,16 @@ const BEHIND: f64 = 1.2;
 impl AcrossMachines {
     /// Of a figure in this quantity; none if one process came to it alone.
     pub fn of(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<Self> {
-        let valid = outcome.samples.iter().map(|measured| &measured.sample);
+        Self::of_samples(outcome.samples.iter().map(|measured| &measured.sample), quantity)
+    }
+
+    /// Of the repeats of a figure.
+    pub(crate) fn of_samples<'a>(
+        samples: impl Iterator<Item = &'a Sample>,
+        quantity: Quantity,
+    ) -> Option<Self> {
         let valid: Vec<_> =
-            valid.filter(|sample| sample.invalid.is_none() && sample.parts.len() > 1).collect();
+            samples.filter(|sample| sample.invalid.is_none() && sample.parts.len() > 1).collect();
         let ranks = valid.first()?.parts.len();
         let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for sample in &valid {

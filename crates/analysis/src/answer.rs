@@ -160,7 +160,10 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{TrialVerdict, Under};
-    use nilometer_model::{Nanos, plan::RecordedInstrument};
+    use nilometer_model::{
+        Nanos,
+        plan::{RecordedInstrument, Route},
+    };
 
     /// A recording of a minute at 100 MB/s, of which so many frames were lost.
     fn trial(lost: u64) -> TrialVerdict {
@@ -196,7 +199,9 @@ mod tests {
             limit_tried: false,
             cache: None,
             finding,
+            route: Route::InPlace,
             stored: None,
+            dealt_out: None,
             volatile: false,
             by_itself: true,
             read: Vec::new(),

@@ -86,6 +86,8 @@ fn follow_joined(
             | ClusterDecision::Begun(_)
             | ClusterDecision::Begin(_)
             | ClusterDecision::Closed(_)
+            | ClusterDecision::Send(_)
+            | ClusterDecision::Sent(_)
             | ClusterDecision::Cancel
             | ClusterDecision::Connect(_) => {
                 unreachable!("the campaign has begun, and a phase asks for what begins it")

@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
 use nilometer_model::{
-    ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
+    ByteRate, Bytes, Instrument, Nanos, Readers, Subnet, UnitError,
     plan::{Cell, Condition, Fill, Goal, RecordingRun, Route, USUAL_KEEP},
 };
 use nilometer_storage::user_file;
@@ -60,6 +60,20 @@ pub(crate) struct Recordings {
     /// machine's own network to the recorder of packets
     #[arg(long, requires = "instruments")]
     in_place: bool,
+    /// Have its packets sent from another machine, where several record (`mpirun`, docs/cluster.md), over the network between
+    /// them
+    #[arg(long, requires = "instruments", conflicts_with = "in_place")]
+    over_network: bool,
+    /// Which network that is, by its addresses, as in 10.1.0.0/16 [default: that of each machine's first address]
+    #[arg(long, value_name = "SUBNET", requires = "over_network")]
+    network: Option<Subnet>,
+    /// How many machines record an instrument together, the first so many; several numbers, as in 1,2,4, are measured one
+    /// after the other [default: all that were started]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = process_count, requires = "instruments")]
+    nodes: Vec<u32>,
+    /// How many processes on each of them [default: all that were started]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = process_count, requires = "instruments")]
+    processes: Vec<u32>,
     /// How long a trial of such a search lasts
     #[arg(long, default_value = "5 s", requires = "find_limit")]
     trial: Nanos,
@@ -71,6 +85,11 @@ const READERS_MOST: u32 = 1000;
 fn reader_count(text: &str) -> Result<u32> {
     let count = text.trim().parse().ok().filter(|count| *count <= READERS_MOST);
     count.ok_or_else(|| anyhow!("write a number from 0 to {READERS_MOST}, or several as in 0,1,2"))
+}
+
+fn process_count(text: &str) -> Result<u32> {
+    let count = text.trim().parse().ok().filter(|count| (1..=65_536).contains(count));
+    count.ok_or_else(|| anyhow!("write a number from 1 to 65536, or several as in 1,2,4"))
 }
 
 /// As many recorders are more than any node has.
@@ -114,6 +133,8 @@ impl Recordings {
                 runs.extend(together);
             }
         }
+        let runs = over(&self.nodes, runs, |run, count| run.swept.nodes = Some(count));
+        let runs = over(&self.processes, runs, |run, count| run.swept.processes = Some(count));
         Ok(runs.into_iter().map(|run| Cell::recording(run.label(), run)).collect())
     }
 
@@ -174,9 +195,10 @@ impl Recordings {
             fill,
             readers,
             route: self.route(instrument),
+            network: self.network,
             ..RecordingRun::new(instrument.clone())
         };
-        if self.keep.is_none() && run.route == Route::Loopback {
+        if self.keep.is_none() && run.route.has_packets() {
             return RecordingRun { keep: run.keep.max(run.all()), ..run };
         }
         run
@@ -184,7 +206,11 @@ impl Recordings {
 
     /// Over a network, if it is known how its frames come over one.
     fn route(&self, instrument: &Instrument) -> Route {
-        if instrument.packets.is_some() && !self.in_place { Route::Loopback } else { Route::InPlace }
+        match (&instrument.packets, self.in_place, self.over_network) {
+            (Some(_), false, false) => Route::Loopback,
+            (Some(_), false, true) => Route::Network,
+            _ => Route::InPlace,
+        }
     }
 
     /// Who reads, in order: as was asked, or nobody and then who reads this instrument as a rule; a copy last.
@@ -201,6 +227,25 @@ impl Recordings {
         levels.extend(self.copy_to.as_ref().map(|_| level(most, true)));
         levels
     }
+}
+
+/// Each recording with each of these numbers; as it is, if there are none.
+fn over(counts: &[u32], runs: Vec<RecordingRun>, set: impl Fn(&mut RecordingRun, u32)) -> Vec<RecordingRun> {
+    if counts.is_empty() {
+        return runs;
+    }
+    // What is recorded at the same time is so with the same number.
+    let companies = runs.iter().filter_map(|run| run.company).max().map_or(0, |last| last + 1);
+    let mut all = Vec::with_capacity(counts.len() * runs.len());
+    for (number, count) in (0..).zip(counts) {
+        for run in &runs {
+            let company = run.company.map(|company| company + number * companies);
+            let mut run = RecordingRun { company, ..run.clone() };
+            set(&mut run, *count);
+            all.push(run);
+        }
+    }
+    all
 }
 
 /// What stays of a recording.

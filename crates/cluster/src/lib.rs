@@ -29,8 +29,8 @@ pub use launcher::{Launcher, launched};
 pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiMessages, adapter_path};
 pub use said::{
-    CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport, failed_on_any,
-    measured_by_all, recorded_by_all,
+    AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport,
+    failed_on_any, measured_by_all, recorded_by_all,
 };
 
 use std::fmt;

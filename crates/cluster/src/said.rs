@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
-    CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, TargetDescription,
+    CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, SentPackets,
+    TargetDescription,
     plan::{Phase, RankNodes, RecordingRun, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
@@ -28,6 +29,10 @@ pub enum RankReport {
         /// In the order of the phase's targets.
         samples: Vec<RankSample>,
     },
+    /// The streams of packets that it waits for, in the order of what it records.
+    Awaits(Vec<AwaitedStream>),
+    /// What it sent of streams, by their numbers among those that all await; or why it could not.
+    Sent(Vec<(usize, Result<SentPackets, Invalid>)>),
     /// What it recorded, in the order of cells; none of a cell of which it has no part.
     Recorded {
         /// The recording was not cut short.
@@ -95,6 +100,10 @@ pub enum ClusterDecision {
         /// The campaign ends after this time at the latest.
         left: Nanos,
     },
+    /// All streams of packets that some await, in the order of ranks: each rank sends those that it is to send.
+    Send(Vec<AwaitedStream>),
+    /// What was sent of each.
+    Sent(Vec<(usize, Result<SentPackets, Invalid>)>),
     /// The phase begins, but on targets where it failed to on some rank; in the order of its targets.
     Begin(Vec<Option<Invalid>>),
     /// What one rank wrote is closed; none if it could not be written.
@@ -111,6 +120,23 @@ pub enum ClusterDecision {
     Connect(Vec<SocketAddr>),
     /// There is nothing more to do.
     End,
+}
+
+/// A stream of packets that a rank waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AwaitedStream {
+    /// Who waits for it.
+    pub by: u32,
+    /// Of which cell, of those that are recorded at the same time.
+    pub cell: usize,
+    /// Where, at the first port.
+    pub to: SocketAddr,
+    /// When its first frame is, in seconds since 2000-01-01 00:00 UTC.
+    pub begins: u64,
+    /// Of its data.
+    pub seed: Seed,
+    /// Packets that make up what is recorded at once.
+    pub lot: u64,
 }
 
 /// The processes of a campaign, as all of them know them.

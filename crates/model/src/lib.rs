@@ -72,8 +72,8 @@ pub use reading_way::{FrameBlock, ReadingWay};
 pub use recorded_together::STALLS_MOST;
 pub use recording_layout::{FrameShape, RecordingLayout};
 pub use results::{
-    Conclusion, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
-    is_volatile,
+    Conclusion, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, SentPackets, Stall,
+    TargetEntry, is_volatile,
 };
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};

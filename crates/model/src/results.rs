@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, CampaignMachine, Histogram, Level, Levels, Nanos, NetworkStage, Sample, TargetDescription,
+    Bytes, CampaignMachine, Histogram, Level, Levels, Nanos, NetworkStage, Sample, Switches,
+    TargetDescription,
     plan::{Cell, Goal, Phase, PlannedCampaign, RecordingRun},
 };
 
@@ -288,6 +289,32 @@ pub struct PacketTotals {
     pub sending: Nanos,
     /// Processor time of what receives packets.
     pub receiving: Nanos,
+}
+
+/// What an instrument's sender says of a stream of packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentPackets {
+    /// Packets that were due.
+    pub due: u64,
+    /// That were handed to the network.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// How late they left, in nanoseconds.
+    pub lateness: Histogram,
+    /// Processor time of who sent, in user space.
+    pub user: Nanos,
+    /// And in the kernel.
+    pub system: Nanos,
+    /// Its context switches.
+    pub switches: Switches,
+}
+
+impl SentPackets {
+    /// Processor time of who sent.
+    pub fn processor(&self) -> Nanos {
+        self.user + self.system
+    }
 }
 
 impl PacketTotals {

@@ -28,5 +28,5 @@ mod together;
 mod udp;
 
 pub use lead::{NetworkLead, NetworkProgress, follow_network, lead_network};
-pub use machines::{ReachedMachines, reached_machines, say_reachable};
+pub use machines::{ReachedMachines, own_address, reached_machines, say_reachable};
 pub use together::take_part;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{NetworkFlow, NetworkMachine, Subnet, TrafficPattern};
 
 use crate::reach::{addresses, chosen};
@@ -26,6 +26,14 @@ pub fn say_reachable(cluster: &dyn Cluster) {
 
 fn reachable(cluster: &dyn Cluster) -> RankReport {
     RankReport::Reachable { node: cluster.node(), addresses: addresses().map_err(|error| error.to_string()) }
+}
+
+/// The address at which this machine is reached in a network, or its first.
+///
+/// # Errors
+/// In words, if there is none.
+pub fn own_address(network: Option<Subnet>) -> Result<IpAddr, String> {
+    address_of(&node_name(), addresses().map_err(|error| error.to_string()), network)
 }
 
 /// At rank 0, the machines of all ranks, which are asked; each by its address in a network, or by its first.
@@ -116,12 +124,21 @@ fn reached(
     addresses: Result<Vec<IpAddr>, String>,
     network: Option<Subnet>,
 ) -> Result<Reached, String> {
+    let address = address_of(&name, addresses, network)?;
+    Ok(Reached { name, ranks: vec![rank], address })
+}
+
+/// At which of its addresses a machine is reached.
+fn address_of(
+    name: &str,
+    addresses: Result<Vec<IpAddr>, String>,
+    network: Option<Subnet>,
+) -> Result<IpAddr, String> {
     let addresses = addresses.map_err(|why| format!("{name}: its addresses can't be found out: {why}"))?;
-    let address = chosen(&addresses, network).ok_or_else(|| match network {
+    chosen(&addresses, network).ok_or_else(|| match network {
         None => format!("{name} has no address but that of its loopback"),
         Some(network) => format!("{name} has no address in {network}: it has {}", in_words(&addresses)),
-    })?;
-    Ok(Reached { name, ranks: vec![rank], address })
+    })
 }
 
 fn in_words(addresses: &[IpAddr]) -> String {

@@ -8,7 +8,7 @@ mod words;
 use nilometer_model::{
     ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
     Sample, Series, TargetEntry,
-    plan::{Goal, Onto, RecordedInstrument, RecordingRun},
+    plan::{Goal, Onto, RecordedInstrument, RecordingRun, RecordingSplit, Route},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     sustained::{Margin, RateStep, SustainedRate, step, sustained},
 };
@@ -18,7 +18,7 @@ use beside::beside;
 pub use decision::Decision;
 pub(crate) use words::{fewer_losses, lost_frames};
 
-use crate::study::stages_of;
+use crate::{AcrossMachines, Quantity, study::stages_of};
 
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,9 +39,13 @@ pub struct Verdict {
     pub cache: Option<RateStep>,
     /// What the recording at the instrument's pace came to, without readers.
     pub finding: Finding,
+    /// How frames came to the recorder.
+    pub route: Route,
     /// How its frames are stored at its own pace, and as fast as they are taken if that is another way; none in records that
     /// do not say.
     pub stored: Option<String>,
+    /// What was dealt out to several processes, and what each machine did; none if one recorded it.
+    pub dealt_out: Option<String>,
     /// The target is memory of this machine: nothing there is durable, whatever is synced.
     pub volatile: bool,
     /// It was recorded by itself; if not, the finding is of all recordings that there are.
@@ -201,7 +205,9 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
         cache: steps.max_by_key(|step| step.volume),
+        route: runs(results, recorded).next().map(|run| run.route).unwrap_or_default(),
         stored: stored(results, recorded),
+        dealt_out: dealt_out(results, recorded, &tried),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
         finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
@@ -214,12 +220,17 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     })
 }
 
+/// What was recorded, in the order of cells.
+fn runs<'a>(results: &'a Results, recorded: &Recorded<'a>) -> impl Iterator<Item = &'a RecordingRun> {
+    let samples = recorded.samples.clone();
+    samples.into_iter().filter_map(|measured| results.recording(measured.key))
+}
+
 /// How the frames are laid out, as the record's environment says it.
 fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
     let target = &results.targets.get(recorded.target)?.path;
     let layout = |goal: Goal| {
-        let mut runs = recorded.samples.iter().filter_map(|measured| results.recording(measured.key));
-        let key = runs.find(|run| run.goal == goal)?.layout_key(target);
+        let key = runs(results, recorded).find(|run| run.goal == goal)?.layout_key(target);
         results.environment.iter().find(|(name, _)| *name == key).map(|(_, layout)| layout.clone())
     };
     let paced = layout(Goal::Pace)?;
@@ -227,6 +238,21 @@ fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
         Some(limit) => Some(format!("{paced}; as fast as they are taken as {limit}")),
         None => Some(paced),
     }
+}
+
+/// Who recorded it, if it was several: how fast each machine was where frames came as fast as they were taken, or at its pace.
+fn dealt_out(results: &Results, recorded: &Recorded<'_>, at_full_speed: &[&Sample]) -> Option<String> {
+    let paced = recorded.of(Goal::Pace).map(|(sample, _)| sample);
+    let fast = AcrossMachines::of_samples(at_full_speed.iter().copied(), Quantity::Bytes);
+    let across = fast.or_else(|| AcrossMachines::of_samples(paced, Quantity::Bytes))?;
+    let run = runs(results, recorded).next()?;
+    let what = match run.split(across.ranks as u32) {
+        RecordingSplit::Whole => return None,
+        RecordingSplit::Instruments => "instruments",
+        RecordingSplit::Streams => "streams",
+        RecordingSplit::Frames => "frames in turn",
+    };
+    Some(format!("{what} are dealt out to {}", across.words(Quantity::Bytes)))
 }
 
 /// What the storage took in the long run.
@@ -279,7 +305,7 @@ fn worst(made: Vec<Made<'_>>) -> Finding {
 
 fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
     if let Some(why) = &sample.invalid {
-        let over = if ingest.packets.is_some() { "over loopback, " } else { "" };
+        let over = if ingest.packets.is_some() { "in packets, " } else { "" };
         return Finding::Undecided(format!("{over}{why}"));
     }
     let slots = |slots: u64| Bytes(slots * ingest.frame_size.0 * u64::from(ingest.count));

@@ -52,7 +52,9 @@ impl Verdict {
     /// The answer where no frame was lost.
     fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
         match (self.decision_alone(), self.doubt(trial)) {
-            (Decision::Carries, _) if trial.packets.is_some() => write!(f, "carries it over loopback; "),
+            (Decision::Carries, _) if trial.packets.is_some() => {
+                write!(f, "carries it {}; ", self.route.words())
+            }
             (Decision::Carries, _) => match self.margins() {
                 Some(_) => write!(f, "carries {}; ", self.times()),
                 None => write!(f, "carries it; "),
@@ -83,11 +85,12 @@ impl Verdict {
             Some((place, _)) => return format!("loses frames {place}"),
             None => {}
         }
-        let loopback = |trial: &TrialVerdict| if trial.packets.is_some() { " over loopback" } else { "" };
+        let over = self.route.words();
+        let over = |trial: &TrialVerdict| trial.packets.map_or_else(String::new, |_| format!(" {over}"));
         match (&self.finding, self.decision()) {
             (Finding::Carried(trial), Decision::Carries) => {
                 let margin = self.margins().map(|_| format!(": {}", self.times())).unwrap_or_default();
-                format!("carries it{}{margin}", loopback(trial))
+                format!("carries it{}{margin}", over(trial))
             }
             (Finding::Carried(_), Decision::DoesNotCarry) => {
                 format!("takes only {} in the long run", self.times())
@@ -97,7 +100,7 @@ impl Verdict {
             }
             (Finding::Lost(trial), _) => {
                 let taken = self.limit.map(|limit| format!("; in the long run it takes {}", between(&limit)));
-                format!("loses frames{} at {}{}", loopback(trial), self.rate, taken.unwrap_or_default())
+                format!("loses frames{} at {}{}", over(trial), self.rate, taken.unwrap_or_default())
             }
             (Finding::Undecided(why), _) => why.clone(),
         }
@@ -157,7 +160,8 @@ impl Verdict {
         match &trial.packets {
             Some(packets) => write!(
                 f,
-                "does not carry it over loopback: at {rate} {lost} were lost: {}",
+                "does not carry it {}: at {rate} {lost} were lost: {}",
+                self.route.words(),
                 where_lost(packets, &buffer)
             )?,
             None => write!(f, "does not carry it: at {rate} {lost} found no room in a buffer of {buffer}")?,
@@ -177,6 +181,7 @@ impl Verdict {
     /// What is to be said besides, a sentence each.
     pub fn more(&self) -> Vec<String> {
         let mut more: Vec<String> = self.stored.iter().map(|stored| format!("stored as {stored}")).collect();
+        more.extend(self.dealt_out.clone());
         if !self.by_itself {
             more.push("it was recorded with readers, with others or in a condition only".to_owned());
         }

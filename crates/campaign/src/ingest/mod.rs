@@ -3,18 +3,19 @@
 
 mod follow;
 mod judge;
-mod loopback;
+mod over_network;
 mod packets;
 mod read;
 mod sample;
 mod setup;
+mod streams;
 mod together;
 
 use std::{sync::Arc, thread};
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_model::{
-    Bytes, Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, Series,
+    Bytes, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, SentPackets, Series,
     plan::{Goal, Onto, RecordingRun},
     sustained::is_precise,
 };
@@ -32,11 +33,13 @@ use crate::{
     surroundings::Surroundings,
 };
 use follow::{Followed, LiveReaders, Report};
-use loopback::{Sends, Went};
+use over_network::{Sends, Went};
 pub(crate) use read::RecordedFiles;
-use sample::Made;
+pub use sample::sample_of;
+use sample::samples;
 pub(crate) use setup::Shape;
-use setup::{Ready, setup};
+use setup::{PacketsIn, Ready, setup};
+use streams::{OwnStreams, awaited};
 pub(crate) use together::RecordingRanks;
 
 /// What the names of a recording's files begin with: by the process that makes them, its cell among those of a job, and its
@@ -69,10 +72,17 @@ struct Member {
     cell: usize,
     recorder: Recorder,
     followed: Followed,
-    /// Who sends packets, if they are recorded, and what it came to.
-    sends: Option<Sends>,
+    /// What is known of its packets, if it is of packets, and what became of them.
+    packets: Option<PacketsIn>,
     went: Option<Went>,
     outcome: Option<Outcome>,
+}
+
+impl Member {
+    /// Who sends its packets, if that is this process.
+    fn sends(&mut self) -> Option<&mut Sends> {
+        self.packets.as_mut()?.sends.as_mut()
+    }
 }
 
 /// Records the job's instruments, together with other processes; at rank 0 a sample for each cell. What goes wrong is in the
@@ -88,11 +98,11 @@ pub(crate) fn run_ingest(
     let parts = together.own_parts(job.cells);
     let own: Vec<(RecordingRun, Seed)> = parts.iter().flatten().cloned().collect();
     if own.is_empty() {
-        together.sleep_through(&parts, &run.clock);
+        together.assist(run, job.cells);
         return None;
     }
-    let PartRecorded { samples, began } =
-        record_part(run, surroundings, &Job { cells: &own, ..*job }, loads, tell);
+    let part = Job { cells: &own, ..*job };
+    let PartRecorded { samples, began } = record_part(run, surroundings, &part, job, loads, tell);
     together.united(job.cells, &parts, samples, began)
 }
 
@@ -105,11 +115,12 @@ struct PartRecorded {
     began: Nanos,
 }
 
-/// Records this process's parts.
+/// Records this process's part of the whole job.
 fn record_part(
     run: &Run,
     surroundings: &mut Surroundings,
     job: &Job<'_>,
+    whole: &Job<'_>,
     loads: &mut Loads,
     tell: &mut dyn FnMut(SoFar),
 ) -> PartRecorded {
@@ -121,15 +132,17 @@ fn record_part(
     let load = process::load_average();
     let traffic = job.target.traffic();
     let members = prepared(run, job);
-    let Some(all_ready) = job.together.all_ready(members.as_ref().err(), &|| run.is_over()) else {
-        return PartRecorded::default();
-    };
-    let at = all_ready.is_ok().then(|| job.together.agreed_start(&run.clock));
+    let Some(ready) = all_ready(run, whole, members) else { return PartRecorded::default() };
+    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
     without_load.append(&mut loads.begin());
     let (moment, before) = surroundings.begin(&run.clock);
     let beside = loads.done(job.number);
     let mut begun = Begun { at: at.unwrap_or_default(), calendar: Calendar::now().time, late: Nanos(0) };
-    let recorded = all_ready.and(members).and_then(|members| recorded(run, job, members, &mut begun, tell));
+    let recorded = ready.and_then(|Prepared { members, mut streams }| {
+        let recorded = recorded(run, job, members, &mut streams, &mut begun, tell);
+        let (sent, sending) = job.together.sent(run, streams);
+        with_sent(Recorded { sending, ..recorded? }, sent)
+    });
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
     let beside = loads.done(job.number).zip(beside).map(|(is, was)| is.since(was));
@@ -152,6 +165,39 @@ fn record_part(
         sample.invalid = Invalid::gravest(sample.invalid.take(), without_load.first().cloned());
     }
     PartRecorded { samples, began: begun.late }
+}
+
+/// All that is needed.
+struct Prepared {
+    members: Vec<Member>,
+    streams: OwnStreams,
+}
+
+/// Whether all processes are ready, and this one's recorders and streams. None if the campaign is over before they begin.
+fn all_ready(
+    run: &Run,
+    whole: &Job<'_>,
+    members: Result<Vec<Member>, Invalid>,
+) -> Option<Result<Prepared, Invalid>> {
+    let together = whole.together;
+    let ready = together.all_ready(members.as_ref().err(), &|| run.is_over())?;
+    let members = match ready.and(members) {
+        Ok(members) => members,
+        Err(why) => return Some(Err(why)),
+    };
+    let own = together.own_cells(whole.cells);
+    let streams = together.streams(run, whole.cells, awaited(together.cluster.rank(), &members, &own))?;
+    Some(streams.map(|streams| Prepared { members, streams }))
+}
+
+/// With what was sent from other machines, in the order of those members that await it.
+fn with_sent(mut recorded: Recorded, sent: Vec<Result<SentPackets, Invalid>>) -> Result<Recorded, Invalid> {
+    let from_others = recorded.members.iter_mut().filter(|member| member.went.is_none());
+    for (member, sent) in from_others.filter(|member| member.packets.is_some()).zip(sent) {
+        let shape = member.packets.as_ref().map(|packets| packets.shape);
+        member.went = shape.zip(Some(sent?)).map(|(shape, sent)| Went { sent, shape });
+    }
+    Ok(recorded)
 }
 
 /// When recorders begin, as all processes agreed, and when they did.
@@ -182,11 +228,11 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
 
 /// A recorder that is ready.
 fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
-    let Ready { setup, layouts, expected, sends } = ready;
+    let Ready { setup, layouts, expected, packets } = ready;
     let followed =
         Followed { target: job.target.clone(), lanes: layouts, expected, archive: job.archive.cloned() };
     let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
-    Ok(Member { cell, recorder, followed, sends, went: None, outcome: None })
+    Ok(Member { cell, recorder, followed, packets, went: None, outcome: None })
 }
 
 /// Why there is no recording.
@@ -207,6 +253,8 @@ struct Recorded {
     hung: bool,
     /// The campaign ended first.
     cut: bool,
+    /// What it cost to send packets to other machines.
+    sending: Usage,
 }
 
 /// Readers may finish what was recorded.
@@ -219,6 +267,7 @@ fn recorded(
     run: &Run,
     job: &Job<'_>,
     mut members: Vec<Member>,
+    streams: &mut OwnStreams,
     begun: &mut Begun,
     tell: &mut dyn FnMut(SoFar),
 ) -> Result<Recorded, Invalid> {
@@ -233,18 +282,23 @@ fn recorded(
         member.recorder.begin().map_err(|error| invalid(&error))?;
     }
     begun.late = run.clock.now().since(begun.at);
-    for sends in members.iter_mut().filter_map(|member| member.sends.as_mut()) {
+    for sends in members.iter_mut().filter_map(Member::sends) {
         sends.begin().map_err(|error| Invalid::Refused(error.to_string()))?;
     }
+    streams.begin();
     let cut = watched(run, job, &mut members, tell);
+    if cut {
+        streams.cease();
+    }
     for member in &mut members {
-        member.went = member.sends.as_mut().map(|sends| sends.went(run.hang_after)).transpose()?;
+        let Some(PacketsIn { shape, sends: Some(sends), .. }) = &mut member.packets else { continue };
+        member.went = Some(Went { sent: sends.went(run.hang_after)?, shape: *shape });
     }
     if job.cells.iter().any(|(cell, _)| !cell.readers.none()) {
         tell(SoFar { step: CampaignStep::ReadingOn, ..SoFar::default() });
     }
     let (readers, hung) = crowd.gather(READ_ON);
-    Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })
+    Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut, sending: Usage::default() })
 }
 
 /// Waits for all recorders; whether the campaign ended first.
@@ -264,7 +318,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         if over || is_limit(job) && job.pass.may_end(elapsed, &work) {
             for member in members.iter_mut() {
                 member.recorder.stop();
-                member.sends.iter().for_each(Sends::cease);
+                member.sends().iter().for_each(|sends| sends.cease());
             }
         }
         let (bytes, operations) =
@@ -377,73 +431,6 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
         *totals = ReaderTotals { after: true, missed: 0, ..*totals };
     }
     Ok(Recorded { read_back, hung, ..recorded })
-}
-
-/// A sample for each cell; none if the campaign ended first and nothing hangs.
-fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>> {
-    let Recorded { members, readers, read_back, hung, cut } = recorded;
-    let hangs = |member: &Member| member.outcome.as_ref().is_none_or(|outcome| outcome.hung);
-    if cut && !hung && !members.iter().any(hangs) {
-        return None;
-    }
-    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours));
-    let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
-    let mut made: Vec<Vec<Made>> = job.cells.iter().map(|_| Vec::new()).collect();
-    for Member { cell, outcome, went, .. } in members {
-        made[cell].extend(outcome.map(|outcome| Made { outcome, went }));
-    }
-    let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
-    for mut report in readers.into_iter().chain(read_back) {
-        let cell = cells[report.member];
-        // How late frames were read is asked of those who read meanwhile.
-        if let Some((_, late)) = report.reader.as_mut().filter(|(totals, _)| totals.after) {
-            *late = Histogram::default();
-        }
-        reports[cell].push(report);
-    }
-    let company = company(job);
-    let samples = job.cells.iter().zip(made).zip(reports).map(|(((cell, _), made), reports)| {
-        let usage = alone.unwrap_or_else(|| by_threads(&made));
-        let mut sample = sample::sample(cell, company.clone(), made, reports);
-        (sample.user, sample.system, sample.switches) = (usage.user, usage.system, usage.switches);
-        if hung {
-            sample.invalid = Some(Invalid::Hung);
-        }
-        sample
-    });
-    Some(samples.collect())
-}
-
-/// A sample of a recording that was made by other means than a campaign's: in virtual time.
-pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
-    let mut sample = sample::sample(cell, String::new(), vec![Made { outcome, went: None }], Vec::new());
-    if let Some(ingest) = &mut sample.ingest {
-        ingest.readers = readers;
-    }
-    sample
-}
-
-/// All that was recorded at the same time, if it was more than one.
-fn company(job: &Job<'_>) -> String {
-    let all: Vec<String> = job.cells.iter().map(|(cell, _)| cell.who()).collect();
-    if all.len() > 1 { all.join(" + ") } else { String::new() }
-}
-
-/// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
-fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
-    let instrument = |member: &Member| match &member.went {
-        Some(went) => Some(went.left.usage),
-        None => Some(member.outcome.as_ref()?.source),
-    };
-    let sources = members.iter().filter_map(instrument);
-    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
-}
-
-/// What the lanes' threads spent, and those that receive packets.
-fn by_threads(made: &[Made]) -> Usage {
-    let lanes = made.iter().flat_map(|made| made.outcome.lanes.iter().flatten()).map(|lane| lane.usage);
-    let receive = made.iter().filter(|made| made.went.is_some()).map(|made| made.outcome.source);
-    lanes.chain(receive).fold(Usage::default(), Usage::and)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! What became of packets that were sent over loopback, and whether what was lost says something of the recorder.
+//! What became of packets that were sent over a network, and whether what was lost says something of the recorder.
 
-use nilometer_acquisition::{Outcome, Traffic, transport::Sent};
-use nilometer_model::{ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample, SentAtOnce, SourceLag};
+use nilometer_acquisition::{Outcome, Traffic};
+use nilometer_model::{
+    ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample, SentAtOnce, SentPackets, SourceLag,
+};
 
-use super::{judge::starved, loopback::Went};
+use super::{judge::starved, over_network::Went};
 
 /// The packets of a cell's recorders.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,8 +31,8 @@ impl Packets {
     /// Those of another recorder too.
     pub(super) fn add(&mut self, sample: &mut Sample, ingest: &Ingest, outcome: &Outcome, went: &Went) {
         let traffic = outcome.traffic.clone().unwrap_or_default();
-        sample.filling += went.left.usage.total();
-        sample.lateness.merge(&went.left.lateness);
+        sample.filling += went.sent.processor();
+        sample.lateness.merge(&went.sent.lateness);
         let totals = PacketTotals { receiving: outcome.source.total(), ..totals(&traffic, outcome, went) };
         let rate = at_one_socket(went, ingest.duration);
         self.anew |= traffic.tally.jumps + traffic.tally.restarts > 0;
@@ -75,19 +77,17 @@ fn burst(rate: ByteRate, late: Nanos, room: Bytes) -> Option<SentAtOnce> {
 
 /// What came to each socket.
 fn at_one_socket(went: &Went, duration: Nanos) -> ByteRate {
-    let bytes: u64 = went.left.sent.iter().map(|sent| sent.bytes).sum();
-    ByteRate(ByteRate::of(bytes, duration).0 / went.shape.ports as f64)
+    ByteRate(ByteRate::of(went.sent.bytes, duration).0 / went.shape.ports as f64)
 }
 
 fn totals(traffic: &Traffic, outcome: &Outcome, went: &Went) -> PacketTotals {
     let Traffic { tally, counted, .. } = traffic;
-    let sent = went.left.sent.iter().fold(Sent::default(), |all, &sent| all.and(sent));
-    let due = went.left.counts.iter().map(|counts| counts.due).sum::<u64>();
+    let SentPackets { due, packets, .. } = went.sent;
     let in_blocks = outcome.books.lost().saturating_mul(went.shape.of_block);
     PacketTotals {
         size: went.shape.size,
         due,
-        unsent: due.saturating_sub(sent.packets),
+        unsent: due.saturating_sub(packets),
         came: counted.packets,
         dropped: counted.dropped,
         ring: tally.refused + in_blocks.min(tally.placed),
@@ -99,8 +99,8 @@ fn totals(traffic: &Traffic, outcome: &Outcome, went: &Went) -> PacketTotals {
         overtaken: tally.overtaken,
         duplicates: tally.duplicates,
         room: Bytes(went.shape.room.0),
-        late: Nanos(went.left.lateness.max()),
-        sending: went.left.usage.total(),
+        late: Nanos(went.sent.lateness.max()),
+        sending: went.sent.processor(),
         receiving: Nanos(0),
     }
 }

@@ -1,13 +1,18 @@
 //! What a recording came to, as a sample.
 
 use nilometer_acquisition::{Chronicle, Outcome};
-use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::RecordingRun};
+use nilometer_model::{
+    Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets, plan::RecordingRun,
+};
+use nilometer_storage::process::Usage;
 
 use super::{
+    Job, Member, Recorded,
     follow::Report,
     judge::{Recording, judge, waited},
-    loopback::Went,
+    over_network::Went,
     packets::Packets,
+    setup::PacketsIn,
 };
 
 /// A recording and, if it was of packets, what was sent to it.
@@ -115,4 +120,78 @@ fn add_chronicle(sample: &mut Sample, ingest: &mut Ingest, chronicle: Chronicle)
         let sum = ingest.slowest_second.map_or(0, |bytes| bytes.0) + slowest;
         ingest.slowest_second = Some(Bytes(sum));
     }
+}
+
+/// A sample for each cell; none if the campaign ended first and nothing hangs.
+pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>> {
+    let Recorded { members, readers, read_back, hung, cut, sending } = recorded;
+    let hangs = |member: &Member| member.outcome.as_ref().is_none_or(|outcome| outcome.hung);
+    if cut && !hung && !members.iter().any(hangs) {
+        return None;
+    }
+    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours.since(sending)));
+    let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
+    let mut made: Vec<Vec<Made>> = job.cells.iter().map(|_| Vec::new()).collect();
+    for Member { cell, outcome, went, .. } in members {
+        made[cell].extend(outcome.map(|outcome| Made { outcome, went }));
+    }
+    let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
+    for mut report in readers.into_iter().chain(read_back) {
+        let cell = cells[report.member];
+        // How late frames were read is asked of those who read meanwhile.
+        if let Some((_, late)) = report.reader.as_mut().filter(|(totals, _)| totals.after) {
+            *late = Histogram::default();
+        }
+        reports[cell].push(report);
+    }
+    let company = company(job.cells);
+    let samples = job.cells.iter().zip(made).zip(reports).map(|(((cell, _), made), reports)| {
+        let usage = alone.unwrap_or_else(|| by_threads(&made));
+        let mut sample = sample(cell, company.clone(), made, reports);
+        (sample.user, sample.system, sample.switches) = (usage.user, usage.system, usage.switches);
+        if hung {
+            sample.invalid = Some(Invalid::Hung);
+        }
+        sample
+    });
+    Some(samples.collect())
+}
+
+/// A sample of a recording that was made by other means than a campaign's: in virtual time.
+pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
+    let mut sample = sample(cell, String::new(), vec![Made { outcome, went: None }], Vec::new());
+    if let Some(ingest) = &mut sample.ingest {
+        ingest.readers = readers;
+    }
+    sample
+}
+
+/// All that was recorded at the same time, if it was more than one.
+pub(super) fn company(cells: &[(RecordingRun, Seed)]) -> String {
+    let all: Vec<String> = cells.iter().map(|(cell, _)| cell.who()).collect();
+    if all.len() > 1 { all.join(" + ") } else { String::new() }
+}
+
+/// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
+fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
+    let instrument = |member: &Member| match (&member.packets, &member.went) {
+        // Who sends from another machine costs nothing here.
+        (Some(PacketsIn { sends: None, .. }), _) => None,
+        (_, Some(went)) => Some(usage_of(&went.sent)),
+        (_, None) => Some(member.outcome.as_ref()?.source),
+    };
+    let sources = members.iter().filter_map(instrument);
+    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
+}
+
+/// What the lanes' threads spent, and those that receive packets.
+fn by_threads(made: &[Made]) -> Usage {
+    let lanes = made.iter().flat_map(|made| made.outcome.lanes.iter().flatten()).map(|lane| lane.usage);
+    let receive = made.iter().filter(|made| made.went.is_some()).map(|made| made.outcome.source);
+    lanes.chain(receive).fold(Usage::default(), Usage::and)
+}
+
+/// What sending cost.
+pub(super) fn usage_of(sent: &SentPackets) -> Usage {
+    Usage { user: sent.user, system: sent.system, switches: sent.switches }
 }

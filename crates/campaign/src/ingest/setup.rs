@@ -1,21 +1,25 @@
 //! A recording set up: how an instrument's frames lie in memory and in files, and what delivers them.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames,
+    Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames, Until,
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of, settle_instrument},
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Instrument, Invalid, Seed, TargetDescription,
+    Bytes, Instrument, Invalid, Nanos, Seed, TargetDescription,
     plan::{Goal, RecordingRun, Route},
 };
+use nilometer_network::own_address;
 use nilometer_recording::{Stream, instrument::Content};
 use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 
-use super::loopback::{self, Sends};
+use super::over_network::{self, Incoming, Sends, StreamSent, incoming};
 use crate::phase::Run;
 
 /// A recording that can be made.
@@ -26,7 +30,16 @@ pub(super) struct Ready {
     pub(super) layouts: Vec<RawLayout>,
     /// What is then on the target.
     pub(super) expected: Expected,
-    /// Who sends packets, if it is of packets.
+    /// What is known of its packets, if it is of packets.
+    pub(super) packets: Option<PacketsIn>,
+}
+
+/// The packets that come to a recorder.
+#[derive(Debug)]
+pub(super) struct PacketsIn {
+    pub(super) shape: over_network::Shape,
+    pub(super) awaited: StreamSent,
+    /// Who sends them, if that is this process.
     pub(super) sends: Option<Sends>,
 }
 
@@ -36,7 +49,7 @@ struct Source {
     feed: Feed,
     expected: Expected,
     stream: Option<Stream>,
-    sends: Option<Sends>,
+    packets: Option<PacketsIn>,
 }
 
 /// The recorder of a cell's instrument, or of a stream of it, `name` being the first part of its files' names.
@@ -49,7 +62,7 @@ pub(super) fn setup(
 ) -> Result<Ready, Invalid> {
     let shape = Shape::of(cell, target.description());
     let stop = Arc::default();
-    let Source { feed, expected, stream, sends } = source(run, cell, seed, &shape, &stop)?;
+    let Source { feed, expected, stream, packets } = source(run, cell, seed, &shape, &stop)?;
     let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
     let mut recorded = cell.recorded().into_owned();
     settle_instrument(&mut recorded).map_err(Invalid::Refused)?;
@@ -72,10 +85,13 @@ pub(super) fn setup(
         allowance: cell.recorded().allowance(),
         hang_after: run.hang_after,
     };
-    Ok(Ready { setup, layouts, expected, sends })
+    Ok(Ready { setup, layouts, expected, packets })
 }
 
-/// The instrument: in this process, or at the other end of this machine's own network.
+/// Packets from another machine are over when none came for so long, or so long after their time.
+const SILENCE: Nanos = Nanos::from_millis(2000);
+
+/// The instrument: in this process, or at the other end of a network.
 fn source(
     run: &Run,
     cell: &RecordingRun,
@@ -83,14 +99,8 @@ fn source(
     shape: &Shape,
     stop: &Arc<AtomicBool>,
 ) -> Result<Source, Invalid> {
-    if cell.route == Route::Loopback {
-        let loopback = loopback::stream(&cell.instrument, cell.duration, seed, run.clock, stop.clone())?;
-        return Ok(Source {
-            feed: Feed::Network(loopback.network),
-            expected: loopback.expected,
-            stream: Some(loopback.stream),
-            sends: Some(loopback.sends),
-        });
+    if cell.route.has_packets() {
+        return packets_of(run, cell, seed, stop);
     }
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
@@ -98,7 +108,22 @@ fn source(
     let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
     let delivery = Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) };
     let feed = Feed::Instrument { content: content.clone(), delivery };
-    Ok(Source { feed, expected: Expected::Frames(content), stream: None, sends: None })
+    Ok(Source { feed, expected: Expected::Frames(content), stream: None, packets: None })
+}
+
+/// A stream of the instrument's packets, over this machine's own network or that between machines.
+fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>) -> Result<Source, Invalid> {
+    let is_own = cell.route == Route::Loopback;
+    let address = if is_own { Ok(Ipv4Addr::LOCALHOST.into()) } else { own_address(cell.network) };
+    let address = address.map_err(Invalid::Refused)?;
+    // From another machine nothing tells that all is sent.
+    let ends = Until { silence: SILENCE, duration: cell.duration + SILENCE + SILENCE, ..Until::default() };
+    let until = if is_own { Until::default() } else { ends };
+    let incoming = incoming(&cell.instrument, cell.duration, seed, address, until)?;
+    let Incoming { network, stream, expected, shape, awaited } = incoming;
+    let sends = is_own.then(|| awaited.sends(run.clock, stop.clone())).transpose()?;
+    let packets = Some(PacketsIn { shape, awaited, sends });
+    Ok(Source { feed: Feed::Network(network), expected, stream: Some(stream), packets })
 }
 
 /// How the lanes' operations are best issued, which the target is asked.
@@ -128,7 +153,7 @@ impl Shape {
         let recorded = cell.recorded();
         let rings = cell.rings();
         // What comes over a network is recorded in blocks, with nothing between them.
-        let padded = cell.route == Route::InPlace;
+        let padded = !cell.route.has_packets();
         let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
         let options = LayoutOptions {
             retention: retention(cell, target, &recorded),

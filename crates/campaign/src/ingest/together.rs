@@ -7,11 +7,16 @@
 //!          each prepares                       each records its part
 //! ```
 
+use std::thread;
+
 use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
 };
 use nilometer_model::{Invalid, Nanos, RankSample, Sample, Seed, plan::RecordingRun};
 use nilometer_storage::Clock;
+
+use super::sample::company;
+use crate::phase::Run;
 
 /// The processes of a campaign that record together.
 #[derive(Debug, Clone, Copy)]
@@ -72,8 +77,12 @@ impl RecordingRanks<'_> {
             own.into_iter().map(|sample| sample.map(|sample| self.of_rank(sample, began))).collect();
         let reports = self.cluster.gather(RankReport::Recorded { whole, samples });
         let by_cell = recorded_by_all(reports).filter(|_| self.cluster.rank() == 0)?;
-        let joined = |((cell, _), parts): (&(RecordingRun, Seed), Vec<RankSample>)| joined(cell, parts);
-        Some(cells.iter().zip(by_cell).map(joined).collect())
+        let mut samples: Vec<Sample> =
+            cells.iter().zip(by_cell).map(|((cell, _), parts)| joined(cell, parts)).collect();
+        for ingest in samples.iter_mut().filter_map(|sample| sample.ingest.as_mut()) {
+            ingest.company = company(cells);
+        }
+        Some(samples)
     }
 
     fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
@@ -87,12 +96,24 @@ impl RecordingRanks<'_> {
         }
     }
 
-    /// This process has no part in it: it says no more than it must, and leaves the processor to the others.
-    pub(super) fn sleep_through(&self, parts: &OwnParts, clock: &Clock) {
-        if let Some(Ok(())) = self.all_ready(None, &|| false) {
-            self.agreed_start(clock);
+    /// The numbers of those cells that this process has a part of.
+    pub(super) fn own_cells(&self, cells: &[(RecordingRun, Seed)]) -> Vec<usize> {
+        let has_part =
+            |(_, (cell, seed)): &(usize, &(RecordingRun, Seed))| self.own_part(cell, *seed).is_some();
+        cells.iter().enumerate().filter(has_part).map(|(number, _)| number).collect()
+    }
+
+    /// This process records nothing of it: it sends what others await of it, and leaves the processor to them otherwise.
+    pub(super) fn assist(&self, run: &Run, cells: &[(RecordingRun, Seed)]) {
+        if let Some(Ok(())) = self.all_ready(None, &|| run.is_over())
+            && let Some(Ok(mut streams)) = self.streams(run, cells, Vec::new())
+        {
+            let at = self.agreed_start(&run.clock);
+            thread::sleep(at.since(run.clock.now()).duration());
+            streams.begin();
+            self.sent(run, streams);
         }
-        let samples = vec![None; parts.len()];
+        let samples = vec![None; cells.len()];
         self.cluster.gather(RankReport::Recorded { whole: true, samples });
     }
 }

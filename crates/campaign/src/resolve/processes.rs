@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Bytes,
-    plan::{Cell, RecordingRun, ResolvedPlan, WorkloadRun},
+    plan::{Cell, RecordingRun, ResolvedPlan, Route, WorkloadRun},
 };
 
 use super::ResolveError;
@@ -50,6 +50,11 @@ pub(super) fn check_recorders(
     if let Some(there) = plan.too_few_processes(run) {
         let verb = if there.starts_with("1 ") { "is" } else { "are" };
         return Err(ResolveError::Processes { stage: stage.into(), asked, there: format!("{verb} {there}") });
+    }
+    if run.route == Route::Network && plan.processes_a_node(run).len() < 2 {
+        let there = "is one machine".into();
+        let asked = "packets from another machine (route = \"network\", --over-network)".into();
+        return Err(ResolveError::Processes { stage: stage.into(), asked, there });
     }
     let (processes, most) = (plan.processes_of(run), run.most_processes());
     if !asked.is_empty() && processes > most {

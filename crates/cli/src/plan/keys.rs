@@ -89,7 +89,7 @@ const BACKGROUND: [Row; 5] = [
 ];
 
 /// In the ingest of a stage.
-const INGEST: [Row; 20] = [
+const INGEST: [Row; 21] = [
     ("instrument", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
     (
         "rate",
@@ -141,8 +141,13 @@ const INGEST: [Row; 20] = [
     ),
     (
         "route",
-        "\"loopback\", \"in_place\"",
-        "Packets over this machine's own network, or frames in place; the first if packets are known; no list.",
+        "\"loopback\", \"network\", \"in_place\"",
+        "Packets over this machine's own network, or from another machine, or frames in place; no list.",
+    ),
+    (
+        "network",
+        "a subnet, as in \"10.1.0.0/16\"",
+        "Which packets come over, where route = \"network\"; no list.",
     ),
     (
         "onto",
@@ -207,7 +212,7 @@ const ACCEPT_INSTRUMENT: [Row; 16] = [
         "Who reads it meanwhile; a copy goes to --copy-to.",
     ),
     ("condition", "a table, as `nilometer plan condition` shows it", "In which state the target is."),
-    ("route", "\"loopback\", \"in_place\"", "As in [stage.ingest]."),
+    ("route", "\"loopback\", \"network\", \"in_place\"", "As in [stage.ingest]."),
     ("lost", "\"none\", or as in \"1 a day\", \"3 in 10 h\" [\"none\"]", "How much may be lost."),
     ("rate", "a rate", "What it must take in the long run: the lower end of the 95 % interval."),
     ("longest_stall", "a time", "In which frames wait and none is acknowledged."),

@@ -4,10 +4,10 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BackgroundLoad, Phase};
+use super::{BackgroundLoad, Phase, RecordedInstrument, Swept};
 use crate::{
-    ByteRate, Bytes, Capabilities, Capability, ChunkShape, Format, FrameCompression, Frequency, Instrument,
-    Nanos, Readers, ReadingWay, RecordingLayout, Storing,
+    ByteRate, Bytes, Capabilities, Capability, Format, Instrument, Nanos, Readers, ReadingWay,
+    RecordingLayout, Subnet,
 };
 
 /// An instrument to be recorded onto a target.
@@ -49,102 +49,15 @@ pub struct RecordingRun {
     /// How what was recorded in HDF5 is read, once it is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadingWay>,
+    /// No more processes than this record it together: as many as its packets can come to, where they do not come as packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorders: Option<u32>,
+    /// The network that packets come over, by its addresses; that of each machine's first address if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Subnet>,
     /// What works on the same target meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Box<BackgroundLoad>>,
-}
-
-/// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Swept {
-    /// Bytes of samples or pixels in a packet.
-    pub payload: Option<Bytes>,
-    /// Frames a second of each stream.
-    pub rate: Option<Frequency>,
-    /// Streams in step.
-    pub streams: Option<u64>,
-    /// How a frame is written.
-    pub format: Option<Format>,
-    /// Into which files frames go.
-    pub storing: Option<Storing>,
-    /// Threads that encode frames, over all writers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub encoders: Option<u32>,
-    /// How frames in HDF5 are compressed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub compression: Option<FrameCompression>,
-    /// Pixels of a chunk of an HDF5 dataset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chunk: Option<ChunkShape>,
-    /// Writers, each with a lane of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub writers: Option<u32>,
-    /// Machines: the first so many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<u32>,
-    /// Processes on each of them: the first so many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processes: Option<u32>,
-}
-
-/// Of what recordings are: those of one are compared with each other, whatever each was to show.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RecordedInstrument {
-    /// The instrument's name in the catalogue.
-    pub name: String,
-    /// What the plan says of it instead.
-    pub swept: Swept,
-    /// So many of it, each with a recorder of its own.
-    pub count: u32,
-}
-
-impl RecordedInstrument {
-    /// The instrument and what the plan says of it instead, in words, without how many.
-    pub fn label(&self) -> String {
-        format!("{}{}", self.name, self.swept)
-    }
-}
-
-impl fmt::Display for RecordedInstrument {
-    /// With how many, if it is not one.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.count > 1 {
-            write!(f, "{} x ", self.count)?;
-        }
-        f.write_str(&self.label())
-    }
-}
-
-impl fmt::Display for Swept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers, .. } =
-            self;
-        payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
-        rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
-        streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
-        format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
-        storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
-        encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
-        chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
-        compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;
-        match writers {
-            None => Ok(()),
-            Some(1) => f.write_str(", 1 lane"),
-            Some(writers) => write!(f, ", {writers} lanes"),
-        }?;
-        let Swept { nodes, processes, .. } = self;
-        match processes {
-            None => Ok(()),
-            Some(1) => f.write_str(", 1 process a node"),
-            Some(processes) => write!(f, ", {processes} processes a node"),
-        }?;
-        match nodes {
-            None => Ok(()),
-            Some(1) => f.write_str(", 1 node"),
-            Some(nodes) => write!(f, ", {nodes} nodes"),
-        }
-    }
 }
 
 /// Where a recorder stores frames.
@@ -167,6 +80,24 @@ pub enum Route {
     InPlace,
     /// In packets, which the instrument sends over this machine's own network.
     Loopback,
+    /// In packets, which the instrument sends from another machine over the network between them.
+    Network,
+}
+
+impl Route {
+    /// In words, as behind a verb.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Route::InPlace => "in place",
+            Route::Loopback => "over loopback",
+            Route::Network => "over the network",
+        }
+    }
+
+    /// Over a network, in packets.
+    pub const fn has_packets(self) -> bool {
+        matches!(self, Route::Loopback | Route::Network)
+    }
 }
 
 /// How full a target is kept: a buffer of days that always holds the latest.
@@ -305,6 +236,8 @@ impl RecordingRun {
             route: Route::InPlace,
             onto: Onto::Target,
             read: None,
+            recorders: None,
+            network: None,
             background: None,
         }
     }
@@ -318,6 +251,7 @@ impl RecordingRun {
             duration: LIMIT_DURATION.min(self.duration),
             repeats: LIMIT_REPEATS,
             route: Route::InPlace,
+            recorders: Some(self.most_processes()).filter(|most| *most < u32::MAX),
             keep: if keep_was_said || self.fill.is_some() { self.keep } else { USUAL_KEEP },
             ..self.clone()
         }
@@ -365,7 +299,7 @@ impl RecordingRun {
 
     /// What is recorded of each: its frames, or blocks of its packets.
     pub fn recorded(&self) -> Cow<'_, Instrument> {
-        let blocks = if self.route == Route::Loopback { self.instrument.in_blocks() } else { None };
+        let blocks = if self.route.has_packets() { self.instrument.in_blocks() } else { None };
         blocks.map_or(Cow::Borrowed(&self.instrument), Cow::Owned)
     }
 
@@ -416,8 +350,8 @@ impl RecordingRun {
         };
         let mut phrases =
             vec![format!("{} {pace} for {}", self.who(), self.duration), format!("buffer {}", self.buffer)];
-        if self.route == Route::Loopback {
-            phrases.push("over loopback".into());
+        if self.route.has_packets() {
+            phrases.push(self.route.words().into());
         }
         if self.onto == Onto::Nothing {
             phrases.push("onto nothing".into());
@@ -442,7 +376,7 @@ impl RecordingRun {
 
     /// Rings of each: streams of packets have one each, and share the memory for it.
     pub fn rings(&self) -> u64 {
-        if self.route == Route::Loopback { self.instrument.streams } else { 1 }
+        if self.route.has_packets() { self.instrument.streams } else { 1 }
     }
 }
 

@@ -23,6 +23,7 @@ mod reference;
 mod setting;
 mod shift;
 mod sweep;
+mod swept;
 mod volumes;
 mod workload;
 mod written;
@@ -38,8 +39,7 @@ pub use error::PlanError;
 pub use estimate::{Estimate, EstimatedSpeed};
 pub use imported::ImportedRun;
 pub use ingest::{
-    Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route,
-    Swept, USUAL_KEEP,
+    Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordingRun, Route, USUAL_KEEP,
 };
 pub use network::{NetworkRun, NetworkSweep};
 pub use parameters::{Footprint, Parameters, Work};
@@ -51,6 +51,7 @@ pub use reference::PlanKey;
 pub use setting::{AppliedSetting, SettingSweep};
 pub use shift::Shift;
 pub use sweep::Sweep;
+pub use swept::{RecordedInstrument, Swept};
 pub use volumes::Volumes;
 pub use workload::*;
 pub use written::{Plan, Stage};

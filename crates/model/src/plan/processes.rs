@@ -81,6 +81,26 @@ impl RankNodes {
         used.flat_map(|node| self.on(node).take(most).collect::<Vec<_>>()).collect()
     }
 
+    /// Who sends the packets that a rank records of an instrument: one on another node, in turn those that record nothing of it, or
+    /// else the like on the next node. None if all are on one node.
+    pub fn sender_to(&self, rank: u32, run: &RecordingRun) -> Option<u32> {
+        self.sender_among(rank, &self.used_by(run), &self.recorded_by(run))
+    }
+
+    fn sender_among(&self, rank: u32, used: &[u32], recorders: &[u32]) -> Option<u32> {
+        let place = used.iter().position(|one| *one == rank)?;
+        let mut nodes: Vec<u32> = used.iter().map(|&rank| self.0[rank as usize]).collect();
+        nodes.dedup();
+        let step = used.len().div_ceil(nodes.len().max(1));
+        let further = (step..used.len()).chain(1..step).map(|step| used[(place + step) % used.len()]);
+        let elsewhere: Vec<u32> =
+            further.filter(|&other| self.0[other as usize] != self.0[rank as usize]).collect();
+        let idle: Vec<u32> = used.iter().copied().filter(|rank| !recorders.contains(rank)).collect();
+        let idle: Vec<u32> = idle.into_iter().filter(|rank| elsewhere.contains(rank)).collect();
+        let in_turn = recorders.iter().position(|one| *one == rank)?;
+        idle.get(in_turn % idle.len().max(1)).or(elsewhere.first()).copied()
+    }
+
     /// The ranks that record an instrument together: no more than can, spread over the nodes.
     pub fn recorded_by(&self, run: &RecordingRun) -> Vec<u32> {
         let used = self.used_by(run);
@@ -199,6 +219,24 @@ files = 1
         let text = PLAN.replace("nodes = [1, 2]\nprocesses = [1, 2]\n", "");
         let plan = parse(&text, "my.toml", 1.0).expect("a valid plan");
         plan.cells[0].as_workload().expect("a workload").clone()
+    }
+
+    #[test]
+    fn packets_come_from_the_next_node() {
+        let senders = |names: &str, used: &[u32]| -> Vec<Option<u32>> {
+            used.iter().map(|&rank| nodes(names).sender_among(rank, used, used)).collect()
+        };
+        assert_eq!(senders("abc", &[0, 1, 2]), [Some(1), Some(2), Some(0)]);
+        assert_eq!(senders("abab", &[0, 2, 1, 3]), [Some(1), Some(3), Some(0), Some(2)]);
+        assert_eq!(senders("aab", &[0, 1, 2]), [Some(2), Some(2), Some(1)], "never from the own node");
+        assert_eq!(senders("aa", &[0, 1]), [None, None]);
+        let spared = |names: &str, recorders: &[u32]| -> Vec<Option<u32>> {
+            let used: Vec<u32> = (0..names.len() as u32).collect();
+            recorders.iter().map(|&rank| nodes(names).sender_among(rank, &used, recorders)).collect()
+        };
+        assert_eq!(spared("abc", &[0, 1]), [Some(2), Some(2)], "the third records nothing");
+        assert_eq!(spared("abcd", &[0, 2]), [Some(1), Some(3)]);
+        assert_eq!(spared("aab", &[0, 2]), [Some(2), Some(1)], "on its own node it is no use");
     }
 
     #[test]

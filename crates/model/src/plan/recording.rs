@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{Goal, Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
 use crate::{
     Bytes, ChunkShape, Format, FrameCompression, Frequency, Instrument, Nanos, Readers, ReadingWay, Storing,
+    Subnet,
 };
 
 /// As written: most parameters may be a list.
@@ -44,6 +45,8 @@ pub struct IngestSweep {
     pub payload: Option<Sweep<Bytes>>,
     /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
     pub route: Option<Route>,
+    /// The network that they come over, by its addresses, if they come from another machine.
+    pub network: Option<Subnet>,
     /// Where they are stored.
     #[serde(default)]
     pub onto: Onto,
@@ -111,6 +114,9 @@ impl IngestSweep {
                 return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
             }
             let route = self.route(&instrument)?;
+            if self.network.is_some() && route != Route::Network {
+                return Err("network: frames come over none between machines; write route = \"network\", or leave it out".into());
+            }
             let mut run = RecordingRun {
                 swept,
                 goal: match self.goal {
@@ -123,6 +129,7 @@ impl IngestSweep {
                 repeats,
                 readers: self.readers,
                 route,
+                network: self.network,
                 onto: self.onto,
                 ..RecordingRun::new(instrument)
             };
@@ -155,7 +162,7 @@ impl IngestSweep {
     /// Over a network only where it is known how frames come over one.
     fn route(&self, instrument: &Instrument) -> Result<Route, String> {
         match (self.route, &instrument.packets) {
-            (Some(Route::Loopback), None) => Err(format!(
+            (Some(Route::Loopback | Route::Network), None) => Err(format!(
                 "route: nothing says how frames of {} come over a network; leave route out",
                 self.instrument
             )),

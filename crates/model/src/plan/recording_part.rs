@@ -9,7 +9,7 @@
 //! What is dealt out goes in blocks of neighbours, which differ by one at most. Memory and what stays go with it, so that all
 //! parts together have what one recorder would have.
 
-use super::{RecordingRun, Route};
+use super::RecordingRun;
 use crate::{Bytes, Frequency, Instrument};
 
 /// What the processes that record an instrument deal out among them.
@@ -47,10 +47,11 @@ impl RecordingRun {
         if self.read.is_some() || self.readers.copy {
             return 1;
         }
-        if self.route == Route::Loopback {
-            return u32::try_from(self.instrument.streams).unwrap_or(u32::MAX).max(self.count);
+        let most = self.recorders.unwrap_or(u32::MAX);
+        if self.route.has_packets() {
+            return u32::try_from(self.instrument.streams).unwrap_or(u32::MAX).max(self.count).min(most);
         }
-        u32::MAX
+        most
     }
 
     /// What one process of several records of it: the one with this number, from 0.
@@ -94,6 +95,7 @@ impl Instrument {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::Route;
     use super::*;
 
     fn run(count: u32, streams: u64) -> RecordingRun {
@@ -136,6 +138,13 @@ mod tests {
             |count, streams| RecordingRun { route: Route::Loopback, ..run(count, streams) }.most_processes();
         assert_eq!((over_network(1, 1), over_network(1, 8), over_network(9, 8)), (1, 8, 9));
         assert_eq!(run(1, 1).most_processes(), u32::MAX);
+        let packets = RecordingRun { route: Route::Loopback, ..run(1, 2) };
+        let limit = packets.at_full_speed(false);
+        assert_eq!(
+            (limit.route, limit.most_processes()),
+            (Route::InPlace, 2),
+            "as many as the packets come to"
+        );
     }
 
     proptest! {

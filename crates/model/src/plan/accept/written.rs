@@ -197,7 +197,7 @@ impl InstrumentDemands {
             return Err("keep and fill: both say what stays of a recording; write one of them".into());
         }
         let route = match (self.route, &instrument.packets) {
-            (Some(Route::Loopback), None) => {
+            (Some(Route::Loopback | Route::Network), None) => {
                 let name = &instrument.name;
                 return Err(format!(
                     "route: nothing says how frames of {name} come over a network; leave it out"
@@ -221,7 +221,7 @@ impl InstrumentDemands {
             route,
             ..usual
         };
-        if self.keep.is_none() && self.fill.is_none() && route == Route::Loopback {
+        if self.keep.is_none() && self.fill.is_none() && route.has_packets() {
             run.keep = run.keep.max(run.all());
         }
         Ok(run)

@@ -1,0 +1,226 @@
+//! An instrument's packets over a network: this machine's own, or that between machines. Who sends them, and what was to be
+//! recorded of them.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use nilometer_acquisition::Expected;
+use nilometer_acquisition::{
+    Network, Port, Until,
+    assembly::ReorderWindow,
+    transport::{
+        Left, Sender, Simulation, SimulationError, Transport,
+        faults::Faults,
+        udp::{Listening, Sending, UdpInlet},
+    },
+};
+use nilometer_model::{Bytes, Instrument, Invalid, Nanos, Packets, Seed, SentPackets};
+use nilometer_recording::{Missing, Stream};
+use nilometer_storage::{Calendar, Clock, DetachedTask};
+use nilometer_wire::Known;
+
+/// A stream of packets, ready to be recorded.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) network: Network,
+    pub(super) stream: Stream,
+    pub(super) expected: Expected,
+    pub(super) shape: Shape,
+    pub(super) awaited: StreamSent,
+}
+
+/// Which stream of packets is sent, and where to: the same at both ends.
+#[derive(Debug, Clone)]
+pub(super) struct StreamSent {
+    /// Of one stream.
+    pub(super) instrument: Instrument,
+    /// How long.
+    pub(super) duration: Nanos,
+    pub(super) seed: Seed,
+    /// The first port.
+    pub(super) to: SocketAddr,
+    /// When the first frame is, in seconds since 2000-01-01 00:00 UTC.
+    pub(super) begins: u64,
+    /// Packets that make up what is recorded at once.
+    pub(super) lot: u64,
+}
+
+/// The simulated instrument, on a thread of its own.
+#[derive(Debug)]
+pub(super) struct Sends {
+    sender: Option<Sender>,
+    clock: Clock,
+    /// Ends it.
+    cease: Arc<AtomicBool>,
+    /// All is sent.
+    over: Arc<AtomicBool>,
+    task: Option<DetachedTask<io::Result<Left>>>,
+}
+
+/// What is known of packets beside what became of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// The longest packet.
+    pub(super) size: Bytes,
+    /// Packets of a block.
+    pub(super) of_block: u64,
+    /// How many bytes of packets may wait in the kernel, at each port.
+    pub(super) room: Bytes,
+    /// Ports that packets come to.
+    pub(super) ports: usize,
+}
+
+/// What was sent.
+#[derive(Debug)]
+pub(super) struct Went {
+    pub(super) sent: SentPackets,
+    pub(super) shape: Shape,
+}
+
+/// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
+const YEAR_2000: u64 = 946_684_800;
+
+/// One stream of an instrument, for so long, that comes to an address of this machine.
+pub(super) fn incoming(
+    instrument: &Instrument,
+    duration: Nanos,
+    seed: Seed,
+    address: IpAddr,
+    until: Until,
+) -> Result<Incoming, Invalid> {
+    let instrument = Instrument { streams: 1, ..instrument.clone() };
+    let Some(packets) = &instrument.packets else { return Err(refused("it sends no packets")) };
+    let (to, inlets) = inlets(address, packets.ports()).map_err(|error| refused(&error.to_string()))?;
+    let begins = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
+    let known = Known { begins, ..Known::of(&instrument) };
+    let format = nilometer_wire::of(packets, &known).map_err(|why| refused(&why))?;
+    let frames_of_block = packets.frames_of_block(instrument.frame_size());
+    let geometry = format.geometry();
+    let shape = Shape {
+        size: Bytes(geometry.packet_size() as u64),
+        of_block: frames_of_block * geometry.parts.len() as u64,
+        room: Bytes(inlets.iter().map(UdpInlet::room).min().unwrap_or(0)),
+        ports: inlets.len(),
+    };
+    let stream = Stream::new(packets.stored(), geometry, Missing::Filled).sent_as(packets, &known);
+    let network = Network {
+        ports: ports(packets, known, inlets).map_err(|why| refused(&why))?,
+        frames_of_block,
+        limits: ReorderWindow::default(),
+        missing: Missing::Filled,
+        until,
+        cpu: None,
+    };
+    let awaited = StreamSent { instrument, duration, seed, to, begins, lot: shape.of_block };
+    let expected = awaited.simulation().and_then(|it| it.expected(0));
+    let expected = expected.map_err(|error| refused(&error.to_string()))?;
+    Ok(Incoming { network, stream, expected: Expected::Blocks(Box::new(expected)), shape, awaited })
+}
+
+fn refused(why: &str) -> Invalid {
+    Invalid::Refused(format!("over the network: {why}"))
+}
+
+impl StreamSent {
+    fn simulation(&self) -> Result<Simulation, SimulationError> {
+        Simulation {
+            instrument: self.instrument.clone(),
+            to: self.to,
+            sending: Sending::default(),
+            duration: self.duration,
+            packets: u64::MAX,
+            faults: Faults::default(),
+            restart_after: None,
+            jump: None,
+            begins: self.begins,
+            seed: self.seed,
+        }
+        .in_lots(self.lot)
+    }
+
+    /// Who sends it. When all is sent, it sets `over`.
+    pub(super) fn sends(&self, clock: Clock, over: Arc<AtomicBool>) -> Result<Sends, Invalid> {
+        let sender = self.simulation().and_then(|it| it.sender());
+        let sender = sender.map_err(|error| refused(&error.to_string()))?;
+        Ok(Sends { sender: Some(sender), clock, cease: Arc::default(), over, task: None })
+    }
+}
+
+/// Sockets at neighbouring ports, and the first of these.
+fn inlets(address: IpAddr, ports: u16) -> io::Result<(SocketAddr, Vec<UdpInlet>)> {
+    let listening = Listening::at((address, 0).into());
+    let inlets = UdpInlet::open_all(&listening, ports)?;
+    Ok((inlets[0].address()?, inlets))
+}
+
+/// What is known of packets at each port.
+fn ports(packets: &Packets, known: Known, inlets: Vec<UdpInlet>) -> Result<Vec<Port>, String> {
+    let known = learning(packets, known);
+    let port = |(port, inlet): (u16, UdpInlet)| {
+        let format = nilometer_wire::of(packets, &Known { port, ..known })?;
+        Ok(Port { transport: Box::new(inlet), format })
+    };
+    (0..).zip(inlets).map(port).collect()
+}
+
+/// What a recorder knows beforehand: it learns the frames of a second where packets have serial numbers.
+fn learning(packets: &Packets, known: Known) -> Known {
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
+}
+
+impl Sends {
+    /// The first packet is due now.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        let Some(sender) = self.sender.take() else { return Ok(()) };
+        let clock = self.clock;
+        let cease = self.cease.clone();
+        let over = self.over.clone();
+        let task = DetachedTask::begin("instrument", move || {
+            let left = sender.run(clock, &cease);
+            over.store(true, Ordering::Relaxed);
+            left
+        })?;
+        self.task = Some(task);
+        Ok(())
+    }
+
+    /// No more packets are due.
+    pub(super) fn cease(&self) {
+        self.cease.store(true, Ordering::Relaxed);
+    }
+
+    /// It was begun, and has not sent all.
+    pub(super) fn is_busy(&self) -> bool {
+        self.task.is_some() && !self.over.load(Ordering::Relaxed)
+    }
+
+    /// What was sent, if it ends within this time; or why it could not be.
+    pub(super) fn went(&mut self, at_most: Nanos) -> Result<SentPackets, Invalid> {
+        self.cease();
+        match self.task.take().and_then(|task| task.outcome_within(at_most).ok()) {
+            Some(Ok(left)) => Ok(sent(&left)),
+            Some(Err(error)) => Err(refused(&error.to_string())),
+            None => Err(refused("the instrument did not end")),
+        }
+    }
+}
+
+/// What a sender says of it.
+fn sent(left: &Left) -> SentPackets {
+    SentPackets {
+        due: left.counts.iter().map(|counts| counts.due).sum(),
+        packets: left.sent.iter().map(|sent| sent.packets).sum(),
+        bytes: left.sent.iter().map(|sent| sent.bytes).sum(),
+        lateness: left.lateness.clone(),
+        user: left.usage.user,
+        system: left.usage.system,
+        switches: left.usage.switches,
+    }
+}
