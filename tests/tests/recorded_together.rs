@@ -161,7 +161,7 @@ fn an_instrument_is_recorded_by_several_nodes_and_its_packets_come_from_another(
         let ended = Running::of(command).end(Duration::from_mins(5));
         assert!(ended.has_answered(), "{ended:?}");
         assert!(ended.stdout.contains("streams are dealt out to 2 processes on 2 machines"), "{ended:?}");
-        assert!(ended.stdout.contains("over the network"), "{ended:?}");
+        assert!(ended.stderr.contains("over the network"), "{ended:?}");
         let results = lab.results();
         let [paced] = samples(&results, Goal::Pace)[..] else { panic!("{ended:?}") };
         let nodes: BTreeSet<_> = paced.parts.iter().map(|part| part.node.as_str()).collect();
