@@ -174,14 +174,17 @@ pub(super) fn company(cells: &[(RecordingRun, Seed)]) -> String {
 
 /// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
 fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
-    let instrument = |member: &Member| match (&member.packets, &member.went) {
-        // Who sends from another machine costs nothing here.
+    let sources = members.iter().filter_map(instrument);
+    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
+}
+
+/// What the instrument cost this process: nothing if it sends from another machine.
+fn instrument(member: &Member) -> Option<Usage> {
+    match (&member.packets, &member.went) {
         (Some(PacketsIn { sends: None, .. }), _) => None,
         (_, Some(went)) => Some(usage_of(&went.sent)),
         (_, None) => Some(member.outcome.as_ref()?.source),
-    };
-    let sources = members.iter().filter_map(instrument);
-    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
+    }
 }
 
 /// What the lanes' threads spent, and those that receive packets.

@@ -56,7 +56,8 @@ pub(super) fn check_recorders(
         let asked = "packets from another machine (route = \"network\", --over-network)".into();
         return Err(ResolveError::Processes { stage: stage.into(), asked, there });
     }
-    let (processes, most) = (plan.processes_of(run), run.most_processes());
+    let processes = plan.processes_of(run);
+    let most = run.most_processes();
     if !asked.is_empty() && processes > most {
         let asked = format!("{asked} makes {processes} processes");
         let streams = run.instrument.streams;
