@@ -75,9 +75,9 @@ fn follow_joined(
                 follower.run.ends = clock.now() + left;
                 follower.take(phase, &targets);
             }
-            ClusterDecision::Record { cells, target, left } => {
+            ClusterDecision::Record { cells, attempt, target, left } => {
                 follower.run.ends = clock.now() + left;
-                follower.record(&cells, target);
+                follower.record(&cells, attempt, target);
             }
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
@@ -135,10 +135,11 @@ impl Follower<'_> {
     }
 
     /// Records its part of these instruments.
-    fn record(&mut self, cells: &[(RecordingRun, Seed)], number: usize) {
+    fn record(&mut self, cells: &[(RecordingRun, Seed)], attempt: u32, number: usize) {
         let target = self.targets[number].clone().expect("what rank 0 measures was joined");
-        let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks };
-        let job = Job { number, target: &target, archive: None, cells, pass: Pass::Whole, together };
+        let together = RecordingRanks { cluster: self.cluster, ranks: self.ranks, attempt };
+        let pass = Pass::Whole;
+        let job = Job { number, target: &target, archive: None, cells, pass, turns: &[], together };
         run_ingest(&self.run, &mut self.surroundings, &job, &mut Loads::default(), &mut |_| {});
     }
 

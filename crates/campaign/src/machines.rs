@@ -3,7 +3,8 @@
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
 use nilometer_model::{
-    CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, NetworkTrials, Seed, plan::ResolvedPlan,
+    CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, NetworkTrials, Seed, Subnet,
+    plan::{ResolvedPlan, Route},
 };
 use nilometer_network::{NetworkLead, reached_machines};
 use nilometer_storage::network::links::links;
@@ -54,6 +55,7 @@ pub fn network_stages(
     plan: &ResolvedPlan,
     before: &[NetworkStage],
 ) -> Result<Vec<NetworkLead>, String> {
+    reach_for_packets(cluster, plan).inspect_err(|_| dismiss(cluster))?;
     let mut leads = Vec::new();
     for (number, run) in plan.network.iter().enumerate() {
         let recorded = before.get(number).map(|stage| stage.results.clone());
@@ -66,6 +68,19 @@ pub fn network_stages(
         leads.push(NetworkLead::new(trials, machines, recorded.unwrap_or_default()));
     }
     Ok(leads)
+}
+
+/// Machines that send packets to each other reach each other, each at an address of its own.
+fn reach_for_packets(cluster: &dyn Cluster, plan: &ResolvedPlan) -> Result<(), String> {
+    let mut networks: Vec<Option<Subnet>> = Vec::new();
+    for (_, run) in plan.recordings().filter(|(_, run)| run.route == Route::Network) {
+        if !networks.contains(&run.network) {
+            networks.push(run.network);
+            let reached = reached_machines(cluster, run.network);
+            reached.map_err(|why| format!("packets of {} from another machine: {why}", run.who()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Figures of other machines are not those of these.

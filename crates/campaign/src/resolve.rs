@@ -413,13 +413,13 @@ fn check_recording<'a>(
         let mut footprint = Footprint::default();
         for cell in &members {
             let recorders = plan.recorders_of(cell);
-            let here = plan.processes_a_node(*cell).first().copied().unwrap_or(1);
-            for part in (0..recorders).map(|number| (number, cell.part(number, recorders))) {
-                let (number, cell) = part;
+            let most_on_one = plan.recorders_a_node(cell).into_iter().max().unwrap_or(1);
+            for number in 0..recorders {
+                let cell = cell.part(number, recorders);
                 let shape = Shape::of(&cell, target);
                 check_lines(&cell, &shape, target)?;
                 let count = u64::from(cell.count);
-                memory += if number < here { count * shape.memory().0 } else { 0 };
+                memory += if number < most_on_one { count * shape.memory().0 } else { 0 };
                 footprint.bytes.0 += count * shape.footprint().0;
                 footprint.entries += count * shape.files();
             }

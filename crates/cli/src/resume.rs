@@ -104,7 +104,9 @@ fn goes_without_nodes(recorded: &ResolvedPlan, asked: &ResolvedPlan) -> bool {
         shifts || run.nodes.is_some() || run.processes.is_some()
     };
     let says_nothing = recorded.node_ranks.is_empty() && recorded.ranks == asked.ranks;
-    says_nothing && !recorded.workloads().any(|(_, _, run)| by_nodes(run))
+    // Who records what follows from the machines.
+    let records = recorded.ranks > 1 && recorded.recordings().next().is_some();
+    says_nothing && !records && !recorded.workloads().any(|(_, _, run)| by_nodes(run))
 }
 
 /// An address as descriptions have it: a directory without symlinks.

@@ -95,6 +95,8 @@ pub enum ClusterDecision {
     Record {
         /// What, with the seed of each.
         cells: Vec<(RecordingRun, Seed)>,
+        /// Counted from 1 over all repeats of the campaign, also those that are made again.
+        attempt: u32,
         /// The number of the target in the plan.
         target: usize,
         /// The campaign ends after this time at the latest.

@@ -1,27 +1,23 @@
 //! A recording that several processes make together, each a part of it, is one sample.
 
 use crate::{
-    Ingest, Level, Levels, Nanos, RankSample, Sample,
+    Ingest, Level, Nanos, RankSample, Sample,
     plan::{RecordingRun, RecordingSplit},
 };
 
 impl Sample {
     /// One sample of the parts of a recording, in the order of their ranks; `run` is the whole of it.
     ///
-    /// Frames, bytes, packets and stalls add up, latencies are those of all, and the longest stall is that of any. Memory adds up
-    /// where an instrument was dealt out; where whole instruments were, it is that of one of them, as everywhere. What makes one
+    /// Frames, bytes, packets and stalls add up, latencies are those of all, and the longest stall is that of any. Memory, and
+    /// how full it was, adds up where an instrument was dealt out; where whole instruments were, it is that of the fullest. What makes one
     /// part INVALID makes the whole so. What is of processes and machines is joined as [`Sample::united`] says.
     pub fn recorded_together(run: &RecordingRun, mut parts: Vec<RankSample>) -> Sample {
         let split = run.split(parts.len() as u32);
         let recorded: Vec<Ingest> = parts.iter_mut().filter_map(|part| part.sample.ingest.take()).collect();
-        let rings = recorded.len() as u64;
         let mut whole = Sample::united(parts);
         let Some(mut ingest) = recorded.into_iter().reduce(|all, part| all.and(part, split)) else {
             return whole;
         };
-        if matches!(split, RecordingSplit::Streams | RecordingSplit::Frames) {
-            ingest.levels = times(&ingest.levels, rings);
-        }
         ingest.count = run.count;
         ingest.period = Nanos(run.recorded().period().0 / u64::from(run.count.max(1)));
         whole.ingest = Some(ingest);
@@ -64,7 +60,21 @@ impl Ingest {
         self.slowest_second = slowest.reduce(|one, another| crate::Bytes(one.0 + another.0));
         self.durable.merge(&other.durable);
         self.readable.merge(&other.readable);
-        self.levels.merge(other.levels);
+        let fuller = |one: Level, other: Level| Level {
+            most: one.most.max(other.most),
+            last: one.last.max(other.last),
+            lost: one.lost + other.lost,
+        };
+        let both = |one: Level, other: Level| Level {
+            most: one.most + other.most,
+            last: one.last + other.last,
+            lost: one.lost + other.lost,
+        };
+        if split == RecordingSplit::Instruments {
+            self.levels.merge_by(other.levels, fuller);
+        } else {
+            self.levels.merge_by(other.levels, both);
+        }
         self.readers.extend(other.readers);
         self.read.merge(&other.read);
         let packets = [self.packets, other.packets].into_iter().flatten();
@@ -73,16 +83,10 @@ impl Ingest {
     }
 }
 
-/// As if each of so many rings were as full: the levels of one stand for those of all. What was lost is that of all already.
-fn times(levels: &Levels, rings: u64) -> Levels {
-    let of_all = |level: &Level| Level { most: level.most * rings, last: level.last * rings, ..*level };
-    Levels::from_bins(levels.width(), levels.bins().iter().map(of_all).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bytes, Instrument, Invalid, Stall};
+    use crate::{Bytes, Instrument, Invalid, Levels, Stall};
 
     fn part(rank: u32, ingest: Ingest, invalid: Option<Invalid>) -> RankSample {
         let sample = Sample {
@@ -104,7 +108,8 @@ mod tests {
     }
 
     fn recorded(stored: u64, lost: u64, stall: u64) -> Ingest {
-        let level = Level { most: 4, last: 3, lost };
+        // Each another, so that what is taken of one alone shows.
+        let level = Level { most: stall, last: stall - 2, lost };
         Ingest {
             frame_size: Bytes(800),
             due: stored + lost,
@@ -130,7 +135,7 @@ mod tests {
         assert_eq!((ingest.slots, ingest.slots_high), (20, 8), "each has a part of the memory");
         assert_eq!((ingest.longest_stall, ingest.stalls.len()), (Nanos(7), 2));
         assert_eq!(ingest.slowest_second, Some(Bytes(190)));
-        assert_eq!(ingest.levels.bins()[0], Level { most: 8, last: 6, lost: 10 });
+        assert_eq!(ingest.levels.bins()[0], Level { most: 12, last: 8, lost: 10 });
         assert_eq!(ingest.period, Nanos(20_000_000), "of the whole");
         assert_eq!((whole.bytes, whole.invalid), (190 * 800, Some(Invalid::Wrong)));
         assert_eq!(whole.parts.len(), 2, "what each process did is known");
@@ -141,6 +146,6 @@ mod tests {
         let parts = vec![part(0, recorded(90, 10, 5), None), part(1, recorded(100, 0, 7), None)];
         let ingest = Sample::recorded_together(&run(2, 1), parts).ingest.expect("it is a recording");
         assert_eq!((ingest.slots, ingest.count, ingest.period), (10, 2, Nanos(10_000_000)));
-        assert_eq!(ingest.levels.bins()[0], Level { most: 4, last: 3, lost: 10 });
+        assert_eq!(ingest.levels.bins()[0], Level { most: 7, last: 5, lost: 10 });
     }
 }

@@ -67,6 +67,12 @@ impl Levels {
 }
 
 impl Series {
+    /// When the last operation had finished, to the width of a bin; zero if there was none.
+    pub fn last_work(&self) -> Nanos {
+        let last = self.bins().iter().rposition(|bin| bin.operations > 0);
+        last.map_or(Nanos(0), |last| Nanos((last as u64 + 1) * self.width().0))
+    }
+
     /// Counts an operation that finished at `at`.
     #[inline]
     pub fn add(&mut self, at: Nanos, bytes: u64) {

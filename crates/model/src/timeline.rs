@@ -76,7 +76,12 @@ impl<T: Joined + Default> Timeline<T> {
     }
 
     /// Adds another timeline of the same start.
-    pub fn merge(&mut self, mut other: Self) {
+    pub fn merge(&mut self, other: Self) {
+        self.merge_by(other, T::joined);
+    }
+
+    /// The same, joining what happened at the same time in another way than what happened one after the other.
+    pub fn merge_by(&mut self, mut other: Self, join: impl Fn(T, T) -> T) {
         while self.shift < other.shift {
             self.widen();
         }
@@ -85,7 +90,7 @@ impl<T: Joined + Default> Timeline<T> {
         }
         self.bins.resize(self.bins.len().max(other.bins.len()), T::default());
         for (mine, theirs) in self.bins.iter_mut().zip(other.bins) {
-            *mine = mine.joined(theirs);
+            *mine = join(*mine, theirs);
         }
     }
 

@@ -205,7 +205,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
         cache: steps.max_by_key(|step| step.volume),
-        route: runs(results, recorded).next().map(|run| run.route).unwrap_or_default(),
+        route: paced_route(results, recorded),
         stored: stored(results, recorded),
         dealt_out: dealt_out(results, recorded, &tried),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
@@ -224,6 +224,12 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
 fn runs<'a>(results: &'a Results, recorded: &Recorded<'a>) -> impl Iterator<Item = &'a RecordingRun> {
     let samples = recorded.samples.clone();
     samples.into_iter().filter_map(|measured| results.recording(measured.key))
+}
+
+/// How frames came at the instrument's pace, which is what a verdict is about.
+fn paced_route(results: &Results, recorded: &Recorded<'_>) -> Route {
+    let of_goal = |goal| runs(results, recorded).find(|run| run.goal == goal);
+    of_goal(Goal::Pace).map(|run| run.route).unwrap_or_default()
 }
 
 /// How the frames are laid out, as the record's environment says it.

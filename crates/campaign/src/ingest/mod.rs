@@ -42,11 +42,12 @@ use setup::{PacketsIn, Ready, setup};
 use streams::{OwnStreams, awaited};
 pub(crate) use together::RecordingRanks;
 
-/// What the names of a recording's files begin with: by the process that makes them, its cell among those of a job, and its
-/// number.
-fn name_of(rank: u32, cell: usize, number: u64) -> String {
-    let of_rank = if rank == 0 { String::new() } else { format!("r{rank}.") };
-    format!("n_{of_rank}{cell}.{number}")
+/// What the names of a recording's files begin with: its cell among those of a job, and its number. Where several processes
+/// record, also by the process that makes them and by the repeat: another machine may still believe in a file that was removed.
+fn name_of(together: Option<&RecordingRanks<'_>>, cell: usize, number: u64) -> String {
+    let several = together.filter(|together| together.cluster.size() > 1);
+    let of_repeat = several.map(|together| format!("{}.{}.", together.attempt, together.cluster.rank()));
+    format!("n_{}{cell}.{number}", of_repeat.unwrap_or_default())
 }
 
 /// What is recorded at once, and where.
@@ -61,6 +62,8 @@ pub(crate) struct Job<'a> {
     pub(crate) cells: &'a [(RecordingRun, Seed)],
     /// When it may end, if frames come as fast as they are taken.
     pub(crate) pass: Pass,
+    /// How much later than the agreed start each cell begins: its frames come in turn with those of other processes.
+    pub(crate) turns: &'a [Nanos],
     /// Who records it.
     pub(crate) together: RecordingRanks<'a>,
 }
@@ -101,7 +104,8 @@ pub(crate) fn run_ingest(
         together.assist(run, job.cells);
         return None;
     }
-    let part = Job { cells: &own, ..*job };
+    let turns = together.own_turns(job.cells);
+    let part = Job { cells: &own, turns: &turns, ..*job };
     let PartRecorded { samples, began } = record_part(run, surroundings, &part, job, loads, tell);
     together.united(job.cells, &parts, samples, began)
 }
@@ -196,6 +200,10 @@ fn with_sent(mut recorded: Recorded, sent: Vec<Result<SentPackets, Invalid>>) ->
     for (member, sent) in from_others.filter(|member| member.packets.is_some()).zip(sent) {
         let shape = member.packets.as_ref().map(|packets| packets.shape);
         member.went = shape.zip(Some(sent?)).map(|(shape, sent)| Went { sent, shape });
+        if let Some(outcome) = &mut member.outcome {
+            // The silence by which the end was known is no part of it.
+            outcome.wall = outcome.wall.min(outcome.chronicle.work.last_work());
+        }
     }
     Ok(recorded)
 }
@@ -218,8 +226,8 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
             let seed = if number == 0 { *seed } else { seed.part(number) };
-            let rank = job.together.cluster.rank();
-            let ready = setup(run, &onto, cell, seed, &name_of(rank, index, number))?;
+            let name = name_of(Some(&job.together), index, number);
+            let ready = setup(run, &onto, cell, seed, &name)?;
             members.push(member(job, index, ready)?);
         }
     }
@@ -279,9 +287,11 @@ fn recorded(
     thread::sleep(begun.at.since(run.clock.now()).duration());
     begun.calendar = Calendar::now().time;
     for member in &mut members {
+        let at = begun.at + job.turns[member.cell];
+        thread::sleep(at.since(run.clock.now()).duration());
         member.recorder.begin().map_err(|error| invalid(&error))?;
+        begun.late = begun.late.max(run.clock.now().since(at));
     }
-    begun.late = run.clock.now().since(begun.at);
     for sends in members.iter_mut().filter_map(Member::sends) {
         sends.begin().map_err(|error| Invalid::Refused(error.to_string()))?;
     }

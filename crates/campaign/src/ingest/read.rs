@@ -73,7 +73,7 @@ impl RecordedFiles<'_> {
         let contents = contents.filter(|_| recorded.recording.format == Format::Hdf5);
         let contents = contents.ok_or_else(|| Invalid::Refused("it is not in HDF5".into()))?;
         let names: Vec<_> = (0..u64::from(self.cell.count) * self.cell.rings())
-            .map(|number| name_of(0, self.index, number))
+            .map(|number| name_of(None, self.index, number))
             .collect();
         let files = self.asked(run, move |target| files_of(target, &names))?;
         let mut read = ReadFiles::default();

@@ -117,7 +117,9 @@ fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>
     let address = if is_own { Ok(Ipv4Addr::LOCALHOST.into()) } else { own_address(cell.network) };
     let address = address.map_err(Invalid::Refused)?;
     // From another machine nothing tells that all is sent.
-    let ends = Until { silence: SILENCE, duration: cell.duration + SILENCE + SILENCE, ..Until::default() };
+    let pause = cell.instrument.burst.map_or(Nanos(0), |burst| burst.pause);
+    let silence = SILENCE + pause + cell.recorded().period();
+    let ends = Until { silence, duration: cell.duration + silence + SILENCE, ..Until::default() };
     let until = if is_own { Until::default() } else { ends };
     let incoming = incoming(&cell.instrument, cell.duration, seed, address, until)?;
     let Incoming { network, stream, expected, shape, awaited } = incoming;

@@ -12,7 +12,10 @@ use std::thread;
 use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
 };
-use nilometer_model::{Invalid, Nanos, RankSample, Sample, Seed, plan::RecordingRun};
+use nilometer_model::{
+    Invalid, Nanos, RankSample, Sample, Seed,
+    plan::{Goal, RecordingRun, RecordingSplit},
+};
 use nilometer_storage::Clock;
 
 use super::sample::company;
@@ -23,6 +26,8 @@ use crate::phase::Run;
 pub(crate) struct RecordingRanks<'a> {
     pub(crate) cluster: &'a dyn Cluster,
     pub(crate) ranks: &'a CampaignRanks,
+    /// Which repeat it is of all that the campaign makes together.
+    pub(crate) attempt: u32,
 }
 
 /// What this process records of each cell; none where others do.
@@ -39,6 +44,19 @@ impl RecordingRanks<'_> {
         let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u32;
         let seed = if number == 0 { seed } else { seed.named("part").part(number.into()) };
         Some((cell.part(number, recorders.len() as u32), seed))
+    }
+
+    /// How much later than the others this process begins each of its parts: where frames are dealt out in turn, by so many frames
+    /// as others take before.
+    pub(super) fn own_turns(&self, cells: &[(RecordingRun, Seed)]) -> Vec<Nanos> {
+        let turn = |(cell, _): &(RecordingRun, Seed)| {
+            let recorders = self.ranks.nodes.recorded_by(cell);
+            let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u64;
+            let in_turn =
+                cell.split(recorders.len() as u32) == RecordingSplit::Frames && cell.goal != Goal::Limit;
+            Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
+        };
+        cells.iter().filter_map(turn).collect()
     }
 
     /// Whether all are ready; if not, why. None if the campaign is over before they begin.

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Bytes,
-    plan::{Cell, RecordingRun, ResolvedPlan, Route, WorkloadRun},
+    plan::{Cell, Goal, RecordingRun, RecordingSplit, ResolvedPlan, Route, WorkloadRun},
 };
 
 use super::ResolveError;
@@ -68,7 +68,24 @@ pub(super) fn check_recorders(
         };
         return Err(ResolveError::Recorders { instrument, asked, why });
     }
+    if processes > 1 && run.readers.copy {
+        let asked = format!("a copy, and {processes} processes");
+        let why =
+            "copies are made by one, as what they are compared with has to be: write --nodes 1 --processes 1";
+        return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
+    }
     let recorders = plan.recorders_of(run);
+    if recorders > 1 && run.goal == Goal::Buffer {
+        let asked = format!("the smallest buffer, and {recorders} processes");
+        let why = "it is searched for by one: write --nodes 1 --processes 1, or leave --find-limit out";
+        return Err(ResolveError::Recorders { instrument, asked, why: why.into() });
+    }
+    let burst = run.instrument.burst.filter(|_| run.split(recorders) == RecordingSplit::Frames);
+    if let Some(burst) = burst.filter(|burst| burst.frames % u64::from(recorders) != 0) {
+        let asked = format!("{recorders} processes take frames in turn");
+        let why = format!("a burst of it has {} frames, which they can't share alike", burst.frames);
+        return Err(ResolveError::Recorders { instrument, asked, why });
+    }
     let part = run.part(0, recorders);
     let slot = part.recorded().frame_size().0 * part.rings();
     if recorders > 1 && part.buffer.0 / 2 < slot {

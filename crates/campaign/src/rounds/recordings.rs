@@ -2,7 +2,7 @@
 
 use nilometer_cluster::ClusterDecision;
 use nilometer_model::{
-    Invalid, Sample,
+    Invalid, Sample, Seed,
     plan::{Condition, Phase, RecordingRun},
     search::SearchBound,
 };
@@ -30,12 +30,20 @@ impl Campaign {
         let archive = self.archive.clone();
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
-            let pass = self.pass(&cells[0].0, number);
+            let pass = self.pass(&cells, number);
             let cluster = self.cluster.clone();
             let ranks = self.ranks.clone();
-            let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks };
-            let job =
-                Job { number, target: &target, archive: archive.as_ref(), cells: &cells, pass, together };
+            let attempt = state.next_attempt(cluster.as_ref());
+            let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
+            let job = Job {
+                number,
+                target: &target,
+                archive: archive.as_ref(),
+                cells: &cells,
+                pass,
+                turns: &[],
+                together,
+            };
             let mut going = vec![number];
             let mut loads = self.prepare_loads(state, turn, &mut going)?;
             if going.is_empty() {
@@ -70,11 +78,11 @@ impl Campaign {
     }
 
     /// When a pass at full speed may end. Who records together with others ends with them: what one leaves they would take.
-    fn pass(&self, cell: &RecordingRun, target: usize) -> Pass {
-        if self.ranks.nodes.recorded_by(cell).len() > 1 {
+    fn pass(&self, cells: &[(RecordingRun, Seed)], target: usize) -> Pass {
+        if cells.iter().any(|(cell, _)| self.ranks.nodes.recorded_by(cell).len() > 1) {
             return Pass::Whole;
         }
-        self.trials.pass(cell, target)
+        self.trials.pass(&cells[0].0, target)
     }
 
     /// A recording while the target is in a condition, which is left again whatever happens.
@@ -146,8 +154,9 @@ impl Campaign {
         let pass = Pass::Whole;
         let cluster = self.cluster.clone();
         let ranks = self.ranks.clone();
-        let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks };
-        let job = Job { number, target: &target, archive: None, cells: &cells, pass, together };
+        let attempt = state.next_attempt(cluster.as_ref());
+        let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
+        let job = Job { number, target: &target, archive: None, cells: &cells, pass, turns: &[], together };
         let Some(samples) = state.record(turn, &job, &mut Loads::default()) else { return Ok(false) };
         let mut hangs = false;
         for sample in samples {
@@ -188,6 +197,7 @@ impl State<'_> {
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
         job.together.cluster.broadcast(Some(ClusterDecision::Record {
             cells: job.cells.to_vec(),
+            attempt: job.together.attempt,
             target: job.number,
             left: run.ends.since(run.clock.now()),
         }));

@@ -133,6 +133,19 @@ impl ResolvedPlan {
         self.processes_of(run).min(run.most_processes())
     }
 
+    /// How many of these are on each of its nodes, over which they are spread.
+    pub fn recorders_a_node(&self, run: &RecordingRun) -> Vec<u32> {
+        let counts = self.processes_a_node(run);
+        let nodes = (0..counts.len()).flat_map(|node| vec![node; counts[node] as usize]);
+        let nodes: Vec<usize> = nodes.collect();
+        let recorders = self.recorders_of(run) as usize;
+        let mut there = vec![0; counts.len()];
+        for number in 0..recorders {
+            there[nodes[number * nodes.len() / recorders]] += 1;
+        }
+        there
+    }
+
     /// What processes there are, if they are too few for a cell.
     pub fn too_few_processes(&self, asked: impl Into<AskedProcesses>) -> Option<String> {
         let AskedProcesses { nodes, processes } = asked.into();
@@ -219,6 +232,22 @@ files = 1
         let text = PLAN.replace("nodes = [1, 2]\nprocesses = [1, 2]\n", "");
         let plan = parse(&text, "my.toml", 1.0).expect("a valid plan");
         plan.cells[0].as_workload().expect("a workload").clone()
+    }
+
+    #[test]
+    fn recorders_are_spread_over_the_nodes() {
+        let text = "name = \"c\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10]\npixel = \"int32\"\nframe_rate = \"60 Hz\"\n";
+        let instrument = crate::Instrument::parse(text, "c").expect("valid");
+        let run = |recorders| RecordingRun { recorders, ..RecordingRun::new(instrument.clone()) };
+        for (names, most, expected) in
+            [("aaaabbbb", Some(4), [2, 2]), ("aaab", Some(2), [2, 0]), ("aaab", None, [3, 1])]
+        {
+            let counts = nodes(names).counts();
+            let there = plan(&counts).recorders_a_node(&run(most));
+            let of_ranks = nodes(names).recorded_by(&run(most));
+            let on_first = of_ranks.iter().filter(|rank| names.as_bytes()[**rank as usize] == b'a').count();
+            assert_eq!((there, on_first as u32), (expected.to_vec(), expected[0]), "{names}");
+        }
     }
 
     #[test]

@@ -84,9 +84,10 @@ impl RecordingRun {
 }
 
 impl Instrument {
-    /// One that delivers every n-th frame of each stream; of a burst too.
+    /// One that delivers every n-th frame of each stream; of a burst too, which has n times as many.
     fn every_nth(&self, n: u32) -> Instrument {
-        let burst = self.burst.map(|burst| crate::Burst { frames: burst.frames.div_ceil(n.into()), ..burst });
+        let burst =
+            self.burst.map(|burst| crate::Burst { frames: (burst.frames / u64::from(n)).max(1), ..burst });
         Instrument { frame_rate: Frequency(self.frame_rate.0 / f64::from(n)), burst, ..self.clone() }
     }
 }
