@@ -94,6 +94,11 @@ pub(super) fn notes(log: &ObservedLog, series: &UseSeries, run: ObservedRange) -
         let at = nilometer_model::Moment(Nanos(at.0 / 1_000_000_000 * 1_000_000_000));
         notes.push(format!("its clock was set by {step:+.2} s at {at}: what lies across that is left out"));
     }
+    let unknown =
+        log.header.links.iter().filter(|link| link.is_card && link.speed_bytes_per_second.is_none());
+    notes.extend(unknown.map(|link| {
+        format!("link {} does not say how fast it is: whether it was at its limit is not known", link.name)
+    }));
     for of in series.all(UseKind::LinkLost) {
         let lost = series.total(of);
         if lost >= 1.0 {

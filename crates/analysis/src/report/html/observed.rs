@@ -109,6 +109,8 @@ struct RunFrame {
     end: f64,
     /// When something was measured; empty where that was more often than can be seen.
     measured: Vec<ObservedRange>,
+    /// Letters of the longest name at the end of a line: a chart without names leaves as much room for them.
+    name_letters: usize,
 }
 
 /// More than this are not seen one by one.
@@ -121,7 +123,9 @@ impl RunFrame {
         if measured.len() > SHADED_MOST {
             measured.clear();
         }
-        RunFrame { from: run.range.from, end: run.range.length().0 as f64, measured }
+        let names = run.machines.iter().take(DRAWN_MOST).map(shown_name);
+        let name_letters = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        RunFrame { from: run.range.from, end: run.range.length().0 as f64, measured, name_letters }
     }
 
     fn legend(&self, run: &ObservedRun) -> String {
@@ -180,7 +184,8 @@ impl RunFrame {
             results.samples.iter().filter(|measured| sample_range(measured).is_some()).collect();
         samples.sort_by_key(|measured| measured.sample.started);
         let points: Vec<Point> = samples.into_iter().flat_map(|one| self.step(one, quantity)).collect();
-        self.chart("what was measured", unit, vec![line(0, String::new(), points)])
+        let room = "\u{a0}".repeat(self.name_letters);
+        self.chart("what was measured", unit, vec![line(0, room, points)])
     }
 
     /// From nothing to the rate of a sample, and back at its end.
@@ -207,7 +212,7 @@ impl RunFrame {
         let drawn = run.machines.iter().take(DRAWN_MOST).enumerate();
         let lines = drawn.map(|(number, machine)| {
             let points = self.points(machine, &figure(machine), factor);
-            line(number, clipped(&machine.header.host, NAME_LETTERS), points)
+            line(number, shown_name(machine), points)
         });
         self.chart(title, unit, lines.filter(|line| !line.points.is_empty()).collect())
     }
@@ -252,6 +257,10 @@ impl RunFrame {
         let from = self.at(range.from);
         Span { series: 0, from, to: self.at(range.to), title: "something was measured".into() }
     }
+}
+
+fn shown_name(machine: &ObservedMachine) -> String {
+    clipped(&machine.header.host, NAME_LETTERS)
 }
 
 fn line(series: usize, name: String, points: Vec<Point>) -> Line {
