@@ -90,6 +90,11 @@ const SLOW: u64 = 8_000_000;
 const PLAN: &str = "title = \"slow\"\nrepeats = 2\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n[stage.workload.stream]\n\
                     file_size = \"48 MiB\"\nblock_size = \"1 MiB\"\naccess = \"direct\"\n";
 
+/// On a busy machine its figures may be INVALID.
+fn is_of_writing(cell: &Value) -> bool {
+    cell["measured"].as_str().is_some_and(|measured| measured.starts_with("files, write"))
+}
+
 #[test]
 fn the_disk_that_was_the_limit_of_a_campaign_is_named_though_the_observer_was_killed() {
     if !may_have_faulty_disks() {
@@ -110,8 +115,7 @@ fn the_disk_that_was_the_limit_of_a_campaign_is_named_though_the_observer_was_ki
         results.targets[0].description.as_ref().and_then(|said| said.device.clone()).expect("a loop");
     let found = observed(home.path(), &record, &["server.jsonl"]);
     assert_eq!(found["machines"][0]["clock"], "it is the machine that measured: one clock");
-    let write =
-        found["cells"].as_array().expect("cells").iter().find(|cell| cell["measured"] == "files, write");
+    let write = found["cells"].as_array().expect("cells").iter().find(|cell| is_of_writing(cell));
     let write = write.expect("it was written");
     let full = write["resources"].as_array().expect("resources").iter().find(|one| one["of"] == *device);
     assert_eq!(full.expect("it was seen")["is_at_limit"], true, "{write:#}");

@@ -102,9 +102,14 @@ fn of_outcome(
     stage: &StudyStage<'_>,
     outcome: &CellOutcome<'_>,
 ) -> Option<MeasuredRanges> {
-    let repeats: Vec<ObservedRange> = outcome.usable().filter_map(sample_range).collect();
+    let usable: Vec<ObservedRange> = outcome.usable().filter_map(sample_range).collect();
+    // What machines did is true of figures that can't be used too.
+    let invalid = if usable.is_empty() { "INVALID" } else { "" };
+    let all = outcome.samples.iter().filter_map(|measured| sample_range(measured));
+    let repeats = if usable.is_empty() { all.collect() } else { usable };
     let label = stage.cell(outcome.cell).map_or("", |cell| cell.label.as_str());
-    let parts = [stage.name, outcome.phase.name(), label].into_iter().filter(|part| !part.is_empty());
+    let parts =
+        [stage.name, outcome.phase.name(), label, invalid].into_iter().filter(|part| !part.is_empty());
     let what = on_target(study, parts.collect::<Vec<_>>().join(", "), outcome.target);
     (!repeats.is_empty()).then_some(MeasuredRanges { what, target: outcome.target, repeats })
 }

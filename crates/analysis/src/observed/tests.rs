@@ -1,6 +1,6 @@
 //! Made-up campaigns beside made-up servers: what was the limit, and who did less than its equals.
 
-use nilometer_model::{Key, Measured, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Invalid, Key, Measured, Nanos, Results, Sample, TargetEntry, plan::Phase};
 
 use super::{CorrectedLog, ObservedCell, ObservedRun, UseKind};
 use crate::{
@@ -129,6 +129,21 @@ fn repeats_count_by_their_median_and_an_offset_moves_what_is_seen() {
     };
     assert_eq!(busy(0), (1.0, 1.0), "two of three repeats");
     assert_eq!(busy(7_000_000_000), (0.0, 1.0), "one of three");
+}
+
+#[test]
+fn what_machines_did_is_said_of_figures_that_can_not_be_used_too() {
+    let mut results = results(5);
+    let server = [MadeUpServer::new("oss1", 100_000_000, 990)];
+    results.samples[0].sample.invalid = Some(Invalid::Hung);
+    let one = run(&results, &server);
+    assert_eq!((one.cells[0].what.as_str(), one.cells[0].repeats.len()), ("files, write", 2));
+    for measured in &mut results.samples {
+        measured.sample.invalid = Some(Invalid::Hung);
+    }
+    let all = run(&results, &server);
+    assert_eq!((all.cells[0].what.as_str(), all.cells[0].repeats.len()), ("files, write, INVALID", 3));
+    assert!(only(&all).1[0].starts_with("at its limit: disk sda of oss1"));
 }
 
 #[test]
