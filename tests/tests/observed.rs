@@ -131,9 +131,9 @@ fn the_disk_that_was_the_limit_of_a_campaign_is_named_though_the_observer_was_ki
 #[test]
 fn a_torn_last_line_is_left_out_with_a_word_and_a_whole_one_that_is_broken_is_refused() {
     let home = home();
+    let observer = observe(home.path(), "o.jsonl", &[]);
     let started = Calendar::now().time;
-    let observer = observe(home.path(), "%h.jsonl".replace("%h", &host()).as_str(), &[]);
-    let file = home.path().join(format!("{}.jsonl", host()));
+    let file = home.path().join("o.jsonl");
     await_looks(&file, 22);
     killed(observer);
     let record = record_of(home.path(), started);
@@ -249,7 +249,6 @@ fn each_of_several_machines_has_a_file_of_its_own() {
         return;
     }
     let home = home();
-    let started = Calendar::now().time;
     let observers = ["oss1", "oss2"].map(|name| {
         let script = format!(
             "hostname {name} && exec {} observe --out '%h.jsonl' --interval '100 ms'",
@@ -259,9 +258,10 @@ fn each_of_several_machines_has_a_file_of_its_own() {
         command.args(["--uts", "sh", "-c", &script]).current_dir(home.path());
         Running::of(command)
     });
-    for name in ["oss1.jsonl", "oss2.jsonl"] {
-        await_looks(&home.path().join(name), 20);
-    }
+    let files = ["oss1.jsonl", "oss2.jsonl"].map(|name| home.path().join(name));
+    files.iter().for_each(|file| await_looks(file, 1));
+    let started = Calendar::now().time;
+    files.iter().for_each(|file| await_looks(file, 20));
     for observer in observers {
         observer.signal(Signal::TERM);
         assert_eq!(observer.end(LIMIT).code, Some(0));
