@@ -103,8 +103,11 @@ impl UseSeries {
     }
 }
 
-/// A step of the clock that is shorter is the work of a time service that does its duty.
+/// A step of the clock that is shorter, in seconds, is the work of a time service that does its duty.
 const STEP_LEAST: f64 = 0.05;
+/// And so is what comes of a clock that goes faster or slower by less than this share of the time, which is twice what a
+/// kernel does.
+const SLEW_MOST: f64 = 1e-3;
 
 /// What was used between the looks of a machine whose clock is to be corrected by so many nanoseconds.
 pub(super) fn series(header: &ObservedHeader, looks: &[ObservedLook], offset: i64) -> UseSeries {
@@ -123,7 +126,7 @@ struct SeriesBuilder {
 impl SeriesBuilder {
     fn add(&mut self, header: &ObservedHeader, pair: &LookPair<'_>, offset: i64) {
         let step = pair.step();
-        if step.abs() > STEP_LEAST {
+        if step.abs() > STEP_LEAST + SLEW_MOST * pair.seconds {
             self.series.steps.push((pair.is.time(), step));
             return;
         }
