@@ -259,9 +259,13 @@ fn each_of_several_machines_has_a_file_of_its_own() {
         Running::of(command)
     });
     let files = ["oss1.jsonl", "oss2.jsonl"].map(|name| home.path().join(name));
-    files.iter().for_each(|file| await_looks(file, 1));
+    for file in &files {
+        await_looks(file, 1);
+    }
     let started = Calendar::now().time;
-    files.iter().for_each(|file| await_looks(file, 20));
+    for file in &files {
+        await_looks(file, 20);
+    }
     for observer in observers {
         observer.signal(Signal::TERM);
         assert_eq!(observer.end(LIMIT).code, Some(0));
