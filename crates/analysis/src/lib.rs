@@ -21,6 +21,7 @@ mod line_difference;
 mod made_up;
 mod missing;
 mod network;
+pub mod observed;
 mod optimum;
 mod outcome;
 mod parameters;

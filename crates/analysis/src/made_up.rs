@@ -1,8 +1,12 @@
 //! Cells made up for tests.
 
 use nilometer_model::{
-    Bytes, DirectIo, FileSystemSpace, FlowEnd, FlowSample, Instrument, Nanos, NetworkMachine, NetworkResults,
-    NetworkSample, NetworkStage, PatternKind, StorageProfile, TargetDescription,
+    Bytes, DirectIo, FileSystemSpace, FlowEnd, FlowSample, Instrument, Measured, Nanos, NetworkMachine,
+    NetworkResults, NetworkSample, NetworkStage, PatternKind, StorageProfile, TargetDescription,
+    observed::{
+        DiskCounters, LinkCounters, ObservedDisk, ObservedHeader, ObservedLink, ObservedLog, ObservedLook,
+        ObservedRange, ProcessorCounters, ProcessorTimes,
+    },
     plan::{Cell, NetworkRun, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
 };
 
@@ -86,4 +90,87 @@ pub(crate) fn planned(cells: Vec<Cell>, repeats: u32) -> PlannedCampaign {
     let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
     let plan = ResolvedPlan { cells, repeats, ..plan };
     PlannedCampaign::new(plan, Vec::new())
+}
+
+/// A server that is observed each second, with one card of 1 GB/s, a disk and an array of it.
+#[derive(Debug, Clone)]
+pub(crate) struct MadeUpServer {
+    pub(crate) host: String,
+    /// Bytes a second that it receives, and writes to its disk.
+    pub(crate) rate: u64,
+    /// Milliseconds a second that its disk has a request.
+    pub(crate) disk_busy: u64,
+    /// Milliseconds a second that its first processor of two works.
+    pub(crate) busy: u64,
+}
+
+impl MadeUpServer {
+    pub(crate) fn new(host: &str, rate: u64, disk_busy: u64) -> Self {
+        MadeUpServer { host: host.into(), rate, disk_busy, busy: 300 }
+    }
+
+    /// Its looks from one second to another.
+    pub(crate) fn log(&self, from: u64, to: u64) -> ObservedLog {
+        let second = |second: u64| Nanos(second * 1_000_000_000);
+        ObservedLog {
+            name: format!("{}.jsonl", self.host),
+            header: self.header(),
+            looks: (from..=to).map(|second| self.look(second)).collect(),
+            range: Some(ObservedRange { from: second(from), to: second(to) }),
+            ..ObservedLog::default()
+        }
+    }
+
+    fn header(&self) -> ObservedHeader {
+        let disk = |name: &str, made_of: &[&str]| ObservedDisk {
+            name: name.into(),
+            kind: "disk".into(),
+            size_bytes: 1 << 40,
+            rotational: Some(true),
+            made_of: made_of.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let card = ObservedLink {
+            name: "eth0".into(),
+            is_card: true,
+            speed_bytes_per_second: Some(1e9),
+            ..ObservedLink::default()
+        };
+        ObservedHeader {
+            host: self.host.clone(),
+            interval_s: 1.0,
+            processors: 2,
+            links: vec![card],
+            disks: vec![disk("md0", &["sda"]), disk("sda", &[])],
+            ..ObservedHeader::default()
+        }
+    }
+
+    fn look(&self, second: u64) -> ObservedLook {
+        let disk = DiskCounters {
+            written_bytes: self.rate * second,
+            busy_ms: self.disk_busy * second,
+            queue_ms: 2 * self.disk_busy * second,
+            ..DiskCounters::default()
+        };
+        let link = LinkCounters { received_bytes: self.rate * second, ..LinkCounters::default() };
+        let busy_ms = self.busy * second;
+        let all = ProcessorTimes { busy_ms, idle_ms: 2000 * second - busy_ms, ..ProcessorTimes::default() };
+        ObservedLook {
+            time_us: second * 1_000_000,
+            running_us: second * 1_000_000,
+            clock_error_us: Some(500),
+            processors: ProcessorCounters { all, each_busy_ms: vec![busy_ms, 0] },
+            links: [("eth0".to_owned(), link)].into(),
+            disks: ["md0", "sda"].map(|name| (name.to_owned(), disk)).into(),
+            ..ObservedLook::default()
+        }
+    }
+}
+
+/// Samples are measured one after the other from the hundredth second on, for so many each.
+pub(crate) fn measured_in_turn(samples: &mut [Measured], seconds: u64) {
+    for (number, measured) in samples.iter_mut().enumerate() {
+        measured.sample.started = Nanos((100 + number as u64 * (seconds + 1)) * 1_000_000_000);
+        measured.sample.wall = Nanos(seconds * 1_000_000_000);
+    }
 }

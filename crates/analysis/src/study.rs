@@ -16,6 +16,7 @@ use crate::{
     interference::{Interference, interferences},
     missing::missing,
     network::network_shares,
+    observed::{CorrectedLog, ObservedRun},
     optimum::{StageOptimum, optima},
     outcomes,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
@@ -47,6 +48,8 @@ pub struct Study<'a> {
     pub missing: MissingEvidence,
     /// What a reader must know before using a figure, the gravest first.
     pub warnings: Vec<Warning>,
+    /// What machines did meanwhile that were observed; none where none was.
+    pub observed: Option<ObservedRun>,
 }
 
 /// A stage of the plan.
@@ -126,6 +129,7 @@ impl<'a> Study<'a> {
             network_shares,
             missing,
             warnings,
+            observed: None,
         }
     }
 
@@ -136,6 +140,13 @@ impl<'a> Study<'a> {
         if !self.results.is_imported() {
             self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
         }
+        self
+    }
+
+    /// The same with what observed machines did meanwhile.
+    #[must_use]
+    pub fn with_observed(mut self, logs: &[CorrectedLog]) -> Self {
+        self.observed = ObservedRun::of(&self, logs);
         self
     }
 }

@@ -2,7 +2,12 @@
 
 use nilometer_model::{
     TargetDescription,
+    observed::ClockState,
     plan::{Onto, PlannedCampaign},
+};
+use nilometer_storage::{
+    clock::{clock_source, clock_state},
+    process::BootId,
 };
 use std::{fs, path::Path};
 
@@ -80,7 +85,9 @@ fn system() -> Vec<(&'static str, String)> {
         ("kernel command line", line("/proc/cmdline")),
         ("machine", text(uname.machine())),
         ("operating system", field("/etc/os-release", "PRETTY_NAME", '=').trim_matches('"').to_owned()),
-        ("clock source", line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        ("clock source", clock_source()),
+        (ClockState::FACT, clock_state().map_or_else(String::new, |state| state.to_string())),
+        ("boot id", BootId::now().map_or_else(String::new, |id| id.to_string())),
     ]
 }
 

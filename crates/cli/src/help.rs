@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Evaluate storage",
         &[
             "evaluate", "report", "check", "compare", "explain", "import", "plan", "size", "facility",
-            "describe", "network", "clean",
+            "describe", "network", "observe", "clean",
         ],
     ),
     (
@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 24] = [
+const EXAMPLES: [(&str, [&str; 3]); 25] = [
     (
         "evaluate",
         [
@@ -37,7 +37,7 @@ const EXAMPLES: [(&str, [&str; 3]); 24] = [
         [
             "nilometer report evaluation.sqlite",
             "nilometer report evaluation.sqlite --format html -o page.html",
-            "nilometer report evaluation.sqlite --format json",
+            "nilometer report evaluation.sqlite oss1.jsonl oss2.jsonl",
         ],
     ),
     (
@@ -99,6 +99,14 @@ const EXAMPLES: [(&str, [&str; 3]); 24] = [
             "nilometer network",
             "nilometer network --flows 1,4,16 --network 10.1.0.0/16",
             "nilometer network --udp --json",
+        ],
+    ),
+    (
+        "observe",
+        [
+            "nilometer observe --out server1.jsonl",
+            "nilometer observe --out /shared/%h.jsonl --duration \"10 min\"",
+            "nilometer observe --out - --interval \"200 ms\"",
         ],
     ),
     ("clean", ["nilometer clean /data", "nilometer clean /data /scratch", "nilometer clean ."]),

@@ -23,6 +23,8 @@ mod instrument;
 mod lone_file;
 mod mount;
 mod network;
+mod observe;
+mod observed;
 mod occupied;
 mod panics;
 mod plan;
@@ -88,6 +90,7 @@ enum Command {
     Check(check::Check),
     Describe(describe::Describe),
     Network(network::Network),
+    Observe(observe::Observe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
     Facility(facility::Command),
@@ -199,6 +202,7 @@ fn main() -> ExitCode {
         Command::Import(import) => code(import.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Network(network) => code(network.execute()),
+        Command::Observe(observe) => code(observe.execute()),
         Command::Plan(plan) => code(plan.execute()),
         Command::Clean(clean) => code(clean.execute()),
         Command::Generate(generate) => code(generate.execute()),

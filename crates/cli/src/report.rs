@@ -11,18 +11,21 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{
     Study,
+    observed::CorrectedLog,
     report::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal},
 };
 use nilometer_model::{Results, catalogue};
 use nilometer_storage::user_file;
 
-use crate::{Blame, Outcome, acceptance, tell};
+use crate::{Blame, Outcome, acceptance, observed::ObservedFiles, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// The record that `evaluate` wrote
     record: PathBuf,
+    #[command(flatten)]
+    observed: ObservedFiles,
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -53,16 +56,17 @@ enum Format {
 impl Report {
     pub(crate) fn execute(&self) -> Outcome {
         let results = nilometer_record::read(&self.record).input()?;
+        let logs = self.logs(&results).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output.filter(|output| output != Path::new("-")) else {
-            tell::result(self.text(&results, layout()).run()?);
+            tell::result(self.text(&results, &logs, layout()).run()?);
             return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;
         if self.output.is_none() {
             refuse_foreign(&path).input()?;
         }
-        fs::write(&path, self.text(&results, TextLayout::plain()).run()?)
+        fs::write(&path, self.text(&results, &logs, TextLayout::plain()).run()?)
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
         tell::note(format_args!("Report: {}", path.display()));
@@ -79,8 +83,19 @@ impl Report {
         }
     }
 
-    fn text(&self, results: &Results, layout: TextLayout) -> anyhow::Result<String> {
-        let study = Study::of(results).with_catalogue(&catalogue::instruments());
+    /// What machines were observed to do meanwhile; formats with a row a figure have no place for it.
+    fn logs(&self, results: &Results) -> anyhow::Result<Vec<CorrectedLog>> {
+        let has_place =
+            matches!(self.format, Format::Terminal | Format::Html | Format::Markdown | Format::Json);
+        ensure!(
+            has_place || self.observed.is_empty(),
+            "this format has no place for what was observed: choose --format terminal, html, markdown or json"
+        );
+        self.observed.logs(results)
+    }
+
+    fn text(&self, results: &Results, logs: &[CorrectedLog], layout: TextLayout) -> anyhow::Result<String> {
+        let study = Study::of(results).with_catalogue(&catalogue::instruments()).with_observed(logs);
         Ok(match self.format {
             Format::Terminal => terminal(&study, layout),
             Format::Html => html(&study),

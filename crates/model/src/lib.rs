@@ -19,6 +19,7 @@ mod invalid;
 mod locks;
 mod moment;
 mod network;
+pub mod observed;
 pub mod packets;
 mod picture;
 pub mod plan;

@@ -10,6 +10,7 @@ pub mod import;
 mod ingest;
 mod lock;
 mod network;
+mod observed;
 mod place;
 mod read;
 mod resume;
@@ -19,6 +20,7 @@ mod seal;
 mod unfinished;
 mod write;
 
+pub use observed::{COUNTERS_MAX, LINE_MAX, ObservedError, read_observed};
 pub use read::{read, read_figures};
 pub use resume::Begun;
 pub use seal::{Concluded, SealState, concluded, file_digest, text_digest};

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Moment, Nanos};
+use nilometer_model::{Moment, Nanos, observed::ClockState};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock with an origin.
@@ -76,6 +76,29 @@ impl Calendar {
     }
 }
 
+/// How right the calendar's clock is, as its time service told the kernel; none where that may not be asked.
+pub fn clock_state() -> Option<ClockState> {
+    // SAFETY: all zeroes is a valid timex, which asks for nothing to be changed, and the kernel writes only into it.
+    let (answer, told) = unsafe {
+        let mut told: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&raw mut told), told)
+    };
+    match answer {
+        ..0 => None,
+        libc::TIME_ERROR => Some(ClockState::Unsynchronised),
+        _ if told.status & libc::STA_UNSYNC != 0 => Some(ClockState::Unsynchronised),
+        _ => Some(ClockState::Synchronised(Nanos(told.maxerror.cast_unsigned().saturating_mul(1000)))),
+    }
+}
+
+/// What the kernel reads the time from; empty where it does not say.
+pub fn clock_source() -> String {
+    std::fs::read_to_string(SOURCE).unwrap_or_default().trim().to_owned()
+}
+
+/// See [`clock_source`].
+const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
 fn system(clock: ClockId) -> Nanos {
     let time = clock_gettime(clock);
     Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
@@ -100,9 +123,7 @@ fn ticks() -> u64 {
 
 /// Nanoseconds a tick in units of 2^-32, where the kernel trusts the counter: to within some 5 in a million.
 fn measure_scale() -> Option<u64> {
-    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let trusted = std::fs::read_to_string(source).is_ok_and(|name| name.trim() == "tsc");
-    if !trusted || !cfg!(target_arch = "x86_64") {
+    if clock_source() != "tsc" || !cfg!(target_arch = "x86_64") {
         return None;
     }
     let (time, tick) = pair();
@@ -161,6 +182,15 @@ mod tests {
         assert_eq!(at(1000, 10).stepped_since(at(4595, 5)), -3600 * second.cast_signed());
         let (begin, end) = (Calendar::now(), Calendar::now());
         assert!(end.stepped_since(begin).abs() < 1_000_000, "{begin:?} {end:?}");
+    }
+
+    #[test]
+    fn the_kernel_says_how_right_its_clock_is_and_keeps_it() {
+        let before = Calendar::now();
+        let state = clock_state().expect("to ask is allowed to all");
+        // A time service that reckons with more than a day's error is none.
+        assert!(state.error().is_none_or(|error| error < Nanos::from_seconds(86_400.0)), "{state:?}");
+        assert!(Calendar::now().stepped_since(before).abs() < 1_000_000, "to ask sets nothing");
     }
 
     #[test]

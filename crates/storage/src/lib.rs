@@ -18,6 +18,7 @@ mod in_flight;
 pub mod listing;
 pub mod network;
 pub mod new_file;
+pub mod observer;
 pub mod operation;
 pub mod pieces;
 pub mod process;

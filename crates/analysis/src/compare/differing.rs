@@ -1,6 +1,6 @@
 //! What differs in program, plan, machine and storage between what is compared: what a difference may come from.
 
-use nilometer_model::{Results, TargetEntry, plan::ResolvedPlan};
+use nilometer_model::{Results, TargetEntry, observed::ClockState, plan::ResolvedPlan};
 
 use super::{NamedRecord, Subject};
 
@@ -14,7 +14,7 @@ pub struct DifferingFact {
 }
 
 /// Facts that differ whatever happens, or that say nothing of why figures differ.
-const NOT_TOLD: [&str; 2] = ["command", "nilometer"];
+const NOT_TOLD: [&str; 4] = ["command", "nilometer", ClockState::FACT, "boot id"];
 
 /// In the order: program, plan, machine, storage.
 pub(super) fn differing(records: &[NamedRecord<'_>], subjects: &[Subject]) -> Vec<DifferingFact> {

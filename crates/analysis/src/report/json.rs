@@ -18,6 +18,7 @@ use super::{
     acceptance::{AcceptedTarget, accepted},
     interference::{BesideLoad, beside_loads},
     network::{machines_json, network_stages, shares_json},
+    observed::observed_json,
     optimum::{ParameterEffects, parameter_effects},
     units_in_keys::{plain, units_in_keys, with_unit},
 };
@@ -80,6 +81,8 @@ struct Document<'a> {
     /// One for each target behind a network of which something is known.
     network_shares: Vec<Json>,
     warnings: Vec<Told>,
+    /// Machines that were observed meanwhile; null where none was.
+    observed: Json,
 }
 
 #[derive(Serialize)]
@@ -274,6 +277,7 @@ pub fn json(study: &Study<'_>) -> String {
         network: network_stages(study),
         network_shares: shares_json(study),
         warnings: warnings(study),
+        observed: observed_json(study),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{CellOutcome, Grade, ShortAnswers, StorageMatrix, Study, StudyStage, letter, network_outcomes};
 
-use super::{growth, network, prospects, words};
+use super::{growth, network, observed, prospects, words};
 
 /// The answers first, then a table a stage.
 pub fn markdown(study: &Study<'_>) -> String {
@@ -28,6 +28,7 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write_prospects(text, study)?;
     write_warnings(text, study)?;
     write_network(text, study)?;
+    write_observed(text, study)?;
     for stage in &study.stages {
         write_stage(text, stage)?;
         write_growths(text, study, stage)?;
@@ -54,6 +55,23 @@ fn write_storage(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
         writeln!(text, "| {} | {} |", plain(&row.name), answers.join(" | "))?;
     }
     writeln!(text, "\n{}", words::MATRIX)
+}
+
+/// Which machines were observed, and what was the limit of each figure.
+fn write_observed(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let Some(run) = &study.observed else { return Ok(()) };
+    writeln!(text, "\n## {}\n", observed::TITLE)?;
+    for machine in &run.machines {
+        writeln!(text, "- **{}**: {}", plain(&machine.header.host), plain(&machine.words()))?;
+        for sentence in std::iter::once(&machine.clock).chain(&machine.notes) {
+            writeln!(text, "  - {}", plain(sentence))?;
+        }
+    }
+    writeln!(text, "\n| measured | limit |\n|---|---|")?;
+    for cell in &run.cells {
+        writeln!(text, "| {} | {} |", plain(&cell.what), plain(&run.sentences(cell).join("; ")))?;
+    }
+    Ok(())
 }
 
 fn write_missing(text: &mut String, study: &Study<'_>) -> std::fmt::Result {

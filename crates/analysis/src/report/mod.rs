@@ -12,6 +12,7 @@ mod json;
 mod latency_columns;
 mod markdown;
 mod network;
+mod observed;
 mod optimum;
 mod packets;
 mod prospects;

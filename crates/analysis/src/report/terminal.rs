@@ -84,6 +84,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
     }
     page.curves(study);
     page.network(study);
+    page.observed(study);
     page.storage(study);
     page.warnings(study);
     page.comparisons(study);

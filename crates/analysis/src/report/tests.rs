@@ -6,6 +6,7 @@ use nilometer_model::{
     plan::{Cell, Phase},
 };
 
+mod observed;
 mod recorded;
 
 use super::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};

@@ -30,12 +30,20 @@ pub fn ethtool(option: &str, name: &str) -> Option<String> {
 /// All that are up, members of bonds apart, in the order of their names; none where `/sys` is that of another network, as in a
 /// container that sees its host's.
 pub fn links() -> Vec<NetworkLink> {
+    names_up().iter().map(|name| link(name)).collect()
+}
+
+/// The same as far as the kernel's files say it, without what `ethtool` does.
+pub fn links_by_kernel() -> Vec<NetworkLink> {
+    names_up().iter().map(|name| link_by_kernel(name)).collect()
+}
+
+fn names_up() -> Vec<String> {
     let ours = kernel_text("/proc/self/net/dev").unwrap_or_default();
     if device_names(&ours) != interfaces() {
         return Vec::new();
     }
-    let names = interfaces().into_iter().filter(|name| is_up(name) && !is_member(name));
-    names.map(|name| link(&name)).collect()
+    interfaces().into_iter().filter(|name| is_up(name) && !is_member(name)).collect()
 }
 
 /// The names in `/proc/net/dev`, which is of the network that this process is in; in their order.
@@ -52,6 +60,11 @@ fn is_member(name: &str) -> bool {
 
 /// One of them.
 pub fn link(name: &str) -> NetworkLink {
+    let offloads = ethtool("-k", name).map(|said| offloads(&said));
+    NetworkLink { offloads, ..link_by_kernel(name) }
+}
+
+fn link_by_kernel(name: &str) -> NetworkLink {
     let folder = interface_folder(name);
     let bond = bond(name);
     let members: Vec<&str> = bond.iter().flat_map(|bond| &bond.members).map(|of| of.name.as_str()).collect();
@@ -61,7 +74,7 @@ pub fn link(name: &str) -> NetworkLink {
         is_card: is_device(name) || !members.is_empty() && members.iter().all(|member| is_device(member)),
         speed: speed(name),
         mtu: kernel_text(folder.join("mtu")).and_then(|text| text.parse().ok()).map(Bytes),
-        offloads: ethtool("-k", name).map(|said| offloads(&said)),
+        offloads: None,
         bond,
     }
 }

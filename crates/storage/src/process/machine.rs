@@ -5,16 +5,12 @@ use std::{fs, path::Path};
 
 use nilometer_model::{Activity, Nanos, Pressure};
 
+use super::proc_text;
 use crate::Clock;
 
 /// All counters at one moment. Taking them costs some 0.1 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine(Activity);
-
-/// A tick of `/proc/stat` (`USER_HZ`).
-const TICK: u64 = 10_000_000;
-/// Of `/proc/diskstats`, whatever the disk's own is.
-const SECTOR: u64 = 512;
 
 impl Machine {
     /// Reads them. What `/proc` does not tell counts as nothing.
@@ -57,61 +53,39 @@ fn is_disk(name: &str) -> bool {
     Path::new("/sys/block").join(name).join("device").exists()
 }
 
-fn number(field: Option<&str>) -> u64 {
-    field.and_then(|field| field.parse().ok()).unwrap_or(0)
-}
-
 fn read_stat(text: &str, counters: &mut Activity) {
-    for line in text.lines() {
-        let mut fields = line.split_whitespace();
-        match fields.next() {
-            Some("cpu") => {
-                let mut next = || Nanos(number(fields.next()).saturating_mul(TICK));
-                let [user, nice, system, _idle, _iowait, hard, soft, steal] = std::array::from_fn(|_| next());
-                counters.busy = user + nice + system + hard + soft;
-                counters.stolen = steal;
-            }
-            Some("ctxt") => counters.switches = number(fields.next()),
-            _ => {}
-        }
-    }
+    let all = proc_text::processors(text).next().unwrap_or_default();
+    counters.busy = millis(all.busy_ms);
+    counters.stolen = millis(all.stolen_ms);
+    counters.switches = proc_text::switches(text);
 }
 
-/// `254 0 vda reads merged sectors ms writes merged sectors ms ...`
+fn millis(millis: u64) -> Nanos {
+    Nanos(millis.saturating_mul(1_000_000))
+}
+
 fn read_disks(text: &str, is_disk: impl Fn(&str) -> bool, counters: &mut Activity) {
-    for line in text.lines() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let bytes = |at: usize| number(fields.get(at).copied()).saturating_mul(SECTOR);
-        let read = bytes(5);
-        let written = bytes(9);
+    for (name, disk) in proc_text::disks(text) {
         // Most loops and partitions did nothing: those need not be looked up.
-        if read + written > 0 && fields.get(2).is_some_and(|name| is_disk(name)) {
-            counters.disk_read = counters.disk_read.saturating_add(read);
-            counters.disk_written = counters.disk_written.saturating_add(written);
+        if (disk.read_bytes > 0 || disk.written_bytes > 0) && is_disk(name) {
+            counters.disk_read = counters.disk_read.saturating_add(disk.read_bytes);
+            counters.disk_written = counters.disk_written.saturating_add(disk.written_bytes);
         }
     }
 }
 
-/// `  eth0: bytes packets errs drop fifo frame compressed multicast bytes ...`
 fn read_network(text: &str, counters: &mut Activity) {
-    for (name, values) in text.lines().filter_map(|line| line.split_once(':')) {
-        let mut values = values.split_whitespace();
-        if name.trim() != "lo" {
-            counters.received = counters.received.saturating_add(number(values.next()));
-            counters.sent = counters.sent.saturating_add(number(values.nth(7)));
-        }
+    for (_, link) in proc_text::interfaces(text) {
+        counters.received = counters.received.saturating_add(link.received_bytes);
+        counters.sent = counters.sent.saturating_add(link.sent_bytes);
     }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, in microseconds: of processors, input and output, memory.
 fn read_pressure(texts: &[String; 3]) -> Option<Pressure> {
-    let total = |text: &String| {
-        let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-        let total = some.split_whitespace().find_map(|field| field.strip_prefix("total="))?;
-        total.parse::<u64>().ok().map(|micros| Nanos(micros.saturating_mul(1000)))
-    };
     let [cpu, io, memory] = texts;
-    Some(Pressure { cpu: total(cpu)?, io: total(io)?, memory: total(memory)? })
+    let told = proc_text::pressure(cpu, io, memory)?;
+    let nanos = |micros: u64| Nanos(micros.saturating_mul(1000));
+    Some(Pressure { cpu: nanos(told.cpu_us), io: nanos(told.io_us), memory: nanos(told.memory_us) })
 }
 
 #[cfg(test)]

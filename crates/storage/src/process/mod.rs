@@ -4,6 +4,7 @@
 mod client;
 mod machine;
 mod place;
+pub(crate) mod proc_text;
 
 pub use client::{Served, daemons};
 pub use machine::Machine;
@@ -20,6 +21,16 @@ impl BootId {
     pub fn now() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         u128::from_str_radix(&text.trim().replace('-', ""), 16).ok().map(BootId)
+    }
+}
+
+impl std::fmt::Display for BootId {
+    /// As the kernel writes it: `0e4c5d3f-1f0a-4c55-9f5a-0c7f3a9b2d11`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = format!("{:032x}", self.0);
+        let [first, second, third, fourth, last] = [0..8, 8..12, 12..16, 16..20, 20..32];
+        write!(f, "{}-{}-{}", &digits[first], &digits[second], &digits[third])?;
+        write!(f, "-{}-{}", &digits[fourth], &digits[last])
     }
 }
 
@@ -114,25 +125,25 @@ pub fn runnable_tasks() -> u64 {
 /// Dirty and under write-back, in bytes, of the whole machine (`/proc/meminfo`).
 pub fn dirty_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib =
-        |line: &str| line.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    text.lines()
-        .filter(|line| line.starts_with("Dirty:") || line.starts_with("Writeback:"))
-        .map(kib)
-        .sum::<u64>()
-        * 1024
+    let levels = proc_text::memory(&text);
+    levels.dirty_bytes + levels.writeback_bytes
 }
 
 /// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`).
 pub fn available_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
+    proc_text::meminfo(&text, "MemAvailable").map(Bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_is_called_as_the_kernel_calls_it() {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("it is there");
+        assert_eq!(BootId::now().map(|id| id.to_string()).as_deref(), Some(text.trim()));
+    }
 
     #[test]
     fn a_thread_that_never_leaves_its_processor_is_counted() {

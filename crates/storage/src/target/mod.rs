@@ -8,6 +8,7 @@ pub use posix::{
     Cleaned, Directory, Holder, OURS, Posix, SharedRun, clean, describe_in_child, in_use, is_run_name, probe,
     run_name,
 };
+pub(crate) use posix::{Mount, block_device, mount_table};
 
 use std::{
     io,

@@ -10,6 +10,7 @@ mod compared;
 mod growth;
 mod latency;
 mod network;
+mod observed;
 mod packets;
 mod recording;
 mod stage;
@@ -50,6 +51,7 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     packets::write(page, study)?;
     summary::write(page, study)?;
     network::write(page, study)?;
+    observed::write(page, study)?;
     for (number, stage) in study.stages.iter().enumerate() {
         stage::write(page, study, stage, number)?;
     }
@@ -117,6 +119,9 @@ fn write_contents(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     for (number, stage) in study.results.network.iter().enumerate() {
         write!(page, "<a href=\"#network-{number}\">{}</a>", Escaped(&stage.stage))?;
+    }
+    if study.observed.is_some() {
+        page.push_str("<a href=\"#observed\">machines observed</a>");
     }
     for (number, stage) in study.stages.iter().enumerate() {
         write!(page, "<a href=\"#stage-{number}\">{}</a>", Escaped(stage.name))?;

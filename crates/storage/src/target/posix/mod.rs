@@ -17,6 +17,7 @@ mod traffic;
 
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
+pub(crate) use mounts::{Mount, mount_table};
 pub use probe::{describe_in_child, probe};
 pub use run_directory::{OURS, SharedRun, name as run_name, well_named as is_run_name};
 
@@ -27,7 +28,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Coldness, DeviceTraffic, FileSystemSpace, StripeControl, StripeLayout, TargetDescription,
+    BlockLayer, Bytes, Coldness, DeviceTraffic, FileSystemSpace, StripeControl, StripeLayout,
+    TargetDescription,
 };
 use rustix::fs::{AtFlags, Mode, OFlags};
 
@@ -35,6 +37,11 @@ use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
 use stripe::{kept_beside, layout, restore_layout, set_layout};
+
+/// The block device of this name, with all below it; none if there is no such device.
+pub(crate) fn block_device(name: &str) -> Option<BlockLayer> {
+    layers::device_of_name(Path::new("/sys"), name)
+}
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
 #[derive(Debug)]

@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 /// A line of the mount table.
 #[expect(clippy::struct_field_names, reason = "a mount point is called so")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     /// Its number among all mounts, which an open file says too (`mnt_id` of `/proc/self/fdinfo`).
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// `8:1` of a file system on a block device; the first is 0 of others.
-    pub(super) numbers: String,
-    pub(super) mount_point: PathBuf,
-    pub(super) file_system: String,
-    pub(super) source: String,
-    pub(super) options: String,
+    pub(crate) numbers: String,
+    pub(crate) mount_point: PathBuf,
+    pub(crate) file_system: String,
+    pub(crate) source: String,
+    pub(crate) options: String,
+}
+
+/// All mounts of this process, by the kernel's table: none of them is touched.
+pub(crate) fn mount_table() -> Vec<Mount> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    table.lines().filter_map(parse).collect()
 }
 
 /// The mount a path lies on: the longest mount point that is a prefix, and of equal ones the last, which covers the

@@ -1,0 +1,200 @@
+//! What machines used while a phase of a cell was measured: of the spans between looks that lie wholly within a repeat, the
+//! mean and the highest.
+
+use nilometer_model::{
+    Measured, Results,
+    observed::ObservedRange,
+    plan::{Goal, Phase},
+};
+
+use super::{
+    ObservedMachine, UseKey,
+    imbalance::{UnevenUse, uneven},
+    limit::{ResourceAtLimit, resources},
+};
+use crate::{CellOutcome, Study, StudyRecording, StudyStage, letter};
+
+/// What was measured while machines were observed: a phase of a cell on a target, over its repeats.
+#[derive(Debug, Clone)]
+pub struct ObservedCell {
+    /// What it is: stage, phase, parameters, target.
+    pub what: String,
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// When each of its repeats was measured, by the clock of the machine that measured.
+    pub repeats: Vec<ObservedRange>,
+    /// By machine, those apart of which no look lies within a repeat.
+    pub seen: Vec<MachineUse>,
+    /// The resources that were used most, as shares of what they can, the fullest first.
+    pub resources: Vec<ResourceAtLimit>,
+    /// What equals did unequally.
+    pub uneven: Vec<UnevenUse>,
+}
+
+/// What a machine used in a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineUse {
+    /// Index into [`super::ObservedRun::machines`].
+    pub machine: usize,
+    /// So many spans between looks lie within repeats.
+    pub spans: usize,
+    /// So many repeats have one at the least.
+    pub repeats: usize,
+    /// Each figure of which something is known, in the order of their keys.
+    pub uses: Vec<CellUse>,
+}
+
+/// A figure in a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellUse {
+    /// Of what.
+    pub key: UseKey,
+    /// The median over repeats of the mean within each.
+    pub mean: f64,
+    /// The highest of all spans.
+    pub most: f64,
+}
+
+impl MachineUse {
+    /// The figure of this key.
+    pub fn of(&self, kind: super::UseKind, name: &str) -> Option<&CellUse> {
+        self.uses.iter().find(|of| of.key.kind == kind && of.key.name == name)
+    }
+
+    /// All figures of this kind.
+    pub fn all(&self, kind: super::UseKind) -> impl Iterator<Item = &CellUse> {
+        self.uses.iter().filter(move |of| of.key.kind == kind)
+    }
+}
+
+/// When a sample was measured; none where nobody knows.
+pub(crate) fn sample_range(measured: &Measured) -> Option<ObservedRange> {
+    let sample = &measured.sample;
+    let is_known = sample.started.0 > 0 && sample.wall.0 > 0;
+    is_known.then(|| ObservedRange { from: sample.started, to: sample.started + sample.wall })
+}
+
+/// From the first sample of a campaign to the end of its last; none without one whose time is known.
+pub fn measured_range(results: &Results) -> Option<ObservedRange> {
+    results.samples.iter().filter_map(sample_range).reduce(ObservedRange::and)
+}
+
+/// All that was measured, in the order of the report.
+pub(super) fn cells(study: &Study<'_>, machines: &[ObservedMachine]) -> Vec<ObservedCell> {
+    let of_stages = study.stages.iter().flat_map(|stage| {
+        let of = |outcome: &CellOutcome<'_>| of_outcome(study, stage, outcome);
+        stage.outcomes.iter().filter_map(of).collect::<Vec<_>>()
+    });
+    let of_recordings = study.recordings.iter().flat_map(|recording| recorded(study, recording));
+    let found = of_stages.chain(of_recordings);
+    found.map(|measured| observed(measured, study.results, machines)).collect()
+}
+
+/// What is to be looked up.
+struct MeasuredRanges {
+    what: String,
+    target: usize,
+    repeats: Vec<ObservedRange>,
+}
+
+fn of_outcome(
+    study: &Study<'_>,
+    stage: &StudyStage<'_>,
+    outcome: &CellOutcome<'_>,
+) -> Option<MeasuredRanges> {
+    let usable: Vec<ObservedRange> = outcome.usable().filter_map(sample_range).collect();
+    // What machines did is true of figures that can't be used too.
+    let invalid = if usable.is_empty() { "INVALID" } else { "" };
+    let all = outcome.samples.iter().filter_map(|measured| sample_range(measured));
+    let repeats = if usable.is_empty() { all.collect() } else { usable };
+    let label = stage.cell(outcome.cell).map_or("", |cell| cell.label.as_str());
+    let parts =
+        [stage.name, outcome.phase.name(), label, invalid].into_iter().filter(|part| !part.is_empty());
+    let what = on_target(study, parts.collect::<Vec<_>>().join(", "), outcome.target);
+    (!repeats.is_empty()).then_some(MeasuredRanges { what, target: outcome.target, repeats })
+}
+
+fn on_target(study: &Study<'_>, what: String, target: usize) -> String {
+    if study.results.targets.len() > 1 { format!("{what}, on {}", letter(target)) } else { what }
+}
+
+/// A recording at its own pace, and as fast as it is taken; searches have another rate each time.
+fn recorded(study: &Study<'_>, recording: &StudyRecording<'_>) -> Vec<MeasuredRanges> {
+    let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
+    targets.dedup();
+    let goals = [(Goal::Pace, "at its own pace"), (Goal::Limit, "as fast as it is taken")];
+    let mut found = Vec::new();
+    for target in targets {
+        for (goal, words) in goals {
+            let repeats = ranges_of(recording, goal, target);
+            let what = format!("{}, {}, {words}", Phase::Ingest.name(), recording.instrument);
+            let what = on_target(study, what, target);
+            found.extend((!repeats.is_empty()).then_some(MeasuredRanges { what, target, repeats }));
+        }
+    }
+    found
+}
+
+fn ranges_of(recording: &StudyRecording<'_>, goal: Goal, target: usize) -> Vec<ObservedRange> {
+    let is_meant = |measured: &&&Measured| {
+        let is_goal = measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal);
+        is_goal && measured.key.target == target && measured.sample.invalid.is_none()
+    };
+    recording.samples.iter().filter(is_meant).filter_map(|measured| sample_range(measured)).collect()
+}
+
+fn observed(measured: MeasuredRanges, results: &Results, machines: &[ObservedMachine]) -> ObservedCell {
+    let MeasuredRanges { what, target, repeats } = measured;
+    let seen: Vec<MachineUse> =
+        machines.iter().enumerate().filter_map(|(number, machine)| used(number, machine, &repeats)).collect();
+    let resources = resources(&seen, machines);
+    let uneven = uneven(&seen, machines, results);
+    ObservedCell { what, target, repeats, seen, resources, uneven }
+}
+
+/// The spans of a repeat, by their numbers.
+fn spans_within(machine: &ObservedMachine, repeat: ObservedRange) -> Vec<usize> {
+    let spans = machine.series.spans.iter().enumerate();
+    spans.filter(|(_, span)| repeat.holds(**span)).map(|(number, _)| number).collect()
+}
+
+fn used(number: usize, machine: &ObservedMachine, repeats: &[ObservedRange]) -> Option<MachineUse> {
+    let within: Vec<Vec<usize>> = repeats.iter().map(|repeat| spans_within(machine, *repeat)).collect();
+    let within: Vec<Vec<usize>> = within.into_iter().filter(|spans| !spans.is_empty()).collect();
+    if within.is_empty() {
+        return None;
+    }
+    let uses = machine.series.uses.iter().filter_map(|of| {
+        let means: Vec<f64> = within.iter().filter_map(|spans| mean(machine, &of.values, spans)).collect();
+        let all = within.iter().flatten().map(|span| of.values[*span]).filter(|value| value.is_finite());
+        Some(CellUse {
+            key: of.key.clone(),
+            mean: median(means)?,
+            most: all.fold(f64::NEG_INFINITY, f64::max),
+        })
+    });
+    let spans = within.iter().map(Vec::len).sum();
+    Some(MachineUse { machine: number, spans, repeats: within.len(), uses: uses.collect() })
+}
+
+/// Over the time of these spans, as far as something is known.
+fn mean(machine: &ObservedMachine, values: &[f64], spans: &[usize]) -> Option<f64> {
+    let mut time = 0.0;
+    let mut sum = 0.0;
+    for &span in spans.iter().filter(|span| values[**span].is_finite()) {
+        let seconds = machine.series.spans[span].length().seconds();
+        time += seconds;
+        sum += seconds * values[span];
+    }
+    (time > 0.0).then_some(sum / time)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}

@@ -1,0 +1,91 @@
+//! Machines that were observed while a campaign measured: what they used, which resource was the limit of each figure, and what
+//! equals did unequally. Pure: looks and samples in, numbers and sentences out.
+
+mod cell;
+mod clock;
+mod imbalance;
+mod limit;
+mod series;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub(crate) use cell::sample_range;
+pub use cell::{CellUse, MachineUse, ObservedCell, measured_range};
+pub use clock::ClockAgreement;
+pub use imbalance::UnevenUse;
+pub use limit::ResourceAtLimit;
+pub use series::{UseKey, UseKind, UseSeries, UseValues};
+pub(crate) use words::{BUSY_DISKS, LEGEND};
+
+use nilometer_model::{
+    Nanos, Results,
+    observed::{ObservedHeader, ObservedLog, ObservedRange},
+};
+
+use crate::Study;
+
+/// A file of observations, and what is to be added to its times.
+#[derive(Debug, Clone)]
+pub struct CorrectedLog {
+    /// As it was read.
+    pub log: ObservedLog,
+    /// Nanoseconds; negative where the observed machine's clock was ahead.
+    pub offset: i64,
+}
+
+/// All that machines were seen to do during a campaign.
+#[derive(Debug, Clone)]
+pub struct ObservedRun {
+    /// From the first sample to the end of the last.
+    pub range: ObservedRange,
+    /// One for each file, in their order.
+    pub machines: Vec<ObservedMachine>,
+    /// What was measured, in the order of the report.
+    pub cells: Vec<ObservedCell>,
+}
+
+/// An observed machine.
+#[derive(Debug, Clone)]
+pub struct ObservedMachine {
+    /// What it is.
+    pub header: ObservedHeader,
+    /// What it used between its looks.
+    pub series: UseSeries,
+    /// How its clock agrees with that of the machine that measured.
+    pub agreement: ClockAgreement,
+    /// The same in words, with what was added to its times.
+    pub clock: String,
+    /// What a reader should know of it besides.
+    pub notes: Vec<String>,
+}
+
+impl ObservedRun {
+    pub(crate) fn of(study: &Study<'_>, logs: &[CorrectedLog]) -> Option<Self> {
+        let range = measured_range(study.results).filter(|_| !logs.is_empty())?;
+        let machines: Vec<ObservedMachine> =
+            logs.iter().map(|of| machine(study.results, of, range)).collect();
+        let cells = cell::cells(study, &machines);
+        Some(ObservedRun { range, machines, cells })
+    }
+
+    /// The longest time from a look to the next, as the observers were asked.
+    fn interval(&self) -> Nanos {
+        let longest = self.machines.iter().map(|machine| machine.header.interval_s).fold(0.0, f64::max);
+        Nanos::from_seconds(longest)
+    }
+}
+
+fn machine(results: &Results, of: &CorrectedLog, range: ObservedRange) -> ObservedMachine {
+    let CorrectedLog { log, offset } = of;
+    let series = series::series(&log.header, &log.looks, *offset);
+    let agreement = ClockAgreement::of(results, log);
+    let clock = clock::clock_words(agreement, &log.header.host, *offset);
+    let notes = words::notes(log, &series, range);
+    ObservedMachine { header: log.header.clone(), series, agreement, clock, notes }
+}
+
+/// `97 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}

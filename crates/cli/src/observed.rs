@@ -1,0 +1,171 @@
+//! Files of `nilometer observe` that a report is given beside its record, and what is to be added to their times.
+
+use std::{path::PathBuf, str::FromStr};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use nilometer_analysis::observed::{CorrectedLog, measured_range};
+use nilometer_model::{
+    Nanos, Results,
+    observed::{ObservedLog, ObservedRange},
+};
+use nilometer_record::read_observed;
+
+/// What a report is given of machines.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ObservedFiles {
+    /// Files that `observe` wrote on servers meanwhile: what they did is put beside what was measured
+    #[arg(value_name = "OBSERVED")]
+    observed: Vec<PathBuf>,
+    /// Added to the times of an observed machine whose clock was wrong, such as oss1=+0.35s
+    #[arg(long, value_name = "MACHINE=TIME", requires = "observed", allow_hyphen_values = true)]
+    offset: Vec<MachineOffset>,
+}
+
+/// What is to be added to the times of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MachineOffset {
+    host: String,
+    nanos: i64,
+}
+
+impl FromStr for MachineOffset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let how =
+            || format!("`{text}`: write a machine and a time to be added, such as oss1=+0.35s or oss1=-2s");
+        let (host, time) = text.rsplit_once('=').filter(|(host, _)| !host.is_empty()).ok_or_else(how)?;
+        let sign = if time.starts_with('-') { -1 } else { 1 };
+        let length = time.strip_prefix(['-', '+']).unwrap_or(time);
+        let length: Nanos = length.parse().map_err(|_| how())?;
+        let nanos = i64::try_from(length.0).map_err(|_| how())?;
+        Ok(MachineOffset { host: host.into(), nanos: sign * nanos })
+    }
+}
+
+impl ObservedFiles {
+    /// Whether no file is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.observed.is_empty()
+    }
+
+    /// What they say of the time in which something was measured.
+    pub(crate) fn logs(&self, results: &Results) -> anyhow::Result<Vec<CorrectedLog>> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run = measured_range(results)
+            .context("the record does not say when it was measured: nothing can be put beside it")?;
+        let mut logs = Vec::new();
+        for path in &self.observed {
+            let log = self.corrected(read_observed(path, self.widened(run))?);
+            check_range(&log, run)?;
+            logs.push(log);
+        }
+        self.check_offsets(&logs)?;
+        check_each_once(&logs)?;
+        Ok(logs)
+    }
+
+    /// By as much as any offset: whose it is says the file.
+    fn widened(&self, run: ObservedRange) -> ObservedRange {
+        let most = self.offset.iter().map(|offset| offset.nanos.unsigned_abs()).max().unwrap_or(0);
+        ObservedRange { from: run.from.since(Nanos(most)), to: run.to + Nanos(most) }
+    }
+
+    fn corrected(&self, log: ObservedLog) -> CorrectedLog {
+        let of = self.offset.iter().find(|offset| offset.host == log.header.host);
+        CorrectedLog { offset: of.map_or(0, |offset| offset.nanos), log }
+    }
+
+    fn check_offsets(&self, logs: &[CorrectedLog]) -> anyhow::Result<()> {
+        for MachineOffset { host, .. } in &self.offset {
+            let known: Vec<&str> = logs.iter().map(|of| of.log.header.host.as_str()).collect();
+            let count = self.offset.iter().filter(|offset| offset.host == *host).count();
+            ensure!(known.contains(&host.as_str()), "--offset {host}: observed were {}", known.join(", "));
+            ensure!(count == 1, "--offset {host} is given {count} times: say what is to be added once");
+        }
+        Ok(())
+    }
+}
+
+/// By the clock of the machine that measured, as far as that is known.
+fn range_of(of: &CorrectedLog) -> Option<ObservedRange> {
+    let moved = |time: Nanos| Nanos(time.0.saturating_add_signed(of.offset));
+    of.log.range.map(|range| ObservedRange { from: moved(range.from), to: moved(range.to) })
+}
+
+fn check_range(of: &CorrectedLog, run: ObservedRange) -> anyhow::Result<()> {
+    let name = &of.log.name;
+    let range = range_of(of).with_context(|| format!("{name}: it has no look"))?;
+    if range.meets(run) {
+        return Ok(());
+    }
+    let host = &of.log.header.host;
+    bail!(
+        "{name}: {host} was observed from {range}, and the run was measured from {run}: they have no moment in common \
+         (--offset corrects a clock that was wrong)"
+    )
+}
+
+/// A machine may have been observed several times, one after the other.
+fn check_each_once(logs: &[CorrectedLog]) -> anyhow::Result<()> {
+    for (number, one) in logs.iter().enumerate() {
+        for other in &logs[..number] {
+            let is_same = one.log.header.host == other.log.header.host;
+            let both = range_of(one).zip(range_of(other));
+            ensure!(
+                !is_same || !both.is_some_and(|(one, other)| one.meets(other)),
+                "{} and {} are both of {} at the same time: give one of them",
+                other.log.name,
+                one.log.name,
+                one.log.header.host
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::observed::ObservedHeader;
+
+    use super::*;
+
+    fn log(host: &str, from: u64, to: u64) -> CorrectedLog {
+        let second = |second: u64| Nanos(second * 1_000_000_000);
+        let header = ObservedHeader { host: host.into(), ..ObservedHeader::default() };
+        let range = Some(ObservedRange { from: second(from), to: second(to) });
+        CorrectedLog {
+            log: ObservedLog { name: format!("{from}.jsonl"), header, range, ..ObservedLog::default() },
+            offset: 0,
+        }
+    }
+
+    #[test]
+    fn an_offset_has_a_machine_a_sign_and_a_unit() {
+        let of = |text: &str| text.parse::<MachineOffset>();
+        let offset = |nanos| Ok(MachineOffset { host: "oss1".into(), nanos });
+        assert_eq!(of("oss1=+0.35s"), offset(350_000_000));
+        assert_eq!(of("oss1=-2 ms"), offset(-2_000_000));
+        assert_eq!(of("oss1=1 h"), offset(3_600_000_000_000));
+        for wrong in ["oss1", "=1s", "oss1=", "oss1=1", "oss1=fast", "oss1=+-1s"] {
+            assert!(of(wrong).expect_err(wrong).contains("such as oss1=+0.35s"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_machine_is_given_once_for_each_time_and_at_the_time_of_the_run() {
+        let run = log("", 10, 20).log.range.expect("given");
+        check_range(&log("a", 15, 30), run).expect("it has ten seconds in common");
+        let error = check_range(&log("a", 21, 30), run).expect_err("behind it").to_string();
+        let both = "from 1970-01-01T00:00:21Z to 1970-01-01T00:00:30Z, and the run was measured from 1970-01-01T00:00:10Z";
+        assert!(error.contains(both), "{error}");
+        let moved = CorrectedLog { offset: -5_000_000_000, ..log("a", 21, 30) };
+        check_range(&moved, run).expect("its clock was five seconds ahead");
+        check_each_once(&[log("a", 1, 5), log("a", 6, 9), log("b", 1, 9)]).expect("one after the other");
+        let error = check_each_once(&[log("a", 1, 5), log("a", 5, 9)]).expect_err("at once").to_string();
+        assert!(error.starts_with("1.jsonl and 5.jsonl are both of a"), "{error}");
+    }
+}
