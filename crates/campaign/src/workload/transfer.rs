@@ -62,6 +62,8 @@ pub struct Transfer {
     pause_at: u64,
     flying: u32,
     failed: bool,
+    /// See [`WorkerPart::keeps_step`].
+    keeps_step: bool,
     file: u32,
     progress: Progress,
 }
@@ -150,6 +152,7 @@ impl Transfer {
             pause_at: 0,
             flying: 0,
             failed: false,
+            keeps_step: part.keeps_step,
             file: 0,
             progress,
         }
@@ -241,8 +244,11 @@ impl Transfer {
         }
     }
 
-    /// Nothing more is moved or opened; what is open is closed.
+    /// Nothing more is moved or opened; what is open is closed. Where others make the same calls all of them are made.
     fn fail(&mut self) {
+        if self.keeps_step {
+            return;
+        }
         self.failed = true;
         self.pause_at = self.issued;
     }
