@@ -331,6 +331,7 @@ fn what_is_not_there_is_refused_with_what_is() {
 }
 
 const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
 
 /// Takes all the space there is.
 fn fill(path: &Path) {
@@ -347,7 +348,8 @@ fn a_disk_that_fills_up_is_data_and_no_process_waits_for_another() {
     if !may_mount() {
         return;
     }
-    let plan = PLAN.replace("repeats = 2", "repeats = 12").replace("[\"sync\", \"mpi_io\"]", "\"mpi_io\"");
+    let plan = PLAN.replace("repeats = 2", "repeats = 12\nhang_after = \"10 s\"");
+    let plan = plan.replace("[\"sync\", \"mpi_io\"]", "\"mpi_io\"");
     for mpi in Mpi::all() {
         for (choice, expected) in implementations(&mpi) {
             let lab = Lab::new(&plan);
@@ -375,11 +377,13 @@ fn a_disk_that_fills_up_is_data_and_no_process_waits_for_another() {
 fn assert_no_space(results: &Results, by: MpiIoImplementation) {
     let failed: Vec<&Sample> = results.samples.iter().map(|measured| &measured.sample).collect();
     let failed: Vec<_> = failed.into_iter().filter(|sample| !sample.errors.is_empty()).collect();
-    assert!(!failed.is_empty(), "the full disk shows in no sample ({by})");
+    let full = failed.iter().filter(|sample| sample.errors.contains_key(&ENOSPC)).count();
+    assert!(full > 0, "the full disk shows in no sample ({by})");
+    // After a collective write that failed, ompio can't sync any more.
+    let known: &[i32] = if by == MpiIoImplementation::Ompio { &[ENOSPC, EIO] } else { &[ENOSPC] };
     for sample in failed {
         assert_eq!(sample.invalid, Some(Invalid::Errors), "{by}");
-        let kinds: Vec<_> = sample.errors.keys().collect();
-        assert!(kinds.iter().all(|kind| [ENOSPC, Sample::SHORT].contains(*kind)), "{by}: {kinds:?}");
+        assert!(sample.errors.keys().all(|kind| known.contains(kind)), "{by}: {:?}", sample.errors);
     }
 }
 
@@ -401,9 +405,18 @@ fn a_storage_that_hangs_in_a_call_ends_the_campaign_with_its_record_whole() {
         let some = || nilometer_record::read(&record).is_ok_and(|results| results.samples.len() > 3);
         await_some("some samples", || some().then_some(()));
         frozen.freeze();
+        let is_left_out = |results: Results| results.targets[0].left_out.is_some();
+        let noted = || nilometer_record::read(&record).is_ok_and(is_left_out);
+        await_some("the hang in the record", || noted().then_some(()));
+        if mpi.kind() == MpiKind::Mpich {
+            // Its launcher waits for processes that the kernel does not let go.
+            frozen.thaw();
+        }
         let ended = running.end(LIMIT);
         let results = lab.results();
-        frozen.thaw();
+        if mpi.kind() == MpiKind::OpenMpi {
+            frozen.thaw();
+        }
         assert_ne!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stdout.contains("Record: "), "{ended:?}");
         let hung = results.samples.iter().filter(|measured| measured.sample.invalid == Some(Invalid::Hung));

@@ -12,9 +12,7 @@ use std::{
     thread,
 };
 
-use nilometer_cluster::{
-    CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all,
-};
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
     Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, BufferData, EngineKind, Phase, WorkloadRun},
@@ -34,7 +32,7 @@ use crate::{
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
-    together::sleep_through,
+    together::{decided, sleep_through, united},
     workload::{self, CrewShare, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
 };
 
@@ -127,8 +125,7 @@ pub(crate) fn run_phase(
         return run_conversation(run, surroundings, task);
     }
     if task.is_idle() {
-        sleep_through(run, task);
-        return None;
+        return sleep_through(run, task);
     }
     let mut without_load = loads.renew(run);
     let chilled: Vec<_> =
@@ -170,9 +167,8 @@ pub(crate) fn run_phase(
         sample.invalid = Invalid::gravest(judged, without_load.remove(number));
         task.of_rank(sample, crew.began)
     });
-    let reports = task.cluster.gather(RankReport::Measured { whole, samples: samples.collect() });
-    let by_target = measured_by_all(reports).filter(|_| task.cluster.rank() == 0)?;
-    Some(by_target.into_iter().map(Sample::united).collect())
+    let report = RankReport::Measured { whole, samples: samples.collect() };
+    united(task.cluster, task.cluster.gather(report))
 }
 
 /// The same for a phase in which processes speak to each other.
@@ -186,22 +182,15 @@ fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>)
             (of_rank.sample.settling, of_rank.sample.load) = (settling, load);
         }
     }
-    let by_target = measured_by_all(task.cluster.gather(report)).filter(|_| task.cluster.rank() == 0)?;
-    Some(by_target.into_iter().map(Sample::united).collect())
+    united(task.cluster, task.cluster.gather(report))
 }
 
-/// Whether the phase begins, as rank 0 decides. A target on which a rank is not ready is measured by none.
+/// Whether the phase begins, as rank 0 decides.
 fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
     let cluster = task.cluster;
     let failed = |crew: &Crew| if crew.is_sound() { None } else { crew.sample.invalid.clone() };
     let reports = cluster.gather(RankReport::Ready(watch.crews.iter().map(failed).collect()));
-    let decided = (cluster.rank() == 0).then(|| {
-        if watch.run.is_over() {
-            ClusterDecision::Cancel
-        } else {
-            ClusterDecision::Begin(failed_on_any(reports))
-        }
-    });
+    let decided = decided(watch.run, cluster, reports);
     let ClusterDecision::Begin(failed) = cluster.broadcast(decided) else { return false };
     for (crew, why) in watch.crews.iter_mut().zip(failed) {
         if let Some(why) = why.filter(|_| crew.is_sound()) {

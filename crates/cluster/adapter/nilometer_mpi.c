@@ -111,13 +111,19 @@ void nilometer_mpi_ungroup(void *group) {
     free(group);
 }
 
-/* Some libraries say only that something went wrong: then the last thing that the kernel said to this thread, if it is something
- * that is said of files. */
+/* A file that is open, and by whom: by all of a group, or by this process alone. */
+struct opened {
+    MPI_File file;
+    MPI_Comm by;
+};
+
+/* Some libraries say only that something went wrong, or not even that: then the last thing that the kernel said to this thread,
+ * if it is something that is said of files; 0 if it is not. */
 static int said_by_kernel(int number) {
-    static const int of_files[] = {ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EFBIG, ESTALE, ENXIO, ENODEV, ETIMEDOUT, ENOENT, EEXIST};
+    static const int of_files[] = {ENOSPC, EDQUOT, EIO, EROFS, EFBIG, ESTALE, ENXIO, ENODEV, ETIMEDOUT};
     for (size_t each = 0; each < sizeof of_files / sizeof *of_files; each++)
         if (of_files[each] == number) return number;
-    return EIO;
+    return 0;
 }
 
 /* What MPI says of an error, as the kernel would; 0 of none. `errno` was 0 before the call. */
@@ -137,7 +143,7 @@ static int number_of(int error) {
     case MPI_ERR_NOT_SAME: case MPI_ERR_INFO: case MPI_ERR_INFO_KEY: case MPI_ERR_INFO_VALUE: return EINVAL;
     case MPI_ERR_UNSUPPORTED_OPERATION: return EOPNOTSUPP;
     case MPI_ERR_NO_MEM: return ENOMEM;
-    default: return said_by_kernel(kernel);
+    default: return said_by_kernel(kernel) != 0 ? said_by_kernel(kernel) : EIO;
     }
 }
 
@@ -156,55 +162,68 @@ static int mode_of(int how) {
 int nilometer_mpi_open(void *group, const char *path, int how, const char *const *hints, int count, void **file) {
     MPI_Comm by = group == NULL ? MPI_COMM_SELF : *(MPI_Comm *)group;
     MPI_Info info;
-    MPI_File *opened = malloc(sizeof *opened);
+    struct opened *opened = malloc(sizeof *opened);
     if (opened == NULL) return ENOMEM;
+    opened->by = by;
     MPI_Info_create(&info);
     for (int each = 0; each < count; each++) MPI_Info_set(info, hints[2 * each], hints[2 * each + 1]);
     errno = 0;
-    int number = number_of(MPI_File_open(by, path, mode_of(how), info, opened)), gravest = number;
+    int number = number_of(MPI_File_open(by, path, mode_of(how), info, &opened->file)), gravest = number;
     MPI_Info_free(&info);
     if (group != NULL && MPI_Allreduce(&number, &gravest, 1, MPI_INT, MPI_MAX, by) != MPI_SUCCESS) gravest = EIO;
     if (gravest != 0) {
         /* To close it takes all of them: where others have none it stays open. */
-        if (number == 0 && group == NULL) MPI_File_close(opened);
+        if (number == 0 && group == NULL) MPI_File_close(&opened->file);
         free(opened);
         return number != 0 ? number : gravest;
     }
-    MPI_File_set_errhandler(*opened, MPI_ERRORS_RETURN);
+    MPI_File_set_errhandler(opened->file, MPI_ERRORS_RETURN);
     *file = opened;
     return 0;
 }
 
-static int moved_of(int error, MPI_Status *status, int *moved) {
+/* Set when ompio (Open MPI 4.1) has failed in a collective write: it says that all went well, and from then on each
+ * `MPI_File_sync` of this process fails before it has met the others, who would wait for it for ever. */
+static int can_not_sync = 0;
+
+/* What became of a call, and how many bytes it moved. Where fewer are moved than were asked for, and where all move them together,
+ * ompio says nothing of what the kernel refused. */
+static int outcome(int error, int kernel, MPI_Status *status, int count, int together, int *moved) {
     int number = number_of(error);
     if (number == 0 && MPI_Get_count(status, MPI_BYTE, moved) != MPI_SUCCESS) number = EIO;
+    if (number == 0 && (together || *moved < count)) number = said_by_kernel(kernel);
     return number;
 }
 
 /* Writes bytes at a place, by itself or together with all others that have opened the file. An errno, or 0. */
 int nilometer_mpi_write(void *file, long long at, const void *bytes, int count, int together, int *moved) {
-    MPI_File to = *(MPI_File *)file;
+    MPI_File to = ((struct opened *)file)->file;
     MPI_Status status;
     errno = 0;
     int error = together ? MPI_File_write_at_all(to, at, bytes, count, MPI_BYTE, &status)
                          : MPI_File_write_at(to, at, bytes, count, MPI_BYTE, &status);
-    return moved_of(error, &status, moved);
+    int number = outcome(error, errno, &status, count, together, moved);
+    if (together && number != 0 && error == MPI_SUCCESS) can_not_sync = 1;
+    return number;
 }
 
 /* Reads in the same way. */
 int nilometer_mpi_read(void *file, long long at, void *bytes, int count, int together, int *moved) {
-    MPI_File from = *(MPI_File *)file;
+    MPI_File from = ((struct opened *)file)->file;
     MPI_Status status;
     errno = 0;
     int error = together ? MPI_File_read_at_all(from, at, bytes, count, MPI_BYTE, &status)
                          : MPI_File_read_at(from, at, bytes, count, MPI_BYTE, &status);
-    return moved_of(error, &status, moved);
+    return outcome(error, errno, &status, count, together, moved);
 }
 
-/* What was written is on storage; all that have opened it call this. An errno, or 0. */
+/* What was written is on storage; all that have opened it call this, and none if one of them can't. An errno, or 0. */
 int nilometer_mpi_sync(void *file) {
+    struct opened *opened = file;
+    int any = 0;
+    if (MPI_Allreduce(&can_not_sync, &any, 1, MPI_INT, MPI_MAX, opened->by) != MPI_SUCCESS || any) return EIO;
     errno = 0;
-    return number_of(MPI_File_sync(*(MPI_File *)file));
+    return number_of(MPI_File_sync(opened->file));
 }
 
 /* Which of its parts that open files Open MPI prefers, once a file was opened: those that it has are known by their priorities,
@@ -239,7 +258,7 @@ int nilometer_mpi_hints(void *file, char *text, int room) {
     MPI_Info info;
     int keys = 0, used = 0;
     errno = 0;
-    int number = number_of(MPI_File_get_info(*(MPI_File *)file, &info));
+    int number = number_of(MPI_File_get_info(((struct opened *)file)->file, &info));
     copied(text, room, "");
     if (number != 0 || info == MPI_INFO_NULL) return number;
     MPI_Info_get_nkeys(info, &keys);
@@ -259,8 +278,9 @@ int nilometer_mpi_hints(void *file, char *text, int room) {
 
 /* Closes it; all that have opened it call this. An errno, or 0. */
 int nilometer_mpi_close(void *file) {
+    struct opened *opened = file;
     errno = 0;
-    int number = number_of(MPI_File_close(file));
-    free(file);
+    int number = number_of(MPI_File_close(&opened->file));
+    free(opened);
     return number;
 }
