@@ -14,29 +14,20 @@
 
 #![deny(unsafe_code)]
 
-#[expect(unsafe_code, reason = "functions of a library that is loaded")]
-mod adapter;
 mod alone;
 mod launcher;
 mod messages;
 #[expect(unsafe_code, reason = "functions of a library that is loaded")]
 mod mpi;
-#[expect(unsafe_code, reason = "functions of a library that is loaded")]
-mod mpi_io;
 mod offset;
-#[expect(unsafe_code, reason = "standard output is given up, which no safe function does")]
-mod output;
 mod said;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod testing;
 
-pub use adapter::{ADAPTER_SOURCE, MpiError, adapter_path};
 pub use alone::Alone;
 pub use launcher::{Launcher, launched};
 pub use messages::{MessageCluster, RankMessages};
-pub use mpi::MpiMessages;
-pub use mpi_io::{MpiFiles, MpiIoSetup};
-pub use output::let_go_of_output;
+pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport,
     failed_on_any, measured_by_all, recorded_by_all,

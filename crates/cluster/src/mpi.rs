@@ -1,4 +1,12 @@
-//! Messages by MPI, through an adapter that is compiled by the `mpicc` of each site.
+//! MPI: messages, and beside them files, both through an adapter that is compiled by the `mpicc` of each site.
+
+mod adapter;
+mod files;
+mod output;
+
+pub use adapter::{ADAPTER_SOURCE, MpiError, adapter_path};
+pub use files::{MpiFiles, MpiIoSetup};
+pub use output::let_go_of_output;
 
 use std::{
     collections::VecDeque,
@@ -7,10 +15,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    MpiError, MpiFiles, RankMessages,
-    adapter::{Adapter, FoundAdapter},
-};
+use adapter::{Adapter, FoundAdapter};
+
+use crate::RankMessages;
 
 /// Room for what MPI says of itself.
 const LIBRARY_TEXT: c_int = 256;

@@ -287,3 +287,34 @@ impl Workload for Transfer {
         self.buffers.push_back(operation.buffer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Bytes, Seed};
+
+    use super::*;
+    use crate::workload::WorkerPlace;
+
+    /// What a worker does whose every block fails.
+    fn done(keeps_step: bool) -> Vec<OpKind> {
+        let buffers = vec![Buffer::alone(512)];
+        let part = WorkerPart { keeps_step, ..WorkerPart::new(WorkerPlace::alone(0, 1), Seed(1), buffers) };
+        let order = Order::sequential(Bytes(3 * 512), Bytes(512));
+        let mut transfer = Transfer::new("n_f", order, Direction::Write(Writing::NEW), part);
+        let mut done = Vec::new();
+        while let Step::Issue(operation, due) = transfer.next(Nanos(0)) {
+            done.push(operation.kind);
+            let result = if operation.kind.is_data() { Err(Errno::ENOSPC) } else { Ok(0) };
+            transfer.completed(Completion { operation, result, due, issued: due, finished: due });
+        }
+        done
+    }
+
+    #[test]
+    fn who_keeps_step_with_others_makes_all_calls_whatever_comes_of_them() {
+        let open = OpKind::Open(Open::CREATE);
+        assert_eq!(done(false), [open, OpKind::Write, OpKind::Close]);
+        let all = [open, OpKind::Write, OpKind::Write, OpKind::Write, OpKind::Sync, OpKind::Close];
+        assert_eq!(done(true), all);
+    }
+}

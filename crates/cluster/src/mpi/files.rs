@@ -17,9 +17,10 @@ use nilometer_model::plan::{MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation, 
 use nilometer_storage::{
     Clock, Engine, Errno, OpKind, Open, Operation, ROOT, Slot,
     engine::{Execute, Immediate, plain},
+    target::run_id,
 };
 
-use crate::adapter::Adapter;
+use super::adapter::Adapter;
 
 /// Files of this process by MPI-IO.
 pub struct MpiFiles {
@@ -89,7 +90,7 @@ impl MpiFiles {
     }
 
     fn tried(self: &Arc<Self>) -> Result<MpiIoImplementation, String> {
-        let directory = std::env::temp_dir().join(format!("nilometer-mpi-io-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("nilometer-mpi-io-{:016x}", run_id().0));
         let failed =
             |why: &dyn fmt::Display| format!("MPI-IO can't be tried in {}: {why}", directory.display());
         DirBuilder::new().mode(0o700).create(&directory).map_err(|error| failed(&error))?;

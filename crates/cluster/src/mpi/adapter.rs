@@ -16,7 +16,7 @@ use libloading::{
 };
 
 /// The adapter, for `mpicc`.
-pub const ADAPTER_SOURCE: &str = include_str!("../adapter/nilometer_mpi.c");
+pub const ADAPTER_SOURCE: &str = include_str!("../../adapter/nilometer_mpi.c");
 
 /// What the adapter must say of itself.
 const VERSION: c_int = 2;
