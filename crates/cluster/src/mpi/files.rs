@@ -54,9 +54,9 @@ const CREATES: c_int = 4;
 const MUST_BE_NEW: c_int = 8;
 
 /// Room for the hints that are in force.
-const HINTS_TEXT: usize = 1 << 16;
+const HINTS_TEXT: c_int = 1 << 16;
 /// Room for the name of a part of Open MPI.
-const PREFERRED_TEXT: usize = 64;
+const PREFERRED_TEXT: c_int = 64;
 
 impl MpiFiles {
     pub(crate) fn new(adapter: Arc<Adapter>, library: String) -> Self {
@@ -111,10 +111,10 @@ impl MpiFiles {
 
     /// Which of its parts Open MPI prefers; nothing of others.
     fn preferred(&self) -> String {
-        let mut name = [0_u8; PREFERRED_TEXT];
+        let mut name = [0_u8; PREFERRED_TEXT as usize];
         let _turn = self.adapter.turn();
         // SAFETY: room for so many letters.
-        let code = unsafe { (self.adapter.preferred)(name.as_mut_ptr().cast(), PREFERRED_TEXT as c_int) };
+        let code = unsafe { (self.adapter.preferred)(name.as_mut_ptr().cast(), PREFERRED_TEXT) };
         if code == 0 { text_of(&name) } else { String::new() }
     }
 
@@ -141,7 +141,7 @@ impl MpiFiles {
         let mut group = ptr::null_mut();
         let _turn = self.adapter.turn();
         // SAFETY: ranks of the campaign, which are so many.
-        let code = unsafe { (self.adapter.group)(ranks.as_ptr(), ranks.len() as c_int, &raw mut group) };
+        let code = unsafe { (self.adapter.group)(ranks.as_ptr(), counted(ranks.len()), &raw mut group) };
         if code == 0 { Ok(group) } else { Err(format!("MPI makes no group of processes ({})", Errno(code))) }
     }
 }
@@ -231,7 +231,7 @@ impl FileCalls {
         ];
         let how = bits.into_iter().filter(|(is_so, _)| *is_so).map(|(_, bit)| bit).sum();
         let texts: Vec<*const c_char> = self.hints.0.iter().map(|text| text.as_ptr()).collect();
-        let count = (texts.len() / 2) as c_int;
+        let count = counted(texts.len() / 2);
         let group = self.group.unwrap_or(ptr::null_mut());
         let mut file = ptr::null_mut();
         let adapter = &self.files.adapter;
@@ -243,11 +243,11 @@ impl FileCalls {
 
     /// What the library says that an open file is opened with.
     fn hints_in_force(&self, file: *mut c_void) -> MpiIoHints {
-        let mut text = vec![0_u8; HINTS_TEXT];
+        let mut text = vec![0_u8; HINTS_TEXT as usize];
         let adapter = &self.files.adapter;
         let _turn = adapter.turn();
         // SAFETY: an open file, and room for so many letters.
-        let code = unsafe { (adapter.hints)(file, text.as_mut_ptr().cast(), HINTS_TEXT as c_int) };
+        let code = unsafe { (adapter.hints)(file, text.as_mut_ptr().cast(), HINTS_TEXT) };
         let text = if code == 0 { text_of(&text) } else { String::new() };
         let hints = text.lines().filter_map(|line| line.split_once('='));
         hints.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
@@ -328,6 +328,11 @@ fn place_of(operation: &Operation) -> Result<FilePlace, Errno> {
     let at = c_longlong::try_from(operation.offset);
     let count = c_int::try_from(operation.length);
     at.ok().zip(count.ok()).map(|(at, count)| FilePlace { at, count }).ok_or(Errno::EINVAL)
+}
+
+/// A number of ranks or hints as C has it.
+fn counted(number: usize) -> c_int {
+    c_int::try_from(number).expect("MPI counts processes so, and a plan has fewer hints")
 }
 
 /// What the adapter says of a call.
