@@ -41,6 +41,8 @@ pub trait RankMessages: Debug + Send {
     fn files(&self) -> Result<Arc<MpiFiles>, String> {
         Err(NO_MPI.into())
     }
+    /// The others may answer no more: this process ends without them.
+    fn part(&mut self) {}
     /// Begins to send.
     fn send(&mut self, to: u32, bytes: Vec<u8>);
     /// Whether all that was sent has left.
@@ -257,6 +259,7 @@ where
 
     fn part(&self) {
         self.is_apart.store(true, Ordering::Relaxed);
+        self.lock().part();
     }
 }
 

@@ -38,6 +38,8 @@ pub struct MpiMessages {
     size: u32,
     library: String,
     files: Arc<MpiFiles>,
+    /// See [`RankMessages::part`].
+    is_apart: bool,
     sending: VecDeque<Sending>,
 }
 
@@ -76,7 +78,15 @@ impl MpiMessages {
         let rank = u32::try_from(rank).unwrap_or(0);
         let adapter = Arc::new(adapter);
         let files = Arc::new(MpiFiles::new(adapter.clone(), library.clone()));
-        Ok(MpiMessages { adapter, rank, size: known, library, files, sending: VecDeque::new() })
+        Ok(MpiMessages {
+            adapter,
+            rank,
+            size: known,
+            library,
+            files,
+            is_apart: false,
+            sending: VecDeque::new(),
+        })
     }
 
     /// What MPI it is, in its own words.
@@ -101,6 +111,10 @@ impl RankMessages for MpiMessages {
 
     fn files(&self) -> Result<Arc<MpiFiles>, String> {
         Ok(self.files.clone())
+    }
+
+    fn part(&mut self) {
+        self.is_apart = true;
     }
 
     fn send(&mut self, to: u32, bytes: Vec<u8>) {
@@ -150,8 +164,8 @@ impl RankMessages for MpiMessages {
 
 impl Drop for MpiMessages {
     fn drop(&mut self) {
-        // A file system hangs: to end in order takes all processes, and a call of each.
-        if self.adapter.is_busy() {
+        // A file system hangs, or did: to end in order takes all processes, and a call of each.
+        if self.is_apart || self.adapter.is_busy() {
             return;
         }
         let _turn = self.adapter.turn();
