@@ -58,7 +58,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 62] = [
+const COMPARISONS: [Comparison; 64] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -126,6 +126,8 @@ const COMPARISONS: [Comparison; 62] = [
     Comparison { name: "network-four", run: network::four },
     Comparison { name: "ranks-files", run: ranks::files },
     Comparison { name: "ranks-stream", run: ranks::stream },
+    Comparison { name: "ranks-mpi-io", run: ranks::independent },
+    Comparison { name: "ranks-mpi-io-collective", run: ranks::collective },
     Comparison { name: "ranks-between", run: ranks::between },
     Comparison { name: "ranks-start", run: ranks::start },
     Comparison { name: "hdf5-received", run: hdf5::received },

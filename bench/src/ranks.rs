@@ -47,6 +47,23 @@ access = "buffered"
 shift = "node"
 "#;
 
+/// By MPI-IO, all into one file. `CALLS` stands for how.
+const ONE_FILE: &str = r#"
+title = "ranks"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+engine = "mpi_io"
+[stage.mpi_io]
+calls = "CALLS"
+[stage.workload.stream]
+file_size = "128 MiB"
+block_size = "1 MiB"
+access = "buffered"
+layout = "segmented"
+"#;
+
 const TINY: &str = r#"
 title = "ranks"
 repeats = 40
@@ -65,6 +82,8 @@ const IOR: &str = "IOR, 4 processes";
 
 /// Of the processor time of a peer.
 const AT_MOST: f64 = 0.8;
+/// Of that of a peer where both call the same library, which does all the work.
+const AS_MUCH: f64 = 1.1;
 /// Milliseconds from a phase to the next, settling apart.
 const GAP: f64 = 20.0;
 /// Milliseconds from the agreed start to that of the last process.
@@ -95,8 +114,40 @@ pub(crate) fn stream(stop: &Stop) -> anyhow::Result<Outcome> {
         quantity: Quantity::CpuPerGib,
         phases: &["both"],
         rounds: 5,
-        contestants: vec![Contestant::new(IOR, || ior(&memory)), Contestant::new(OURS, || streamed(&memory))],
+        contestants: vec![
+            Contestant::new(IOR, || ior(&memory)),
+            Contestant::new(OURS, || streamed(&memory, FILE)),
+        ],
         bounds: vec![Bound { subject: OURS, peer: IOR, limit: Limit::Times(AT_MOST) }],
+    };
+    contest.run(stop)
+}
+
+/// One file of all processes by MPI-IO, each by itself, in memory.
+pub(crate) fn independent(stop: &Stop) -> anyhow::Result<Outcome> {
+    one_file("independent", &[], stop)
+}
+
+/// The same, all together.
+pub(crate) fn collective(stop: &Stop) -> anyhow::Result<Outcome> {
+    one_file("collective", &["-c"], stop)
+}
+
+fn one_file(calls: &'static str, option: &'static [&'static str], stop: &Stop) -> anyhow::Result<Outcome> {
+    let memory = place::in_memory()?;
+    let plan = ONE_FILE.replace("CALLS", calls);
+    let contest = Contest {
+        title: format!(
+            "ranks: one file by {calls} calls of MPI-IO, 128 MiB a process by 1 MiB, written and read; in memory"
+        ),
+        quantity: Quantity::CpuPerGib,
+        phases: &["both"],
+        rounds: 5,
+        contestants: vec![
+            Contestant::new(IOR, || ior_mpi_io(&memory, option)),
+            Contestant::new(OURS, || streamed(&memory, &plan)),
+        ],
+        bounds: vec![Bound { subject: OURS, peer: IOR, limit: Limit::Times(AS_MUCH) }],
     };
     contest.run(stop)
 }
@@ -170,6 +221,19 @@ fn ior(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
     Ok(vec![beyond(run(2)?, run(1)?)])
 }
 
+/// IOR shares one file where it is not told otherwise.
+fn ior_mpi_io(memory: &TempDir, option: &[&str]) -> anyhow::Result<Vec<Cost>> {
+    let run = |times: u32| {
+        let home = tempfile::tempdir_in(memory.path())?;
+        let mut command = mpirun(Path::new("ior"));
+        command.args(["-a", "MPIIO", "-w", "-r", "-e", "-b", "128m", "-t", "1m", "-i"]);
+        command.arg(times.to_string()).args(option).arg("-o").arg(home.path().join("file"));
+        let gib = 2.0 * f64::from(times) * f64::from(RANKS) / 8.0;
+        anyhow::Ok(measure::child(gib, &mut command)?.0)
+    };
+    Ok(vec![beyond(run(2)?, run(1)?)])
+}
+
 /// A campaign of four processes; what is in its record of the target.
 fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
     let home = tempfile::tempdir_in(memory.path())?;
@@ -223,8 +287,8 @@ fn tree(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
     Ok(vec![cost])
 }
 
-fn streamed(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
-    let samples = evaluated(memory, FILE)?;
+fn streamed(memory: &TempDir, plan: &str) -> anyhow::Result<Vec<Cost>> {
+    let samples = evaluated(memory, plan)?;
     Ok(vec![spent(samples.iter(), |measured| measured.sample.bytes as f64 / f64::from(1 << 30))])
 }
 

@@ -296,6 +296,7 @@ fn cell(load: &BackgroundLoad) -> WorkloadRun {
         nodes: None,
         processes: None,
         engine: EngineKind::Sync,
+        mpi_io: None,
         depth: 1,
         time_limit: None,
         stonewall: true,

@@ -18,6 +18,7 @@ use crate::{
     ingest::{Job, Pass, RecordingRanks, run_ingest},
     join::{Describe, joined, own_clients},
     machines::describe_machine,
+    parallel_files::{is_stuck, own_mpi_io, stuck},
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
     surroundings::Surroundings,
@@ -29,9 +30,17 @@ use crate::{
 /// What this rank can't join is told to rank 0, which ends the campaign before it begins, and says why.
 ///
 /// Rank 0 decides when the campaign is over; `stop` ends a phase on this rank alone, which then counts for none.
-pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop: &Arc<AtomicBool>) {
+///
+/// # Errors
+/// If the storage keeps this process from going on, in words: the campaign ends with it, after rank 0 had some time to tell.
+pub fn follow(
+    cluster: &dyn Cluster,
+    version: &str,
+    describe: Describe<'_>,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), String> {
     cluster.gather(RankReport::Present(cluster.node()));
-    match cluster.broadcast(None) {
+    match begun(cluster) {
         ClusterDecision::Join { version: theirs, targets, hang_after } => {
             let all = joined(&theirs, version, &targets, describe);
             let all = all.map_err(|why| format!("{}: {why}", cluster.node()));
@@ -40,7 +49,7 @@ pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop
             let all = all.unwrap_or_default();
             match cluster.broadcast(None) {
                 ClusterDecision::Begun(ranks) => {
-                    follow_joined(cluster, all, &ranks, hang_after, stop.clone());
+                    follow_joined(cluster, all, &ranks, hang_after, stop.clone())?;
                 }
                 _ => leave(all, hang_after),
             }
@@ -49,6 +58,18 @@ pub fn follow(cluster: &dyn Cluster, version: &str, describe: Describe<'_>, stop
         decision => unreachable!("a campaign begins before {decision:?}"),
     }
     cluster.barrier();
+    Ok(())
+}
+
+/// What comes first, but for what it takes to decide it.
+fn begun(cluster: &dyn Cluster) -> ClusterDecision {
+    match cluster.broadcast(None) {
+        ClusterDecision::MpiIo => {
+            cluster.gather(own_mpi_io(cluster));
+            cluster.broadcast(None)
+        }
+        decision => decision,
+    }
 }
 
 /// The same with all targets, in the order of the plan's; rank 0 measures none that this rank has not joined.
@@ -58,7 +79,7 @@ fn follow_joined(
     ranks: &CampaignRanks,
     hang_after: Nanos,
     stop: Arc<AtomicBool>,
-) {
+) -> Result<(), String> {
     let clock = Clock::start();
     let run = Run { clock, hang_after, stop, ends: Nanos::MAX, usual: Baseline::now() };
     let served_by = |target: &Option<Arc<dyn Target>>| {
@@ -73,7 +94,7 @@ fn follow_joined(
             }
             ClusterDecision::Phase { phase, targets, left } => {
                 follower.run.ends = clock.now() + left;
-                follower.take(phase, &targets);
+                follower.take(phase, &targets)?;
             }
             ClusterDecision::Record { cells, attempt, target, left } => {
                 follower.run.ends = clock.now() + left;
@@ -82,7 +103,8 @@ fn follow_joined(
             ClusterDecision::Describe => describe_machine(cluster, ranks),
             ClusterDecision::Reach => say_reachable(cluster),
             ClusterDecision::Traffic(traffic) => take_part(cluster, clock, &traffic),
-            ClusterDecision::Join { .. }
+            ClusterDecision::MpiIo
+            | ClusterDecision::Join { .. }
             | ClusterDecision::Begun(_)
             | ClusterDecision::Begin(_)
             | ClusterDecision::Closed(_)
@@ -96,6 +118,7 @@ fn follow_joined(
         }
     }
     leave(follower.targets, hang_after);
+    Ok(())
 }
 
 /// Leaves the targets; one that hangs is not waited for longer than this.
@@ -143,7 +166,8 @@ impl Follower<'_> {
         run_ingest(&self.run, &mut self.surroundings, &job, &mut Loads::default(), &mut |_| {});
     }
 
-    fn take(&mut self, phase: Phase, targets: &[usize]) {
+    /// A phase; or why this process can't go on behind it.
+    fn take(&mut self, phase: Phase, targets: &[usize]) -> Result<(), String> {
         let repeat = self.repeat.as_ref().expect("a repeat comes before its phases");
         let Repeat { cell, reached, .. } = repeat;
         let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
@@ -152,5 +176,11 @@ impl Follower<'_> {
         let Follower { cluster, ranks, .. } = *self;
         let task = Task { targets: &targets, cell, phase, seed, attempt, reached, cluster, ranks };
         run_phase(&self.run, &mut self.surroundings, &task, &mut Loads::default(), &mut |_| {});
+        if !is_stuck(&task) {
+            return Ok(());
+        }
+        // The launcher ends all when this process does: rank 0 tells first.
+        thread::sleep(self.run.hang_after.duration());
+        Err(stuck(&task))
     }
 }

@@ -12,9 +12,7 @@ use std::{
     thread,
 };
 
-use nilometer_cluster::{
-    CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all,
-};
+use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
     Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, BufferData, EngineKind, Phase, WorkloadRun},
@@ -30,10 +28,11 @@ use crate::{
     barrier::Barrier,
     cold::{chilled, delivered},
     conversation::{converse, is_conversation},
+    parallel_files::{ParallelFiles, is_silenced},
     settle::{Baseline, settle},
     supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
-    together::sleep_through,
+    together::{decided, sleep_through, united},
     workload::{self, CrewShare, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
 };
 
@@ -126,8 +125,7 @@ pub(crate) fn run_phase(
         return run_conversation(run, surroundings, task);
     }
     if task.is_idle() {
-        sleep_through(run, task);
-        return None;
+        return sleep_through(run, task);
     }
     let mut without_load = loads.renew(run);
     let chilled: Vec<_> =
@@ -146,6 +144,9 @@ pub(crate) fn run_phase(
     // The supervisor's own end of the channel would hide that all workers are gone.
     drop(sender);
     watch.await_all(Nanos::MAX, &mut |_, _| {});
+    if is_silenced(task) {
+        return None;
+    }
     if !all_begin(&mut watch, task) {
         watch.crews.iter().for_each(|crew| crew.gate.cancel());
         return None;
@@ -153,18 +154,21 @@ pub(crate) fn run_phase(
     without_load.append(&mut loads.begin());
     let whole = measure(&mut watch, surroundings, task, loads);
     without_load.append(&mut loads.end());
+    if is_silenced(task) {
+        return None;
+    }
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
     let samples = crews.map(|((crew, chilled), (number, target))| {
         let coldness = task.coldness(*number, chilled.unwrap_or(None));
-        let mut sample = Sample { settling, load, coldness, ..crew.sample };
+        let mpi_io = task.mpi_io_in_force();
+        let mut sample = Sample { settling, load, coldness, mpi_io, ..crew.sample };
         sample.coldness = delivered(&sample, target.as_ref(), task);
         let judged = judge(&sample, target.as_ref(), task);
         sample.invalid = Invalid::gravest(judged, without_load.remove(number));
         task.of_rank(sample, crew.began)
     });
-    let reports = task.cluster.gather(RankReport::Measured { whole, samples: samples.collect() });
-    let by_target = measured_by_all(reports).filter(|_| task.cluster.rank() == 0)?;
-    Some(by_target.into_iter().map(Sample::united).collect())
+    let report = RankReport::Measured { whole, samples: samples.collect() };
+    united(task.cluster, task.cluster.gather(report))
 }
 
 /// The same for a phase in which processes speak to each other.
@@ -178,22 +182,15 @@ fn run_conversation(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>)
             (of_rank.sample.settling, of_rank.sample.load) = (settling, load);
         }
     }
-    let by_target = measured_by_all(task.cluster.gather(report)).filter(|_| task.cluster.rank() == 0)?;
-    Some(by_target.into_iter().map(Sample::united).collect())
+    united(task.cluster, task.cluster.gather(report))
 }
 
-/// Whether the phase begins, as rank 0 decides. A target on which a rank is not ready is measured by none.
+/// Whether the phase begins, as rank 0 decides.
 fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
     let cluster = task.cluster;
     let failed = |crew: &Crew| if crew.is_sound() { None } else { crew.sample.invalid.clone() };
     let reports = cluster.gather(RankReport::Ready(watch.crews.iter().map(failed).collect()));
-    let decided = (cluster.rank() == 0).then(|| {
-        if watch.run.is_over() {
-            ClusterDecision::Cancel
-        } else {
-            ClusterDecision::Begin(failed_on_any(reports))
-        }
-    });
+    let decided = decided(watch.run, cluster, reports);
     let ClusterDecision::Begin(failed) = cluster.broadcast(decided) else { return false };
     for (crew, why) in watch.crews.iter_mut().zip(failed) {
         if let Some(why) = why.filter(|_| crew.is_sound()) {
@@ -215,10 +212,16 @@ pub(crate) fn muster(
     let (index, target) = &task.targets[number];
     let target = task.at_work(target);
     let share = CrewShare::of(&task.cell.workload);
+    let files = match ParallelFiles::of(task, target.as_ref()) {
+        Ok(files) => files.map(Arc::new),
+        Err(why) => return crew.fail(Invalid::Refused(why)),
+    };
+    crew.keeps_step = files.as_ref().is_some_and(|files| files.keeps_step());
     for place in task.places() {
         let worker = place.worker;
         let job = Job {
             target: target.clone(),
+            files: files.clone(),
             cell: task.cell.clone(),
             phase: task.phase,
             seed: task.seed,
@@ -348,6 +351,8 @@ fn starved(waited: Nanos, of: Nanos) -> Option<Invalid> {
 /// What a worker is told.
 struct Job {
     target: Arc<dyn Target>,
+    /// In the place of the target's engine, where MPI-IO is asked for.
+    files: Option<Arc<ParallelFiles>>,
     cell: WorkloadRun,
     phase: Phase,
     seed: Seed,
@@ -372,7 +377,10 @@ fn work(job: &Job, report: &dyn Fn(Report)) {
 fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let Job { cell, clock, .. } = job;
     let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock: *clock };
-    let mut engine = job.target.engine(&options).map_err(|error| error.to_string())?;
+    let mut engine = match &job.files {
+        Some(files) => files.engine(&options)?,
+        None => job.target.engine(&options).map_err(|error| error.to_string())?,
+    };
     let begun = clock.now();
     let size = workload::buffer_size(&cell.workload, job.phase);
     let (arena, mut buffers) = Arena::shared_out(workload::buffer_count(cell, job.phase), size);
@@ -392,6 +400,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         stop_at: job.time_limit.map_or(Nanos::MAX, |limit| start + limit),
         reached: job.reached.clone(),
         share: job.share.clone(),
+        keeps_step: job.files.as_ref().is_some_and(|files| files.keeps_step()),
         buffers,
     };
     let stop_at = part.stop_at;

@@ -210,9 +210,9 @@ pub enum ResolveError {
         /// What there is, with its verb.
         there: String,
     },
-    /// A stage can't measure the network.
+    /// What a stage is made by is not there: several machines, or MPI-IO.
     #[error("stage `{stage}`: {why}")]
-    Network {
+    Lacking {
         /// The stage.
         stage: String,
         /// What is wrong, with what would do.
@@ -244,6 +244,7 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     check_time(&plan, targets.len())?;
     plan.cells.iter().try_for_each(|cell| processes::check_background(&plan, cell))?;
     for (_, stage, run) in plan.workloads() {
+        processes::check_mpi_io(&plan, stage, run, &targets)?;
         processes::check_processes(&plan, stage, run)?;
         let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);
         check_memory(stage, Bytes(workload::memory(run).0.saturating_mul(on_this.into())))?;

@@ -207,6 +207,8 @@ pub(crate) struct Crew {
     pub(crate) began: Nanos,
     /// Of all workers' threads.
     pub(crate) usage: Usage,
+    /// Its workers are not broken off: those of other processes make the same calls, and would wait for them.
+    pub(crate) keeps_step: bool,
     cut_short: bool,
 }
 
@@ -226,6 +228,7 @@ impl Crew {
             sample: Sample::new(Nanos(0)),
             began: Nanos(0),
             usage: Usage::default(),
+            keeps_step: false,
             cut_short: false,
         }
     }
@@ -294,7 +297,8 @@ impl Watch<'_> {
             now = self.run.clock.now();
             self.give_up(now);
             if self.run.is_over() {
-                self.crews.iter().for_each(|crew| crew.pulse.cease.store(true, Ordering::Relaxed));
+                let broken_off = self.crews.iter().filter(|crew| !crew.keeps_step);
+                broken_off.for_each(|crew| crew.pulse.cease.store(true, Ordering::Relaxed));
             }
             if now.since(told) >= GLANCE {
                 told = now;

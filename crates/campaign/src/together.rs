@@ -1,6 +1,6 @@
 //! Which processes and workers take part in a phase, and what follows from whose files they read.
 
-use nilometer_cluster::{ClusterDecision, RankReport};
+use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
 use nilometer_model::{Coldness, Nanos, RankSample, Sample, plan::WorkloadRun};
 
 use crate::{
@@ -64,15 +64,29 @@ fn processes_to_next_node(cell: &WorkloadRun, used: u32, counts: &[u32]) -> u32 
     if nodes > 1 { used.div_ceil(nodes) } else { 1 }
 }
 
+/// Whether a phase begins, and on which targets not, as rank 0 decides; nothing elsewhere. A target on which a rank is not ready
+/// is measured by none.
+pub(crate) fn decided(run: &Run, cluster: &dyn Cluster, reports: Vec<RankReport>) -> Option<ClusterDecision> {
+    let begins = || ClusterDecision::Begin(failed_on_any(reports));
+    (cluster.rank() == 0).then(|| if run.is_over() { ClusterDecision::Cancel } else { begins() })
+}
+
+/// What all measured of a phase, at rank 0, a sample for each target; none if it was cut short, and elsewhere.
+pub(crate) fn united(cluster: &dyn Cluster, reports: Vec<RankReport>) -> Option<Vec<Sample>> {
+    let by_target = measured_by_all(reports).filter(|_| cluster.rank() == 0)?;
+    Some(by_target.into_iter().map(Sample::united).collect())
+}
+
 /// A process that has no part in a phase says no more than it must, and touches neither the targets nor, while others measure,
-/// the processor.
-pub(crate) fn sleep_through(run: &Run, task: &Task<'_>) {
+/// the processor. What it has of the phase is what [`united`] says.
+pub(crate) fn sleep_through(run: &Run, task: &Task<'_>) -> Option<Vec<Sample>> {
     let Task { cluster, targets, .. } = task;
-    cluster.gather(RankReport::Ready(vec![None; targets.len()]));
-    if !matches!(cluster.broadcast(None), ClusterDecision::Begin(_)) {
-        return;
+    let ready = cluster.gather(RankReport::Ready(vec![None; targets.len()]));
+    let decided = decided(run, *cluster, ready);
+    if !matches!(cluster.broadcast(decided), ClusterDecision::Begin(_)) {
+        return None;
     }
     cluster.barrier();
     cluster.agree_start(&run.clock);
-    cluster.gather(RankReport::Measured { whole: true, samples: Vec::new() });
+    united(*cluster, cluster.gather(RankReport::Measured { whole: true, samples: Vec::new() }))
 }

@@ -79,7 +79,8 @@ fn ran(plan: &str, nodes: &[&str]) -> Results {
     let campaign = campaign(&place, plan, Arc::new(first)).expect("all join");
     assert_eq!(campaign.run(&mut |_| {}).expect("space").missing, 0);
     for follower in followers {
-        follower.join().expect("it was told that the campaign is over");
+        let ended = follower.join().expect("it was told that the campaign is over");
+        ended.expect("nothing hangs");
     }
     let left =
         std::fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("readable").path());
@@ -97,7 +98,8 @@ fn what_one_rank_can_not_join_begins_for_none() {
     let follower = thread::spawn(move || follow(&second, "2", &describe, &Arc::default()));
     let why = campaign(&place, PLAN, Arc::new(first)).expect_err("the programs are others");
     assert!(why.contains("b: its program is 2, and that of rank 0 is 1"), "{why}");
-    follower.join().expect("it was told that nothing begins");
+    let ended = follower.join().expect("it was told that nothing begins");
+    ended.expect("nothing hangs");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, conclusions, report::terminal};
 use nilometer_campaign::{
-    Campaign, MeasuredRates, Ran, Trials, all_present, dismiss, make_archive, make_load_places, make_targets,
-    record_head, resolve, with_archive, with_ceiling, with_source,
+    Campaign, MeasuredRates, Ran, Trials, dismiss, make_archive, make_load_places, make_targets, record_head,
+    resolve, with_archive, with_ceiling, with_source,
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
@@ -75,7 +75,7 @@ pub(crate) struct Evaluate {
     pub(crate) record: Option<PathBuf>,
     /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
     #[arg(long, group = RECORDED, help_heading = "The record")]
-    resume: bool,
+    pub(crate) resume: bool,
     /// With --resume: run the commands and read the files that the record's plan names, also if they are not named again,
     /// and if the record is somebody else's
     #[arg(long, requires = "resume", help_heading = "The record")]
@@ -210,10 +210,9 @@ impl Evaluate {
         let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
         if cluster.rank() > 0 {
-            ranks::follow_first(cluster.as_ref(), &stop);
-            return Ok(());
+            return ranks::follow_first(cluster.as_ref(), &stop);
         }
-        let nodes = all_present(cluster.as_ref());
+        let nodes = ranks::present(cluster.as_ref(), self)?;
         if self.dry_run {
             dismiss(cluster.as_ref());
             self.refuse_taken_record().input()?;
@@ -294,7 +293,7 @@ impl Evaluate {
     }
 
     /// The plans as they are written, as one.
-    fn plans(&self) -> anyhow::Result<ResolvedPlan> {
+    pub(crate) fn plans(&self) -> anyhow::Result<ResolvedPlan> {
         if self.plans == [NO_PLAN] {
             ensure!(self.recordings.any(), "--plan none: name an instrument with --for, or another plan");
             return Ok(ResolvedPlan {
@@ -318,6 +317,7 @@ impl Evaluate {
         let counts = nodes.counts();
         plan.ranks = counts.iter().sum();
         plan.node_ranks = if counts.len() > 1 { counts } else { Vec::new() };
+        plan.mpi_io_ranks = nodes.mpi_io_counts();
         if !self.expect.is_empty() {
             plan.expect.clone_from(&self.expect);
         }

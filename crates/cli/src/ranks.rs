@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context, anyhow};
-use nilometer_campaign::{follow, joined_by_all};
+use nilometer_campaign::{all_present, dismiss, follow, joined_by_all, with_mpi_io};
 use nilometer_cluster::{Alone, CampaignRanks, Cluster, MessageCluster, MpiMessages, launched};
 use nilometer_model::{
     Nanos, NetworkStage,
@@ -13,7 +13,7 @@ use nilometer_network::NetworkLead;
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 
-use crate::{Blame, Failure, version};
+use crate::{Blame, Failure, evaluate::Evaluate, resume::recorded_at, version};
 
 /// The processes that a launcher has started, or this one alone.
 pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
@@ -23,9 +23,28 @@ pub(crate) fn cluster() -> Result<Arc<dyn Cluster>, Failure> {
     Ok(Arc::new(MessageCluster::new(messages.input()?)))
 }
 
-/// What a process does that is not the first: it prints nothing, and has no record.
-pub(crate) fn follow_first(cluster: &dyn Cluster, stop: &Arc<AtomicBool>) {
-    follow(cluster, version::SHORT, &describe_in_child, stop);
+/// What a process does that is not the first: it prints nothing, unless the storage keeps it from going on, and has no record.
+pub(crate) fn follow_first(cluster: &dyn Cluster, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    follow(cluster, version::SHORT, &describe_in_child, stop).map_err(|why| anyhow!(why)).run()
+}
+
+/// At the first, what comes first: on which node each process is, and what it has of MPI-IO where that may be asked for.
+pub(crate) fn present(cluster: &dyn Cluster, asked: &Evaluate) -> Result<RankNodes, Failure> {
+    let nodes = all_present(cluster);
+    if cluster.size() == 1 || !uses_mpi_io(asked) {
+        return Ok(nodes);
+    }
+    let found = with_mpi_io(cluster, nodes).map_err(|why| anyhow!(why));
+    found.input().inspect_err(|_| dismiss(cluster))
+}
+
+/// Whether a plan asks for MPI-IO, or that of a record. One that can't be read is refused behind this.
+fn uses_mpi_io(asked: &Evaluate) -> bool {
+    if !asked.resume {
+        return asked.plans().is_ok_and(|plan| plan.uses_mpi_io());
+    }
+    let recorded = nilometer_record::read(&recorded_at(asked)).ok().and_then(|results| results.campaign);
+    recorded.is_some_and(|campaign| campaign.plan.uses_mpi_io())
 }
 
 /// Has all others join what was made on these targets.

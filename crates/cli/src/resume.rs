@@ -1,6 +1,6 @@
 //! `nilometer evaluate --resume`: goes on with the campaign of a record, from where it was interrupted or killed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{
@@ -26,9 +26,14 @@ use crate::{
 /// Where a campaign is that was not named.
 const DEFAULT: &str = "evaluation.sqlite";
 
+/// Where the record is that is gone on with.
+pub(crate) fn recorded_at(asked: &Evaluate) -> PathBuf {
+    asked.record.clone().unwrap_or_else(|| DEFAULT.into())
+}
+
 /// The campaign of the record, ready to go on.
 pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Failure> {
-    let path = asked.record.clone().unwrap_or_else(|| DEFAULT.into());
+    let path = recorded_at(asked);
     let (mut record, begun) = Record::resume(&path).input()?;
     let recorded = begun.campaign.clone();
     check_same(asked, &recorded, nodes, &path).input()?;

@@ -20,6 +20,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use nilometer_cluster::let_go_of_output;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
 use signal_hook::{
     consts::{SIGCHLD, SIGHUP, SIGTSTP},
@@ -49,6 +50,7 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
         // A parent that doesn't listen any more doesn't need to know.
         drop(UnixStream::from(socket).write_all(&[code]));
     }
+    let_go_of_output();
     Ok(code)
 }
 

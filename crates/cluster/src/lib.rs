@@ -27,13 +27,13 @@ pub mod testing;
 pub use alone::Alone;
 pub use launcher::{Launcher, launched};
 pub use messages::{MessageCluster, RankMessages};
-pub use mpi::{ADAPTER_SOURCE, MpiError, MpiMessages, adapter_path};
+pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport,
     failed_on_any, measured_by_all, recorded_by_all,
 };
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
@@ -62,7 +62,17 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     fn gather(&self, mine: RankReport) -> Vec<RankReport>;
     /// What rank 0 decided, for all. Rank 0 gives it, the others none.
     fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision;
+    /// Files by MPI-IO; or why there are none, in words.
+    fn files(&self) -> Result<Arc<MpiFiles>, String> {
+        Err(NO_MPI.into())
+    }
+    /// At rank 0, from now on nothing is said or heard any more, and what is gathered is its own: where a call of MPI does not
+    /// come back no other can be made, and the record is brought to its end without the others.
+    fn part(&self) {}
 }
+
+/// Why there is no MPI-IO.
+const NO_MPI: &str = "no MPI has started this process";
 
 /// The name of this machine.
 pub fn node_name() -> String {

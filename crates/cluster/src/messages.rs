@@ -11,8 +11,8 @@
 use std::{
     fmt::Debug,
     sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -23,7 +23,7 @@ use nilometer_storage::Clock;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Cluster, ClusterDecision, RankReport, node_name,
+    Cluster, ClusterDecision, MpiFiles, NO_MPI, RankReport, node_name,
     offset::{ClockOffset, RoundTrip},
 };
 
@@ -37,6 +37,12 @@ pub trait RankMessages: Debug + Send {
     fn node(&self) -> String {
         node_name()
     }
+    /// Files by the same library; or why there are none, in words.
+    fn files(&self) -> Result<Arc<MpiFiles>, String> {
+        Err(NO_MPI.into())
+    }
+    /// The others may answer no more: this process ends without them.
+    fn part(&mut self) {}
     /// Begins to send.
     fn send(&mut self, to: u32, bytes: Vec<u8>);
     /// Whether all that was sent has left.
@@ -54,6 +60,8 @@ pub struct MessageCluster<M> {
     node: String,
     ahead: AtomicI64,
     uncertainty: AtomicU64,
+    /// See [`Cluster::part`].
+    is_apart: AtomicBool,
 }
 
 /// Who waits looks again after this at first.
@@ -82,6 +90,7 @@ impl<M: RankMessages> MessageCluster<M> {
             node,
             ahead: AtomicI64::new(0),
             uncertainty: AtomicU64::new(0),
+            is_apart: AtomicBool::new(false),
         }
     }
 
@@ -97,6 +106,7 @@ impl<M: RankMessages> MessageCluster<M> {
     fn below(&self) -> impl Iterator<Item = u32> + use<M> {
         let Self { rank, size, .. } = *self;
         let steps = if rank == 0 { u32::BITS } else { rank.trailing_zeros() };
+        let steps = if self.is_apart.load(Ordering::Relaxed) { 0 } else { steps };
         (0..steps)
             .rev()
             .filter_map(move |step| rank.checked_add(1 << step))
@@ -241,6 +251,15 @@ where
 
     fn broadcast(&self, decision: Option<ClusterDecision>) -> ClusterDecision {
         self.down(decision)
+    }
+
+    fn files(&self) -> Result<Arc<MpiFiles>, String> {
+        self.lock().files()
+    }
+
+    fn part(&self) {
+        self.is_apart.store(true, Ordering::Relaxed);
+        self.lock().part();
     }
 }
 

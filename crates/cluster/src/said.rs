@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use nilometer_model::{
     CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, SentPackets,
     TargetDescription,
-    plan::{Phase, RankNodes, RecordingRun, WorkloadRun},
+    plan::{MpiIoImplementation, Phase, RankNodes, RecordingRun, WorkloadRun},
 };
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum RankReport {
     /// It is there, on the machine of this name.
     Present(String),
+    /// Which implementation of MPI-IO it has; or why none, in words that name its machine.
+    MpiIo(Result<MpiIoImplementation, String>),
     /// It takes part, and what it reaches each target by, in the order of the plan; or why it can't, in words that name its
     /// machine. Who reaches a target by another client has another cache of it; none where that is not known.
     Joined(Result<Vec<Option<String>>, String>),
@@ -60,6 +62,8 @@ pub enum RankReport {
 /// What rank 0 decides for all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ClusterDecision {
+    /// Each rank says what it has of MPI-IO.
+    MpiIo,
     /// The campaign begins: each joins what rank 0 made on the targets, and reports whether it could.
     Join {
         /// Of rank 0's program.

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos,
-    RankPart, Series, plan::Goal, sustained::sustained,
+    RankPart, Series,
+    plan::{Goal, MpiIoInForce},
+    sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
@@ -66,6 +68,8 @@ pub struct Sample {
     pub seen: Option<FilesSeen>,
     /// In a phase of locks: what was seen of them.
     pub locks: Option<LocksSeen>,
+    /// What its files were really opened by and with, where that is MPI-IO and it is not told of elsewhere yet.
+    pub mpi_io: Option<MpiIoInForce>,
     /// Why the figure must not be used, if so.
     pub invalid: Option<Invalid>,
 }
@@ -207,6 +211,7 @@ impl Sample {
             background: None,
             seen: None,
             locks: None,
+            mpi_io: None,
             invalid: None,
         }
     }

@@ -102,6 +102,17 @@ impl Record {
         })
     }
 
+    /// Notes a fact of the first machine that was found while it was measured, in the place of one of the same name.
+    ///
+    /// # Errors
+    /// If the record can't be written.
+    pub fn note_fact(&mut self, name: &str, value: &str) -> Result<(), RecordError> {
+        self.within("note a fact in", |transaction| {
+            let noted = "INSERT OR REPLACE INTO environment (node, key, value) VALUES (0, ?1, ?2)";
+            transaction.execute(noted, params![name, value]).map(drop)
+        })
+    }
+
     /// Puts a sample in the place of the one of the same key, which was spoilt. The old one is there until the new one is
     /// on the disk, and the place in the order of samples stays.
     pub fn replace(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {

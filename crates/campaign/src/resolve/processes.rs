@@ -1,8 +1,10 @@
 //! Whether there are as many processes as a plan asks for.
 
+use std::{os::unix::ffi::OsStrExt, path::Path};
+
 use nilometer_model::{
-    Bytes,
-    plan::{Cell, Goal, RecordingRun, RecordingSplit, ResolvedPlan, Route, WorkloadRun},
+    Bytes, TargetDescription,
+    plan::{Cell, Goal, MpiIoImplementation, RecordingRun, RecordingSplit, ResolvedPlan, Route, WorkloadRun},
 };
 
 use super::ResolveError;
@@ -97,6 +99,57 @@ pub(super) fn check_recorders(
     Ok(())
 }
 
+/// Processes have what a cell asks for of MPI-IO, all of them the same, and paths are such as it reads.
+pub(super) fn check_mpi_io(
+    plan: &ResolvedPlan,
+    stage: &str,
+    run: &WorkloadRun,
+    targets: &[TargetDescription],
+) -> Result<(), ResolveError> {
+    let Some(mpi_io) = &run.mpi_io else { return Ok(()) };
+    let refused = |why: String| {
+        let why = format!("engine = \"mpi_io\": {why} (docs/cluster.md)");
+        Err(ResolveError::Lacking { stage: stage.to_owned(), why })
+    };
+    if plan.ranks < 2 {
+        return refused("there is one process, which no MPI has started: start several, as `mpirun -n 4 nilometer evaluate ...`".into());
+    }
+    let there: Vec<String> = plan.mpi_io_ranks.iter().map(|(which, counts)| has(*which, counts)).collect();
+    let there = there.join(", ");
+    match mpi_io.implementation {
+        Some(asked) if !plan.mpi_io_ranks.contains_key(&asked) => {
+            return refused(format!(
+                "implementation = \"{asked}\": there is {there}. Open MPI reads which one a process has when it starts: set \
+                 OMPI_MCA_io to ompio or to romio321, for all processes or for some"
+            ));
+        }
+        None if plan.mpi_io_ranks.len() > 1 => {
+            return refused(format!(
+                "there is {there}: write which, as implementation = [\"ompio\", \"romio\"]"
+            ));
+        }
+        _ => {}
+    }
+    let odd = targets.iter().filter_map(|target| target.directory()).find(|path| has_colon(path));
+    match odd {
+        Some(path) => refused(format!(
+            "{}: libraries of MPI-IO read what is before a colon as a type of file system: name a directory without one",
+            path.display()
+        )),
+        None => Ok(()),
+    }
+}
+
+fn has_colon(path: &Path) -> bool {
+    path.as_os_str().as_bytes().contains(&b':')
+}
+
+/// `ompio in 4 processes`.
+fn has(which: MpiIoImplementation, counts: &[u32]) -> String {
+    let all: u32 = counts.iter().sum();
+    format!("{which} in {all} process{}", if all == 1 { "" } else { "es" })
+}
+
 /// A load works in one process, which is that of all that it is beside.
 pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
     let has_load = cell.background().is_some_and(|load| !load.is_none());
@@ -113,7 +166,7 @@ pub(super) fn check_background(plan: &ResolvedPlan, cell: &Cell) -> Result<(), R
 
 /// Between the processes of one machine there is no network.
 pub(super) fn check_machines(plan: &ResolvedPlan) -> Result<(), ResolveError> {
-    let refused = |stage: &str, why| Err(ResolveError::Network { stage: stage.to_owned(), why });
+    let refused = |stage: &str, why| Err(ResolveError::Lacking { stage: stage.to_owned(), why });
     for run in &plan.network {
         // A plan that comes from a record was not read from a file.
         if let Err(why) = run.clone().checked() {

@@ -38,8 +38,11 @@ impl Campaign {
         &mut self,
         state: &mut State<'_>,
         key: Key,
-        sample: Sample,
+        mut sample: Sample,
     ) -> Result<(), CampaignError> {
+        if let Some(found) = sample.mpi_io.take() {
+            self.note_mpi_io(key, &found)?;
+        }
         if let Some(what) = state.calendar.look(Calendar::now()) {
             self.note(state, &what)?;
         }

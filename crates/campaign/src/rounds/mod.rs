@@ -4,6 +4,7 @@
 mod ceiling;
 mod keep;
 mod loads;
+mod mpi_io;
 mod network;
 mod precise;
 mod progress;
@@ -25,6 +26,7 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 use crate::{
     background::Loads,
     calendar::Watched,
+    parallel_files::is_stuck,
     phase::{Reached, Run, Task, run_phase},
     precision::MeasuredRates,
     remaining::{Planned, Remaining},
@@ -285,12 +287,14 @@ impl Campaign {
             let mut none = Loads::default();
             let beside = if phase.is_setup() { &mut none } else { &mut loads };
             let Some(samples) = state.measure(turn, &task, beside) else { break };
+            let is_stuck = is_stuck(&task);
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
                     going.retain(|&going| going != number);
                     self.keep_broken(state, turn, number, phase, sample)?;
                     if why == Invalid::Hung {
                         self.leave_out(state, number, &format!("hung in {}: {cell}", phase.name()))?;
+                        self.end_if_stuck(state, is_stuck)?;
                     }
                 } else if !phase.is_setup() {
                     self.keep(state, turn.key(number, phase), sample)?;

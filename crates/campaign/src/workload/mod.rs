@@ -79,6 +79,8 @@ pub struct WorkerPart {
     pub reached: Arc<AtomicU64>,
     /// What the workers of a process have together.
     pub share: CrewShare,
+    /// Others make the same calls on the same files together with it: it makes all of them, whatever comes of each.
+    pub keeps_step: bool,
     /// Its memory; all of it comes back when the workload is dropped.
     pub buffers: Vec<Buffer>,
 }
@@ -88,7 +90,8 @@ impl WorkerPart {
     pub fn new(place: WorkerPlace, seed: Seed, buffers: Vec<Buffer>) -> Self {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
         let share = CrewShare::default();
-        WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, share, buffers }
+        let keeps_step = false;
+        WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, share, keeps_step, buffers }
     }
 
     /// A seed of the worker's own for a purpose.

@@ -62,6 +62,8 @@ pub struct Transfer {
     pause_at: u64,
     flying: u32,
     failed: bool,
+    /// See [`WorkerPart::keeps_step`].
+    keeps_step: bool,
     file: u32,
     progress: Progress,
 }
@@ -150,6 +152,7 @@ impl Transfer {
             pause_at: 0,
             flying: 0,
             failed: false,
+            keeps_step: part.keeps_step,
             file: 0,
             progress,
         }
@@ -241,8 +244,11 @@ impl Transfer {
         }
     }
 
-    /// Nothing more is moved or opened; what is open is closed.
+    /// Nothing more is moved or opened; what is open is closed. Where others make the same calls all of them are made.
     fn fail(&mut self) {
+        if self.keeps_step {
+            return;
+        }
         self.failed = true;
         self.pause_at = self.issued;
     }
@@ -279,5 +285,36 @@ impl Workload for Transfer {
             self.go_on(operation.kind, completion.result);
         }
         self.buffers.push_back(operation.buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Bytes, Seed};
+
+    use super::*;
+    use crate::workload::WorkerPlace;
+
+    /// What a worker does whose every block fails.
+    fn done(keeps_step: bool) -> Vec<OpKind> {
+        let buffers = vec![Buffer::alone(512)];
+        let part = WorkerPart { keeps_step, ..WorkerPart::new(WorkerPlace::alone(0, 1), Seed(1), buffers) };
+        let order = Order::sequential(Bytes(3 * 512), Bytes(512));
+        let mut transfer = Transfer::new("n_f", order, Direction::Write(Writing::NEW), part);
+        let mut done = Vec::new();
+        while let Step::Issue(operation, due) = transfer.next(Nanos(0)) {
+            done.push(operation.kind);
+            let result = if operation.kind.is_data() { Err(Errno::ENOSPC) } else { Ok(0) };
+            transfer.completed(Completion { operation, result, due, issued: due, finished: due });
+        }
+        done
+    }
+
+    #[test]
+    fn who_keeps_step_with_others_makes_all_calls_whatever_comes_of_them() {
+        let open = OpKind::Open(Open::CREATE);
+        assert_eq!(done(false), [open, OpKind::Write, OpKind::Close]);
+        let all = [open, OpKind::Write, OpKind::Write, OpKind::Write, OpKind::Sync, OpKind::Close];
+        assert_eq!(done(true), all);
     }
 }

@@ -40,7 +40,7 @@ const STAGE: [Row; 17] = [
         "Processes on each node, the first so many of those that a launcher started; all if it is not written.",
     ),
     ("nodes", "a whole number", "Machines, the first so many; all if it is not written (docs/cluster.md)."),
-    ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
+    ("engine", "\"sync\", \"io_uring\", \"pool\", \"mpi_io\" [\"sync\"]", "How operations are issued."),
     ("depth", "a whole number [1]", "Operations in flight a worker."),
     ("time_limit", "a time", "A phase ends then at the latest."),
     ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
@@ -68,6 +68,25 @@ const STAGE: [Row; 17] = [
         "setting.NAME",
         "{ values = [\"128\", \"4096\"], apply = \"...\", read_back = \"...\", undo = \"...\" }",
         "Something outside of the program that your commands set around each repeat (NILOMETER_VALUE, NILOMETER_TARGET).",
+    ),
+];
+
+/// How the engine `mpi_io` of a stage is called.
+const MPI_IO: [Row; 3] = [
+    (
+        "calls",
+        "\"independent\", \"collective\" [\"independent\"]",
+        "Each process by itself, or all together: MPI_File_write_at and MPI_File_read_at, or the same with _all.",
+    ),
+    (
+        "implementation",
+        "\"ompio\", \"romio\"",
+        "By the processes that have this one, the first so many of them as `processes` says; by what there is, if none.",
+    ),
+    (
+        "hints",
+        "{ cb_nodes = \"4\", romio_cb_write = \"enable\" }",
+        "What files are opened with; which are in force is in the record's environment.",
     ),
 ];
 
@@ -247,7 +266,8 @@ pub(super) fn reference() -> String {
     lines.extend([String::new(), network.to_owned()]);
     lines.extend(NETWORK.iter().flat_map(row));
     for (table, rows) in [
-        ("[stage.background]  What works beside a workload or a recording (docs/load.md).", &BACKGROUND[..]),
+        ("[stage.mpi_io]  How engine = \"mpi_io\" is called (docs/cluster.md).", &MPI_IO[..]),
+        ("[stage.background]  What works beside a workload or a recording (docs/load.md).", &BACKGROUND),
         ("[accept]  What must be found for a target to be accepted (docs/acceptance.md).", &ACCEPT),
         ("[[accept.instrument]]  Of an instrument, which is recorded for it.", &ACCEPT_INSTRUMENT),
         ("[[accept.stage]]  Of a stage.", &ACCEPT_STAGE),
@@ -285,7 +305,7 @@ mod tests {
     }
 
     /// What a stage has tables for.
-    const KINDS: [&str; 4] = ["workload", "ingest", "network", "background"];
+    const KINDS: [&str; 5] = ["workload", "ingest", "network", "background", "mpi_io"];
 
     fn sorted<T: ToString>(names: impl IntoIterator<Item = T>) -> Vec<String> {
         let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
@@ -323,6 +343,7 @@ mod tests {
             ("", &STAGE[..]),
             ("[stage.ingest]\ninstrument = \"i\"", &INGEST[..]),
             ("[stage.network]", &NETWORK[..]),
+            ("[stage.mpi_io]", &MPI_IO[..]),
         ] {
             for (key, words) in choices(rows) {
                 assert_eq!(sorted(taken(table, key)), sorted(words), "{key}");
@@ -330,8 +351,8 @@ mod tests {
             }
         }
         assert_eq!(
-            checked, 12,
-            "engine, volumes, data, format, compression, read, goal, storing, route, onto, protocol, pattern"
+            checked, 14,
+            "engine, volumes, data, format, compression, read, goal, storing, route, onto, protocol, pattern, calls, implementation"
         );
     }
 
@@ -353,6 +374,8 @@ mod tests {
         assert_eq!(sorted(load), sorted(BACKGROUND.map(|(name, ..)| name)));
         let network = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.network]\nunknown = 1");
         assert_eq!(sorted(network), sorted(NETWORK.map(|(name, ..)| name)));
+        let mpi_io = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.mpi_io]\nunknown = 1");
+        assert_eq!(sorted(mpi_io), sorted(MPI_IO.map(|(name, ..)| name)));
         for (table, rows) in [("instrument", &ACCEPT_INSTRUMENT[..]), ("stage", &ACCEPT_STAGE)] {
             let known = expected(&format!("title = \"x\"\n[[accept.{table}]]\nunknown = 1"));
             assert_eq!(sorted(known), sorted(rows.iter().map(|(name, ..)| name)), "accept.{table}");

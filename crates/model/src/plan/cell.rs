@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, AppliedSetting, BackgroundLoad, BufferData, EngineKind, Footprint, ImportedRun, OfferedRate,
-    Onto, Phase, RecordingRun, Volumes, WorkloadCell,
+    Access, AppliedSetting, BackgroundLoad, BufferData, EngineKind, Footprint, ImportedRun, MpiIo,
+    OfferedRate, Onto, Phase, RecordingRun, Volumes, WorkloadCell,
 };
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
@@ -144,6 +144,9 @@ pub struct WorkloadRun {
     pub processes: Option<u32>,
     /// How operations are issued.
     pub engine: EngineKind,
+    /// How MPI-IO is called, where it is the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_io: Option<MpiIo>,
     /// Operations in flight a worker.
     pub depth: u32,
     /// A phase ends after this time at the latest.
@@ -198,7 +201,8 @@ impl WorkloadRun {
         let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
         let own = self.workload.parameters().needs();
         let beside = self.background.iter().flat_map(|load| load.needs());
-        let all: Vec<Capability> = of_phases.chain(own).chain(beside).collect();
+        let by_path = self.mpi_io.iter().map(|_| Capability::Mounted);
+        let all: Vec<Capability> = of_phases.chain(own).chain(beside).chain(by_path).collect();
         Capabilities::of(&all)
     }
 
@@ -211,7 +215,9 @@ impl WorkloadRun {
             count => format!("{count} processes a node"),
         }));
         phrases.extend(self.nodes.map(|count| plural(count, "node")));
-        if self.engine != EngineKind::Sync {
+        if let Some(mpi_io) = &self.mpi_io {
+            phrases.extend(mpi_io.phrases());
+        } else if self.engine != EngineKind::Sync {
             phrases.push(format!("{} depth {}", self.engine.name(), self.depth));
         }
         if let Some(count) = self.stripe_count {

@@ -1,6 +1,6 @@
 //! What a plan may not ask for, whatever the targets are.
 
-use super::{AskedProcesses, EngineKind, Phase, Plan, WorkloadRun};
+use super::{AskedProcesses, EngineKind, Phase, Plan, WorkloadRun, mpi_io::check_mpi_io};
 
 /// What no campaign could be.
 pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
@@ -38,6 +38,7 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
             "depth = {depth}: the engine `sync` has depth 1; write engine = \"io_uring\" or \"pool\""
         ));
     }
+    check_mpi_io(run)?;
     check_pool(run.pool.as_deref())?;
     if run.workload.parameters().needs_all_of_others() && (run.time_limit.is_some() || run.stonewall) {
         return Err(

@@ -13,6 +13,8 @@ pub enum EngineKind {
     IoUring,
     /// Threads with a sync engine each.
     Pool,
+    /// MPI-IO, by the MPI that started the processes.
+    MpiIo,
 }
 
 /// Through the page cache or past it.
@@ -57,6 +59,7 @@ impl EngineKind {
             EngineKind::Sync => "sync",
             EngineKind::IoUring => "io_uring",
             EngineKind::Pool => "pool",
+            EngineKind::MpiIo => "mpi_io",
         }
     }
 }

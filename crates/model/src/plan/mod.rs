@@ -13,6 +13,7 @@ mod estimate;
 mod imported;
 mod ingest;
 mod joined;
+mod mpi_io;
 mod network;
 mod parameters;
 mod planned;
@@ -41,6 +42,7 @@ pub use imported::ImportedRun;
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordingRun, Route, USUAL_KEEP,
 };
+pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation, MpiIoInForce, MpiIoSweep};
 pub use network::{NetworkRun, NetworkSweep};
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
@@ -55,6 +57,8 @@ pub use swept::{RecordedInstrument, Swept};
 pub use volumes::Volumes;
 pub use workload::*;
 pub use written::{Plan, Stage};
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +108,9 @@ pub struct ResolvedPlan {
     /// How many of them each node has, in the order of the first rank on each; of none all are on one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_ranks: Vec<u32>,
+    /// How many of them on each node have which implementation of MPI-IO, where a cell asks for one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mpi_io_ranks: BTreeMap<MpiIoImplementation, Vec<u32>>,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
     /// What must be found for a target to be accepted.
@@ -253,6 +260,7 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
         reserve: plan.reserve,
         ranks: 1,
         node_ranks: Vec::new(),
+        mpi_io_ranks: BTreeMap::new(),
         hang_after: plan.hang_after,
         accept,
         cells,

@@ -1,6 +1,6 @@
 //! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
 
-use super::{Access, Phase};
+use super::{Access, MpiIoCalls, Phase};
 use crate::{Bytes, Capability, Nanos};
 
 /// What a campaign must know of a workload's parameters, whichever workload it is.
@@ -80,6 +80,16 @@ pub trait Parameters {
     /// of processes.
     fn one_a_process(&self) -> bool {
         false
+    }
+
+    /// The workers of all processes write and read one file.
+    fn shares_a_file(&self) -> bool {
+        false
+    }
+
+    /// What MPI-IO can't do of it, called so.
+    fn check_mpi_io(&self, _calls: MpiIoCalls) -> Result<(), String> {
+        Err("this workload is not made by it: write `stream`, or another engine".into())
     }
 
     /// So many processes are needed at the least.

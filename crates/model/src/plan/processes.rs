@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RecordingRun, ResolvedPlan, WorkloadRun};
+use super::{MpiIoImplementation, RecordingRun, ResolvedPlan, WorkloadRun};
 
 /// How many processes a cell asks for, where it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,29 +13,35 @@ pub struct AskedProcesses {
     pub nodes: Option<u32>,
     /// Processes on each of them: the first so many.
     pub processes: Option<u32>,
+    /// With this implementation of MPI-IO.
+    pub mpi_io: Option<MpiIoImplementation>,
 }
 
 impl From<&WorkloadRun> for AskedProcesses {
     fn from(run: &WorkloadRun) -> Self {
-        AskedProcesses { nodes: run.nodes, processes: run.processes }
+        AskedProcesses { nodes: run.nodes, processes: run.processes, mpi_io: run.asked_of_mpi_io() }
     }
 }
 
 impl From<&RecordingRun> for AskedProcesses {
     fn from(run: &RecordingRun) -> Self {
-        AskedProcesses { nodes: run.swept.nodes, processes: run.swept.processes }
+        AskedProcesses { nodes: run.swept.nodes, processes: run.swept.processes, mpi_io: None }
     }
 }
 
 /// On which node each process of a campaign runs: its node's number, by rank. Nodes are numbered in the order of the first
 /// rank on each, so that rank 0 is on node 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RankNodes(Vec<u32>);
+pub struct RankNodes {
+    nodes: Vec<u32>,
+    /// By rank, which implementation of MPI-IO it has; of none nothing is known, or it has none.
+    mpi_io: Vec<Option<MpiIoImplementation>>,
+}
 
 impl RankNodes {
     /// Of a campaign of one process.
     pub fn alone() -> Self {
-        RankNodes(vec![0])
+        RankNodes { nodes: vec![0], mpi_io: Vec::new() }
     }
 
     /// Of the names of their machines, by rank.
@@ -46,39 +52,59 @@ impl RankNodes {
             let next = known.len() as u32;
             nodes.push(*known.entry(name).or_insert(next));
         }
-        RankNodes(nodes)
+        RankNodes { nodes, mpi_io: Vec::new() }
+    }
+
+    /// The same with what each rank has of MPI-IO.
+    #[must_use]
+    pub fn with_mpi_io(self, by_rank: Vec<Option<MpiIoImplementation>>) -> Self {
+        RankNodes { mpi_io: by_rank, ..self }
+    }
+
+    /// How many processes on each node have which implementation of MPI-IO.
+    pub fn mpi_io_counts(&self) -> BTreeMap<MpiIoImplementation, Vec<u32>> {
+        let nodes = 0..self.counts().len() as u32;
+        let on = |node, which| self.on(node).filter(|rank| self.has(*rank, which)).count() as u32;
+        let counts = |which| nodes.clone().map(|node| on(node, which)).collect::<Vec<_>>();
+        let all = MpiIoImplementation::ALL.into_iter().map(|which| (which, counts(which)));
+        all.filter(|(_, counts)| counts.iter().any(|count| *count > 0)).collect()
+    }
+
+    fn has(&self, rank: u32, which: MpiIoImplementation) -> bool {
+        self.mpi_io.get(rank as usize) == Some(&Some(which))
     }
 
     /// How many processes each node has.
     pub fn counts(&self) -> Vec<u32> {
-        let nodes = self.0.iter().max().map_or(0, |last| last + 1);
+        let nodes = self.nodes.iter().max().map_or(0, |last| last + 1);
         (0..nodes).map(|node| self.on(node).count() as u32).collect()
     }
 
     /// The ranks on a node, in order.
     fn on(&self, node: u32) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.0).filter(move |(_, of)| **of == node).map(|(rank, _)| rank)
+        (0..).zip(&self.nodes).filter(move |(_, of)| **of == node).map(|(rank, _)| rank)
     }
 
     /// Whether no rank below this one is on its node.
     pub fn is_first_on_node(&self, rank: u32) -> bool {
-        let node = self.0.get(rank as usize);
-        self.0.iter().position(|of| Some(of) == node) == Some(rank as usize)
+        let node = self.nodes.get(rank as usize);
+        self.nodes.iter().position(|of| Some(of) == node) == Some(rank as usize)
     }
 
     /// Whether no two ranks on different nodes have the same of something.
     pub fn share_nothing<T: PartialEq>(&self, of_rank: impl Fn(u32) -> T) -> bool {
-        let all: Vec<T> = (0..self.0.len() as u32).map(of_rank).collect();
-        let same = |one: usize, other: usize| self.0[one] != self.0[other] && all[one] == all[other];
+        let all: Vec<T> = (0..self.nodes.len() as u32).map(of_rank).collect();
+        let same = |one: usize, other: usize| self.nodes[one] != self.nodes[other] && all[one] == all[other];
         !(0..all.len()).any(|one| (0..one).any(|other| same(one, other)))
     }
 
     /// The ranks that run a cell, those of a node one after the other: of its first nodes the first processes of each.
     pub fn used_by(&self, asked: impl Into<AskedProcesses>) -> Vec<u32> {
-        let AskedProcesses { nodes, processes } = asked.into();
+        let AskedProcesses { nodes, processes, mpi_io } = asked.into();
         let most = processes.unwrap_or(u32::MAX) as usize;
         let used = (0..self.counts().len() as u32).take(nodes.unwrap_or(u32::MAX) as usize);
-        used.flat_map(|node| self.on(node).take(most).collect::<Vec<_>>()).collect()
+        let has = |rank: &u32| mpi_io.is_none_or(|which| self.has(*rank, which));
+        used.flat_map(|node| self.on(node).filter(has).take(most).collect::<Vec<_>>()).collect()
     }
 
     /// Who sends the packets that a rank records of an instrument: one on another node, in turn those that record nothing of it, or
@@ -89,12 +115,12 @@ impl RankNodes {
 
     fn sender_among(&self, rank: u32, used: &[u32], recorders: &[u32]) -> Option<u32> {
         let place = used.iter().position(|one| *one == rank)?;
-        let mut nodes: Vec<u32> = used.iter().map(|&rank| self.0[rank as usize]).collect();
+        let mut nodes: Vec<u32> = used.iter().map(|&rank| self.nodes[rank as usize]).collect();
         nodes.dedup();
         let step = used.len().div_ceil(nodes.len().max(1));
         let further = (step..used.len()).chain(1..step).map(|step| used[(place + step) % used.len()]);
         let elsewhere: Vec<u32> =
-            further.filter(|&other| self.0[other as usize] != self.0[rank as usize]).collect();
+            further.filter(|&other| self.nodes[other as usize] != self.nodes[rank as usize]).collect();
         let idle: Vec<u32> = used.iter().copied().filter(|rank| !recorders.contains(rank)).collect();
         let idle: Vec<u32> = idle.into_iter().filter(|rank| elsewhere.contains(rank)).collect();
         let in_turn = recorders.iter().position(|one| *one == rank)?;
@@ -110,17 +136,21 @@ impl RankNodes {
 }
 
 impl ResolvedPlan {
-    /// How many processes each node has.
-    fn processes_there(&self) -> Vec<u32> {
-        if self.node_ranks.is_empty() { vec![self.ranks.max(1)] } else { self.node_ranks.clone() }
+    /// How many processes each node has, or how many with this implementation of MPI-IO.
+    fn processes_there(&self, mpi_io: Option<MpiIoImplementation>) -> Vec<u32> {
+        let all = if self.node_ranks.is_empty() { vec![self.ranks.max(1)] } else { self.node_ranks.clone() };
+        match mpi_io {
+            Some(which) => self.mpi_io_ranks.get(&which).cloned().unwrap_or_else(|| vec![0; all.len()]),
+            None => all,
+        }
     }
 
     /// How many processes on each of its nodes a cell uses.
     pub fn processes_a_node(&self, asked: impl Into<AskedProcesses>) -> Vec<u32> {
-        let AskedProcesses { nodes, processes } = asked.into();
+        let AskedProcesses { nodes, processes, mpi_io } = asked.into();
         let most = processes.unwrap_or(u32::MAX);
         let nodes = nodes.unwrap_or(u32::MAX) as usize;
-        self.processes_there().into_iter().take(nodes).map(|count| count.min(most)).collect()
+        self.processes_there(mpi_io).into_iter().take(nodes).map(|count| count.min(most)).collect()
     }
 
     /// How many processes a cell uses.
@@ -148,8 +178,8 @@ impl ResolvedPlan {
 
     /// What processes there are, if they are too few for a cell.
     pub fn too_few_processes(&self, asked: impl Into<AskedProcesses>) -> Option<String> {
-        let AskedProcesses { nodes, processes } = asked.into();
-        let there = self.processes_there();
+        let AskedProcesses { nodes, processes, mpi_io } = asked.into();
+        let there = self.processes_there(mpi_io);
         let nodes = nodes.map_or(there.len(), |nodes| nodes as usize);
         let enough = |count: &u32| *count >= processes.unwrap_or(1);
         let too_few = there.len() < nodes || !there.iter().take(nodes).all(enough);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, NetworkSweep,
-    OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, MpiIoSweep,
+    NetworkSweep, OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep,
     check::check_processes, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
@@ -103,6 +103,8 @@ pub struct Stage {
     /// How operations are issued.
     #[serde(default)]
     pub engine: Sweep<EngineKind>,
+    /// How MPI-IO is called, where it is the engine.
+    pub mpi_io: Option<MpiIoSweep>,
     /// Operations in flight a worker.
     #[serde(default = "one")]
     pub depth: Sweep<u32>,
@@ -174,6 +176,7 @@ impl Stage {
             ("nodes", self.nodes.is_some() && by_all),
             ("processes", self.processes.is_some() && by_all),
             ("engine", self.engine != Sweep::default()),
+            ("mpi_io", self.mpi_io.is_some()),
             ("depth", self.depth != one()),
             ("time_limit", self.time_limit.is_some()),
             ("stonewall", self.stonewall != Sweep::default()),
@@ -202,6 +205,7 @@ impl Stage {
                 nodes: None,
                 processes: None,
                 engine: EngineKind::Sync,
+                mpi_io: None,
                 depth: 1,
                 time_limit: self.time_limit,
                 stonewall: false,
@@ -220,7 +224,7 @@ impl Stage {
         let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = Some(value));
         let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = Some(value));
         let runs = self.workers.over(runs, |run, value| run.workers = value);
-        let runs = self.engine.over(runs, |run, value| run.engine = value);
+        let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
         let runs = self.volumes.over(runs, |run, value| run.volumes = value);
@@ -237,6 +241,21 @@ impl Stage {
         let set = |run: &mut WorkloadRun, offered| run.offered = offered;
         let runs = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), runs, set)?;
         self.over_levels(runs, scale, |run, load| run.background = Some(load))
+    }
+
+    /// Each run by each engine, and by MPI-IO in each way that is asked for.
+    fn by_engines(&self, runs: Vec<WorkloadRun>) -> Result<Vec<WorkloadRun>, String> {
+        let is_used = self.engine.values().contains(&EngineKind::MpiIo);
+        if self.mpi_io.is_some() && !is_used {
+            return Err(
+                "mpi_io: it is of the engine `mpi_io`: add it to engine, or leave the table out".into()
+            );
+        }
+        let ways = self.mpi_io.clone().unwrap_or_default();
+        let runs = self.engine.over(runs, |run, value| run.engine = value);
+        let by_mpi_io = |run: &WorkloadRun| run.engine == EngineKind::MpiIo;
+        let in_ways = |run: WorkloadRun| if by_mpi_io(&run) { ways.over(vec![run]) } else { vec![run] };
+        Ok(runs.into_iter().flat_map(in_ways).collect())
     }
 
     /// Recordings by each number of processes, at each level of the load beside them.

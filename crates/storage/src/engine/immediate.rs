@@ -27,7 +27,7 @@ pub struct Immediate<X> {
 
 impl<X: Execute> Immediate<X> {
     /// For the calling thread.
-    pub(crate) fn around(execute: X, depth: usize, clock: Clock) -> Self {
+    pub fn around(execute: X, depth: usize, clock: Clock) -> Self {
         let last = clock.now();
         let done = Vec::with_capacity(depth);
         Immediate { execute, depth, clock, last, done, pause: Pause::here() }

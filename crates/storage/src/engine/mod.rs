@@ -131,5 +131,11 @@ pub fn on_directory(reach: impl Into<Reach>, options: &Options) -> Result<Box<dy
         EngineKind::Pool => {
             Ok(Box::new(Pool::new(shared::SharedFiles::new(reach, slots), slots, depth, clock)?))
         }
+        // It is made by those who have started MPI.
+        EngineKind::MpiIo => Err(EngineError::Unsuitable {
+            engine: kind.name(),
+            target: "a directory without processes that MPI has started",
+            choices: "sync, io_uring, pool",
+        }),
     }
 }

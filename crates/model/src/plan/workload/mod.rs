@@ -37,7 +37,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, PlanKey, Shift, Sweep, SyncPolicy, parameters, parameters::Parameters, reference};
+use super::{
+    Access, MpiIoCalls, PlanKey, Shift, Sweep, SyncPolicy, parameters, parameters::Parameters, reference,
+};
 use crate::Capability;
 
 macro_rules! phases {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Phase, Shift, SyncPolicy,
+    Access, MpiIoCalls, Phase, Shift, SyncPolicy,
     parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
 };
 use crate::{Bytes, Capability};
@@ -186,6 +186,26 @@ impl Parameters for StreamCell {
 
     fn in_sequence_through_the_cache(&self) -> bool {
         self.access == Access::Buffered
+    }
+
+    fn shares_a_file(&self) -> bool {
+        self.layout != FileLayout::Own
+    }
+
+    fn check_mpi_io(&self, calls: MpiIoCalls) -> Result<(), String> {
+        let why = if self.access != Access::Buffered {
+            "it has no O_DIRECT: write access = \"buffered\""
+        } else if self.preallocate {
+            "preallocate = true: what reserves space by it writes all of it: leave it out"
+        } else if self.source == DataSource::Disk {
+            "source = \"disk\": copies are made by one process: leave it out"
+        } else if calls == MpiIoCalls::Collective && !self.shares_a_file() {
+            "calls = \"collective\": who has files of its own has nobody to exchange data with: write calls = \
+             \"independent\", or layout = \"segmented\" or \"strided\""
+        } else {
+            return Ok(());
+        };
+        Err(why.into())
     }
 
     fn scale(&mut self, factor: f64) {

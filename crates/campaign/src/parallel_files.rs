@@ -1,0 +1,112 @@
+//! Cells whose files are written and read by MPI-IO: which processes have it, which open a file together, and what is done when
+//! a call does not come back.
+//!
+//! MPI is called by one thread at a time, and a call on a file lasts as long as the storage takes. One that hangs keeps this
+//! process from telling the others: rank 0 then brings the record to its end by itself, and the others end.
+
+use std::{path::PathBuf, sync::Arc};
+
+use nilometer_cluster::{Cluster, ClusterDecision, MpiFiles, MpiIoSetup, RankReport};
+use nilometer_model::plan::{MpiIo, MpiIoImplementation, MpiIoInForce, RankNodes};
+use nilometer_storage::{Engine, Target, engine::Options};
+
+use crate::phase::Task;
+
+/// At rank 0, behind [`crate::all_present`]: which implementation of MPI-IO each process has.
+///
+/// # Errors
+/// Which processes have none, in words.
+pub fn with_mpi_io(cluster: &dyn Cluster, nodes: RankNodes) -> Result<RankNodes, String> {
+    if cluster.size() < 2 {
+        return Ok(nodes);
+    }
+    cluster.broadcast(Some(ClusterDecision::MpiIo));
+    let reports = cluster.gather(own_mpi_io(cluster));
+    let found = |report| match report {
+        RankReport::MpiIo(found) => found.map(Some),
+        other => unreachable!("nothing but this is asked: {other:?}"),
+    };
+    Ok(nodes.with_mpi_io(reports.into_iter().map(found).collect::<Result<_, _>>()?))
+}
+
+/// What this process has.
+pub(crate) fn own_mpi_io(cluster: &dyn Cluster) -> RankReport {
+    let found: Result<MpiIoImplementation, String> = cluster.files().and_then(|files| files.implementation());
+    RankReport::MpiIo(found.map_err(|why| format!("{}: {why}", cluster.node())))
+}
+
+/// How the worker of a process opens the files of a phase.
+#[derive(Debug)]
+pub(crate) struct ParallelFiles {
+    files: Arc<MpiFiles>,
+    directory: PathBuf,
+    /// The processes that open each file together; none where each has files of its own.
+    together: Option<Vec<u32>>,
+    mpi_io: MpiIo,
+}
+
+impl ParallelFiles {
+    /// Of a cell that asks for MPI-IO, on a target that keeps what is written; none else.
+    pub(crate) fn of(task: &Task<'_>, target: &dyn Target) -> Result<Option<Self>, String> {
+        let Some(mpi_io) = task.cell.mpi_io.clone().filter(|_| target.description().keeps()) else {
+            return Ok(None);
+        };
+        let directory = target.directory().ok_or("MPI-IO opens files by paths, and here they have none")?;
+        let together = task.cell.keeps_step().then(|| task.ranks.nodes.used_by(task.cell));
+        let files = task.cluster.files()?;
+        Ok(Some(ParallelFiles { files, directory: directory.into(), together, mpi_io }))
+    }
+
+    /// All processes of a file make the same calls, whatever comes of them: one that made fewer would leave the others waiting.
+    pub(crate) fn keeps_step(&self) -> bool {
+        self.together.is_some()
+    }
+
+    /// An engine for the calling thread.
+    pub(crate) fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, String> {
+        let setup = MpiIoSetup {
+            directory: &self.directory,
+            together: self.together.as_deref(),
+            mpi_io: &self.mpi_io,
+            slots: options.slots,
+            clock: options.clock,
+        };
+        self.files.engine(&setup)
+    }
+}
+
+impl Task<'_> {
+    /// What the files of the phase were really opened by and with, where that is MPI-IO.
+    pub(crate) fn mpi_io_in_force(&self) -> Option<MpiIoInForce> {
+        self.cell.mpi_io.as_ref()?;
+        self.cluster.files().ok()?.take_in_force()
+    }
+}
+
+/// Whether a call of MPI has not come back, so that this process must not call it again.
+pub(crate) fn is_stuck(task: &Task<'_>) -> bool {
+    task.cell.mpi_io.is_some() && task.cluster.files().is_ok_and(|files| files.is_stuck())
+}
+
+/// The same, and whether this process can therefore say no more: rank 0 goes on by itself.
+pub(crate) fn is_silenced(task: &Task<'_>) -> bool {
+    if !is_stuck(task) {
+        return false;
+    }
+    task.cluster.part();
+    task.cluster.rank() > 0
+}
+
+/// What a process that is not rank 0 says of it.
+pub(crate) fn stuck(task: &Task<'_>) -> String {
+    let targets: Vec<_> =
+        task.targets.iter().map(|(_, target)| target.description().address.to_string()).collect();
+    format!(
+        "{}: a call of MPI-IO on {} has not come back ({}: {}), and MPI takes no other meanwhile: this process ends, and with it \
+         the campaign. Go on with `evaluate --resume` when the storage answers again",
+        task.cluster.node(),
+        targets.join(" or "),
+        task.phase.name(),
+        task.cell
+    )
+}

@@ -1,0 +1,415 @@
+//! Files by MPI-IO: an engine on a run's directory, by itself or together with other processes.
+//!
+//! A call lasts as long as the storage takes, and one of several processes as long as the slowest of them. So an engine is for a
+//! thread of its own, and while it works nothing else calls MPI in this process.
+
+use std::{
+    ffi::{CString, c_char, c_int, c_longlong, c_void},
+    fmt,
+    fs::{DirBuilder, remove_dir, remove_file},
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    path::{Path, PathBuf},
+    ptr,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use nilometer_model::plan::{MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation, MpiIoInForce};
+use nilometer_storage::{
+    Clock, Engine, Errno, OpKind, Open, Operation, ROOT, Slot,
+    engine::{Execute, Immediate, plain},
+    target::run_id,
+};
+
+use super::adapter::Adapter;
+
+/// Files of this process by MPI-IO.
+pub struct MpiFiles {
+    adapter: Arc<Adapter>,
+    /// What MPI it is, in its own words.
+    library: String,
+    implementation: OnceLock<MpiIoImplementation>,
+    /// Of the file that was opened last.
+    in_force: Mutex<Option<MpiIoInForce>>,
+}
+
+/// What an engine works on.
+#[derive(Debug)]
+pub struct MpiIoSetup<'a> {
+    /// The run's directory. Only this user may write to it: MPI-IO follows symlinks.
+    pub directory: &'a Path,
+    /// The ranks that open each file together, in their order, this one too; none where each opens files of its own.
+    pub together: Option<&'a [u32]>,
+    /// By which calls, and with which hints.
+    pub mpi_io: &'a MpiIo,
+    /// Slots for open files, the run's directory included.
+    pub slots: u32,
+    /// The run's clock.
+    pub clock: Clock,
+}
+
+/// Bits that the adapter knows.
+const READS: c_int = 1;
+const WRITES: c_int = 2;
+const CREATES: c_int = 4;
+const MUST_BE_NEW: c_int = 8;
+
+/// Room for the hints that are in force.
+const HINTS_TEXT: c_int = 1 << 16;
+/// Room for the name of a part of Open MPI.
+const PREFERRED_TEXT: c_int = 64;
+
+impl MpiFiles {
+    pub(crate) fn new(adapter: Arc<Adapter>, library: String) -> Self {
+        MpiFiles { adapter, library, implementation: OnceLock::new(), in_force: Mutex::default() }
+    }
+
+    /// Whether a call has not come back, so that MPI can't be called any more.
+    pub fn is_stuck(&self) -> bool {
+        self.adapter.is_busy()
+    }
+
+    /// What the last file was opened by, and with which hints; none if there was none since this was asked for last.
+    pub fn take_in_force(&self) -> Option<MpiIoInForce> {
+        self.in_force().take()
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, Option<MpiIoInForce>> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which implementation this process has, as it turns out with a file in a directory for temporary ones.
+    ///
+    /// # Errors
+    /// If there can be no such file, or it can't be told.
+    pub fn implementation(self: &Arc<Self>) -> Result<MpiIoImplementation, String> {
+        if let Some(known) = self.implementation.get() {
+            return Ok(*known);
+        }
+        let found = self.tried()?;
+        Ok(*self.implementation.get_or_init(|| found))
+    }
+
+    fn tried(self: &Arc<Self>) -> Result<MpiIoImplementation, String> {
+        let directory = std::env::temp_dir().join(format!("nilometer-mpi-io-{:016x}", run_id().0));
+        let failed =
+            |why: &dyn fmt::Display| format!("MPI-IO can't be tried in {}: {why}", directory.display());
+        DirBuilder::new().mode(0o700).create(&directory).map_err(|error| failed(&error))?;
+        let told = self.told_of_file_in(&directory);
+        // What can't be removed is an empty file among temporary ones.
+        remove_file(directory.join(TRIED)).ok();
+        remove_dir(&directory).ok();
+        let told = told.map_err(|errno| failed(&errno))?;
+        known_by(&told).ok_or_else(|| format!("{}: its MPI-IO is neither ompio nor ROMIO", self.library))
+    }
+
+    fn told_of_file_in(self: &Arc<Self>, directory: &Path) -> Result<ToldOfMpiIo, Errno> {
+        let calls = FileCalls::alone(self.clone(), directory, &MpiIo::default());
+        let file = calls.opened(TRIED.as_bytes(), Open::CREATE)?;
+        let told = ToldOfMpiIo { preferred: self.preferred(), hints: calls.hints_in_force(file) };
+        calls.closed(file).map(|()| told)
+    }
+
+    /// Which of its parts Open MPI prefers; nothing of others.
+    fn preferred(&self) -> String {
+        let mut name = [0_u8; PREFERRED_TEXT as usize];
+        let _turn = self.adapter.turn();
+        // SAFETY: room for so many letters.
+        let code = unsafe { (self.adapter.preferred)(name.as_mut_ptr().cast(), PREFERRED_TEXT) };
+        if code == 0 { text_of(&name) } else { String::new() }
+    }
+
+    /// An engine for the calling thread; all that open files together make theirs at the same time.
+    ///
+    /// # Errors
+    /// If there can be none, in words.
+    pub fn engine(self: &Arc<Self>, setup: &MpiIoSetup<'_>) -> Result<Box<dyn Engine>, String> {
+        setup.mpi_io.check()?;
+        let implementation = self.implementation()?;
+        let mut calls = FileCalls::alone(self.clone(), setup.directory, setup.mpi_io);
+        if let Some(ranks) = setup.together {
+            calls.group = Some(self.group(ranks)?);
+        }
+        calls.table.resize(setup.slots.max(1) as usize, None);
+        *self.in_force() = None;
+        calls.implementation = implementation;
+        Ok(Box::new(Immediate::around(calls, 1, setup.clock)))
+    }
+
+    /// These ranks together.
+    fn group(&self, ranks: &[u32]) -> Result<*mut c_void, String> {
+        let ranks: Vec<c_int> = ranks.iter().map(|rank| rank.cast_signed()).collect();
+        let mut group = ptr::null_mut();
+        let _turn = self.adapter.turn();
+        // SAFETY: ranks of the campaign, which are so many.
+        let code = unsafe { (self.adapter.group)(ranks.as_ptr(), counted(ranks.len()), &raw mut group) };
+        if code == 0 { Ok(group) } else { Err(format!("MPI makes no group of processes ({})", Errno(code))) }
+    }
+}
+
+impl fmt::Debug for MpiFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MpiFiles({})", self.library)
+    }
+}
+
+/// The file by which it is found out what there is.
+const TRIED: &str = "n_tried";
+
+/// Hints as the adapter takes them: each key with its value behind it.
+struct HintTexts(Vec<CString>);
+
+impl HintTexts {
+    /// What has a zero in it is no hint, and was refused before.
+    fn of(hints: &MpiIoHints) -> Self {
+        let texts = hints.iter().flat_map(|(key, value)| [key, value]);
+        HintTexts(texts.map(|text| CString::new(text.as_str()).unwrap_or_default()).collect())
+    }
+}
+
+/// Open files by slot, and the calls that work on them.
+struct FileCalls {
+    files: Arc<MpiFiles>,
+    directory: PathBuf,
+    /// Those that open files together.
+    group: Option<*mut c_void>,
+    mpi_io: MpiIo,
+    implementation: MpiIoImplementation,
+    hints: HintTexts,
+    table: Vec<Option<*mut c_void>>,
+}
+
+impl FileCalls {
+    fn alone(files: Arc<MpiFiles>, directory: &Path, mpi_io: &MpiIo) -> Self {
+        FileCalls {
+            files,
+            directory: directory.into(),
+            group: None,
+            mpi_io: mpi_io.clone(),
+            // Of a file by which it is found out it is not asked.
+            implementation: MpiIoImplementation::Ompio,
+            hints: HintTexts::of(&mpi_io.hints),
+            table: Vec::new(),
+        }
+    }
+
+    /// 1 where all make each call of data together.
+    fn together(&self) -> c_int {
+        c_int::from(self.group.is_some() && self.mpi_io.calls == MpiIoCalls::Collective)
+    }
+
+    fn at(&self, slot: Slot) -> Result<*mut c_void, Errno> {
+        self.table.get(slot.0 as usize).copied().flatten().ok_or(Errno::EBADF)
+    }
+
+    fn open(&mut self, operation: &Operation, open: Open) -> Result<u32, Errno> {
+        let name = operation.name();
+        let slot = operation.file.0 as usize;
+        let is_ours = operation.dir == ROOT && plain(name) && !open.is_direct() && !open.grows();
+        if !is_ours || slot == 0 || slot >= self.table.len() {
+            return Err(Errno::EINVAL);
+        }
+        let file = self.opened(name, open)?;
+        *self.files.in_force() = Some(MpiIoInForce {
+            implementation: self.implementation,
+            library: self.files.library.clone(),
+            hints: self.hints_in_force(file),
+        });
+        if let Some(before) = self.table[slot].replace(file) {
+            self.closed(before)?;
+        }
+        Ok(0)
+    }
+
+    fn opened(&self, name: &[u8], open: Open) -> Result<*mut c_void, Errno> {
+        let path = [self.directory.as_os_str().as_bytes(), b"/", name].concat();
+        let path = CString::new(path).map_err(|_| Errno::EINVAL)?;
+        let bits = [
+            (open.reads(), READS),
+            (open.writes(), WRITES),
+            (open.creates(), CREATES),
+            (open.must_be_new(), MUST_BE_NEW),
+        ];
+        let how = bits.into_iter().filter(|(is_so, _)| *is_so).map(|(_, bit)| bit).sum();
+        let texts: Vec<*const c_char> = self.hints.0.iter().map(|text| text.as_ptr()).collect();
+        let count = counted(texts.len() / 2);
+        let group = self.group.unwrap_or(ptr::null_mut());
+        let mut file = ptr::null_mut();
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: a group that is there or none, a path and texts that end with a zero, twice as many as are said.
+        let code = unsafe { (adapter.open)(group, path.as_ptr(), how, texts.as_ptr(), count, &raw mut file) };
+        done(code).map(|()| file)
+    }
+
+    /// What the library says that an open file is opened with.
+    fn hints_in_force(&self, file: *mut c_void) -> MpiIoHints {
+        let mut text = vec![0_u8; HINTS_TEXT as usize];
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: an open file, and room for so many letters.
+        let code = unsafe { (adapter.hints)(file, text.as_mut_ptr().cast(), HINTS_TEXT) };
+        let text = if code == 0 { text_of(&text) } else { String::new() };
+        let hints = text.lines().filter_map(|line| line.split_once('='));
+        hints.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    fn closed(&self, file: *mut c_void) -> Result<(), Errno> {
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: a file that is open, and no longer is after this.
+        done(unsafe { (adapter.close)(file) })
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<u32, Errno> {
+        let file = self.table.get_mut(slot.0 as usize).and_then(Option::take).ok_or(Errno::EBADF)?;
+        self.closed(file).map(|()| 0)
+    }
+
+    fn sync(&self, slot: Slot) -> Result<u32, Errno> {
+        let file = self.at(slot)?;
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: a file that is open.
+        done(unsafe { (adapter.sync)(file) }).map(|()| 0)
+    }
+
+    #[inline]
+    fn write(&self, operation: &Operation) -> Result<u32, Errno> {
+        let file = self.at(operation.file)?;
+        let bytes = &operation.buffer[..operation.length as usize];
+        let place = place_of(operation)?;
+        let mut moved = 0;
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: a file that is open, and as many bytes as are said.
+        let code = unsafe {
+            (adapter.write)(
+                file,
+                place.at,
+                bytes.as_ptr().cast(),
+                place.count,
+                self.together(),
+                &raw mut moved,
+            )
+        };
+        done(code).map(|()| moved.cast_unsigned())
+    }
+
+    #[inline]
+    fn read(&self, operation: &mut Operation) -> Result<u32, Errno> {
+        let file = self.at(operation.file)?;
+        let place = place_of(operation)?;
+        let bytes = &mut operation.buffer[..operation.length as usize];
+        let mut moved = 0;
+        let adapter = &self.files.adapter;
+        let _turn = adapter.turn();
+        // SAFETY: a file that is open, and room for as many bytes as are said.
+        let code = unsafe {
+            (adapter.read)(
+                file,
+                place.at,
+                bytes.as_mut_ptr().cast(),
+                place.count,
+                self.together(),
+                &raw mut moved,
+            )
+        };
+        done(code).map(|()| moved.cast_unsigned())
+    }
+}
+
+/// Where data are in a file, and how many bytes, as MPI counts.
+struct FilePlace {
+    at: c_longlong,
+    count: c_int,
+}
+
+fn place_of(operation: &Operation) -> Result<FilePlace, Errno> {
+    let at = c_longlong::try_from(operation.offset);
+    let count = c_int::try_from(operation.length);
+    at.ok().zip(count.ok()).map(|(at, count)| FilePlace { at, count }).ok_or(Errno::EINVAL)
+}
+
+/// A number of ranks or hints as C has it.
+fn counted(number: usize) -> c_int {
+    c_int::try_from(number).expect("MPI counts processes so, and a plan has fewer hints")
+}
+
+/// What the adapter says of a call.
+fn done(code: c_int) -> Result<(), Errno> {
+    if code == 0 { Ok(()) } else { Err(Errno(code)) }
+}
+
+/// What a library tells of its MPI-IO.
+struct ToldOfMpiIo {
+    /// The part that opens files; nothing of a library that has no such parts.
+    preferred: String,
+    /// Of a file that was opened without any.
+    hints: MpiIoHints,
+}
+
+/// The beginning of the name of a part, and of hints, that one implementation alone has.
+const ROMIO: &str = "romio";
+
+fn known_by(told: &ToldOfMpiIo) -> Option<MpiIoImplementation> {
+    let ToldOfMpiIo { preferred, hints } = told;
+    if preferred.starts_with(ROMIO) || preferred.is_empty() && hints.keys().any(|key| key.starts_with(ROMIO))
+    {
+        return Some(MpiIoImplementation::Romio);
+    }
+    (preferred == "ompio").then_some(MpiIoImplementation::Ompio)
+}
+
+/// What stands before the first zero.
+fn text_of(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+impl Execute for FileCalls {
+    #[inline]
+    fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
+        match operation.kind {
+            OpKind::Write => self.write(operation),
+            OpKind::Read => self.read(operation),
+            OpKind::Sync | OpKind::SyncData => self.sync(operation.file),
+            OpKind::Open(open) => self.open(operation, open),
+            OpKind::Close => self.close(operation.file),
+            OpKind::Nop => Ok(0),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+}
+
+impl Drop for FileCalls {
+    fn drop(&mut self) {
+        for file in std::mem::take(&mut self.table).into_iter().flatten() {
+            // Whoever left it open has no use for what is said of it.
+            self.closed(file).ok();
+        }
+        if let Some(group) = self.group.take() {
+            let adapter = &self.files.adapter;
+            let _turn = adapter.turn();
+            // SAFETY: a group that is there, and no longer is after this.
+            unsafe { (adapter.ungroup)(group) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_implementation_is_known_by_the_part_that_is_preferred_or_by_hints_that_nobody_gave() {
+        let known = |preferred: &str, hint: &str| {
+            let hints = MpiIoHints::from([(hint.to_owned(), "enable".to_owned())]);
+            known_by(&ToldOfMpiIo { preferred: preferred.into(), hints })
+        };
+        assert_eq!(known("ompio", "cb_nodes"), Some(MpiIoImplementation::Ompio));
+        assert_eq!(known("romio321", "cb_nodes"), Some(MpiIoImplementation::Romio));
+        assert_eq!(known("", "romio_cb_write"), Some(MpiIoImplementation::Romio));
+        assert_eq!(known("", "cb_nodes"), None);
+        assert_eq!(text_of(b"ompio\0\0rest"), "ompio");
+    }
+}
