@@ -49,14 +49,15 @@ impl RecordingRanks<'_> {
     /// How much later than the others this process begins each of its parts: where frames are dealt out in turn, by so many frames
     /// as others take before.
     pub(super) fn own_turns(&self, cells: &[(RecordingRun, Seed)]) -> Vec<Nanos> {
-        let turn = |(cell, _): &(RecordingRun, Seed)| {
-            let recorders = self.ranks.nodes.recorded_by(cell);
-            let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u64;
-            let in_turn =
-                cell.split(recorders.len() as u32) == RecordingSplit::Frames && cell.goal != Goal::Limit;
-            Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
-        };
-        cells.iter().filter_map(turn).collect()
+        cells.iter().filter_map(|(cell, _)| self.own_turn(cell)).collect()
+    }
+
+    fn own_turn(&self, cell: &RecordingRun) -> Option<Nanos> {
+        let recorders = self.ranks.nodes.recorded_by(cell);
+        let number = recorders.iter().position(|rank| *rank == self.cluster.rank())? as u64;
+        let is_split = cell.split(recorders.len() as u32) == RecordingSplit::Frames;
+        let in_turn = is_split && cell.goal != Goal::Limit;
+        Some(if in_turn { Nanos(number * cell.instrument.frame_rate.period().0) } else { Nanos(0) })
     }
 
     /// Whether all are ready; if not, why. None if the campaign is over before they begin.

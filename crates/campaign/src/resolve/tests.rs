@@ -2,7 +2,7 @@
 
 use super::*;
 use nilometer_model::{
-    Format, Instrument, catalogue,
+    Format, Instrument, Nanos, catalogue,
     plan::{Cell, RecordingRun, parse},
 };
 
