@@ -156,11 +156,10 @@ fn record_part(
         read_back(run, job, recorded)
     });
     surroundings.pass(&run.clock);
-    let samples = match recorded {
+    let mut samples = match recorded {
         Ok(recorded) => samples(job, recorded, spent.ours),
         Err(why) => Some(job.cells.iter().map(|_| Sample::invalid(why.clone())).collect()),
     };
-    let mut samples = samples;
     for sample in samples.iter_mut().flatten() {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
         (sample.settling, sample.load, sample.started, sample.before) =
