@@ -38,6 +38,7 @@ mod recorder;
 mod records;
 mod report;
 mod ring;
+mod scale;
 mod sending;
 mod start_up;
 mod stream;
@@ -58,7 +59,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 64] = [
+const COMPARISONS: [Comparison; 65] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -130,6 +131,7 @@ const COMPARISONS: [Comparison; 64] = [
     Comparison { name: "ranks-mpi-io-collective", run: ranks::collective },
     Comparison { name: "ranks-between", run: ranks::between },
     Comparison { name: "ranks-start", run: ranks::start },
+    Comparison { name: "ranks-merge", run: scale::run },
     Comparison { name: "hdf5-received", run: hdf5::received },
     Comparison { name: "start-up", run: start_up::run },
     Comparison { name: "report", run: report::run },

@@ -1,5 +1,7 @@
 //! A repeat that several processes measure together is one sample. This is how their parts become it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Activity, Invalid, Nanos, Pressure, Sample, Switches};
@@ -86,9 +88,9 @@ impl Sample {
         let parts: Vec<RankPart> = ranks.iter().map(RankSample::part).collect();
         let mut ranks = ranks.into_iter();
         let Some(RankSample { sample: mut whole, .. }) = ranks.next() else { return Sample::new(Nanos(0)) };
-        for (at, rank) in ranks.enumerate() {
-            let first_on_node = !parts[..=at].iter().any(|part| part.node == rank.node);
-            if first_on_node {
+        let mut nodes: BTreeSet<String> = parts.first().map(|part| part.node.clone()).into_iter().collect();
+        for rank in ranks {
+            if nodes.insert(rank.node.clone()) {
                 whole.add_machine(&rank.sample);
             }
             whole.add_rank(rank.sample);
