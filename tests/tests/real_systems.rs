@@ -239,7 +239,10 @@ fn a_mount_that_is_gone_in_the_middle_ends_a_recording_in_order() {
     for part in ["dropped out", "no directory was left"] {
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
     }
-    assert!(ended.stdout.contains("Transport endpoint is not connected"), "{ended:?}");
+    // What was under way when the client died is ended by another error than what comes after it.
+    let said =
+        ["Transport endpoint is not connected", "Software caused connection abort", "Input/output error"];
+    assert!(said.iter().any(|said| ended.stdout.contains(said)), "{ended:?}");
 }
 
 /// Sixteen files a repeat, so that some are on each brick.
