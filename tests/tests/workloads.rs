@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use nilometer_model::{
-    Coldness, Nanos, Results, Sample,
+    Coldness, Event, Nanos, Results, Sample,
     plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
 };
 use nilometer_tests::{run_directories, start};
@@ -273,7 +273,10 @@ fn limits(results: &Results) {
         let found = of(results, stage);
         let bytes = |phase| found.iter().find(|(_, of, _)| *of == phase).expect("measured").2.bytes;
         let (written, read) = (bytes(Phase::Write), bytes(Phase::Read));
-        assert!(written > 0 && read > 0 && read <= written, "{stage}: {read} of {written} bytes");
+        assert!(written > 0 && read > 0, "{stage}: {read} of {written} bytes");
+        // What a busy machine spoilt was measured again: then what was read may be of one attempt, and what was written of another.
+        let again = results.events.iter().any(|event| event.what.starts_with(Event::AGAIN));
+        assert!(again || read <= written, "{stage}: {read} of {written} bytes");
         if stage == "limited" {
             assert!(written < 192 * KIB * KIB, "5 ms do not write 192 MiB in 4 KiB");
         }
