@@ -40,20 +40,24 @@ impl Task<'_> {
 
     /// What this process measured, as rank 0 is told.
     pub(crate) fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
-        let cluster = self.cluster;
-        RankSample {
-            rank: cluster.rank(),
-            node: cluster.node(),
-            clock_offset: cluster.clock_offset(),
-            clock_uncertainty: cluster.clock_uncertainty(),
-            began,
-            sample,
-        }
+        of_rank(self.cluster, sample, began)
     }
 
     /// How cold what is read is, by what its chill found.
     pub(crate) fn coldness(&self, target: usize, chilled: Option<Coldness>) -> Option<Coldness> {
         if self.never_saw(target) { Some(Coldness::NeverSeen) } else { chilled }
+    }
+}
+
+/// What a process measured or recorded, as rank 0 is told.
+pub(crate) fn of_rank(cluster: &dyn Cluster, sample: Sample, began: Nanos) -> RankSample {
+    RankSample {
+        rank: cluster.rank(),
+        node: cluster.node(),
+        clock_offset: cluster.clock_offset(),
+        clock_uncertainty: cluster.clock_uncertainty(),
+        began,
+        sample,
     }
 }
 

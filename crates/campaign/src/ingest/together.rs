@@ -19,7 +19,7 @@ use nilometer_model::{
 use nilometer_storage::Clock;
 
 use super::sample::company;
-use crate::phase::Run;
+use crate::{phase::Run, together::of_rank};
 
 /// The processes of a campaign that record together.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ impl RecordingRanks<'_> {
         let mut samples = samples.into_iter().flatten();
         let own = parts.iter().map(|part| part.as_ref().and_then(|_| samples.next())).collect::<Vec<_>>();
         let samples =
-            own.into_iter().map(|sample| sample.map(|sample| self.of_rank(sample, began))).collect();
+            own.into_iter().map(|sample| sample.map(|sample| of_rank(self.cluster, sample, began))).collect();
         let reports = self.cluster.gather(RankReport::Recorded { whole, samples });
         let by_cell = recorded_by_all(reports).filter(|_| self.cluster.rank() == 0)?;
         let mut samples: Vec<Sample> =
@@ -102,17 +102,6 @@ impl RecordingRanks<'_> {
             ingest.company = company(cells);
         }
         Some(samples)
-    }
-
-    fn of_rank(&self, sample: Sample, began: Nanos) -> RankSample {
-        RankSample {
-            rank: self.cluster.rank(),
-            node: self.cluster.node(),
-            clock_offset: self.cluster.clock_offset(),
-            clock_uncertainty: self.cluster.clock_uncertainty(),
-            began,
-            sample,
-        }
     }
 
     /// The numbers of those cells that this process has a part of.
