@@ -42,7 +42,7 @@ pub enum MasterError {
     Target(#[from] TargetError),
 }
 
-/// A run of frames that are one behind the other in a file.
+/// A run of frames that are one behind the other in a file; or every n-th, where processes that record together have them in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileRun {
     file: PathBuf,
@@ -50,6 +50,8 @@ struct FileRun {
     first: u64,
     in_file: u64,
     count: u64,
+    /// From each to the next.
+    step: u64,
 }
 
 /// Where the links are, in a group of its own.
@@ -77,7 +79,8 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
         return Ok(None);
     }
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
-    let runs = runs(&recording, home);
+    let in_scan = !tree.frames().iter().all(|(_, shape)| shape.scan.is_empty());
+    let runs = runs(&recording, home, if in_scan { 1 } else { turn_of(&recording) });
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
     let tree = over(tree, "", &Whole { runs: &runs, frames, path });
@@ -93,7 +96,7 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
 }
 
 /// Puts that file into the first directory of a recording, if it has several files; storage that hangs is waited for so long.
-/// Where it is then.
+/// Where it is then. `others` are directories in which other processes made a part of the recording.
 ///
 /// # Errors
 /// If the recording can't be read, HDF5 refuses, or the directory does not take it in time.
@@ -101,9 +104,11 @@ pub fn put_master(
     contents: &Hdf5Contents,
     name: &str,
     directories: &[Arc<dyn KeptDirectory>],
+    others: Vec<PathBuf>,
     at_most: Nanos,
 ) -> Result<Option<PathBuf>, MasterError> {
-    let paths: Vec<_> = directories.iter().map(|directory| directory.path().to_owned()).collect();
+    let own = directories.iter().map(|directory| directory.path().to_owned());
+    let paths: Vec<_> = own.chain(others).collect();
     let Some(first) = directories.first().cloned() else { return Ok(None) };
     let contents = contents.clone();
     let file = master_name(name);
@@ -115,23 +120,43 @@ pub fn put_master(
     })?
 }
 
-/// Where the frames are, in as few runs as they are in.
-fn runs(recording: &Recording, home: &Path) -> Vec<FileRun> {
+/// By how much all numbers of frames in a file differ, whichever file: 1, or how many processes have them in turn.
+fn turn_of(recording: &Recording) -> u64 {
+    let storing = recording.head().storing;
+    let mut first_there = BTreeMap::new();
+    let mut turn = 0;
+    for (number, place) in recording.index.frames.iter() {
+        let first = *first_there.entry((place.lane, file_of(storing, place))).or_insert(number);
+        turn = common_divisor(turn, number - first);
+        if turn == 1 {
+            break;
+        }
+    }
+    turn.max(1)
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Where the frames are, in as few runs as they are in. Those with the same rest by `turn` are looked at by themselves.
+fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
     let head = *recording.head();
     let mut paths: BTreeMap<(usize, u64), PathBuf> = BTreeMap::new();
-    let mut runs: Vec<FileRun> = Vec::new();
+    let mut runs: Vec<Vec<FileRun>> = vec![Vec::new(); turn as usize];
     for (number, place) in recording.index.frames.iter() {
         let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
         let path = paths.entry((place.lane, file_of(head.storing, place)));
         let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
+        let runs = &mut runs[(number % turn) as usize];
         match runs.last_mut() {
             Some(run) if run.has_place_for(number, in_file) && run.file == *file => {
-                run.count = number - run.first + 1;
+                run.count = (number - run.first) / turn + 1;
             }
-            _ => runs.push(FileRun { file: file.clone(), first: number, in_file, count: 1 }),
+            _ => runs.push(FileRun { file: file.clone(), first: number, in_file, count: 1, step: turn }),
         }
     }
-    runs
+    runs.concat()
 }
 
 /// Parts of an only file are one.
@@ -150,16 +175,22 @@ impl FileRun {
         in_file > self.in_file && number - self.first == in_file - self.in_file
     }
 
+    /// So many frames the file has up to its last.
+    fn end(&self) -> u64 {
+        self.in_file + (self.count - 1) * self.step + 1
+    }
+
     /// The run in the dataset of this path.
     fn part(&self, path: &str) -> VirtualPart {
         VirtualPart {
             // What follows a `%` would stand for a number.
             file: self.file.to_string_lossy().replace('%', "%%"),
             dataset: path.into(),
-            length: self.in_file + self.count,
+            length: self.end(),
             from: self.in_file,
             to: self.first,
             count: self.count,
+            step: self.step,
             within: Vec::new(),
         }
     }
@@ -171,11 +202,10 @@ impl FileRun {
         let Some(line) = Some(scan.iter().product::<u64>()).filter(|_| !scan.is_empty()) else {
             return vec![file];
         };
-        let end = self.in_file + self.count;
-        let parts = blocks_of(self.in_file..end, scan).into_iter().map(|mut block| {
+        let parts = blocks_of(self.in_file..self.end(), scan).into_iter().map(|mut block| {
             let first = block.remove(0);
             VirtualPart {
-                length: end.div_ceil(line),
+                length: self.end().div_ceil(line),
                 from: first.start,
                 to: (self.first - self.in_file) / line + first.start,
                 count: first.end - first.start,

@@ -39,6 +39,7 @@ pub mod series;
 pub mod sink;
 mod source;
 pub mod transport;
+mod turn;
 mod user_layout;
 mod watermark;
 mod writer;
@@ -58,6 +59,7 @@ pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_
 pub use reserved::free_reserved;
 pub use ring::{Frame, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
+pub use turn::FrameTurn;
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
 pub use watermark::{Settled, Watermark};
 pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

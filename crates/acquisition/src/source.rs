@@ -8,7 +8,7 @@ use std::sync::{
 use nilometer_model::{Histogram, Nanos, Schedule};
 use nilometer_storage::{Buffer, Completion, Step, Wait, Workload};
 
-use crate::{Frame, Ring, WhenFull};
+use crate::{Frame, FrameTurn, Ring, WhenFull};
 
 /// When frames come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,10 @@ pub struct Delivery {
     pub pace: Pace,
     /// How long: frames that are due in this time from the first one on.
     pub duration: Nanos,
-    /// How many at the most.
+    /// How many at the most, of the whole instrument.
     pub frames: u64,
+    /// Which of the instrument's frames.
+    pub turn: FrameTurn,
     /// What happens to a frame that finds no free slot.
     pub when_full: WhenFull,
 }
@@ -35,11 +37,12 @@ pub struct Delivery {
 impl Delivery {
     /// At a pace for a time; what finds no slot is lost.
     pub const fn lasting(pace: Pace, duration: Nanos) -> Self {
-        Delivery { pace, duration, frames: u64::MAX, when_full: WhenFull::DropNewest }
+        let turn = FrameTurn::ALL;
+        Delivery { pace, duration, frames: u64::MAX, turn, when_full: WhenFull::DropNewest }
     }
 }
 
-/// Makes the frame of a number in its slot.
+/// Makes the instrument's frame of a number in its slot.
 pub type FillFrame = Box<dyn FnMut(u64, &mut [u8])>;
 
 /// A workload that issues nothing: it fills slots. Needs an engine only for its clock and its waker.
@@ -88,6 +91,11 @@ impl Source {
         }
     }
 
+    /// The instrument's number of the next frame.
+    fn next_number(&self) -> u64 {
+        self.delivery.turn.of_instrument(self.number)
+    }
+
     /// How many frames were due so far.
     pub fn due(&self) -> u64 {
         self.number
@@ -106,7 +114,7 @@ impl Source {
     /// When the next frame is due: with the pace, or now.
     fn next_due(&self, start: Nanos, now: Nanos) -> Nanos {
         match self.delivery.pace {
-            Pace::Due(schedule) => start + schedule.due(self.number),
+            Pace::Due(schedule) => start + schedule.due(self.next_number()),
             Pace::AsTaken => now,
         }
     }
@@ -128,7 +136,8 @@ impl Source {
 
     fn deliver(&mut self, now: Nanos, due: Nanos, mut slot: Buffer) {
         self.lateness.add(now.since(due).0);
-        (self.fill)(self.number, &mut slot);
+        let of_instrument = self.next_number();
+        (self.fill)(of_instrument, &mut slot);
         let number = self.number;
         self.filled.push(Frame::new(number, due, now, slot));
         self.number += 1;
@@ -143,7 +152,7 @@ impl Source {
 
     fn is_over(&self, due: Nanos, start: Nanos) -> bool {
         due.since(start) >= self.delivery.duration
-            || self.number >= self.delivery.frames
+            || self.next_number() >= self.delivery.frames
             || self.stopped
             || self.stop.load(Ordering::Relaxed)
             || self.ring.is_abandoned()

@@ -110,6 +110,7 @@ fn follow_joined(
             | ClusterDecision::Closed(_)
             | ClusterDecision::Send(_)
             | ClusterDecision::Sent(_)
+            | ClusterDecision::Share(_)
             | ClusterDecision::Cancel
             | ClusterDecision::Connect(_) => {
                 unreachable!("the campaign has begun, and a phase asks for what begins it")

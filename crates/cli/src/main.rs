@@ -124,6 +124,18 @@ enum Failure {
     NotWhole(anyhow::Error),
 }
 
+impl Failure {
+    /// What went wrong.
+    fn error(&self) -> &anyhow::Error {
+        let (Failure::Input(error)
+        | Failure::Run(error)
+        | Failure::NotCarried(error)
+        | Failure::NotDecided(error)
+        | Failure::NotWhole(error)) = self;
+        error
+    }
+}
+
 type Outcome = Result<(), Failure>;
 
 impl From<ServiceError> for Failure {

@@ -21,6 +21,7 @@ mod messages;
 mod mpi;
 mod offset;
 mod said;
+mod shared_recording;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod testing;
 
@@ -32,6 +33,7 @@ pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport,
     failed_on_any, measured_by_all, recorded_by_all,
 };
+pub use shared_recording::{SharedRecording, SharingDecision, SharingReport, StoredPart};
 
 use std::{fmt, sync::Arc};
 

@@ -10,6 +10,8 @@ use nilometer_model::{
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
 
+use crate::{SharingDecision, SharingReport};
+
 /// What a process reports to rank 0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum RankReport {
@@ -42,6 +44,8 @@ pub enum RankReport {
         /// Of its parts.
         samples: Vec<Option<RankSample>>,
     },
+    /// Of a recording that stays.
+    Shared(Box<SharingReport>),
     /// Where it can be reached.
     Reachable {
         /// The name of its machine.
@@ -116,6 +120,8 @@ pub enum ClusterDecision {
     Closed(Option<CloseTime>),
     /// The phase does not begin, or goes no further: the campaign is over.
     Cancel,
+    /// Of a recording that stays.
+    Share(Box<SharingDecision>),
     /// Each rank says what its machine is.
     Describe,
     /// Each rank says where it can be reached.

@@ -406,8 +406,9 @@ fn virtual_dataset(
         let Some(first) = from.first_mut() else { continue };
         *first = part.length;
         let there = space(&from, None)?;
-        run_of(&there, &from, part.from..part.from + part.count, &part.within)?;
-        run_of(&whole, &dataset.shape, part.to..part.to + part.count, &part.within)?;
+        let selected = |start| SelectedRun { start, count: part.count, step: part.step };
+        run_of(&there, &from, selected(part.from), &part.within)?;
+        run_of(&whole, &dataset.shape, selected(part.to), &part.within)?;
         // SAFETY: texts that end with zero, and spaces that are open.
         let status = unsafe {
             ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())
@@ -418,23 +419,40 @@ fn virtual_dataset(
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
 }
 
+/// Places along a dimension.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SelectedRun {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+    /// From each to the next.
+    pub(crate) step: u64,
+}
+
+impl From<Range<u64>> for SelectedRun {
+    fn from(range: Range<u64>) -> Self {
+        SelectedRun { start: range.start, count: range.end - range.start, step: 1 }
+    }
+}
+
 /// Selects these along the first dimension of a space, and along those behind it that are not whole.
 pub(crate) fn run_of(
     space: &Handle,
     shape: &[u64],
-    first: Range<u64>,
+    first: impl Into<SelectedRun>,
     within: &[Range<u64>],
 ) -> Result<(), Hdf5Error> {
+    let first = first.into();
     let mut start = vec![0; shape.len()];
     let mut size = shape.to_vec();
-    for (dimension, run) in std::iter::once(&first).chain(within).enumerate().take(shape.len()) {
-        start[dimension] = run.start;
-        size[dimension] = run.end - run.start;
+    let mut step = vec![1; shape.len()];
+    let within = within.iter().cloned().map(SelectedRun::from);
+    for (dimension, run) in std::iter::once(first).chain(within).enumerate().take(shape.len()) {
+        (start[dimension], size[dimension], step[dimension]) = (run.start, run.count, run.step);
     }
     let null = std::ptr::null();
+    let [start, step, size] = [&start, &step, &size].map(Vec::as_ptr);
     // SAFETY: as many numbers as the space has dimensions.
-    let status = unsafe {
-        ffi::H5Sselect_hyperslab(space.id(), ffi::H5S_SELECT_SET, start.as_ptr(), null, size.as_ptr(), null)
-    };
+    let status =
+        unsafe { ffi::H5Sselect_hyperslab(space.id(), ffi::H5S_SELECT_SET, start, step, size, null) };
     checked(status, || format!("select {first:?} of {shape:?}"))
 }

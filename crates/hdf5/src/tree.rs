@@ -355,7 +355,7 @@ pub struct VirtualDataset {
     pub fill: Option<Vec<u8>>,
 }
 
-/// A run along the first dimension that is in another file.
+/// A run along the first dimension that is in another file, or every n-th of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualPart {
     /// The file, relative to the directory of this one.
@@ -370,6 +370,8 @@ pub struct VirtualPart {
     pub to: u64,
     /// How many.
     pub count: u64,
+    /// From each to the next, there and here: 1 in a run.
+    pub step: u64,
     /// Of the dimensions behind the first only these: all of those that it does not name.
     pub within: Vec<Range<u64>>,
 }

@@ -31,6 +31,16 @@ impl Clock {
         Clock { origin: if scale.is_some() { ticks() } else { system_nanos() }, scale }
     }
 
+    /// The same clock, which is at zero when this one shows that time: until then it stands there.
+    #[must_use]
+    pub fn with_zero_at(self, time: Nanos) -> Self {
+        let ahead = match self.scale {
+            Some(scale) => ((u128::from(time.0) << 32) / u128::from(scale.max(1))) as u64,
+            None => time.0,
+        };
+        Clock { origin: self.origin.saturating_add(ahead), ..self }
+    }
+
     /// Reads the clock.
     #[inline]
     pub fn now(&self) -> Nanos {
@@ -191,6 +201,16 @@ mod tests {
         // A time service that reckons with more than a day's error is none.
         assert!(state.error().is_none_or(|error| error < Nanos::from_seconds(86_400.0)), "{state:?}");
         assert!(Calendar::now().stepped_since(before).abs() < 1_000_000, "to ask sets nothing");
+    }
+
+    #[test]
+    fn a_later_zero_is_that_much_later() {
+        let clock = Clock::start();
+        let later = clock.with_zero_at(Nanos(50_000_000));
+        assert_eq!(later.now(), Nanos(0), "it stands until then");
+        std::thread::sleep(Duration::from_millis(60));
+        let [early, shown, late] = [clock.now(), later.now(), clock.now()].map(|time| time.0);
+        assert!((early..=late + 100).contains(&(shown + 50_000_000)), "{early} {shown} {late}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nilometer_storage::{
 };
 
 use crate::{
-    Chronicle, Frame, Ring, Writer, ring_of,
+    Chronicle, Frame, FrameTurn, Ring, Writer, ring_of,
     sink::{EncodeStage, Sink},
 };
 
@@ -41,7 +41,7 @@ struct Fed {
 
 impl Fed {
     fn new(slots: Vec<Buffer>, sink: Box<dyn Sink>, encode: Option<EncodeStage>) -> Self {
-        let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(1, Nanos(0)));
+        let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(1, Nanos(0)), FrameTurn::ALL);
         let writer = Writer::new(ring.clone(), 0, sink).encoding(encode);
         Fed { ring, writer, number: 0, spares: Vec::new(), closed: false, in_flight: 0 }
     }

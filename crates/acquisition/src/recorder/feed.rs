@@ -16,7 +16,7 @@ use nilometer_storage::{
 
 use super::threads::SourceTotals;
 use crate::{
-    Delivery, Follower, Following, Purpose, Ring, Source,
+    Delivery, Follower, Following, FrameTurn, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
     export::{FrameSupply, RecordedFrames},
     joined::{JoinedValues, MetadataReader},
@@ -162,6 +162,14 @@ impl Feed {
             Feed::Series(series) => series.storage.frame_size as usize,
             Feed::Recording(copied) => copied.lanes[0].head.frame_size as usize,
             Feed::Recorded(recorded) => recorded.frame_size(),
+        }
+    }
+
+    /// Which of the instrument's frames it delivers.
+    pub(super) fn turn(&self) -> FrameTurn {
+        match self {
+            Feed::Instrument { delivery, .. } => delivery.turn,
+            Feed::Network(_) | Feed::Series(_) | Feed::Recording(_) | Feed::Recorded(_) => FrameTurn::ALL,
         }
     }
 

@@ -27,7 +27,7 @@ use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
-    Chronicle, Ring, Traffic,
+    Chronicle, FrameTurn, Ring, Traffic,
     joined::MetadataReader,
     series::SeriesTraffic,
     sink::{FILE_SLOTS, LaneSetup, RingNeeds},
@@ -148,7 +148,7 @@ impl Recorder {
             Arena::aligned(setup.slots, needs.slot.max(feed.slot_size()), needs.alignment);
         feed.prepare_slots(&mut slots);
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
-        let ring = ring_of(needs, slots, count, chronicle);
+        let ring = ring_of(needs, slots, count, chronicle, feed.turn());
         let (sender, reports) = sync_channel(2 * count + 2);
         let watched = LaneWatch::of(&lanes);
         for (seat, lane) in lanes.into_iter().enumerate() {
@@ -374,11 +374,14 @@ impl Drop for Recorder {
 }
 
 /// The ring of so many lanes whose sinks ask this of it: it gives leases where they write chunks.
-pub fn ring_of(needs: RingNeeds, slots: Vec<Buffer>, lanes: usize, chronicle: Chronicle) -> Arc<Ring> {
-    match needs.chunk {
-        Some(frames) => Ring::of_leases(slots, lanes, chronicle, frames),
-        None => Ring::new(slots, lanes, chronicle),
-    }
+pub fn ring_of(
+    needs: RingNeeds,
+    slots: Vec<Buffer>,
+    lanes: usize,
+    chronicle: Chronicle,
+    turn: FrameTurn,
+) -> Arc<Ring> {
+    Ring::in_turn(slots, lanes, chronicle, needs.chunk, turn)
 }
 
 /// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.

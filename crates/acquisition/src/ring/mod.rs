@@ -17,9 +17,13 @@
 //! both take and acknowledge       4     -        -          5    4 is known to be lost
 //! ```
 //!
+//! Numbers in here have no gaps: where recorders have frames in turn ([`FrameTurn`]) they are those of one recorder, and lanes get
+//! and give back the instrument's.
+//!
 //! With `DropOldest`, 4 would have taken the slot of 2, which is the oldest that waits, and 2 would be lost.
 
 mod chunk_leases;
+mod counters;
 mod frame;
 #[cfg(test)]
 mod tests;
@@ -36,8 +40,9 @@ use nilometer_model::Nanos;
 use nilometer_recording::Due;
 use nilometer_storage::{Buffer, Wake};
 
-use crate::{Chronicle, Watermark, watermark::Settled};
+use crate::{Chronicle, FrameTurn, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
+pub use counters::{RingCounters, RingSnapshot};
 pub use frame::{Frame, StackedFrame};
 
 /// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
@@ -79,6 +84,7 @@ impl WhenFull {
 /// Shared by one source and any number of writers.
 pub struct Ring {
     state: Apart,
+    turn: FrameTurn,
     batch: usize,
     abandoned: AtomicBool,
 }
@@ -114,41 +120,6 @@ struct Seat {
     left: bool,
 }
 
-/// Counters of a ring, in slots and frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RingCounters {
-    /// Slots in all.
-    pub slots: usize,
-    /// The most slots that were in use at once.
-    pub high: usize,
-    /// Frames that were due and found no free slot.
-    pub refused: u64,
-    /// Frames that waited for a lane and gave their slot to a newer one.
-    pub displaced: u64,
-    /// Frames that no lane was left to take.
-    pub stranded: u64,
-}
-
-impl RingCounters {
-    /// Frames that were due and are not stored, in all.
-    pub const fn lost(&self) -> u64 {
-        self.refused + self.displaced + self.stranded
-    }
-}
-
-/// The counters, use and stalls of a ring at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RingSnapshot {
-    /// The counters so far.
-    pub books: RingCounters,
-    /// Slots in use.
-    pub in_use: usize,
-    /// Stalls, and how long all of them were together.
-    pub stalled: (u64, Nanos),
-    /// The longest time in which blocks waited and none was stored, however short.
-    pub longest_stall: Nanos,
-}
-
 /// The answer to a writer that asks for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -175,27 +146,29 @@ impl std::fmt::Debug for Ring {
 impl Ring {
     /// A ring of these slots for `writers` writers, with a new chronicle.
     pub fn new(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle) -> Arc<Self> {
-        Ring::with(slots, writers, chronicle, None)
+        Ring::in_turn(slots, writers, chronicle, None, FrameTurn::ALL)
     }
 
     /// A ring with chunk leases of `size` consecutive numbers: a writer gets frames of one lease until it is
     /// over. Each lease needs as many slots as its writer falls behind meanwhile.
     pub fn of_leases(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
-        Ring::with(slots, writers, chronicle, Some(ChunkLeases::new(size, writers)))
+        Ring::in_turn(slots, writers, chronicle, Some(size), FrameTurn::ALL)
     }
 
-    fn with(
+    /// One or the other, of a recorder that has an instrument's frames in turn with others.
+    pub fn in_turn(
         slots: Vec<Buffer>,
         writers: usize,
         chronicle: Chronicle,
-        leases: Option<ChunkLeases>,
+        lease: Option<u64>,
+        turn: FrameTurn,
     ) -> Arc<Self> {
         let books = RingCounters { slots: slots.len(), ..RingCounters::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
-            leases,
+            leases: lease.map(|size| ChunkLeases::new(size, writers)),
             mark: Watermark::default(),
             closed: None,
             last: None,
@@ -205,7 +178,7 @@ impl Ring {
             writers: (0..writers).map(|_| Seat::default()).collect(),
             source: Seat::default(),
         };
-        Arc::new(Ring { state: Apart(Mutex::new(state)), batch, abandoned: AtomicBool::new(false) })
+        Arc::new(Ring { state: Apart(Mutex::new(state)), turn, batch, abandoned: AtomicBool::new(false) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -277,15 +250,18 @@ impl Ring {
     /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other
     /// writers.
     pub fn take(&self, now: Nanos, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
+        let before = frames.len();
         let mut state = self.lock();
         let taken = state.take(now, writer, self.batch, frames);
         if !matches!(taken, Taken::Nothing | Taken::Later(_)) {
+            self.number_for_lanes(frames.range_mut(before..));
             return taken;
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
         if let (Some(frames), 0) = (state.closed, state.in_use) {
             wake_writers(&mut state);
             let last = state.last.filter(|(number, _)| number + 1 == frames);
+            let frames = self.turn.delivered(frames);
             return Taken::Closed(Due { frames, last: last.map(|(_, length)| length) });
         }
         state.writers[writer].waits = true;
@@ -294,6 +270,7 @@ impl Ring {
 
     /// Gives acknowledged frames' slots back.
     pub fn release(&self, now: Nanos, acknowledged: &mut Vec<Frame>) {
+        self.number_own(acknowledged.iter_mut());
         let mut state = self.lock();
         if state.release(now, acknowledged) {
             wake_writers(&mut state);
@@ -305,13 +282,28 @@ impl Ring {
 
     /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is
     /// left.
-    pub fn give_back(&self, now: Nanos, frame: Frame) {
+    pub fn give_back(&self, now: Nanos, mut frame: Frame) {
+        self.number_own(std::iter::once(&mut frame));
         let mut state = self.lock();
         state.give_back(now, frame);
         if self.is_abandoned() {
             state.lose_all(now);
         }
         wake_writers(&mut state);
+    }
+
+    /// Frames get the numbers that the instrument gave them.
+    fn number_for_lanes<'a>(&self, frames: impl Iterator<Item = &'a mut Frame>) {
+        if !self.turn.is_all() {
+            frames.for_each(|frame| frame.number = self.turn.of_instrument(frame.number));
+        }
+    }
+
+    /// Frames get the numbers that they have in here.
+    fn number_own<'a>(&self, frames: impl Iterator<Item = &'a mut Frame>) {
+        if !self.turn.is_all() {
+            frames.for_each(|frame| frame.number = self.turn.own(frame.number));
+        }
     }
 
     /// A writer takes no more frames.

@@ -223,3 +223,37 @@ fn chunks_do_not_overlap_whoever_fails_and_whatever_is_given_back() {
         assert!(numbers.into_iter().eq(0..150), "seed {seed}: in the order of their chunks, each once");
     }
 }
+
+#[test]
+fn lanes_get_the_numbers_of_the_instrument_and_the_mark_counts_the_recorder_s_own() {
+    let (_, slots) = Arena::shared_out(8, 1 << 20);
+    let turn = FrameTurn { first: 2, of: 3 };
+    let ring = Ring::in_turn(slots, 2, Chronicle::new(1, Nanos(0)), Some(2), turn);
+    put(&ring, 0..5);
+    let mut hands: Vec<Frame> = Vec::new();
+    let mut numbers = Vec::new();
+    for (writer, expected) in [(0, [2]), (1, [8]), (0, [5]), (1, [11])] {
+        let (_, found, frames) = take(&ring, writer);
+        assert_eq!(found, expected, "writer {writer}");
+        numbers.extend(found);
+        hands.extend(frames);
+    }
+    let back = hands.remove(1);
+    assert_eq!(back.number, 8);
+    ring.give_back(NOW, back);
+    ring.release(NOW, &mut hands);
+    assert_eq!(ring.mark(), 2, "the frames 2 and 5 of the instrument are the first two of this recorder");
+    let mut left: Vec<u64> = Vec::new();
+    ring.close(5);
+    loop {
+        let (taken, found, mut frames) = take(&ring, 1);
+        left.extend(found);
+        if let Taken::Closed(due) = taken {
+            assert_eq!(due.frames, 15, "the last of five is the instrument's fourteenth, counted from 0");
+            break;
+        }
+        ring.release(NOW, &mut frames);
+    }
+    left.sort_unstable();
+    assert_eq!((left, ring.mark()), (vec![8, 14], 5));
+}

@@ -1,45 +1,29 @@
-//! Frames through the recorder, into directories that stay.
+//! How frames go into directories that stay, as it was asked for.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    AskedFiles, Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup,
-    StoredFrames, UserLayout, UserLayoutError, WhenFull,
+    AskedFiles, Delivery, Feed, FrameTurn, LayoutOptions, Pace, RecordingPlan, Setup, StoredFrames,
+    UserLayout, UserLayoutError, WhenFull,
     joined::JoinedValues,
-    put_master,
-    sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    sink::{FileWishes, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
-    ByteRate, Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ScanShape,
-    Storing, TargetDescription, check_expected,
+    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ScanShape, Storing,
+    TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::{
     compression_parser,
-    recording::{
-        ended::early_ends,
-        place::{check_align, check_buffer, check_mounted, check_name, check_place, make},
-    },
+    recording::place::{check_align, check_buffer, check_mounted, check_name, check_place},
 };
-use nilometer_storage::{
-    Calendar, Clock, Target,
-    target::{KeptDirectory, run_id},
-};
+use nilometer_storage::{Clock, Target};
 
-use super::Asked;
-use crate::{
-    Blame, Outcome,
-    describe::described_place,
-    recorded::{durable_when, ring_and_lanes},
-    signals::stop_on_signal,
-    tell,
-};
+use super::{Asked, together::Together};
+use crate::tell;
 
 /// How recordings are made.
 #[derive(Debug, Args)]
@@ -111,6 +95,16 @@ const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 
 impl Files {
+    /// The name, if it is said.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Which file systems are expected.
+    pub(super) fn expected(&self) -> &[FileSystemKind] {
+        &self.expect
+    }
+
     /// Threads that encode frames, if it is said.
     pub(super) fn encoders(&self) -> Option<u32> {
         self.encoders
@@ -167,56 +161,7 @@ impl Files {
         }
     }
 
-    /// Records what was asked for.
-    pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
-        let instrument = &asked.instrument;
-        let wishes = file_wishes(instrument).input()?;
-        let described = to.iter().map(|path| described_place(path));
-        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
-        check_expected(&described, &self.expect).input()?;
-        let id = run_id().0;
-        let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
-        let plan = self.plan(instrument, &described);
-        self.check(instrument, &plan, &described, &name).input()?;
-        check_layout(&wishes, instrument, &plan).input()?;
-        let stop = stop_on_signal().run()?;
-        let targets = make(described, &name).input()?;
-        let seed = asked.seed.named("content");
-        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let clock = Clock::start();
-        let start = Calendar::start_of(clock);
-        let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
-        hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| tell::note(format_args!("{what}")));
-        let lanes = lanes_on(&plan, &targets, id, &name, &content, hdf5.as_ref());
-        let durability = lanes[0].1.durability;
-        let contents = lanes[0].1.hdf5.clone();
-        let mut setup = self.setup(asked, &plan, lanes, content, clock).run()?;
-        setup.stop = stop.clone();
-        tell::note(format_args!("stored as {plan}"));
-        tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
-        let outcome = Recorder::start(setup).run()?.wait_to_end();
-        tell::result(summary(&outcome, instrument, &targets));
-        let tally = wishes.joined.as_ref().and_then(|joined| joined.tally().datasets);
-        if let Some(tally) = tally {
-            tell::result_line(format_args!("datasets    {}", tally.line()));
-        }
-        tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
-        let contents = contents.filter(|_| !outcome.hung);
-        let master =
-            contents.map_or(Ok(None), |contents| put_master(&contents, &name, &targets, self.patience()));
-        if let Ok(Some(master)) = &master {
-            tell::result_line(format_args!("all frames  {}", master.display()));
-        }
-        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
-        tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
-        // A directory on storage that hangs must not be closed: the program is to end.
-        std::mem::forget(targets);
-        let what = if plan.writers() > 1 { "writers" } else { "directories" };
-        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()?;
-        master.map(drop).context("can't write the file over those of the recording").run()
-    }
-
-    fn patience(&self) -> Nanos {
+    pub(super) fn patience(&self) -> Nanos {
         self.hang_after.unwrap_or(HANG_AFTER)
     }
 
@@ -229,7 +174,7 @@ impl Files {
     }
 
     /// How frames of the instrument are laid out in these directories.
-    fn plan(&self, instrument: &Instrument, to: &[TargetDescription]) -> RecordingPlan {
+    pub(super) fn plan(&self, instrument: &Instrument, to: &[TargetDescription]) -> RecordingPlan {
         let options = LayoutOptions {
             writers: self.writers,
             reserve: self.reserve(),
@@ -243,14 +188,20 @@ impl Files {
     }
 
     /// What can be refused is refused before anything is made.
-    fn check(
+    pub(super) fn check(
         &self,
         instrument: &Instrument,
         plan: &RecordingPlan,
         to: &[TargetDescription],
-        name: &str,
+        together: &Together<'_>,
     ) -> anyhow::Result<()> {
+        let name = together.shared.name.as_str();
         check_name(name)?;
+        ensure!(
+            !together.is_shared() || instrument.recording.storing != Storing::Positions,
+            "--storing positions: a file of a position has all of its frames, and several processes have them in turn; \
+             choose another, or start one process"
+        );
         if let Some(align) = self.align {
             ensure!(
                 instrument.recording.format == Format::Hdf5,
@@ -271,17 +222,18 @@ impl Files {
         check_mounted(instrument.recording.format, to)?;
         plan.check_storage(to).map_err(anyhow::Error::msg)?;
         for description in to {
-            check_place(description, name, self.reserve(), "file", Bytes(plan.file_size()))?;
+            check_place(description, &together.directory(), self.reserve(), "file", Bytes(plan.file_size()))?;
         }
         Ok(())
     }
 
-    fn setup(
+    pub(super) fn setup(
         &self,
         asked: &Asked,
         plan: &RecordingPlan,
         lanes: Vec<(Arc<dyn Target>, RawLayout)>,
         content: Content,
+        turn: FrameTurn,
         clock: Clock,
     ) -> anyhow::Result<Setup> {
         let instrument = &asked.instrument;
@@ -291,6 +243,7 @@ impl Files {
             pace: Pace::Due(instrument.schedule()),
             duration: asked.duration,
             frames: asked.frames.unwrap_or(u64::MAX),
+            turn,
             when_full: when_full.unwrap_or_default(),
         };
         let encoders = instrument.recording.encoders.map(|count| count as usize);
@@ -308,7 +261,7 @@ impl Files {
 }
 
 /// What is wished of the files of an instrument: its layout, read and checked.
-fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
+pub(super) fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
     let path = instrument.recording.layout.as_ref();
     let layout = path.map(|path| UserLayout::read(path)).transpose()?;
     for warning in layout.iter().flat_map(UserLayout::warnings) {
@@ -321,108 +274,18 @@ fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
 }
 
 /// Whether files that are laid out so can be by the layout.
-fn check_layout(wishes: &FileWishes, instrument: &Instrument, plan: &RecordingPlan) -> anyhow::Result<()> {
+pub(super) fn check_layout(
+    wishes: &FileWishes,
+    instrument: &Instrument,
+    writers: usize,
+    kept: bool,
+) -> anyhow::Result<()> {
     let recording = &instrument.recording;
     let asked = AskedFiles {
-        writers: plan.lanes() as usize,
-        kept: plan.is_bounded(),
+        writers,
+        kept,
         per_file: recording.frames_per_file.is_some(),
         scan: recording.scan.is_some(),
     };
     wishes.layout.as_ref().map_or(Ok(()), |layout| layout.check(asked)).map_err(anyhow::Error::msg)
-}
-
-/// The writers in each directory.
-fn lanes_on(
-    plan: &RecordingPlan,
-    targets: &[Arc<dyn KeptDirectory>],
-    id: u64,
-    name: &str,
-    content: &Content,
-    hdf5: Option<&Hdf5Contents>,
-) -> Vec<(Arc<dyn Target>, RawLayout)> {
-    let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
-    let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
-    for (target, lane) in each.zip(0..) {
-        let mut layout = plan.layout(name, id, lane);
-        layout.origin = content.origin();
-        layout.hdf5 = hdf5.cloned();
-        // What can't be made again is checked by its checksum.
-        layout.checksums |= layout.origin.is_none();
-        lanes.push((target.clone(), layout));
-    }
-    lanes
-}
-
-/// What became of the frames, a line each.
-fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<dyn KeptDirectory>]) -> String {
-    let frame = instrument.frame_size();
-    let bytes = outcome.stored() * frame.0;
-    let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
-    let mut lines = vec![
-        format!("due         {} frames of {frame}", outcome.due),
-        format!(
-            "stored      {} frames, {}, {}",
-            outcome.stored(),
-            Bytes(bytes),
-            ByteRate::of(bytes, outcome.wall)
-        ),
-        format!("written     {}", written(outcome, instrument)),
-        format!("lost        {}", losses(outcome)),
-        format!("latest      {longest} from due until acknowledged"),
-    ];
-    lines.extend(ring_and_lanes(outcome, targets, "frames"));
-    lines.join("\n") + "\n"
-}
-
-/// What was written for the frames, and at which rate.
-fn written(outcome: &Recorded, instrument: &Instrument) -> String {
-    let frames: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
-    let written = outcome.written();
-    let frames = frames * instrument.frame_size().0;
-    let rate = ByteRate::of(written, outcome.wall);
-    let smaller = frames as f64 / written.max(1) as f64;
-    match instrument.recording.format {
-        Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
-        Format::Cbf => {
-            format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
-        }
-        Format::Hdf5 => {
-            format!(
-                "{} of chunks in HDF5, {rate}, {smaller:.2} times smaller than the frames",
-                Bytes(written)
-            )
-        }
-    }
-}
-
-/// How many frames were lost, and why.
-fn losses(outcome: &Recorded) -> String {
-    let books = outcome.books;
-    let reasons: Vec<_> = [
-        (books.refused, "found the buffer full"),
-        (books.displaced, "gave way to newer ones"),
-        (books.stranded, "had no directory left to go to"),
-        (outcome.unknown(), "were with storage that hangs: nobody knows"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, why)| format!("{count} {why}"))
-    .collect();
-    if reasons.is_empty() { "nothing".into() } else { format!("frames: {}", reasons.join(", ")) }
-}
-
-/// Losses and lanes that failed become the exit code.
-fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Result<()> {
-    let mut faults = Vec::new();
-    let lost = outcome.due.saturating_sub(outcome.stored());
-    if lost > 0 {
-        faults.push(format!("{lost} of {} frames were not stored", outcome.due));
-    }
-    if outcome.stopped {
-        faults.push("it was stopped by a full buffer".into());
-    }
-    faults.extend(early_ends(outcome, what, interrupted));
-    ensure!(faults.is_empty(), "{}", faults.join("; "));
-    Ok(())
 }

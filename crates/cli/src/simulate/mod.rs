@@ -3,8 +3,11 @@
 mod asked;
 mod faulty;
 mod files;
+mod kept;
 mod network;
+mod stored;
 mod stream;
+mod together;
 
 use std::{net::SocketAddr, path::PathBuf};
 

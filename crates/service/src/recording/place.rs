@@ -135,6 +135,13 @@ pub fn make(
     Ok(made)
 }
 
+/// Removes a directory in which nothing was recorded, with the files of these names. What is foreign in it stays, and it with that.
+/// One that does not answer is given up.
+pub fn discard_unused(directory: Arc<dyn KeptDirectory>, names: Vec<String>) {
+    let path = directory.path().to_owned();
+    drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

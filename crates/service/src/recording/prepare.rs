@@ -21,7 +21,7 @@ use nilometer_model::{
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::{
-    Calendar, Clock, PATIENCE, Target, in_time,
+    Calendar, Clock, Target,
     target::{KeptDirectory, run_id},
 };
 use nilometer_wire::{Known, WireFormat};
@@ -30,7 +30,7 @@ use super::{
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     options::{AllowedSender, RecordOptions},
-    place::make,
+    place::{discard_unused, make},
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
 };
@@ -257,7 +257,7 @@ impl PreparedRecording {
     /// Its directories can't be read, or don't take it in time.
     pub fn put_master(&self, at_most: Nanos) -> Result<(), MasterError> {
         let Some(contents) = &self.layout.hdf5 else { return Ok(()) };
-        put_master(contents, &self.name, &self.targets, at_most).map(drop)
+        put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
     }
 
     /// It does not begin: what was made for it is removed, as far as its storage answers.
@@ -269,14 +269,11 @@ impl PreparedRecording {
     }
 }
 
-/// Removes directories in which nothing was recorded, with the files that lanes make before the first frame. What is foreign
-/// in one stays, and it with that. One that does not answer is given up.
+/// Removes directories in which nothing was recorded, with the files that lanes make before the first frame.
 fn remove_unused(targets: Vec<Arc<dyn KeptDirectory>>, layout: &RawLayout) {
     for (lane, target) in (0..).zip(targets) {
         let own = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
-        let names = own.names_before_frames();
-        let path = target.path().to_owned();
-        drop(in_time(PATIENCE, path, move || drop(target.remove_unused(&names))));
+        discard_unused(target, own.names_before_frames());
     }
 }
 

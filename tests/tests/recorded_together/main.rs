@@ -1,5 +1,7 @@
 //! Instruments that several processes record together: parts of one, on one machine and on three.
 
+mod kept;
+
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
 use nilometer_model::{Results, Sample, plan::Goal};

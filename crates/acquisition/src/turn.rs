@@ -1,0 +1,67 @@
+//! Which frames of an instrument one recorder has, where several have them in turn.
+//!
+//! A recorder numbers its own frames without gaps, as the ring's watermark and its chunks ask for. What is stored has the numbers
+//! of the instrument: the ring changes one into the other where frames leave it and come back.
+
+/// Every n-th frame of an instrument, from some one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameTurn {
+    /// Its first frame: below [`FrameTurn::of`].
+    pub first: u32,
+    /// From each of its frames to the next: how many recorders there are.
+    pub of: u32,
+}
+
+impl Default for FrameTurn {
+    fn default() -> Self {
+        FrameTurn::ALL
+    }
+}
+
+impl FrameTurn {
+    /// There is one recorder.
+    pub const ALL: FrameTurn = FrameTurn { first: 0, of: 1 };
+
+    /// Nothing is left out.
+    pub const fn is_all(self) -> bool {
+        self.of == 1
+    }
+
+    /// The instrument's number of the recorder's own frame of this number.
+    pub const fn of_instrument(self, own: u64) -> u64 {
+        own * self.of as u64 + self.first as u64
+    }
+
+    /// The recorder's number of this frame of the instrument, which is one of its own.
+    pub const fn own(self, number: u64) -> u64 {
+        number / self.of as u64
+    }
+
+    /// How many frames the instrument delivered at the least when so many came to this recorder: up to its last one.
+    pub const fn delivered(self, own: u64) -> u64 {
+        match own.checked_sub(1) {
+            Some(last) => self.of_instrument(last) + 1,
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_turns_together_are_all_frames() {
+        let turns = [0, 1, 2].map(|first| FrameTurn { first, of: 3 });
+        let numbers = |turn: FrameTurn| (0..5).map(move |own| turn.of_instrument(own));
+        let mut all: Vec<u64> = turns.into_iter().flat_map(numbers).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..15).collect::<Vec<_>>());
+        for turn in turns {
+            assert!(numbers(turn).zip(0..).all(|(number, own)| turn.own(number) == own));
+        }
+        assert_eq!(turns.map(|turn| turn.delivered(2)), [4, 5, 6]);
+        assert_eq!(turns[2].delivered(0), 0, "its first frame is the instrument's third, and none came");
+        assert_eq!((FrameTurn::ALL.of_instrument(7), FrameTurn::ALL.delivered(7)), (7, 7));
+    }
+}

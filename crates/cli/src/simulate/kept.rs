@@ -1,0 +1,227 @@
+//! A recording that stays, from what was asked for to what it came to: by this process, or by several together.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context;
+use nilometer_acquisition::{
+    MasterError, Outcome as Recorded, Recorder, RecordingPlan, Setup, put_master,
+    sink::{FileWishes, Hdf5Contents, RawLayout},
+};
+use nilometer_cluster::StoredPart;
+use nilometer_model::{TargetDescription, check_expected};
+use nilometer_recording::instrument::Content;
+use nilometer_service::recording::place::{discard_unused, make};
+use nilometer_storage::{Calendar, Clock, PATIENCE, Target, in_time, target::KeptDirectory};
+
+use super::{
+    Asked,
+    files::{Files, check_layout, file_wishes},
+    stored::{own_part, summary, went_well},
+    together::{OwnLanes, Together, directories_of},
+};
+use crate::{
+    Blame, Failure, Outcome, describe::described_place, ranks, recorded::durable_when,
+    signals::stop_on_signal, tell,
+};
+
+/// Where it goes and how, before anything is made.
+struct ArrangedFiles {
+    described: Vec<TargetDescription>,
+    plan: RecordingPlan,
+    wishes: FileWishes,
+}
+
+/// Everything that it takes.
+struct MadeFiles {
+    targets: Vec<Arc<dyn KeptDirectory>>,
+    layouts: Vec<RawLayout>,
+    recorder: Recorder,
+    clock: Clock,
+    plan: RecordingPlan,
+    wishes: FileWishes,
+}
+
+impl Files {
+    /// Records what was asked for.
+    pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
+        let cluster = ranks::cluster()?;
+        let together = Together::share(cluster.as_ref(), self.name(), asked);
+        let (arranged, lanes) = match self.arranged(asked, to, &together) {
+            Ok(arranged) => {
+                let lanes = arranged.plan.lanes();
+                (Some(arranged), Ok(lanes))
+            }
+            Err(failure) => (None, Err(failure)),
+        };
+        let (Some(lanes), Some(arranged)) = (together.lanes(lanes)?, arranged) else { return Ok(()) };
+        let stop = stop_on_signal().run()?;
+        let made = self.made(asked, arranged, lanes, &together, &stop);
+        let Some(made) = together.all_prepared(made, MadeFiles::discard)? else { return Ok(()) };
+        self.kept(asked, made, &together, &stop)
+    }
+
+    /// What can be refused is refused before anything is made.
+    fn arranged(
+        &self,
+        asked: &Asked,
+        to: &[PathBuf],
+        together: &Together<'_>,
+    ) -> Result<ArrangedFiles, Failure> {
+        let instrument = &asked.instrument;
+        let wishes = file_wishes(instrument).input()?;
+        let described = to.iter().map(|path| described_place(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        check_expected(&described, self.expected()).input()?;
+        let plan = self.plan(instrument, &described);
+        self.check(instrument, &plan, &described, together).input()?;
+        let writers = plan.lanes() as usize * together.turn().of as usize;
+        check_layout(&wishes, instrument, writers, plan.is_bounded()).input()?;
+        Ok(ArrangedFiles { described, plan, wishes })
+    }
+
+    /// Its directories and the recorder.
+    fn made(
+        &self,
+        asked: &Asked,
+        arranged: ArrangedFiles,
+        lanes: OwnLanes,
+        together: &Together<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<MadeFiles, Failure> {
+        let ArrangedFiles { described, plan, wishes } = arranged;
+        let instrument = &asked.instrument;
+        let targets = make(described, &together.directory()).input()?;
+        let seed = together.shared.seed.named("content");
+        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
+        let clock = together.clock();
+        let hdf5 = Hdf5Contents::asked(instrument, Calendar::start_of(clock), &wishes);
+        hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
+        let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
+        let layouts: Vec<RawLayout> = lanes.iter().map(|(_, layout)| layout.clone()).collect();
+        let setup = self.setup(asked, &plan, lanes, content, together.turn(), clock);
+        let setup = setup.map(|setup| Setup { stop: stop.clone(), ..setup });
+        match setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)) {
+            Ok(recorder) => Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes }),
+            Err(error) => {
+                remove_unused(&targets, &layouts);
+                Err(Failure::Run(error))
+            }
+        }
+    }
+
+    /// It begins, and is told when it is over.
+    fn kept(
+        &self,
+        asked: &Asked,
+        made: MadeFiles,
+        together: &Together<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Outcome {
+        let MadeFiles { targets, layouts, mut recorder, clock, plan, wishes } = made;
+        let instrument = &asked.instrument;
+        let name = &together.shared.name;
+        together.note(format!("stored as {plan}"));
+        together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
+        together.await_start(clock);
+        recorder.begin().run()?;
+        let outcome = recorder.wait_to_end();
+        let what = if plan.writers() > 1 { "writers" } else { "directories" };
+        let interrupted = stop.load(Ordering::Relaxed);
+        let parts = together.stored(own_part(together, &outcome, &targets, what, interrupted));
+        if parts.is_empty() {
+            // Process 0 tells what all came to.
+            std::mem::forget(targets);
+            return Ok(());
+        }
+        tell::result(summary(&parts, instrument));
+        let datasets = wishes.joined.as_ref().and_then(|joined| joined.tally().datasets);
+        if let Some(tally) = datasets {
+            tell::result_line(format_args!("datasets    {}", tally.line()));
+        }
+        tell::result_line(format_args!("durable     {}", durable_when(layouts[0].durability, &targets)));
+        let master = self.master(&layouts[0], &outcome, &targets, &parts);
+        let paths: Vec<_> = directories_of(&parts).iter().map(|path| path.display().to_string()).collect();
+        tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
+        // A directory on storage that hangs must not be closed: the program is to end.
+        std::mem::forget(targets);
+        went_well(&parts).run()?;
+        master.context("can't write the file over those of the recording").run()
+    }
+
+    /// The file over those of a recording in HDF5, where this process sees all of them.
+    fn master(
+        &self,
+        layout: &RawLayout,
+        outcome: &Recorded,
+        targets: &[Arc<dyn KeptDirectory>],
+        parts: &[StoredPart],
+    ) -> Result<(), MasterError> {
+        let Some(contents) = layout.hdf5.as_ref().filter(|_| !outcome.hung) else { return Ok(()) };
+        let others = directories_of(&parts[1..]);
+        if let Some(unseen) = others.iter().find(|path| !is_seen(path)) {
+            tell::result_line(format_args!(
+                "all frames  no file over all: {} is not seen here; where all are, `nilometer repair` with their directories \
+                 makes it",
+                unseen.display()
+            ));
+            return Ok(());
+        }
+        let master = put_master(contents, &layout.name, targets, others, self.patience())?;
+        if let Some(master) = master {
+            tell::result_line(format_args!("all frames  {}", master.display()));
+        }
+        Ok(())
+    }
+}
+
+impl MadeFiles {
+    /// It does not begin: what was made for it is removed, as far as its storage answers.
+    fn discard(self) {
+        let MadeFiles { targets, layouts, recorder, .. } = self;
+        if recorder.cancel() {
+            remove_unused(&targets, &layouts);
+        }
+    }
+}
+
+fn remove_unused(targets: &[Arc<dyn KeptDirectory>], layouts: &[RawLayout]) {
+    let names: Vec<String> = layouts.iter().flat_map(RawLayout::names_before_frames).collect();
+    for target in targets {
+        discard_unused(target.clone(), names.clone());
+    }
+}
+
+/// Whether a directory that another process made is there for this one too.
+fn is_seen(path: &Path) -> bool {
+    let path = path.to_owned();
+    in_time(PATIENCE, path.clone(), move || path.is_dir()).unwrap_or(false)
+}
+
+/// The writers in each directory.
+fn lanes_on(
+    plan: &RecordingPlan,
+    targets: &[Arc<dyn KeptDirectory>],
+    own: OwnLanes,
+    together: &Together<'_>,
+    content: &Content,
+    hdf5: Option<&Hdf5Contents>,
+) -> Vec<(Arc<dyn Target>, RawLayout)> {
+    let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
+    let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
+    for (target, lane) in each.zip(own.first..) {
+        let mut layout = plan.layout(&together.shared.name, together.shared.id, lane);
+        layout.head.lanes = own.all;
+        layout.origin = content.origin();
+        layout.hdf5 = hdf5.cloned();
+        // What can't be made again is checked by its checksum.
+        layout.checksums |= layout.origin.is_none();
+        lanes.push((target.clone(), layout));
+    }
+    lanes
+}

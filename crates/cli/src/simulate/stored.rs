@@ -1,0 +1,170 @@
+//! What a recording came to, in words: of this process, or of all that made it together.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use nilometer_acquisition::Outcome as Recorded;
+use nilometer_cluster::StoredPart;
+use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos};
+use nilometer_service::recording::ended::early_ends;
+use nilometer_storage::target::KeptDirectory;
+
+use super::together::{Together, told_of_all};
+use crate::recorded::ring_and_lanes;
+
+/// What this process stored.
+pub(super) fn own_part(
+    together: &Together<'_>,
+    outcome: &Recorded,
+    targets: &[Arc<dyn KeptDirectory>],
+    what: &str,
+    interrupted: bool,
+) -> StoredPart {
+    let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
+    let mut faults: Vec<String> =
+        outcome.stopped.then(|| "it was stopped by a full buffer".into()).into_iter().collect();
+    faults.extend(early_ends(outcome, what, interrupted));
+    StoredPart {
+        node: together.node(),
+        due: outcome.due,
+        stored: outcome.stored(),
+        written: outcome.written(),
+        wall: outcome.wall,
+        longest,
+        lost: losses(outcome),
+        lines: ring_and_lanes(outcome, targets, "frames"),
+        faults,
+        directories: targets.iter().map(|target| target.path().to_owned()).collect(),
+    }
+}
+
+/// What became of the frames, a line each.
+pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
+    let frame = instrument.frame_size();
+    let sum = |of: fn(&StoredPart) -> u64| parts.iter().map(of).sum::<u64>();
+    let stored = sum(|part| part.stored);
+    let wall = parts.iter().map(|part| part.wall).max().unwrap_or_default();
+    let longest = parts.iter().map(|part| part.longest).max().unwrap_or_default();
+    let bytes = stored * frame.0;
+    let mut lines = vec![
+        format!("due         {} frames of {frame}", sum(|part| part.due)),
+        format!("stored      {stored} frames, {}, {}", Bytes(bytes), ByteRate::of(bytes, wall)),
+        format!(
+            "written     {}",
+            written(sum(|part| part.written), bytes, wall, instrument.recording.format)
+        ),
+        format!("lost        {}", lost(parts)),
+        format!("latest      {longest} from due until acknowledged"),
+    ];
+    match parts {
+        [part] => lines.extend(part.lines.iter().cloned()),
+        parts => lines.extend(told_of_all(parts)),
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What was written for frames of so many bytes, and at which rate.
+fn written(written: u64, frames: u64, wall: Nanos, format: Format) -> String {
+    let rate = ByteRate::of(written, wall);
+    let smaller = frames as f64 / written.max(1) as f64;
+    match format {
+        Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
+        Format::Cbf => {
+            format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
+        }
+        Format::Hdf5 => {
+            format!(
+                "{} of chunks in HDF5, {rate}, {smaller:.2} times smaller than the frames",
+                Bytes(written)
+            )
+        }
+    }
+}
+
+/// How many frames were lost, and why; by process where there are several.
+fn lost(parts: &[StoredPart]) -> String {
+    let each = parts.iter().enumerate().filter_map(|(rank, part)| {
+        let lost = part.lost.as_ref()?;
+        Some(if parts.len() > 1 { format!("process {rank}: {lost}") } else { lost.clone() })
+    });
+    let each: Vec<String> = each.collect();
+    if each.is_empty() { "nothing".into() } else { format!("frames: {}", each.join("; ")) }
+}
+
+fn losses(outcome: &Recorded) -> Option<String> {
+    let books = outcome.books;
+    let reasons: Vec<_> = [
+        (books.refused, "found the buffer full"),
+        (books.displaced, "gave way to newer ones"),
+        (books.stranded, "had no directory left to go to"),
+        (outcome.unknown(), "were with storage that hangs: nobody knows"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("{count} {why}"))
+    .collect();
+    (!reasons.is_empty()).then(|| reasons.join(", "))
+}
+
+/// Losses and lanes that failed become the exit code.
+pub(super) fn went_well(parts: &[StoredPart]) -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    let due: u64 = parts.iter().map(|part| part.due).sum();
+    let stored: u64 = parts.iter().map(|part| part.stored).sum();
+    if due > stored {
+        faults.push(format!("{} of {due} frames were not stored", due - stored));
+    }
+    for (rank, part) in parts.iter().enumerate() {
+        let who = if parts.len() > 1 { format!("process {rank} on {}: ", part.node) } else { String::new() };
+        faults.extend(part.faults.iter().map(|fault| format!("{who}{fault}")));
+    }
+    ensure!(faults.is_empty(), "{}", faults.join("; "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(node: &str, due: u64, stored: u64) -> StoredPart {
+        StoredPart {
+            node: node.into(),
+            due,
+            stored,
+            written: stored * 200,
+            wall: Nanos(1_000_000_000),
+            longest: Nanos(due),
+            lost: (due > stored).then(|| format!("{} found the buffer full", due - stored)),
+            lines: vec![format!("/data: {stored} frames, ended in order")],
+            faults: Vec::new(),
+            directories: vec!["/data".into()],
+        }
+    }
+
+    #[test]
+    fn what_several_stored_is_told_as_one_and_by_each() {
+        let text = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 10]\npixel = \"uint16\"\n\
+                    frame_rate = \"10 Hz\"\n";
+        let instrument = Instrument::parse(text, "camera").expect("valid");
+        let parts = [part("a", 5, 5), part("b", 5, 3)];
+        let told = summary(&parts, &instrument);
+        for line in [
+            "due         10 frames of 200 B",
+            "stored      8 frames, 1.6 kB, 1.6 kB/s",
+            "lost        frames: process 1: 2 found the buffer full",
+            "recorders   2 processes on 2 machines, frames in turn",
+            "process 1 on b: 3 frames",
+            "  /data: 3 frames, ended in order",
+        ] {
+            assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        }
+        let wrong = went_well(&parts).expect_err("two are lost").to_string();
+        assert_eq!(wrong, "2 of 10 frames were not stored");
+        let alone = summary(&parts[..1], &instrument);
+        assert!(alone.contains("lost        nothing") && !alone.contains("process"), "{alone}");
+        went_well(&parts[..1]).expect("all is stored");
+        let broken = StoredPart { faults: vec!["1 of 1 directories dropped out".into()], ..part("b", 1, 1) };
+        let wrong = went_well(&[part("a", 1, 1), broken]).expect_err("a lane failed").to_string();
+        assert_eq!(wrong, "process 1 on b: 1 of 1 directories dropped out");
+    }
+}

@@ -1,0 +1,282 @@
+//! A recording that several processes make together, which a launcher of MPI has started: each records its turn of the frames
+//! into directories of its own, and all of them are one recording.
+//!
+//! ```text
+//! rank 0   Share ->  Lanes -> Lanes ->  Prepared -> Prepared ->  start agreed ......  Stored -> what all came to
+//! others   Share <-  Lanes -> Lanes <-  Prepared -> Prepared <-  start agreed ......  Stored
+//! ```
+//!
+//! One process by itself does the same, and waits for nobody.
+
+use std::{collections::BTreeSet, fmt::Display, path::PathBuf, thread};
+
+use anyhow::anyhow;
+use nilometer_acquisition::FrameTurn;
+use nilometer_cluster::{
+    Cluster, ClusterDecision, RankReport, SharedRecording, SharingDecision, SharingReport, StoredPart,
+};
+use nilometer_storage::{Clock, target::run_id};
+
+use super::Asked;
+use crate::{Failure, explained, tell, version};
+
+/// What all record, and which part of it this process does.
+#[derive(Debug)]
+pub(super) struct Together<'a> {
+    cluster: &'a dyn Cluster,
+    /// As rank 0 was asked for it.
+    pub(super) shared: SharedRecording,
+    /// In which this process can't take part, and why.
+    unlike: Option<String>,
+}
+
+/// Which lanes of a recording are this process's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OwnLanes {
+    /// The number of the first.
+    pub(super) first: u32,
+    /// How many all have.
+    pub(super) all: u32,
+}
+
+impl<'a> Together<'a> {
+    /// All are told what rank 0 was asked for.
+    pub(super) fn share(cluster: &'a dyn Cluster, name: Option<&str>, asked: &Asked) -> Self {
+        let id = run_id().0;
+        let name = name.map_or_else(|| format!("{}-{id:016x}", asked.instrument.name), Into::into);
+        let own = SharedRecording {
+            version: version::SHORT.into(),
+            id,
+            name,
+            instrument: serde_json::to_string(&asked.instrument).unwrap_or_default(),
+            duration: asked.duration,
+            frames: asked.frames,
+            seed: asked.seed,
+        };
+        let decided = (cluster.rank() == 0).then(|| SharingDecision::Asked(own.clone()));
+        let SharingDecision::Asked(shared) = told(cluster, decided) else {
+            unreachable!("a recording begins with what is recorded")
+        };
+        let unlike = unlike(&own, &shared);
+        Together { cluster, shared, unlike }
+    }
+
+    /// There are others.
+    pub(super) fn is_shared(&self) -> bool {
+        self.cluster.size() > 1
+    }
+
+    /// Which frames this process records.
+    pub(super) fn turn(&self) -> FrameTurn {
+        FrameTurn { first: self.cluster.rank(), of: self.cluster.size() }
+    }
+
+    /// The name of its directories: each process has its own, also where all have one file system.
+    pub(super) fn directory(&self) -> String {
+        let SharedRecording { name, .. } = &self.shared;
+        if self.is_shared() { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
+    }
+
+    /// A clock that is at zero at the same moment in all processes, as far as theirs can be compared.
+    pub(super) fn clock(&self) -> Clock {
+        let clock = Clock::start();
+        if self.is_shared() { clock.with_zero_at(self.cluster.agree_start(&clock)) } else { clock }
+    }
+
+    /// Which lanes are this process's, which has so many; none in a process that has no more to say, because there is no recording.
+    pub(super) fn lanes(&self, mine: Result<u32, Failure>) -> Result<Option<OwnLanes>, Failure> {
+        if !self.is_shared() {
+            return mine.map(|all| Some(OwnLanes { first: 0, all }));
+        }
+        let mine = mine.map_err(|failure| self.said(&failure));
+        let mine = self.unlike.clone().map_or(mine, |why| Err(format!("{}: {why}", self.who())));
+        let reports = self.all_said(SharingReport::Lanes(mine));
+        let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Lanes(all_lanes(reports)));
+        match told(self.cluster, decided) {
+            SharingDecision::Lanes(Ok(lanes)) => Ok(Some(own_lanes(&lanes, self.cluster.rank()))),
+            SharingDecision::Lanes(Err(why)) if self.cluster.rank() == 0 => Err(Failure::Input(anyhow!(why))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether all are ready; where one is not, rank 0 says why.
+    pub(super) fn all_prepared<T>(
+        &self,
+        mine: Result<T, Failure>,
+        discard: impl FnOnce(T),
+    ) -> Result<Option<T>, Failure> {
+        if !self.is_shared() {
+            return mine.map(Some);
+        }
+        let said = mine.as_ref().map(|_| ()).map_err(|failure| self.said(failure));
+        let reports = self.all_said(SharingReport::Prepared(said));
+        let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Prepared(first_wrong(reports)));
+        match told(self.cluster, decided) {
+            SharingDecision::Prepared(Ok(())) => mine.map(Some),
+            SharingDecision::Prepared(Err(why)) => {
+                let failed = mine.map(discard).err();
+                // Process 0 says it, also of others.
+                let told =
+                    (self.cluster.rank() == 0).then(|| failed.unwrap_or_else(|| Failure::Run(anyhow!(why))));
+                told.map_or(Ok(None), Err)
+            }
+            decision => unreachable!("nothing else comes before the start than {decision:?}"),
+        }
+    }
+
+    /// Returns when the first frame is due.
+    pub(super) fn await_start(&self, clock: Clock) {
+        if self.is_shared() {
+            self.cluster.barrier();
+            let at = self.cluster.agree_start(&clock);
+            thread::sleep(at.since(clock.now()).duration());
+        }
+    }
+
+    /// What all stored, at rank 0; nothing elsewhere.
+    pub(super) fn stored(&self, mine: StoredPart) -> Vec<StoredPart> {
+        let parts =
+            self.all_said(SharingReport::Stored(mine)).into_iter().filter_map(|report| match report {
+                SharingReport::Stored(part) => Some(part),
+                _ => None,
+            });
+        parts.collect()
+    }
+
+    /// At rank 0 what all report, in the order of ranks; nothing elsewhere.
+    fn all_said(&self, mine: SharingReport) -> Vec<SharingReport> {
+        let reports = self.cluster.gather(RankReport::Shared(Box::new(mine))).into_iter();
+        let said = reports.filter_map(|report| match report {
+            RankReport::Shared(report) => Some(*report),
+            _ => None,
+        });
+        said.collect()
+    }
+
+    /// This process, as it is called in messages.
+    fn who(&self) -> String {
+        format!("process {} on {}", self.cluster.rank(), self.cluster.node())
+    }
+
+    /// Tells what is the same for all once.
+    pub(super) fn note(&self, what: impl Display) {
+        if self.cluster.rank() == 0 {
+            tell::note(format_args!("{what}"));
+        }
+    }
+
+    /// The name of this process's machine.
+    pub(super) fn node(&self) -> String {
+        self.cluster.node()
+    }
+
+    fn said(&self, failure: &Failure) -> String {
+        format!("{}: {}", self.who(), explained(failure.error()))
+    }
+}
+
+/// What rank 0 decided.
+fn told(cluster: &dyn Cluster, decided: Option<SharingDecision>) -> SharingDecision {
+    let decided = decided.map(|decided| ClusterDecision::Share(Box::new(decided)));
+    let ClusterDecision::Share(decided) = cluster.broadcast(decided) else {
+        unreachable!("processes that record say nothing else")
+    };
+    *decided
+}
+
+/// In what a process was asked for something else than rank 0, if in anything.
+fn unlike(own: &SharedRecording, first: &SharedRecording) -> Option<String> {
+    let same = |of: &SharedRecording| (of.instrument.clone(), of.duration, of.frames);
+    if own.version != first.version {
+        return Some(format!("it is version {}, and process 0 is version {}", own.version, first.version));
+    }
+    (same(own) != same(first)).then(|| {
+        "it was asked for another instrument, duration or number of frames than process 0: write the same for all".into()
+    })
+}
+
+/// How many lanes each has, or the first that has none and why.
+fn all_lanes(reports: Vec<SharingReport>) -> Result<Vec<u32>, String> {
+    let lanes = reports.into_iter().filter_map(|report| match report {
+        SharingReport::Lanes(lanes) => Some(lanes),
+        _ => None,
+    });
+    lanes.collect()
+}
+
+fn first_wrong(reports: Vec<SharingReport>) -> Result<(), String> {
+    let prepared = reports.into_iter().filter_map(|report| match report {
+        SharingReport::Prepared(prepared) => Some(prepared),
+        _ => None,
+    });
+    prepared.collect()
+}
+
+fn own_lanes(lanes: &[u32], rank: u32) -> OwnLanes {
+    OwnLanes { first: lanes.iter().take(rank as usize).sum(), all: lanes.iter().sum() }
+}
+
+/// What all processes came to, a line each, and the directories of all.
+pub(super) fn told_of_all(parts: &[StoredPart]) -> Vec<String> {
+    let nodes: BTreeSet<&String> = parts.iter().map(|part| &part.node).collect();
+    let machines = match nodes.len() {
+        1 => "one machine".into(),
+        several => format!("{several} machines"),
+    };
+    let mut lines = vec![format!("recorders   {} processes on {machines}, frames in turn", parts.len())];
+    for (rank, part) in parts.iter().enumerate() {
+        lines.push(format!("process {rank} on {}: {} frames", part.node, part.stored));
+        lines.extend(part.lines.iter().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+/// Where the recording is.
+pub(super) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
+    parts.iter().flat_map(|part| part.directories.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Nanos, Seed};
+
+    use super::*;
+
+    fn shared() -> SharedRecording {
+        SharedRecording {
+            version: "1".into(),
+            id: 7,
+            name: "scan".into(),
+            instrument: "{}".into(),
+            duration: Nanos(5),
+            frames: None,
+            seed: Seed(1),
+        }
+    }
+
+    #[test]
+    fn lanes_are_numbered_over_all_processes() {
+        let lanes = [2, 1, 3];
+        let own: Vec<_> = (0..3).map(|rank| own_lanes(&lanes, rank)).collect();
+        let expected = [0, 2, 3].map(|first| OwnLanes { first, all: 6 });
+        assert_eq!(own, expected);
+        let said = |lanes: Vec<Result<u32, String>>| lanes.into_iter().map(SharingReport::Lanes).collect();
+        assert_eq!(all_lanes(said(vec![Ok(2), Ok(1)])), Ok(vec![2, 1]));
+        let wrong = vec![Ok(2), Err("no space".into()), Err("no mount".into())];
+        assert_eq!(all_lanes(said(wrong)), Err("no space".into()));
+    }
+
+    #[test]
+    fn all_are_asked_for_the_same() {
+        let first = shared();
+        // Each has a number and data of its own, and takes those of process 0.
+        assert_eq!(unlike(&SharedRecording { id: 8, seed: Seed(2), ..shared() }, &first), None);
+        for other in [
+            SharedRecording { version: "2".into(), ..shared() },
+            SharedRecording { instrument: "{\"name\":1}".into(), ..shared() },
+            SharedRecording { frames: Some(3), ..shared() },
+        ] {
+            assert!(unlike(&other, &first).is_some(), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Recordings that stay, of which several processes make a part each: they are read as if one had made them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use nilometer_tests::{Ended, Mounted, Mpi, MpiKind, Testbed, await_some, may_show, python, run};
+use rustix::process::{Signal, kill_process};
+use tempfile::TempDir;
+
+use super::{CAMERA, Running};
+
+/// A directory for recordings, and an instrument.
+struct Kept {
+    home: TempDir,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let home = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+        fs::write(home.path().join("camera.toml"), CAMERA).expect("space");
+        Kept { home }
+    }
+
+    fn at(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The directories of a recording of so many processes.
+    fn directories(&self, name: &str, processes: u32) -> Vec<String> {
+        let path =
+            |number| self.at().join(format!("{name}.{number}")).to_str().expect("plain letters").into();
+        (0..processes).map(path).collect()
+    }
+
+    /// What `nilometer` says of a recording.
+    fn asked(command: &str, directories: &[String], options: &[&str]) -> Ended {
+        let directories: Vec<&str> = directories.iter().map(String::as_str).collect();
+        run(&[&[command][..], &directories, options].concat())
+    }
+
+    /// All frames of a recording, as export writes them.
+    fn exported(&self, directories: &[String]) -> Vec<u8> {
+        let file = self.at().join("exported");
+        let to = file.to_str().expect("plain letters");
+        let ended = Kept::asked("export", directories, &["--to", to, "--verify"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let bytes = fs::read(&file).expect("it was written");
+        fs::remove_file(file).expect("it is there");
+        bytes
+    }
+
+    /// The same frames, recorded by one process.
+    fn by_one(&self) -> Vec<u8> {
+        let alone = ["simulate", "camera.toml", "--to", ".", "--name", "alone"];
+        let mut command = std::process::Command::new(nilometer_tests::nilometer());
+        command.current_dir(self.at()).args(alone).args(ONE_SECOND);
+        let ended = Running::of(command).end(super::Duration::from_mins(2));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        self.exported(&[self.at().join("alone").to_str().expect("plain letters").into()])
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.at()).expect("it is there").flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// 200 frames of the camera, the same ones each time.
+const ONE_SECOND: [&str; 6] = ["--duration", "1 s", "--seed", "7", "--buffer", "32 MiB"];
+
+/// So many processes record it, laid out as these options say.
+fn recorded(mpi: &Mpi, processes: u32, kept: &Kept, name: &str, options: &[&str]) -> Ended {
+    let asked = ["simulate", "camera.toml", "--to", ".", "--name", name];
+    let ended = mpi.run(processes, kept.at(), &[&asked[..], &ONE_SECOND, options].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+#[test]
+fn what_several_processes_record_in_turn_is_what_one_would_have_recorded() {
+    let kept = Kept::new();
+    let by_one = kept.by_one();
+    assert_eq!(by_one.len(), 200 * 10_000);
+    for mpi in Mpi::all() {
+        for storing in ["files", "growing", "shared", "scattered"] {
+            let name = format!("{storing}-{:?}", mpi.kind());
+            let ended = recorded(&mpi, 3, &kept, &name, &["--storing", storing]);
+            assert!(
+                ended.stdout.contains("3 processes on one machine, frames in turn")
+                    && ended.stdout.contains("stored      200 frames"),
+                "{ended:?}"
+            );
+            let directories = kept.directories(&name, 3);
+            assert!(
+                ended.stdout.contains(&format!("nilometer verify {}", directories.join(" "))),
+                "{ended:?}"
+            );
+            let verified = Kept::asked("verify", &directories, &[]);
+            assert!(verified.stdout.contains("right       200 frames"), "{storing}: {verified:?}");
+            assert!(kept.exported(&directories) == by_one, "{storing}: other bytes than one process writes");
+        }
+    }
+}
+
+#[test]
+fn a_part_that_is_lost_is_missing_and_the_rest_is_there() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let kept = Kept::new();
+    recorded(&mpi, 3, &kept, "scan", &[]);
+    let directories = kept.directories("scan", 3);
+    let left = [directories[0].clone(), directories[2].clone()];
+    let verified = Kept::asked("verify", &left, &[]);
+    // Of 200 frames the second of three processes has 67.
+    assert!(verified.code == Some(1) && verified.stdout.contains("right       133 frames"), "{verified:?}");
+    if !may_show() {
+        return;
+    }
+    let mounted = Mounted::of(&directories.iter().map(PathBuf::from).collect::<Vec<_>>());
+    let file = mounted.file("scan.raw");
+    assert!(fs::read(&file).expect("it is shown") == kept.exported(&directories), "other bytes are shown");
+}
+
+const READ_ALL: &str = "import sys, h5py, numpy\n\
+    with h5py.File(sys.argv[1]) as file:\n\
+    \x20   data = file['/entry/data/data']\n\
+    \x20   raw = numpy.fromfile(sys.argv[2], dtype='<u2').reshape(data.shape)\n\
+    \x20   print(data.shape[0], len(data.virtual_sources()), bool((data[:] == raw).all()))\n";
+
+#[test]
+fn a_file_over_those_of_all_processes_has_every_frame_in_its_place() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let Some(mut python) = python(&["h5py", "numpy"]) else { return };
+    let kept = Kept::new();
+    let by_one = kept.at().join("by-one");
+    fs::write(&by_one, kept.by_one()).expect("space");
+    let master = kept.at().join("scan.0/scan_master.h5");
+    let ended = recorded(&mpi, 3, &kept, "scan", &["--format", "hdf5", "--compression", "none"]);
+    assert!(ended.stdout.contains(&format!("all frames  {}", master.display())), "{ended:?}");
+    let read = python.args(["-c", READ_ALL]).arg(&master).arg(&by_one).output().expect("it starts");
+    let said = String::from_utf8_lossy(&read.stdout).into_owned();
+    // Every third frame of each file is one part, not one for each frame.
+    assert_eq!(said.trim(), "200 3 True", "{}", String::from_utf8_lossy(&read.stderr));
+    // It can be made again.
+    fs::remove_file(&master).expect("it is there");
+    let repaired = Kept::asked("repair", &kept.directories("scan", 3), &[]);
+    assert!(repaired.code == Some(0) && master.exists(), "{repaired:?}");
+}
+
+/// What was acknowledged before one of the processes was killed, and with it all others, is there.
+#[test]
+fn a_killed_process_ends_the_recording_and_leaves_what_was_acknowledged() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let kept = Kept::new();
+    let asked = [
+        "simulate",
+        "camera.toml",
+        "--to",
+        ".",
+        "--name",
+        "scan",
+        "--duration",
+        "10 min",
+        "--buffer",
+        "32 MiB",
+    ];
+    let mut running = mpi.start(3, kept.at(), &asked);
+    let journals: Vec<PathBuf> = (0..3).map(|part| kept.at().join(format!("scan.{part}"))).collect();
+    let there = |directory: &PathBuf| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let journals = entries.filter(|entry| entry.path().extension().is_some_and(|is| is == "journal"));
+        journals.filter_map(|journal| journal.metadata().ok()).map(|journal| journal.len()).sum::<u64>()
+    };
+    // Fifty records and more of each.
+    await_some("frames of all", || journals.iter().all(|directory| there(directory) > 3200).then_some(()));
+    let worker = await_some("the process", || mpi.worker_of(1, kept.at()));
+    kill_process(worker, Signal::KILL).expect("it runs");
+    await_some("the end of all", || running.is_over().then_some(()));
+    let verified = Kept::asked("verify", &kept.directories("scan", 3), &[]);
+    let right = verified.stdout.lines().find_map(|line| line.strip_prefix("right       "));
+    let right: u64 = right.and_then(|right| right.split(' ').next()?.parse().ok()).unwrap_or(0);
+    assert!(right >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
+}
+
+#[test]
+fn what_one_of_them_can_not_do_is_told_once_and_nothing_is_made() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let kept = Kept::new();
+    fs::create_dir(kept.at().join("scan.1")).expect("space");
+    let before = kept.names();
+    let asked = ["simulate", "camera.toml", "--to", ".", "--name", "scan", "--duration", "1 s"];
+    let positions = ["--scan", "2x10", "--storing", "positions"];
+    for (options, part) in [
+        (&[][..], "process 1 on "),
+        (&["--frames", "0"], "write at least 1"),
+        (&positions, "frames_per_file"),
+    ] {
+        let ended = mpi.run(2, kept.at(), &[&asked[..], options].concat());
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{part}: {ended:?}");
+        assert_eq!(kept.names(), before, "{part}: nothing was made");
+    }
+    let program = nilometer_tests::nilometer();
+    let program = program.to_str().expect("plain letters");
+    let other = [program, "simulate", "camera.toml", "--to", ".", "--name", "more", "--duration", "2 s"];
+    let first = [program, "simulate", "camera.toml", "--to", ".", "--name", "more", "--duration", "1 s"];
+    let both = [&first[..], &[":", "-n", "1"], &other].concat();
+    let ended = Running::of(mpi.command(1, kept.at(), &both)).end(super::Duration::from_mins(2));
+    assert!(ended.code == Some(2) && ended.stderr.contains("write the same for all"), "{ended:?}");
+    assert_eq!(kept.names(), before, "nothing was made");
+}
+
+/// Each node has a client of its own of one file system; what they made is read by a fourth.
+#[test]
+fn three_nodes_make_one_recording_on_the_file_system_that_all_have() {
+    let Some(testbed) = Testbed::of(&["moosefs", "nodes"]) else { return };
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let kept = Kept::new();
+    let by_one = kept.by_one();
+    let mount = testbed.folder().join("nodes/mount/moosefs/goal-2");
+    let to = mount.to_str().expect("plain letters");
+    let asked = ["simulate", "camera.toml", "--to", to, "--name", "scan", "--format", "hdf5"];
+    let command = mpi.command_on(&testbed, &[1, 2, 3], kept.at(), &[&asked[..], &ONE_SECOND].concat());
+    let ended = Running::of(command).end(super::Duration::from_mins(3));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("3 processes on 3 machines, frames in turn"), "{ended:?}");
+    assert!(ended.stdout.contains("scan.0/scan_master.h5"), "all files are seen by the first: {ended:?}");
+    let here = testbed.folder().join("moosefs/mount/goal-2");
+    let directories: Vec<String> = (0..3)
+        .map(|part| here.join(format!("scan.{part}")).to_str().expect("plain letters").into())
+        .collect();
+    let verified = Kept::asked("verify", &directories, &[]);
+    assert!(verified.stdout.contains("right       200 frames"), "{verified:?}");
+    assert!(kept.exported(&directories) == by_one, "other bytes than one process writes");
+}
