@@ -59,7 +59,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 65] = [
+const COMPARISONS: [Comparison; 66] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -132,6 +132,7 @@ const COMPARISONS: [Comparison; 65] = [
     Comparison { name: "ranks-between", run: ranks::between },
     Comparison { name: "ranks-start", run: ranks::start },
     Comparison { name: "ranks-merge", run: scale::run },
+    Comparison { name: "ranks-hdf5", run: hdf5::parallel },
     Comparison { name: "hdf5-received", run: hdf5::received },
     Comparison { name: "start-up", run: start_up::run },
     Comparison { name: "report", run: report::run },

@@ -183,7 +183,7 @@ pub(crate) fn start(stop: &Stop) -> anyhow::Result<Outcome> {
 
 /// Of a program and its arguments. A process that waits lets another one have its processor, or with more processes than
 /// processors nothing would go on.
-fn mpirun(program: &Path) -> Command {
+pub(crate) fn mpirun(program: &Path) -> Command {
     let mut command = Command::new("mpirun.openmpi");
     command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", &RANKS.to_string()]);
     if rustix::process::geteuid().is_root() {
@@ -235,7 +235,7 @@ fn ior_mpi_io(memory: &TempDir, option: &[&str]) -> anyhow::Result<Vec<Cost>> {
 }
 
 /// A campaign of four processes; what is in its record of the target.
-fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
+pub(crate) fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
     let home = tempfile::tempdir_in(memory.path())?;
     let at = |name: &str| home.path().join(name);
     std::fs::write(at("plan.toml"), text)?;
@@ -264,7 +264,10 @@ pub(crate) fn make_adapter(program: &Path, adapter: &Path) -> anyhow::Result<()>
 }
 
 /// All processes together, in these phases.
-fn spent<'a>(samples: impl Iterator<Item = &'a Measured>, amount: impl Fn(&Measured) -> f64) -> Cost {
+pub(crate) fn spent<'a>(
+    samples: impl Iterator<Item = &'a Measured>,
+    amount: impl Fn(&Measured) -> f64,
+) -> Cost {
     samples.fold(Cost { amount: 0.0, cpu: 0.0, wall: 0.0 }, |sum, measured| {
         let sample = &measured.sample;
         Cost {

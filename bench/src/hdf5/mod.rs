@@ -3,6 +3,7 @@
 
 mod frames;
 mod index;
+mod parallel;
 mod peer;
 mod received;
 
@@ -17,6 +18,7 @@ use nilometer_storage::Clock;
 use crate::contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop};
 use frames::{Disk, EigerFrames, SHAPE};
 pub(crate) use index::run as index;
+pub(crate) use parallel::run as parallel;
 use peer::{H5py, H5pyAnswer, H5pyOrder};
 pub(crate) use received::run as received;
 

@@ -50,6 +50,8 @@ pub struct Source {
     ring: Arc<Ring>,
     delivery: Delivery,
     start: Option<Nanos>,
+    /// When the first frame that was due was met.
+    began: Option<Nanos>,
     number: u64,
     /// A frame found no free slot, and that ends it.
     stopped: bool,
@@ -81,6 +83,7 @@ impl Source {
             ring,
             delivery,
             start: None,
+            began: None,
             number: 0,
             stopped: false,
             lateness,
@@ -89,6 +92,17 @@ impl Source {
             fill,
             stop,
         }
+    }
+
+    /// The first frame is due then, and not at the first call.
+    #[must_use]
+    pub fn starting_at(self, start: Nanos) -> Self {
+        Source { start: Some(start), ..self }
+    }
+
+    /// When the first frame that was due was taken in or lost, if one was.
+    pub fn began(&self) -> Option<Nanos> {
+        self.began
     }
 
     /// The instrument's number of the next frame.
@@ -168,6 +182,7 @@ impl Source {
             if due > now {
                 return Step::Wait(Wait::Until(due));
             }
+            self.began.get_or_insert(now);
             match self.slot(now) {
                 Some(slot) => self.deliver(now, due, slot),
                 None if self.delivery.pace == Pace::AsTaken => return Step::Wait(Wait::News),

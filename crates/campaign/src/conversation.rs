@@ -1,7 +1,5 @@
 //! Phases in which processes speak to each other while they work on files in turn: none is a measurement of throughput.
 
-use std::thread;
-
 use nilometer_cluster::{CloseTime, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{Histogram, Invalid, Nanos, RankSample, Sample, WorkerTotals, plan::WorkloadCell};
 use nilometer_storage::{Calendar, Clock, process::Usage};
@@ -22,7 +20,7 @@ pub(crate) fn is_conversation(task: &Task<'_>) -> bool {
 /// on to its end.
 pub(crate) fn converse(run: &Run, surroundings: &mut Surroundings, task: &Task<'_>) -> RankReport {
     let start = task.cluster.agree_start(&run.clock);
-    thread::sleep(start.since(run.clock.now()).duration());
+    run.clock.sleep_until(start);
     let began = run.clock.now().since(start);
     let mut samples = Vec::new();
     for number in 0..task.targets.len() {

@@ -255,7 +255,10 @@ struct Begun {
     beside: Vec<Option<BackgroundDone>>,
 }
 
-/// Opens the gates at the agreed time and waits for all workers of this process; whether all came to their end.
+/// So long after the start what surrounds a phase is looked at.
+const BEHIND: Nanos = Nanos(200_000);
+
+/// Opens the gates for the agreed time and waits for all workers of this process; whether all came to their end.
 fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>, loads: &Loads) -> bool {
     let clock = watch.run.clock;
     let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
@@ -263,13 +266,15 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     task.cluster.barrier();
     let (moment, before) = surroundings.begin(&clock);
     let at = task.cluster.agree_start(&clock);
-    thread::sleep(at.since(clock.now()).duration());
-    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
-    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic, beside };
+    // Workers sleep until then by themselves: who is woken by another thread is woken later.
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);
     }
+    // After them: what is looked at here is not to take a processor from one that begins.
+    thread::sleep((at + BEHIND).since(clock.now()).duration());
+    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
+    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic, beside };
     let whole = watch.await_all(at, &mut |number, crew| {
         crew.sample.background = done_beside(&begun, loads, number, task);
         settle_accounts(surroundings, &clock, crew, &begun, number, task);
@@ -425,6 +430,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
     let tally = Tally::counting(counted, start);
     let tally = if is_paced { tally.from_due() } else { tally };
+    clock.sleep_until(start);
     let late = clock.now().since(start);
     let mut work = driven(drive, tally, start, &job.pulse);
     // Who waited for its next operation to be due was not broken off, but told that there is none.

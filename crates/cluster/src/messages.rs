@@ -233,16 +233,19 @@ where
     }
 
     fn agree_start(&self, clock: &Clock) -> Nanos {
+        let begun = clock.now();
         let offset = self.compare_clocks(clock);
         self.ahead.store(offset.ahead, Ordering::Relaxed);
-        self.uncertainty.store(offset.uncertainty, Ordering::Relaxed);
         self.up(());
         let soon = HEARD_WITHIN.0 * u64::from(self.depth() + 1);
         let start = (self.rank == 0).then(|| (clock.now() + Nanos(soon)).0);
         // All are here, and it is said at once: who slept might hear it too late.
         let start = start.unwrap_or_else(|| self.receive_at_once(self.above().expect("rank 0 says it")));
         self.below().for_each(|below| self.send(below, &start));
-        offset.here(Nanos(start))
+        let at = offset.here(Nanos(start));
+        let offset = offset.aged(at.since(begun), self.rank.count_ones());
+        self.uncertainty.store(offset.uncertainty, Ordering::Relaxed);
+        at
     }
 
     fn gather(&self, mine: RankReport) -> Vec<RankReport> {

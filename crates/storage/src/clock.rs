@@ -5,6 +5,7 @@
 //! instead of 25 through the vDSO.
 
 use std::{
+    num::NonZero,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -39,6 +40,16 @@ impl Clock {
             None => time.0,
         };
         Clock { origin: self.origin.saturating_add(ahead), ..self }
+    }
+
+    /// Sleeps until then, if it is not past. The calling thread asks the kernel to be woken in time from now on: otherwise that may
+    /// be 50 us later, to save power (`PR_SET_TIMERSLACK`).
+    pub fn sleep_until(&self, time: Nanos) {
+        let left = time.since(self.now());
+        if left > Nanos(0) {
+            rustix::thread::set_current_timer_slack(NonZero::new(1)).ok();
+            std::thread::sleep(left.duration());
+        }
     }
 
     /// Reads the clock.

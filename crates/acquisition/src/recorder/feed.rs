@@ -208,7 +208,7 @@ impl Feed {
             Feed::Recording(copied) => Feeding::Recording(copied),
             Feed::Recorded(recorded) => Feeding::Recorded(recorded),
         };
-        Job { ring, stop, clock, feeding, awaited: AwaitedValues::default() }
+        Job { ring, stop, clock, feeding, starts: None, awaited: AwaitedValues::default() }
     }
 }
 
@@ -233,6 +233,8 @@ pub(super) struct Job {
     stop: Arc<AtomicBool>,
     clock: Clock,
     feeding: Feeding,
+    /// When the first frame of an instrument is due, if not at once.
+    pub(super) starts: Option<Nanos>,
     /// Before its files are closed.
     pub(super) awaited: AwaitedValues,
 }
@@ -312,20 +314,20 @@ impl Job {
 
     /// Delivers until it is over.
     pub(super) fn run(self) -> SourceTotals {
-        let Job { ring, stop, clock, feeding, awaited } = self;
+        let Job { ring, stop, clock, feeding, starts, awaited } = self;
         let mut engine = Null::new(1, clock);
         ring.seat_source(engine.waker());
         match feeding {
             Feeding::Instrument { content, delivery } => {
                 let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
-                let mut source = Source::new(ring, delivery, stop, fill);
-                let begun = clock.now();
+                let begun = starts.unwrap_or_else(|| clock.now());
+                let mut source = Source::new(ring, delivery, stop, fill).starting_at(begun);
                 Drive::new(&mut source, &mut engine).run(|_| {});
                 let lateness = source.lateness().clone();
                 SourceTotals {
                     frames: source.due(),
                     stopped: source.has_stopped(),
-                    begun,
+                    begun: source.began().unwrap_or(begun),
                     lateness,
                     ..SourceTotals::default()
                 }

@@ -229,9 +229,15 @@ impl Recorder {
 
     /// The first frame is due now.
     pub fn begin(&mut self) -> Result<(), RecordingError> {
-        let Some((job, sender)) = self.waits.take() else { return Ok(()) };
+        self.begin_at(None)
+    }
+
+    /// The first frame of an instrument is due at this time of the recording's clock, or now.
+    pub fn begin_at(&mut self, start: Option<Nanos>) -> Result<(), RecordingError> {
+        let Some((mut job, sender)) = self.waits.take() else { return Ok(()) };
+        job.starts = start;
         self.before = Usage::of_process();
-        self.over = self.clock.now() + self.duration;
+        self.over = start.unwrap_or_else(|| self.clock.now()) + self.duration;
         thread::Builder::new().name("source".into()).spawn(move || threads::source(job, &sender))?;
         Ok(())
     }

@@ -11,7 +11,7 @@ mod setup;
 mod streams;
 mod together;
 
-use std::{sync::Arc, thread};
+use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_model::{
@@ -283,22 +283,23 @@ fn recorded(
         let readers = job.cells[member.cell].0.readers;
         crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
     }
-    thread::sleep(begun.at.since(run.clock.now()).duration());
-    begun.calendar = Calendar::now().time;
+    // Each waits for its first frame by itself: who is begun by another one then begins later.
     for member in &mut members {
         let at = begun.at + job.turns[member.cell];
-        thread::sleep(at.since(run.clock.now()).duration());
-        member.recorder.begin().map_err(|error| invalid(&error))?;
-        begun.late = begun.late.max(run.clock.now().since(at));
+        member.recorder.begin_at(Some(at)).map_err(|error| invalid(&error))?;
     }
+    run.clock.sleep_until(begun.at);
+    begun.calendar = Calendar::now().time;
     for sends in members.iter_mut().filter_map(Member::sends) {
         sends.begin().map_err(|error| Invalid::Refused(error.to_string()))?;
     }
     streams.begin();
+    begun.late = run.clock.now().since(begun.at);
     let cut = watched(run, job, &mut members, tell);
     if cut {
         streams.cease();
     }
+    begun.late = late(begun, job, &members);
     for member in &mut members {
         let Some(PacketsIn { shape, sends: Some(sends), .. }) = &mut member.packets else { continue };
         member.went = Some(Went { sent: sends.went(run.hang_after)?, shape: *shape });
@@ -308,6 +309,16 @@ fn recorded(
     }
     let (readers, hung) = crowd.gather(READ_ON);
     Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut, sending: Usage::default() })
+}
+
+/// How long after it was due the first frame was taken in, of those that are made here; of packets, when the first could leave.
+fn late(begun: &Begun, job: &Job<'_>, members: &[Member]) -> Nanos {
+    let made_here = members.iter().filter(|member| member.packets.is_none());
+    let late = made_here.filter_map(|member| {
+        let first = member.outcome.as_ref()?.begun;
+        Some(first.since(begun.at + job.turns[member.cell]))
+    });
+    late.max().unwrap_or(begun.late)
 }
 
 /// Waits for all recorders; whether the campaign ended first.

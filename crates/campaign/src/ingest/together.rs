@@ -7,8 +7,6 @@
 //!          each prepares                       each records its part
 //! ```
 
-use std::thread;
-
 use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
 };
@@ -117,7 +115,7 @@ impl RecordingRanks<'_> {
             && let Some(Ok(mut streams)) = self.streams(run, cells, Vec::new())
         {
             let at = self.agreed_start(&run.clock);
-            thread::sleep(at.since(run.clock.now()).duration());
+            run.clock.sleep_until(at);
             streams.begin();
             self.sent(run, streams);
         }

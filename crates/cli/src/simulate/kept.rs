@@ -128,8 +128,7 @@ impl Files {
         let name = &together.shared.name;
         together.note(format!("stored as {plan}"));
         together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
-        together.await_start(clock);
-        recorder.begin().run()?;
+        recorder.begin_at(together.start(clock)).run()?;
         let outcome = recorder.wait_to_end();
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
         let interrupted = stop.load(Ordering::Relaxed);

@@ -8,13 +8,14 @@
 //!
 //! One process by itself does the same, and waits for nobody.
 
-use std::{collections::BTreeSet, fmt::Display, path::PathBuf, thread};
+use std::{collections::BTreeSet, fmt::Display, path::PathBuf};
 
 use anyhow::anyhow;
 use nilometer_acquisition::FrameTurn;
 use nilometer_cluster::{
     Cluster, ClusterDecision, RankReport, SharedRecording, SharingDecision, SharingReport, StoredPart,
 };
+use nilometer_model::Nanos;
 use nilometer_storage::{Clock, target::run_id};
 
 use super::Asked;
@@ -124,13 +125,12 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Returns when the first frame is due.
-    pub(super) fn await_start(&self, clock: Clock) {
-        if self.is_shared() {
+    /// When the first frame of all is due; none if that is at once.
+    pub(super) fn start(&self, clock: Clock) -> Option<Nanos> {
+        self.is_shared().then(|| {
             self.cluster.barrier();
-            let at = self.cluster.agree_start(&clock);
-            thread::sleep(at.since(clock.now()).duration());
-        }
+            self.cluster.agree_start(&clock)
+        })
     }
 
     /// What all stored, at rank 0; nothing elsewhere.
@@ -238,7 +238,7 @@ pub(super) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Nanos, Seed};
+    use nilometer_model::Seed;
 
     use super::*;
 

@@ -36,7 +36,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     if !real.is_dir() {
         return Err(TargetError::NotADirectory { path: path.into() });
     }
-    let found = recognise(&real).map_err(io("find the mount of"))?;
+    let found = recognise(&real).map_err(io("find out where it is mounted"))?;
     let striping = stripe_control(found.profile.kind);
     let tried = try_mount(&real, striping);
     // A full disk can be written: what is missing is said when the plan is resolved.
