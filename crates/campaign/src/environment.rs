@@ -7,6 +7,7 @@ use nilometer_model::{
 };
 use nilometer_storage::{
     clock::{clock_source, clock_state},
+    network::{interfaces, interrupts::InterruptSpread},
     process::BootId,
 };
 use std::{fs, path::Path};
@@ -23,6 +24,7 @@ pub fn environment(targets: &[TargetDescription]) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     let groups = [program(), system(), processors(), memory(), limits()];
     facts.extend(groups.into_iter().flatten().map(|(key, value)| (key.to_owned(), value)));
+    facts.extend(interrupts());
     let mut seen = Vec::new();
     for device in targets.iter().filter_map(|target| target.device.as_ref()) {
         if !seen.contains(&device) {
@@ -51,6 +53,12 @@ pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
         }
     }
     facts
+}
+
+/// Which processors the queues of each card wake.
+fn interrupts() -> impl Iterator<Item = Fact> {
+    let of = |name: String| Some((format!("interrupts of {name}"), InterruptSpread::of(&name)?.to_string()));
+    interfaces().into_iter().filter_map(of)
 }
 
 fn program() -> Vec<(&'static str, String)> {

@@ -103,19 +103,34 @@ struct Recorder {
 
 impl Recorder {
     fn begun(server: &Server) -> Self {
+        let recording = server.0.url().expect("a URL").join("killed").to_string();
+        Recorder::onto(&server.0.to_string(), "killed", recording)
+    }
+
+    /// Onto a directory or a server, where the recording is then.
+    fn onto(to: &str, name: &str, recording: String) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory");
         let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let port = free.expect("a free port").port();
-        let url = server.0.to_string();
         let listen = format!("udp://127.0.0.1:{port}");
         let mut command = Command::new(nilometer());
-        command.current_dir(place.path()).args(["record", "fila10g-1g", "--listen", &listen, "--to", &url]);
-        command.args(["--name", "killed", "--buffer", "64 MiB", "--chunk-size", "4 MB", "--checksums"]);
+        command.current_dir(place.path()).args(["record", "fila10g-1g", "--listen", &listen, "--to", to]);
+        command.args(["--name", name, "--buffer", "64 MiB", "--chunk-size", "4 MB", "--checksums"]);
         command.args(["--http", "127.0.0.1:0"]);
         let mut running = Running::of(command);
-        running.await_said("recording killed");
-        let recording = server.0.url().expect("a URL").join("killed").to_string();
+        running.await_said(&format!("recording {name}"));
         Recorder { running, place, recording, port }
+    }
+
+    /// Ends it in order: all bytes of it.
+    fn ended(self) -> Vec<u8> {
+        let Recorder { mut running, place, recording, .. } = self;
+        kill_process(running.worker(), Signal::INT).expect("it runs");
+        await_some("its end", || running.is_over().then_some(()));
+        let length = exported(&recording, place.path());
+        let bytes = fs::read(place.path().join("exported")).expect("it was written");
+        assert_eq!(bytes.len() as u64, length);
+        bytes
     }
 
     fn told(&self) -> Value {
@@ -164,6 +179,36 @@ fn killed_in_the_middle(server: &Server) {
     assert!(bytes >= acknowledged * FRAME, "{bytes} bytes of {acknowledged} packets that were acknowledged");
     let verified: Ended = run(&["verify", &recording]);
     assert!(!verified.stdout.contains("wrong") && verified.stdout.contains("right"), "{verified:?}");
+}
+
+/// What lies on a server is sent again, and what is recorded of that is the same.
+fn packets_are_sent_again(server: &Server) {
+    let recording = server.0.url().expect("a URL").join("first").to_string();
+    let recorder = Recorder::onto(&server.0.to_string(), "first", recording.clone());
+    let sending = recorder.sending();
+    await_some("packets on the server", || (recorder.acknowledged() > 1000).then_some(()));
+    drop(sending);
+    let first = recorder.ended();
+    let packets = first.len() as u64 / FRAME;
+    let here = tempfile::tempdir().expect("a temporary directory");
+    let to = here.path().to_str().expect("plain letters");
+    let again = Recorder::onto(to, "again", format!("{to}/again"));
+    let replayed = run(&["replay", &recording, "--to", &format!("udp://127.0.0.1:{}", again.port)]);
+    assert!(
+        replayed.code == Some(0) && replayed.stdout.contains(&format!("{packets} packets")),
+        "{replayed:?}"
+    );
+    await_some("all of them", || (again.acknowledged() >= packets).then_some(()));
+    assert!(again.ended() == first, "other packets came back than {packets} that were recorded");
+}
+
+#[test]
+fn what_lies_on_a_server_of_nfs_is_sent_again() {
+    if let Some(server) = Server::here() {
+        return packets_are_sent_again(&server);
+    }
+    let Some(testbed) = Testbed::of_client("nfs", "nfs") else { return };
+    again_inside(&testbed, "recorded::what_lies_on_a_server_of_nfs_is_sent_again", &testbed.url("nfs"));
 }
 
 /// The same, by a test of this name.

@@ -1,13 +1,12 @@
 //! An interface: how long and how fast its packets may be, how many it holds, what the card does itself, which processors
 //! it wakes, what it dropped.
 
-use std::fs;
-
 use nilometer_model::{ByteRate, LinkBond};
 
 use super::{Finding, Verdict, Wish};
 use nilometer_storage::network::{
     counters::{LOST, NetworkCounters},
+    interrupts::InterruptSpread,
     kernel_text,
     links::{ethtool, interface_folder, link},
 };
@@ -25,7 +24,7 @@ pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
     if interface_folder(name).join("device").exists() {
         findings.push(ring(name, ethtool("-g", name).as_deref(), wish.packets(HELD)));
         findings.push(offloads(name, link.offloads.as_deref()));
-        findings.push(interrupts(name));
+        findings.push(interrupts(name, InterruptSpread::of(name).as_ref()));
     }
     findings.extend(filter(name));
     findings.push(drops(name, &NetworkCounters::now()));
@@ -86,42 +85,14 @@ fn offloads(name: &str, on: Option<&[String]>) -> Finding {
 }
 
 /// Which processors its queues wake.
-fn interrupts(name: &str) -> Finding {
-    let device = interface_folder(name).join("device");
-    // A virtual card's interrupts belong to the device above it.
-    let numbers = [device.join("msi_irqs"), device.join("../msi_irqs")].into_iter().find_map(|folder| {
-        let entries = fs::read_dir(folder).ok()?.flatten();
-        Some(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>())
-    });
-    let table = kernel_text("/proc/interrupts").unwrap_or_default();
-    spread(name, &table, &numbers.unwrap_or_default())
-}
-
-/// The lines of these interrupts, or those that name the interface.
-fn spread(name: &str, table: &str, numbers: &[String]) -> Finding {
+fn interrupts(name: &str, spread: Option<&InterruptSpread>) -> Finding {
     let what = format!("{name} interrupts");
-    let processors = table.lines().next().map_or(0, |line| line.split_whitespace().count());
-    let mut by_processor = vec![0_u64; processors];
-    let mut queues = 0;
-    for line in table.lines().skip(1) {
-        let Some((number, rest)) = line.split_once(':') else { continue };
-        let own = numbers.iter().any(|own| own == number.trim())
-            || rest.split_whitespace().any(|word| word == name || word.starts_with(&format!("{name}-")));
-        let counts: Vec<u64> =
-            rest.split_whitespace().take(processors).filter_map(|count| count.parse().ok()).collect();
-        if own && counts.iter().any(|count| *count > 0) {
-            queues += 1;
-            counts.iter().zip(&mut by_processor).for_each(|(count, sum)| *sum += count);
-        }
-    }
-    let all: u64 = by_processor.iter().sum();
-    if all == 0 {
+    let Some(spread) = spread else {
         return Finding::new(what, Verdict::Note, "none found in /proc/interrupts");
-    }
-    let shares = by_processor.iter().enumerate().filter(|(_, count)| **count > 0);
-    let shares: Vec<_> = shares.map(|(cpu, count)| format!("cpu{cpu} {} %", 100 * count / all)).collect();
-    let verdict = if shares.len() == 1 && queues > 1 { Verdict::Note } else { Verdict::Good };
-    Finding::new(what, verdict, format!("{queues} queues wake {}", shares.join(", ")))
+    };
+    let is_crowded = spread.processors.len() == 1 && spread.queues > 1;
+    let verdict = if is_crowded { Verdict::Note } else { Verdict::Good };
+    Finding::new(what, verdict, spread.to_string())
         .by("spread them: irqbalance, or /proc/irq/*/smp_affinity_list; one stream has one queue anyhow")
 }
 
@@ -193,18 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_found_by_number_or_name() {
-        let table = "           CPU0       CPU1\n 24:  90  10  PCI-MSI 1-edge  virtio0-input.0\n 25:  0  100  PCI-MSI 2-edge  eth1-TxRx-0\n\
-                     NMI:  5  5  Non-maskable interrupts\n";
-        let found = spread("eth0", table, &["24".into()]);
-        assert_eq!(
-            (found.verdict, found.found.as_str()),
-            (Verdict::Good, "1 queues wake cpu0 90 %, cpu1 10 %")
-        );
-        assert_eq!(spread("eth1", table, &[]).found, "1 queues wake cpu1 100 %");
-        assert_eq!(spread("eth2", table, &[]).verdict, Verdict::Note);
-        let two = table.replace("90  10", "0  10").replace("virtio0-input.0", "eth1-TxRx-1");
-        assert_eq!(spread("eth1", &two, &[]).verdict, Verdict::Note, "two queues and one processor");
+    fn queues_that_wake_one_processor_are_noted() {
+        let spread =
+            |queues, processors: &[(usize, u64)]| InterruptSpread { queues, processors: processors.into() };
+        let verdict = |spread: Option<&InterruptSpread>| interrupts("eth0", spread).verdict;
+        assert_eq!(verdict(Some(&spread(1, &[(0, 90), (1, 10)]))), Verdict::Good);
+        assert_eq!(verdict(Some(&spread(1, &[(1, 100)]))), Verdict::Good, "one queue wakes one");
+        assert_eq!(verdict(Some(&spread(2, &[(1, 100)]))), Verdict::Note);
+        assert_eq!(verdict(None), Verdict::Note);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The network of this machine: its interfaces, what they are, and what the kernel counted there.
 
 pub mod counters;
+pub mod interrupts;
 pub mod links;
 
 use std::{fs, path::Path};
