@@ -355,10 +355,13 @@ fn a_stale_handle_of_nfs_is_a_fault_in_the_record() {
     fs::write(exchange.join("stale.sh"), STALE.replace("PROGRAM", program)).expect("space");
     let ended = testbed.verb("guest", &["bash", "/exchange/stale.sh"]);
     let said = fs::read_to_string(exchange.join("said")).expect("it was run");
-    assert!(said.trim_end().ends_with('1'), "a fault: {said} {ended:?}");
+    assert_eq!(said.lines().last(), Some("1"), "a fault: {said} {ended:?}");
     assert!(said.contains("left out") && said.contains("Stale file handle"), "{said}");
     let results = nilometer_record::read(&exchange.join("r.sqlite")).expect("a record");
     let is_stale = |measured: &Measured| measured.sample.errors.contains_key(&Errno::ESTALE.0);
     assert!(results.samples.iter().any(is_stale), "{:?}", results.samples);
-    assert!(ended.stdout.contains('2') && ended.stderr.contains("where it is mounted"), "{ended:?}");
+    assert!(
+        ended.stdout.lines().last() == Some("2") && ended.stderr.contains("where it is mounted"),
+        "{ended:?}"
+    );
 }

@@ -19,9 +19,10 @@ use crate::{
 const PARALLEL: &str = "parallel HDF5, 4 processes";
 const OURS: &str = "nilometer, 4 processes";
 
-/// Frames of 4 MiB.
+/// Frames of 4 MiB, which each process compresses by one thread, as its peer does.
 const CAMERA: &str = "name = \"camera\"\ntitle = \"for the bench\"\nsource = \"none\"\nshape = [1024, 1024]\n\
-                      pixel = \"uint32\"\nframe_rate = \"100 Hz\"\ndata = \"diffraction\"\n";
+                      pixel = \"uint32\"\nframe_rate = \"100 Hz\"\ndata = \"diffraction\"\n\
+                      [recording]\nencoders = 1\n";
 const SIDE: &str = "1024";
 const FRAME: f64 = 4_194_304.0;
 /// Of them so many are other ones.

@@ -80,7 +80,10 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     }
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
     let in_scan = !tree.frames().iter().all(|(_, shape)| shape.scan.is_empty());
-    let runs = runs(&recording, home, if in_scan { 1 } else { turn_of(&recording) });
+    // More than there are lanes is no turn of processes: a journal may be anybody's.
+    let turn = if in_scan { 1 } else { turn_of(&recording) };
+    let turn = if turn > recording.head().lanes.into() { 1 } else { turn };
+    let runs = runs(&recording, home, turn);
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
     let tree = over(tree, "", &Whole { runs: &runs, frames, path });
@@ -164,9 +167,18 @@ fn file_of(storing: Storing, place: FrameLocation) -> u64 {
     if storing.is_many_files() { place.file() } else { 0 }
 }
 
-/// A path as it is found from a directory: by its name in this one.
+/// A path as it is found from a directory: by its name in this one, or in one beside it, so that both may be moved, or mounted
+/// elsewhere, together.
 fn seen_from(home: &Path, path: &Path) -> PathBuf {
-    path.strip_prefix(home).map_or_else(|_| std::path::absolute(path).unwrap_or(path.into()), Path::to_owned)
+    if let Ok(within) = path.strip_prefix(home) {
+        return within.to_owned();
+    }
+    let beside =
+        home.parent().filter(|above| *above != Path::new("")).and_then(|above| path.strip_prefix(above).ok());
+    match beside {
+        Some(beside) => Path::new("..").join(beside),
+        None => std::path::absolute(path).unwrap_or(path.into()),
+    }
 }
 
 impl FileRun {
@@ -333,6 +345,15 @@ mod tests {
             all = all.into_iter().flat_map(|at| range.clone().map(move |place| at * side + place)).collect();
         }
         all
+    }
+
+    #[test]
+    fn files_are_found_from_where_the_one_over_them_is() {
+        let seen = |home: &str, path: &str| seen_from(Path::new(home), Path::new(path)).display().to_string();
+        assert_eq!(seen("/data/run.0", "/data/run.0/run.0.h5"), "run.0.h5");
+        assert_eq!(seen("/data/run.0", "/data/run.1/run.1.h5"), "../run.1/run.1.h5");
+        assert_eq!(seen("/disk0/run", "/disk1/run/run.1.h5"), "/disk1/run/run.1.h5");
+        assert_eq!(seen("run.0", "/data/run.1/run.1.h5"), "/data/run.1/run.1.h5");
     }
 
     #[test]

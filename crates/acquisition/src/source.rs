@@ -129,7 +129,7 @@ impl Source {
     fn next_due(&self, start: Nanos, now: Nanos) -> Nanos {
         match self.delivery.pace {
             Pace::Due(schedule) => start + schedule.due(self.next_number()),
-            Pace::AsTaken => now,
+            Pace::AsTaken => now.max(start),
         }
     }
 

@@ -37,6 +37,11 @@ impl FrameTurn {
         number / self.of as u64
     }
 
+    /// How many of the instrument's first so many frames are this recorder's.
+    pub const fn own_of(self, frames: u64) -> u64 {
+        frames.saturating_sub(self.first as u64).div_ceil(self.of as u64)
+    }
+
     /// How many frames the instrument delivered at the least when so many came to this recorder: up to its last one.
     pub const fn delivered(self, own: u64) -> u64 {
         match own.checked_sub(1) {
@@ -61,6 +66,7 @@ mod tests {
             assert!(numbers(turn).zip(0..).all(|(number, own)| turn.own(number) == own));
         }
         assert_eq!(turns.map(|turn| turn.delivered(2)), [4, 5, 6]);
+        assert_eq!(turns.map(|turn| turn.own_of(7)), [3, 2, 2]);
         assert_eq!(turns[2].delivered(0), 0, "its first frame is the instrument's third, and none came");
         assert_eq!((FrameTurn::ALL.of_instrument(7), FrameTurn::ALL.delivered(7)), (7, 7));
     }

@@ -255,9 +255,6 @@ struct Begun {
     beside: Vec<Option<BackgroundDone>>,
 }
 
-/// So long after the start what surrounds a phase is looked at.
-const BEHIND: Nanos = Nanos(200_000);
-
 /// Opens the gates for the agreed time and waits for all workers of this process; whether all came to their end.
 fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>, loads: &Loads) -> bool {
     let clock = watch.run.clock;
@@ -266,15 +263,14 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     task.cluster.barrier();
     let (moment, before) = surroundings.begin(&clock);
     let at = task.cluster.agree_start(&clock);
+    let calendar = Calendar::now().time + at.since(clock.now());
+    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
+    let begun = Begun { calendar, moment, before, traffic, beside };
     // Workers sleep until then by themselves: who is woken by another thread is woken later.
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);
     }
-    // After them: what is looked at here is not to take a processor from one that begins.
-    thread::sleep((at + BEHIND).since(clock.now()).duration());
-    let beside = task.targets.iter().map(|(number, _)| loads.done(*number)).collect();
-    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic, beside };
     let whole = watch.await_all(at, &mut |number, crew| {
         crew.sample.background = done_beside(&begun, loads, number, task);
         settle_accounts(surroundings, &clock, crew, &begun, number, task);

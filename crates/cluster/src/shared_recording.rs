@@ -12,6 +12,8 @@ pub enum SharingDecision {
     Asked(SharedRecording),
     /// How many lanes each rank has of it; or why there is no recording.
     Lanes(Result<Vec<u32>, String>),
+    /// When the clocks of all are at zero, in nanoseconds since 1970, as rank 0's machine has it.
+    Begins(u64),
     /// It begins; or why it does not.
     Prepared(Result<(), String>),
 }
@@ -53,6 +55,8 @@ pub struct StoredPart {
     pub node: String,
     /// Frames that were due there.
     pub due: u64,
+    /// How many the whole instrument had delivered by then.
+    pub delivered: u64,
     /// Of those, how many are stored.
     pub stored: u64,
     /// Bytes that were written for them.

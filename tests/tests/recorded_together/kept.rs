@@ -19,7 +19,9 @@ struct Kept {
 impl Kept {
     fn new() -> Self {
         let home = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
-        fs::write(home.path().join("camera.toml"), CAMERA).expect("space");
+        // Files of a position have ten frames; other ways of storing have their own.
+        let camera = format!("{CAMERA}[recording]\nframes_per_file = 10\n");
+        fs::write(home.path().join("camera.toml"), camera).expect("space");
         Kept { home }
     }
 
@@ -87,7 +89,7 @@ fn what_several_processes_record_in_turn_is_what_one_would_have_recorded() {
     let by_one = kept.by_one();
     assert_eq!(by_one.len(), 200 * 10_000);
     for mpi in Mpi::all() {
-        for storing in ["files", "growing", "shared", "scattered"] {
+        for storing in ["files", "growing", "shared"] {
             let name = format!("{storing}-{:?}", mpi.kind());
             let ended = recorded(&mpi, 3, &kept, &name, &["--storing", storing]);
             assert!(
@@ -131,24 +133,38 @@ const READ_ALL: &str = "import sys, h5py, numpy\n\
     \x20   raw = numpy.fromfile(sys.argv[2], dtype='<u2').reshape(data.shape)\n\
     \x20   print(data.shape[0], len(data.virtual_sources()), bool((data[:] == raw).all()))\n";
 
+/// How many frames a file has, in how many parts, and whether they are these.
+fn read_whole(file: &Path, frames: &Path) -> String {
+    let mut python = python(&["h5py", "numpy"]).expect("it was there before");
+    let read = python.args(["-c", READ_ALL]).arg(file).arg(frames).output().expect("it starts");
+    let said = String::from_utf8_lossy(&read.stdout).trim().to_owned();
+    format!("{said}{}", String::from_utf8_lossy(&read.stderr))
+}
+
 #[test]
 fn a_file_over_those_of_all_processes_has_every_frame_in_its_place() {
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
-    let Some(mut python) = python(&["h5py", "numpy"]) else { return };
+    if python(&["h5py", "numpy"]).is_none() {
+        return;
+    }
     let kept = Kept::new();
     let by_one = kept.at().join("by-one");
     fs::write(&by_one, kept.by_one()).expect("space");
     let master = kept.at().join("scan.0/scan_master.h5");
     let ended = recorded(&mpi, 3, &kept, "scan", &["--format", "hdf5", "--compression", "none"]);
     assert!(ended.stdout.contains(&format!("all frames  {}", master.display())), "{ended:?}");
-    let read = python.args(["-c", READ_ALL]).arg(&master).arg(&by_one).output().expect("it starts");
-    let said = String::from_utf8_lossy(&read.stdout).into_owned();
     // Every third frame of each file is one part, not one for each frame.
-    assert_eq!(said.trim(), "200 3 True", "{}", String::from_utf8_lossy(&read.stderr));
-    // It can be made again.
+    assert_eq!(read_whole(&master, &by_one), "200 3 True");
+    // It can be made again, and finds the others wherever all are moved to.
     fs::remove_file(&master).expect("it is there");
     let repaired = Kept::asked("repair", &kept.directories("scan", 3), &[]);
     assert!(repaired.code == Some(0) && master.exists(), "{repaired:?}");
+    let moved = kept.at().join("moved");
+    fs::create_dir(&moved).expect("space");
+    for part in ["scan.0", "scan.1", "scan.2"] {
+        fs::rename(kept.at().join(part), moved.join(part)).expect("it is there");
+    }
+    assert_eq!(read_whole(&moved.join("scan.0/scan_master.h5"), &by_one), "200 3 True");
 }
 
 /// What was acknowledged before one of the processes was killed, and with it all others, is there.
@@ -192,17 +208,25 @@ fn what_one_of_them_can_not_do_is_told_once_and_nothing_is_made() {
     let kept = Kept::new();
     fs::create_dir(kept.at().join("scan.1")).expect("space");
     let before = kept.names();
-    let asked = ["simulate", "camera.toml", "--to", ".", "--name", "scan", "--duration", "1 s"];
-    let positions = ["--scan", "2x10", "--storing", "positions"];
+    let asked = ["simulate", "camera.toml", "--to", ".", "--duration", "1 s"];
     for (options, part) in [
         (&[][..], "process 1 on "),
         (&["--frames", "0"], "write at least 1"),
-        (&positions, "frames_per_file"),
+        (&["--storing", "scattered"], "--storing scattered: its files are numbered over all writers"),
+        (&["--storing", "positions"], "--storing positions: its files are numbered over all writers"),
+        (&["--format", "hdf5", "--writers", "2"], "one of --writers"),
+        (&["--format", "hdf5", "--scan", "20x10"], "none has a whole line of it"),
     ] {
-        let ended = mpi.run(2, kept.at(), &[&asked[..], options].concat());
+        let name = if part.starts_with("process") { "scan" } else { "other" };
+        let ended = mpi.run(2, kept.at(), &[&asked[..], &["--name", name], options].concat());
         assert!(ended.code == Some(2) && ended.stderr.contains(part), "{part}: {ended:?}");
         assert_eq!(kept.names(), before, "{part}: nothing was made");
     }
+    // The second of two names is taken by the first: that is found when directories are made, behind what is checked.
+    let twice = ["simulate", "camera.toml", "--to", ".", "--to", ".", "--name", "twice"];
+    let ended = mpi.run(2, kept.at(), &[&twice[..], &ONE_SECOND].concat());
+    assert!(ended.code == Some(2) && ended.stderr.contains("exists"), "{ended:?}");
+    assert_eq!(kept.names(), before, "what was made is removed");
     let program = nilometer_tests::nilometer();
     let program = program.to_str().expect("plain letters");
     let other = [program, "simulate", "camera.toml", "--to", ".", "--name", "more", "--duration", "2 s"];
@@ -211,6 +235,29 @@ fn what_one_of_them_can_not_do_is_told_once_and_nothing_is_made() {
     let ended = Running::of(mpi.command(1, kept.at(), &both)).end(super::Duration::from_mins(2));
     assert!(ended.code == Some(2) && ended.stderr.contains("write the same for all"), "{ended:?}");
     assert_eq!(kept.names(), before, "nothing was made");
+}
+
+/// What came to those that went on is there, and what the other did not record is missing and told.
+#[test]
+fn one_of_them_that_is_told_to_end_leaves_the_rest_to_go_on() {
+    let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
+    let kept = Kept::new();
+    let asked = ["simulate", "camera.toml", "--to", ".", "--name", "scan", "--duration", "6 s"];
+    let mut running = mpi.start(2, kept.at(), &[&asked[..], &["--buffer", "32 MiB"]].concat());
+    running.await_said("recording scan");
+    let worker = await_some("the process", || mpi.worker_of(1, kept.at()));
+    kill_process(worker, Signal::INT).expect("it runs");
+    let ended = running.end(super::Duration::from_mins(2));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stdout.contains("due         1200 frames")
+            && ended.stdout.contains("were due after it had ended"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("frames were not stored"), "{ended:?}");
+    let verified = Kept::asked("verify", &kept.directories("scan", 2), &[]);
+    assert!(verified.stdout.contains("expected    1199 frames") || verified.stdout.contains("1200 frames"));
+    assert!(verified.code == Some(1) && !verified.stdout.contains("wrong"), "{verified:?}");
 }
 
 /// Each node has a client of its own of one file system; what they made is read by a fourth.
@@ -235,4 +282,10 @@ fn three_nodes_make_one_recording_on_the_file_system_that_all_have() {
     let verified = Kept::asked("verify", &directories, &[]);
     assert!(verified.stdout.contains("right       200 frames"), "{verified:?}");
     assert!(kept.exported(&directories) == by_one, "other bytes than one process writes");
+    let frames = kept.at().join("by-one");
+    fs::write(&frames, &by_one).expect("space");
+    if python(&["h5py", "numpy"]).is_some() {
+        let master = here.join("scan.0/scan_master.h5");
+        assert_eq!(read_whole(&master, &frames), "200 3 True", "through another mount");
+    }
 }

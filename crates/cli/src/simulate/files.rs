@@ -23,7 +23,6 @@ use nilometer_service::{
 use nilometer_storage::{Clock, Target};
 
 use super::{Asked, together::Together};
-use crate::tell;
 
 /// How recordings are made.
 #[derive(Debug, Args)]
@@ -197,11 +196,7 @@ impl Files {
     ) -> anyhow::Result<()> {
         let name = together.shared.name.as_str();
         check_name(name)?;
-        ensure!(
-            !together.is_shared() || instrument.recording.storing != Storing::Positions,
-            "--storing positions: a file of a position has all of its frames, and several processes have them in turn; \
-             choose another, or start one process"
-        );
+        together.check_storing(plan.storing(), &instrument.recording)?;
         if let Some(align) = self.align {
             ensure!(
                 instrument.recording.format == Format::Hdf5,
@@ -261,11 +256,14 @@ impl Files {
 }
 
 /// What is wished of the files of an instrument: its layout, read and checked.
-pub(super) fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
+pub(super) fn file_wishes(
+    instrument: &Instrument,
+    tell: impl Fn(&str),
+) -> Result<FileWishes, UserLayoutError> {
     let path = instrument.recording.layout.as_ref();
     let layout = path.map(|path| UserLayout::read(path)).transpose()?;
     for warning in layout.iter().flat_map(UserLayout::warnings) {
-        tell::note(format_args!("{warning}"));
+        tell(&warning);
     }
     // Nobody says which of several datasets a frame goes into: it is counted into which they went.
     let several = layout.as_ref().is_some_and(UserLayout::has_several_datasets);

@@ -14,10 +14,10 @@ use nilometer_acquisition::{
     sink::{FileWishes, Hdf5Contents, RawLayout},
 };
 use nilometer_cluster::StoredPart;
-use nilometer_model::{TargetDescription, check_expected};
+use nilometer_model::{Moment, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::place::{discard_unused, make};
-use nilometer_storage::{Calendar, Clock, PATIENCE, Target, in_time, target::KeptDirectory};
+use nilometer_storage::{Clock, PATIENCE, Target, in_time, target::KeptDirectory};
 
 use super::{
     Asked,
@@ -37,6 +37,15 @@ struct ArrangedFiles {
     wishes: FileWishes,
 }
 
+/// What of the recording is this process's.
+struct OwnPart {
+    lanes: OwnLanes,
+    clock: Clock,
+    /// What the calendar says when the clock is at zero.
+    start: Moment,
+    stop: Arc<AtomicBool>,
+}
+
 /// Everything that it takes.
 struct MadeFiles {
     targets: Vec<Arc<dyn KeptDirectory>>,
@@ -50,8 +59,11 @@ struct MadeFiles {
 impl Files {
     /// Records what was asked for.
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
+        let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
+        // From here on all processes say the same in the same order, whatever becomes of one of them.
         let together = Together::share(cluster.as_ref(), self.name(), asked);
+        let asked = &together.own(asked);
         let (arranged, lanes) = match self.arranged(asked, to, &together) {
             Ok(arranged) => {
                 let lanes = arranged.plan.lanes();
@@ -60,8 +72,9 @@ impl Files {
             Err(failure) => (None, Err(failure)),
         };
         let (Some(lanes), Some(arranged)) = (together.lanes(lanes)?, arranged) else { return Ok(()) };
-        let stop = stop_on_signal().run()?;
-        let made = self.made(asked, arranged, lanes, &together, &stop);
+        let (clock, start) = together.clock();
+        let own = OwnPart { lanes, clock, start, stop: stop.clone() };
+        let made = self.made(asked, arranged, own, &together);
         let Some(made) = together.all_prepared(made, MadeFiles::discard)? else { return Ok(()) };
         self.kept(asked, made, &together, &stop)
     }
@@ -74,7 +87,7 @@ impl Files {
         together: &Together<'_>,
     ) -> Result<ArrangedFiles, Failure> {
         let instrument = &asked.instrument;
-        let wishes = file_wishes(instrument).input()?;
+        let wishes = file_wishes(instrument, |text| together.note(text)).input()?;
         let described = to.iter().map(|path| described_place(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         check_expected(&described, self.expected()).input()?;
@@ -90,22 +103,21 @@ impl Files {
         &self,
         asked: &Asked,
         arranged: ArrangedFiles,
-        lanes: OwnLanes,
+        own: OwnPart,
         together: &Together<'_>,
-        stop: &Arc<AtomicBool>,
     ) -> Result<MadeFiles, Failure> {
         let ArrangedFiles { described, plan, wishes } = arranged;
+        let OwnPart { lanes, clock, start, stop } = own;
         let instrument = &asked.instrument;
-        let targets = make(described, &together.directory()).input()?;
         let seed = together.shared.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let clock = together.clock();
-        let hdf5 = Hdf5Contents::asked(instrument, Calendar::start_of(clock), &wishes);
+        let targets = make(described, &together.directory()).input()?;
+        let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
         hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| together.note(what));
         let lanes = lanes_on(&plan, &targets, lanes, together, &content, hdf5.as_ref());
         let layouts: Vec<RawLayout> = lanes.iter().map(|(_, layout)| layout.clone()).collect();
         let setup = self.setup(asked, &plan, lanes, content, together.turn(), clock);
-        let setup = setup.map(|setup| Setup { stop: stop.clone(), ..setup });
+        let setup = setup.map(|setup| Setup { stop, ..setup });
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)) {
             Ok(recorder) => Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes }),
             Err(error) => {
@@ -128,11 +140,13 @@ impl Files {
         let name = &together.shared.name;
         together.note(format!("stored as {plan}"));
         together.note(format!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
-        recorder.begin_at(together.start(clock)).run()?;
-        let outcome = recorder.wait_to_end();
+        let begun = recorder.begin_at(together.start(clock));
+        let outcome = if begun.is_ok() { recorder.wait_to_end() } else { recorder.give_up() };
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
         let interrupted = stop.load(Ordering::Relaxed);
-        let parts = together.stored(own_part(together, &outcome, &targets, what, interrupted));
+        let mut part = own_part(together, &outcome, &targets, what, interrupted);
+        part.faults.extend(begun.err().map(|error| error.to_string()));
+        let parts = together.stored(part);
         if parts.is_empty() {
             // Process 0 tells what all came to.
             std::mem::forget(targets);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use nilometer_acquisition::Outcome as Recorded;
+use nilometer_acquisition::{FrameTurn, Outcome as Recorded};
 use nilometer_cluster::StoredPart;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos};
 use nilometer_service::recording::ended::early_ends;
@@ -27,6 +27,7 @@ pub(super) fn own_part(
     StoredPart {
         node: together.node(),
         due: outcome.due,
+        delivered: together.turn().delivered(outcome.due),
         stored: outcome.stored(),
         written: outcome.written(),
         wall: outcome.wall,
@@ -42,12 +43,13 @@ pub(super) fn own_part(
 pub(super) fn summary(parts: &[StoredPart], instrument: &Instrument) -> String {
     let frame = instrument.frame_size();
     let sum = |of: fn(&StoredPart) -> u64| parts.iter().map(of).sum::<u64>();
+    let due = delivered(parts);
     let stored = sum(|part| part.stored);
     let wall = parts.iter().map(|part| part.wall).max().unwrap_or_default();
     let longest = parts.iter().map(|part| part.longest).max().unwrap_or_default();
     let bytes = stored * frame.0;
     let mut lines = vec![
-        format!("due         {} frames of {frame}", sum(|part| part.due)),
+        format!("due         {due} frames of {frame}"),
         format!("stored      {stored} frames, {}, {}", Bytes(bytes), ByteRate::of(bytes, wall)),
         format!(
             "written     {}",
@@ -83,12 +85,26 @@ fn written(written: u64, frames: u64, wall: Nanos, format: Format) -> String {
 
 /// How many frames were lost, and why; by process where there are several.
 fn lost(parts: &[StoredPart]) -> String {
-    let each = parts.iter().enumerate().filter_map(|(rank, part)| {
-        let lost = part.lost.as_ref()?;
-        Some(if parts.len() > 1 { format!("process {rank}: {lost}") } else { lost.clone() })
-    });
-    let each: Vec<String> = each.collect();
+    let mut each = Vec::new();
+    for ((rank, part), unmade) in parts.iter().enumerate().zip(unmade(parts)) {
+        let after = (unmade > 0).then(|| format!("{unmade} were due after it had ended"));
+        let lost: Vec<_> = part.lost.iter().cloned().chain(after).collect();
+        let who = if parts.len() > 1 { format!("process {rank}: ") } else { String::new() };
+        each.extend((!lost.is_empty()).then(|| format!("{who}{}", lost.join(", "))));
+    }
     if each.is_empty() { "nothing".into() } else { format!("frames: {}", each.join("; ")) }
+}
+
+/// How many frames the instrument delivered: up to the last that any process had.
+fn delivered(parts: &[StoredPart]) -> u64 {
+    parts.iter().map(|part| part.delivered).max().unwrap_or(0)
+}
+
+/// Of each process, how many frames of its turn came after it had ended, while others went on.
+fn unmade(parts: &[StoredPart]) -> impl Iterator<Item = u64> {
+    let all = delivered(parts);
+    let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    (0..of).zip(parts).map(move |(first, part)| FrameTurn { first, of }.own_of(all).saturating_sub(part.due))
 }
 
 fn losses(outcome: &Recorded) -> Option<String> {
@@ -109,7 +125,7 @@ fn losses(outcome: &Recorded) -> Option<String> {
 /// Losses and lanes that failed become the exit code.
 pub(super) fn went_well(parts: &[StoredPart]) -> anyhow::Result<()> {
     let mut faults = Vec::new();
-    let due: u64 = parts.iter().map(|part| part.due).sum();
+    let due = delivered(parts);
     let stored: u64 = parts.iter().map(|part| part.stored).sum();
     if due > stored {
         faults.push(format!("{} of {due} frames were not stored", due - stored));
@@ -126,10 +142,11 @@ pub(super) fn went_well(parts: &[StoredPart]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn part(node: &str, due: u64, stored: u64) -> StoredPart {
+    fn part(node: &str, [delivered, due, stored]: [u64; 3]) -> StoredPart {
         StoredPart {
             node: node.into(),
             due,
+            delivered,
             stored,
             written: stored * 200,
             wall: Nanos(1_000_000_000),
@@ -146,7 +163,7 @@ mod tests {
         let text = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 10]\npixel = \"uint16\"\n\
                     frame_rate = \"10 Hz\"\n";
         let instrument = Instrument::parse(text, "camera").expect("valid");
-        let parts = [part("a", 5, 5), part("b", 5, 3)];
+        let parts = [part("a", [9, 5, 5]), part("b", [10, 5, 3])];
         let told = summary(&parts, &instrument);
         for line in [
             "due         10 frames of 200 B",
@@ -160,11 +177,25 @@ mod tests {
         }
         let wrong = went_well(&parts).expect_err("two are lost").to_string();
         assert_eq!(wrong, "2 of 10 frames were not stored");
-        let alone = summary(&parts[..1], &instrument);
+        let whole = [part("a", [5, 5, 5])];
+        let alone = summary(&whole, &instrument);
         assert!(alone.contains("lost        nothing") && !alone.contains("process"), "{alone}");
-        went_well(&parts[..1]).expect("all is stored");
-        let broken = StoredPart { faults: vec!["1 of 1 directories dropped out".into()], ..part("b", 1, 1) };
-        let wrong = went_well(&[part("a", 1, 1), broken]).expect_err("a lane failed").to_string();
+        went_well(&whole).expect("all is stored");
+        // Frames 0, 2, 4, 6 and 1, 3: the second ended when 5 and 7 were to come.
+        let early = [part("a", [7, 4, 4]), part("b", [4, 2, 2])];
+        let told = summary(&early, &instrument);
+        assert!(
+            told.contains("due         7 frames")
+                && told.contains("process 1: 1 were due after it had ended"),
+            "{told}"
+        );
+        assert_eq!(
+            went_well(&early).expect_err("it ended early").to_string(),
+            "1 of 7 frames were not stored"
+        );
+        let broken =
+            StoredPart { faults: vec!["1 of 1 directories dropped out".into()], ..part("b", [2, 1, 1]) };
+        let wrong = went_well(&[part("a", [1, 1, 1]), broken]).expect_err("a lane failed").to_string();
         assert_eq!(wrong, "process 1 on b: 1 of 1 directories dropped out");
     }
 }

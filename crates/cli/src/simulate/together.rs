@@ -10,13 +10,13 @@
 
 use std::{collections::BTreeSet, fmt::Display, path::PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use nilometer_acquisition::FrameTurn;
 use nilometer_cluster::{
     Cluster, ClusterDecision, RankReport, SharedRecording, SharingDecision, SharingReport, StoredPart,
 };
-use nilometer_model::Nanos;
-use nilometer_storage::{Clock, target::run_id};
+use nilometer_model::{Format, Instrument, Moment, Nanos, RecordingLayout, Storing};
+use nilometer_storage::{Calendar, Clock, target::run_id};
 
 use super::Asked;
 use crate::{Failure, explained, tell, version};
@@ -49,7 +49,7 @@ impl<'a> Together<'a> {
             version: version::SHORT.into(),
             id,
             name,
-            instrument: serde_json::to_string(&asked.instrument).unwrap_or_default(),
+            instrument: what_is_recorded(&asked.instrument),
             duration: asked.duration,
             frames: asked.frames,
             seed: asked.seed,
@@ -67,6 +67,41 @@ impl<'a> Together<'a> {
         self.cluster.size() > 1
     }
 
+    /// What is recorded, as this process does it. Frames in turn stand at their own numbers in a file of HDF5: each process has one
+    /// for all of its own, and no file of so many frames.
+    pub(super) fn own(&self, asked: &Asked) -> Asked {
+        let mut instrument = asked.instrument.clone();
+        if self.is_shared() && instrument.recording.format == Format::Hdf5 {
+            instrument.recording.frames_per_file = None;
+        }
+        Asked { instrument, ..*asked }
+    }
+
+    /// Whether frames in turn can be stored so.
+    pub(super) fn check_storing(&self, storing: Storing, recording: &RecordingLayout) -> anyhow::Result<()> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        let alone = "start one process, or record it raw";
+        if recording.format == Format::Hdf5 {
+            ensure!(
+                storing == Storing::Growing,
+                "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers"
+            );
+            ensure!(
+                recording.scan.is_none(),
+                "--scan: of several processes none has a whole line of it: {alone}"
+            );
+        }
+        ensure!(
+            !matches!(storing, Storing::Positions | Storing::Scattered),
+            "--storing {}: its files are numbered over all writers, and several processes know nothing of each other's; choose \
+             another, or start one process",
+            storing.name()
+        );
+        Ok(())
+    }
+
     /// Which frames this process records.
     pub(super) fn turn(&self) -> FrameTurn {
         FrameTurn { first: self.cluster.rank(), of: self.cluster.size() }
@@ -78,10 +113,23 @@ impl<'a> Together<'a> {
         if self.is_shared() { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
     }
 
-    /// A clock that is at zero at the same moment in all processes, as far as theirs can be compared.
-    pub(super) fn clock(&self) -> Clock {
+    /// A clock that is at zero at the same moment in all processes, as far as theirs can be compared, and when that is by the
+    /// calendar of rank 0's machine: others may be set otherwise.
+    pub(super) fn clock(&self) -> (Clock, Moment) {
         let clock = Clock::start();
-        if self.is_shared() { clock.with_zero_at(self.cluster.agree_start(&clock)) } else { clock }
+        if !self.is_shared() {
+            return (clock, Calendar::start_of(clock));
+        }
+        self.cluster.barrier();
+        let at = self.cluster.agree_start(&clock);
+        clock.sleep_until(at);
+        let clock = clock.with_zero_at(at);
+        let begins =
+            (self.cluster.rank() == 0).then(|| SharingDecision::Begins(Calendar::start_of(clock).0.0));
+        let SharingDecision::Begins(begins) = told(self.cluster, begins) else {
+            unreachable!("behind the lanes comes when they begin")
+        };
+        (clock, Moment(Nanos(begins)))
     }
 
     /// Which lanes are this process's, which has so many; none in a process that has no more to say, because there is no recording.
@@ -173,6 +221,13 @@ impl<'a> Together<'a> {
     fn said(&self, failure: &Failure) -> String {
         format!("{}: {}", self.who(), explained(failure.error()))
     }
+}
+
+/// What all must have been asked for alike: how many threads encode is each process's own.
+fn what_is_recorded(instrument: &Instrument) -> String {
+    let mut instrument = instrument.clone();
+    instrument.recording.encoders = None;
+    serde_json::to_string(&instrument).unwrap_or_default()
 }
 
 /// What rank 0 decided.

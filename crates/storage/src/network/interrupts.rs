@@ -36,7 +36,10 @@ impl InterruptSpread {
 
     /// The lines of these interrupts, or those that name the interface.
     fn in_table(name: &str, table: &str, numbers: &[String]) -> Option<Self> {
-        let processors = table.lines().next().map_or(0, |line| line.split_whitespace().count());
+        // Those that are offline have no column.
+        let head = table.lines().next().unwrap_or_default().split_whitespace();
+        let columns: Vec<usize> = head.filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect();
+        let processors = columns.len();
         let mut by_processor = vec![0_u64; processors];
         let mut queues = 0;
         for line in table.lines().skip(1) {
@@ -51,7 +54,7 @@ impl InterruptSpread {
             }
         }
         let all: u64 = by_processor.iter().sum();
-        let woken = by_processor.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        let woken = columns.into_iter().zip(by_processor).filter(|(_, count)| *count > 0);
         let processors = woken.map(|(processor, count)| (processor, 100 * count / all)).collect();
         (all > 0).then_some(InterruptSpread { queues, processors })
     }
@@ -74,6 +77,8 @@ mod tests {
         );
         assert_eq!(said("eth1", table, &[]).as_deref(), Some("1 queues wake cpu1 100 %"));
         assert_eq!(said("eth2", table, &[]), None);
+        let offline = table.replace("CPU1", "CPU2");
+        assert_eq!(said("eth1", &offline, &[]).as_deref(), Some("1 queues wake cpu2 100 %"));
         let two = table.replace("90  10", "0  10").replace("virtio0-input.0", "eth1-TxRx-1");
         assert_eq!(said("eth1", &two, &[]).as_deref(), Some("2 queues wake cpu1 100 %"));
     }
