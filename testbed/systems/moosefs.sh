@@ -45,6 +45,8 @@ touch_whole() {
 make_goal() {
     mkdir "$HERE/mount/goal-$1"
     logged mfssetgoal inside mfssetgoal "$1" "$HERE/mount/goal-$1"
+    # What is removed would keep its room for a day.
+    logged mfssettrashtime inside mfssettrashtime 0 "$HERE/mount/goal-$1"
     inside mfsgetgoal "$HERE/mount/goal-$1" | grep --quiet ": $1$" || fail "moosefs: the goal of goal-$1 is not $1"
 }
 

@@ -5,6 +5,7 @@
 # shellcheck disable=SC2034
 NEEDS="$REPOSITORY/target/uml/done Debian:user-mode-linux
 mkfs.xfs xfsprogs
+mkfs.vfat dosfstools
 rpcbind rpcbind
 mount.nfs nfs-common"
 
@@ -15,7 +16,7 @@ version() {
 start() {
     local disk disks=()
     mkdir "$HERE/exchange"
-    for disk in b c d e f g h; do
+    for disk in b c d e f g h i j; do
         truncate --size=1G "$HERE/data/disk-$disk"
         disks+=("ubd$disk=$HERE/data/disk-$disk")
     done
@@ -30,7 +31,7 @@ start() {
 
 urls() {
     local name
-    for name in md-raid5 lvm-stripes jfs nfs-v3 nfs-v4.2; do
+    for name in md-raid5 lvm-stripes jfs jfs-folded vfat nfs-v3 nfs-v4.2; do
         echo "uml-$name guest:/mnt/$name"
     done
 }

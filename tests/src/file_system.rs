@@ -51,6 +51,14 @@ impl FileSystem {
         Self::on_image(mebibytes, &["mkfs.btrfs", "-q"])
     }
 
+    /// btrfs on a sparse file of so many MiB, on which a quota of fewer holds.
+    pub fn btrfs_with_quota(mebibytes: u64, quota: u64) -> Self {
+        let system = Self::btrfs(mebibytes);
+        must(Command::new("btrfs").args(["quota", "enable"]).arg(system.path()));
+        must(Command::new("btrfs").args(["qgroup", "limit", &format!("{quota}M")]).arg(system.path()));
+        system
+    }
+
     /// ext4 on a sparse file of so many MiB, which does not tell its device to flush its cache when a file is synced.
     pub fn ext4_without_barriers(mebibytes: u64) -> Self {
         Self::on_image_with(mebibytes, &["mkfs.ext4", "-q", "-m", "0"], "loop,barrier=0")

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use nilometer_model::plan::Volumes;
+use nilometer_model::plan::{Volumes, WorkloadRun};
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 
 const PLANS: [&str; 7] = ["quick", "nus", "pandata", "evlbi", "wa105", "uci", "elements"];
@@ -33,8 +33,11 @@ fn the_studies_run_on_four_file_systems_in_one_campaign() {
     let measured: BTreeSet<_> = results.samples.iter().map(|measured| measured.key.group()).collect();
     assert_eq!(measured.len(), results.samples.len(), "one repeat of each");
     for (index, cell) in results.cells.iter().enumerate() {
-        let stripes_everywhere_the_same =
-            cell.as_workload().and_then(|run| run.stripe_count).is_some_and(|count| count > 1);
+        let another_layout = |run: &WorkloadRun| {
+            run.stripe_count.is_some_and(|count| count > 1)
+                || run.stripe_size.is_some_and(|size| size.0 > 1 << 20)
+        };
+        let stripes_everywhere_the_same = cell.as_workload().is_some_and(another_layout);
         let at_once = cell.as_workload().map_or(Volumes::Alone, |run| run.volumes);
         for phase in cell.measured_phases() {
             let on = measured.iter().filter(|group| (group.cell, group.phase) == (index, phase)).count();

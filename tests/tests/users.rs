@@ -9,7 +9,7 @@ use std::{
 };
 
 use nilometer_model::{Coldness, Invalid, Measured, Results, Sample, plan::Phase};
-use nilometer_tests::{FileSystem, may_mount, run_directories, start};
+use nilometer_tests::{Ended, FileSystem, Running, Testbed, may_mount, nilometer, run_directories, start};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -36,14 +36,44 @@ fn the_plan_of_uci_ends_in_verdicts_by_test() {
     }
     let systems = [FileSystem::ext4(1500), FileSystem::xfs(1500)];
     let home = tempfile::tempdir().expect("a temporary directory");
-    let mut arguments = vec!["evaluate".to_owned()];
-    arguments.extend(systems.iter().map(|system| system.path().display().to_string()));
-    let rest = ["--plan", "uci", "--scale", "1/50", "--reserve", "0 B", "--record", "r.sqlite"];
-    arguments.extend(rest.map(str::to_owned));
-    let ended = start(home.path(), &arguments).end(LIMIT);
+    let targets = systems.each_ref().map(|system| system.path().to_owned());
+    ends_in_verdicts(home.path(), &start(home.path(), &of_uci(&targets, "1/50")).end(LIMIT));
+    for system in &systems {
+        assert!(run_directories(system.path()).is_empty(), "something is left behind");
+    }
+}
+
+/// At the scale that the study's page has, where there is time for it.
+#[test]
+fn the_plan_of_uci_ends_in_verdicts_on_two_systems_of_servers() {
+    let _alone = alone();
+    let Some(testbed) = Testbed::of(&["gluster", "moosefs"]) else { return };
+    let all = ["gluster", "moosefs"].into_iter().flat_map(|system| testbed.mounts(system));
+    let of_these = |mount: &PathBuf| ["distributed", "goal-1"].iter().any(|name| mount.ends_with(name));
+    let targets: Vec<PathBuf> = all.filter(of_these).collect();
+    assert_eq!(targets.len(), 2);
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let is_long = std::env::var_os("NILOMETER_LONG").is_some();
+    let arguments = of_uci(&targets, if is_long { "1/20" } else { "1/200" });
+    let mut command = testbed.command("enter", &[nilometer().to_str().expect("plain letters")]);
+    command.args(arguments).current_dir(home.path());
+    ends_in_verdicts(home.path(), &Running::of(command).end(Duration::from_mins(20)));
+    for target in &targets {
+        assert!(run_directories(target).is_empty(), "something is left behind");
+    }
+}
+
+fn of_uci(targets: &[PathBuf], scale: &str) -> Vec<String> {
+    let targets = targets.iter().map(|target| target.display().to_string());
+    let rest = ["--plan", "uci", "--scale", scale, "--reserve", "0 B", "--record", "r.sqlite"];
+    std::iter::once("evaluate".to_owned()).chain(targets).chain(rest.map(str::to_owned)).collect()
+}
+
+/// Each test of the study was measured three times on each of two targets, and compared wherever its figures can be used.
+fn ends_in_verdicts(home: &Path, ended: &Ended) {
     assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
-    let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
-    let told = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(LIMIT);
+    let results = nilometer_record::read(&home.join("r.sqlite")).expect("a record");
+    let told = start(home, &["report", "r.sqlite", "--format", "json"]).end(LIMIT);
     let report: Value = serde_json::from_str(&told.stdout).expect("JSON");
     let compared = report["comparisons"].as_array().expect("comparisons");
     assert!(!compared.is_empty(), "{}", ended.stdout);
@@ -68,9 +98,6 @@ fn the_plan_of_uci_ends_in_verdicts_by_test() {
         let verdict = compared.iter().find(|pair| pair["stage"] == stage && pair["phase"] == phase);
         let expected = !of_test.iter().any(|measured| spoilt(&measured.sample));
         assert!(verdict.is_some() || !expected, "{title}: no verdict");
-    }
-    for system in &systems {
-        assert!(run_directories(system.path()).is_empty(), "something is left behind");
     }
 }
 

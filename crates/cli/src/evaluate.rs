@@ -314,9 +314,7 @@ impl Evaluate {
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
-        let counts = nodes.counts();
-        plan.ranks = counts.iter().sum();
-        plan.node_ranks = if counts.len() > 1 { counts } else { Vec::new() };
+        plan = plan.on_processes(&nodes.counts());
         plan.mpi_io_ranks = nodes.mpi_io_counts();
         if !self.expect.is_empty() {
             plan.expect.clone_from(&self.expect);

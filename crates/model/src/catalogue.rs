@@ -21,8 +21,8 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 13] = built_in!(
-    "plans": "desy", "elements", "evlbi", "fila10g", "h5perf", "mpi-io", "nus", "packets", "pandata", "quick", "uci", "wa105", "wa105-files"
+pub const PLANS: [BuiltIn; 14] = built_in!(
+    "plans": "desy", "elements", "evlbi", "fila10g", "h5perf", "mpi-io", "nus", "packets", "pandata", "quick", "uci", "wa105", "wa105-files", "wa105-processes"
 );
 
 /// The instruments of `instruments/`.

@@ -10,7 +10,12 @@ pub trait Steps: std::fmt::Debug {
     /// The next operation, with the buffer in it; the buffer back when there is none.
     fn next(&mut self, now: Nanos, buffer: Buffer) -> Result<Operation, Buffer>;
 
-    /// The operation is done, and worked: as long as asked where data were written.
+    /// Until when the program does nothing that the storage sees, if it does so now.
+    fn thinks_until(&mut self, _now: Nanos) -> Option<Nanos> {
+        None
+    }
+
+    /// The operation is done, and worked; of a write some bytes at the least.
     fn done(&mut self, kind: OpKind, moved: u32);
 
     /// It did not, and nothing more is asked for.
@@ -44,7 +49,13 @@ impl<S: Steps> Workload for OneByOne<S> {
         if self.flying {
             return Step::Wait(Wait::ForOne);
         }
-        let Some(buffer) = self.buffers.pop_front().filter(|_| !self.failed) else { return Step::Done };
+        if self.failed {
+            return Step::Done;
+        }
+        if let Some(until) = self.steps.thinks_until(now).filter(|until| now < *until) {
+            return Step::Wait(Wait::Until(until));
+        }
+        let Some(buffer) = self.buffers.pop_front() else { return Step::Done };
         match self.steps.next(now, buffer) {
             Ok(operation) => {
                 self.flying = true;
@@ -70,10 +81,11 @@ impl<S: Steps> Workload for OneByOne<S> {
     }
 }
 
-/// A write that took less than it was given has failed: the file system is full.
+/// A write that took nothing has failed. One that took less than it was given is gone on with behind that, as programs do: the
+/// next one says what is wrong, a full disk or a quota.
 fn checked(operation: &Operation, result: Result<u32, Errno>) -> Result<u32, Errno> {
     match (operation.kind, result) {
-        (OpKind::Write, Ok(moved)) if moved < operation.length => Err(Errno::ENOSPC),
+        (OpKind::Write, Ok(0)) if operation.length > 0 => Err(Errno::ENOSPC),
         (_, result) => result,
     }
 }

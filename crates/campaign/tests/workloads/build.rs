@@ -17,8 +17,15 @@ use nilometer_storage::{
 
 use crate::{demands, part, run, run_phase};
 
-const CELL: BuildCell =
-    BuildCell { directories: 12, files: 120, size: Bytes(1_000_000), units: 40, headers: 5, cold: false };
+const CELL: BuildCell = BuildCell {
+    directories: 12,
+    files: 120,
+    size: Bytes(1_000_000),
+    units: 40,
+    headers: 5,
+    think_time: Nanos(0),
+    cold: false,
+};
 
 fn target() -> Simulated {
     Simulated::new(Device::with_cost(Cost::fixed(Nanos(1000))), VirtualClock::default())
@@ -34,9 +41,16 @@ fn all_phases_pass_the_suite() {
     }
 }
 
-/// What each worker of a build did, in the order in which it was done.
-fn built(workers: u32) -> (Simulated, Vec<(usize, OpKind, u64)>) {
-    let cell = WorkloadCell::Build(CELL);
+/// A build in virtual time.
+struct Built {
+    target: Simulated,
+    /// What each worker did, in the order in which it was done.
+    done: Vec<(usize, OpKind, u64)>,
+    time: Nanos,
+}
+
+fn built(cell: BuildCell, workers: u32) -> Built {
+    let cell = WorkloadCell::Build(cell);
     let clock = VirtualClock::default();
     let device = Device { parallel: 4, ..Device::with_cost(Cost::fixed(Nanos(1000))) };
     let target = Simulated::new(device, clock.clone());
@@ -49,6 +63,7 @@ fn built(workers: u32) -> (Simulated, Vec<(usize, OpKind, u64)>) {
         let mut crew: Vec<_> = parts(&share).into_iter().map(|part| build(&cell, phase, part)).collect();
         let mut engines: Vec<_> = crew.iter().map(|_| target.attach(1, 64)).collect();
         let mut done = Vec::new();
+        let begin = clock.now();
         let mut drives: Vec<_> = crew
             .iter_mut()
             .zip(&mut engines)
@@ -60,7 +75,7 @@ fn built(workers: u32) -> (Simulated, Vec<(usize, OpKind, u64)>) {
         });
         if phase == Phase::Build {
             drop(drives);
-            return (target, done);
+            return Built { time: clock.now() - begin, target, done };
         }
     }
     unreachable!("a build is the last phase")
@@ -69,7 +84,7 @@ fn built(workers: u32) -> (Simulated, Vec<(usize, OpKind, u64)>) {
 #[test]
 fn each_unit_is_compiled_once_and_the_program_is_written_when_all_objects_are_there() {
     for workers in [1, 3, 8, 32] {
-        let (target, done) = built(workers);
+        let Built { target, done, .. } = built(CELL, workers);
         let renames: Vec<usize> =
             (0..done.len()).filter(|&number| done[number].1 == OpKind::Rename).collect();
         assert_eq!(renames.len(), 41, "each object, and the program: {workers} workers");
@@ -97,7 +112,7 @@ fn each_unit_is_compiled_once_and_the_program_is_written_when_all_objects_are_th
 #[test]
 fn workers_share_the_work_and_together_do_the_same_however_many_they_are() {
     let sums = |workers| {
-        let (_, done) = built(workers);
+        let done = built(CELL, workers).done;
         let mut sums = BTreeMap::new();
         for (_, kind, length) in done.iter().filter(|(_, kind, _)| kind.is_data()) {
             *sums.entry(format!("{kind:?}")).or_insert(0) += length;
@@ -109,6 +124,28 @@ fn workers_share_the_work_and_together_do_the_same_however_many_they_are() {
     let (together, eight) = sums(8);
     assert_eq!((alone, one), (together, 1));
     assert_eq!(eight, 8, "nobody is idle");
+}
+
+/// In virtual time: a compiler on a processor of its own for each worker.
+#[test]
+fn a_worker_thinks_once_a_unit_before_it_writes_the_object() {
+    let think_time = Nanos::from_millis(10);
+    let kinds = |done: &[(usize, OpKind, u64)]| -> Vec<(usize, OpKind)> {
+        done.iter().map(|(worker, kind, _)| (*worker, *kind)).collect()
+    };
+    for headers in [0, 5] {
+        let cell = BuildCell { headers, ..CELL };
+        let [at_once, alone] =
+            [Nanos(0), think_time].map(|think_time| built(BuildCell { think_time, ..cell }, 1));
+        assert_eq!(alone.time, at_once.time + Nanos(40 * think_time.0), "{headers} headers");
+        assert_eq!(kinds(&alone.done), kinds(&at_once.done), "it asks for the same");
+    }
+    // Forty units by eight workers are five each, and by forty one each; then one of them links.
+    for (workers, turns) in [(8, 5), (40, 1)] {
+        let took = built(BuildCell { think_time, ..CELL }, workers).time;
+        let least = Nanos(turns * think_time.0);
+        assert!(took >= least && took < least + think_time, "{workers} workers: {took}");
+    }
 }
 
 #[test]

@@ -36,10 +36,14 @@ const STAGE: [Row; 17] = [
     ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
     (
         "processes",
-        "a whole number",
+        "a whole number, or \"all\"",
         "Processes on each node, the first so many of those that a launcher started; all if it is not written.",
     ),
-    ("nodes", "a whole number", "Machines, the first so many; all if it is not written (docs/cluster.md)."),
+    (
+        "nodes",
+        "a whole number, or \"all\"",
+        "Machines, the first so many; all if it is not written (docs/cluster.md).",
+    ),
     ("engine", "\"sync\", \"io_uring\", \"pool\", \"mpi_io\" [\"sync\"]", "How operations are issued."),
     ("depth", "a whole number [1]", "Operations in flight a worker."),
     ("time_limit", "a time", "A phase ends then at the latest."),

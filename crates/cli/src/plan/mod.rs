@@ -87,7 +87,7 @@ impl Plan {
                 tell::result(tell::visible(&text));
             }
             Action::Show { name, scale, toml: false } => {
-                tell::result_line(tell::visible(&shown(&load(name, *scale).input()?)));
+                tell::result_line(tell::visible(&shown(&load(name, *scale).input()?.on_processes(&[1]))));
             }
         }
         Ok(())

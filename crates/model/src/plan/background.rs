@@ -39,7 +39,7 @@ fn one() -> Sweep<u32> {
 }
 
 /// Who is silent for longer may be taken for one that hangs.
-pub(super) const PATIENCE: Nanos = Nanos::from_millis(10_000);
+pub(in crate::plan) const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// One level of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -241,6 +241,12 @@ impl WorkloadRun {
         phrases
     }
 
+    /// Its workers wait between operations as their program would compute.
+    pub(super) fn thinks(&self) -> bool {
+        let parameters = self.workload.parameters();
+        self.phases().into_iter().any(|phase| parameters.think_time(phase) > Nanos(0))
+    }
+
     /// How it wants its files laid out.
     pub fn layout(&self) -> StripeLayout {
         let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;

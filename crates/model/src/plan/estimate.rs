@@ -77,6 +77,7 @@ impl WorkloadRun {
             let offered = if phase.is_setup() { Nanos(0) } else { self.offered.least_time(work) };
             let least = parameters.least_time(phase, parts).max(offered).seconds();
             let whole = speed.time(work, parameters.in_sequence_through_the_cache()).max(least);
+            let whole = whole + parameters.think_time(phase).seconds() / f64::from(self.workers);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
         });
@@ -164,6 +165,22 @@ access = "buffered"
         let plan = ResolvedPlan { ranks: 3, ..parse(text, "my.toml", 1.0).expect("a valid plan") };
         let once = plan.estimate(1, EstimatedSpeed::ASSUMED).time.seconds();
         assert!((once - 1.2 - OVERHEAD).abs() < 1e-6, "{once}");
+    }
+
+    #[test]
+    fn workers_of_a_build_think_at_the_same_time() {
+        let of = |think: &str| {
+            let text = format!(
+                "title = \"a test\"\nrepeats = 1\n[[stage]]\nname = \"make\"\nworkers = 8\n[stage.workload.build]\n\
+                 directories = 10\nfiles = 1000\nsize = \"1 MB\"\nunits = 80\nthink_time = \"{think}\"\n"
+            );
+            parse(&text, "my.toml", 1.0)
+                .expect("a valid plan")
+                .estimate(1, EstimatedSpeed::ASSUMED)
+                .time
+                .seconds()
+        };
+        assert!((of("200 ms") - of("0 ns") - 2.0).abs() < 1e-6);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod mpi_io;
 mod network;
 mod parameters;
 mod planned;
+mod process_count;
 mod processes;
 mod recording;
 mod recording_part;
@@ -46,6 +47,7 @@ pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation, MpiIoInForc
 pub use network::{NetworkRun, NetworkSweep};
 pub use parameters::{Footprint, Parameters, Work};
 pub use planned::PlannedCampaign;
+pub use process_count::ProcessCount;
 pub use processes::{AskedProcesses, RankNodes};
 pub use recording::{Catalogue, IngestGoal, IngestSweep};
 pub use recording_part::RecordingSplit;
@@ -222,18 +224,18 @@ pub fn parse_with(
     Ok(ResolvedPlan { network, ..resolved(plan, scale, accept, cells) })
 }
 
-/// Who waits until its next operation is due must not be taken for one that hangs.
+/// Who waits until its next operation is due, or thinks, must not be taken for one that hangs.
 fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     let is_held = |cell: &Cell| {
         let load = cell.background().is_some_and(|load| !load.offered.is_none());
-        load || cell.as_workload().is_some_and(|run| !run.offered.is_none())
+        load || cell.as_workload().is_some_and(|run| !run.offered.is_none() || run.thinks())
     };
     if plan.hang_after > PATIENCE || !cells.iter().any(is_held) {
         return Ok(());
     }
     let hang_after = plan.hang_after;
     Err(format!(
-        "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate may wait for"
+        "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate, or thinks, may wait for"
     ))
 }
 

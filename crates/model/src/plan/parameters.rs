@@ -34,6 +34,11 @@ pub trait Parameters {
         Nanos(0)
     }
 
+    /// How long the workers of a process wait in a phase, together, for nothing of the storage: what their program would compute.
+    fn think_time(&self, _phase: Phase) -> Nanos {
+        Nanos(0)
+    }
+
     /// What a target must be able to do beside what [`Phase::needs`] says.
     fn needs(&self) -> Vec<Capability> {
         Vec::new()

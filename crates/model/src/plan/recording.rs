@@ -134,6 +134,9 @@ impl IngestSweep {
                 ..RecordingRun::new(instrument)
             };
             run.duration = self.duration(&run, scale)?;
+            if self.frames.is_some() && scale < 1.0 {
+                run.keep = run.keep.min(all_that_comes(&run));
+            }
             runs.push(run);
         }
         let mut runs = self.buffer.over(runs, |run, value| run.buffer = value);
@@ -266,6 +269,12 @@ impl IngestSweep {
     }
 }
 
+/// What comes of a recording in its time, with some room: of few frames no more stays, and no more space is asked for.
+fn all_that_comes(run: &RecordingRun) -> Bytes {
+    let all = run.all().0;
+    Bytes(all.saturating_add(all / 16))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{ResolvedPlan, parse_with};
@@ -313,6 +322,8 @@ rate = ["1 Hz", "50 Hz"]
         assert_eq!((run(&plan, 1).instrument.name.as_str(), plan.workloads().count()), ("camera", 0));
         let half = read(PLAN, 0.5).expect("a valid plan");
         assert_eq!(run(&half, 1).duration, Nanos::from_millis(1000), "as many frames less");
+        // 51 frames of 800 B and a sixteenth, where 2 GiB would stay.
+        assert_eq!([run(&plan, 1).keep, run(&half, 1).keep], [Bytes(2 << 30), Bytes(43_350)]);
         let hundredth = read(PLAN, 0.01).expect("a valid plan");
         assert_eq!(run(&hundredth, 1).duration, Nanos::from_millis(400), "enough to show something");
         let more =

@@ -7,8 +7,8 @@ use toml::Spanned;
 
 use super::{
     AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, MpiIoSweep,
-    NetworkSweep, OfferedRate, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep,
-    check::check_processes, setting,
+    NetworkSweep, OfferedRate, ProcessCount, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun,
+    WorkloadSweep, check::check_processes, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
@@ -96,10 +96,10 @@ pub struct Stage {
     /// Threads, each with an engine of its own.
     #[serde(default = "one")]
     pub workers: Sweep<u32>,
-    /// Machines of a campaign of several processes: the first so many.
-    pub nodes: Option<Sweep<u32>>,
-    /// Processes on each of them: the first so many.
-    pub processes: Option<Sweep<u32>>,
+    /// Machines of a campaign of several processes: the first so many, or `"all"`.
+    pub nodes: Option<Sweep<ProcessCount>>,
+    /// Processes on each of them: the first so many, or `"all"`.
+    pub processes: Option<Sweep<ProcessCount>>,
     /// How operations are issued.
     #[serde(default)]
     pub engine: Sweep<EngineKind>,
@@ -221,8 +221,8 @@ impl Stage {
                 workload,
             });
         }
-        let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = Some(value));
-        let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = Some(value));
+        let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
+        let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
         let runs = self.workers.over(runs, |run, value| run.workers = value);
         let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
@@ -265,10 +265,10 @@ impl Stage {
         scale: f64,
     ) -> Result<Vec<RecordingRun>, String> {
         if let Some(nodes) = &self.nodes {
-            runs = nodes.over(runs, |run, value| run.swept.nodes = Some(value));
+            runs = nodes.over(runs, |run, value| run.swept.nodes = value.first());
         }
         if let Some(processes) = &self.processes {
-            runs = processes.over(runs, |run, value| run.swept.processes = Some(value));
+            runs = processes.over(runs, |run, value| run.swept.processes = value.first());
         }
         runs.iter().try_for_each(|run| check_processes(run.into()))?;
         self.over_levels(runs, scale, |run, load| run.background = Some(load))

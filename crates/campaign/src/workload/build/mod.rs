@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A unit is a source, its headers, and an object: the source is read, then the headers, each from its open to its close; the
-//! object is written to another name beside the source and then renamed.
+//! object is written to another name beside the source and then renamed. Before it is written the worker waits for the think
+//! time, in which a compiler would compute.
 
 mod plan;
 
@@ -65,6 +66,8 @@ enum Doing {
     Source(u32),
     /// So many headers of a unit are still to be read.
     Headers { unit: u32, left: u32, choice: RandomStream },
+    /// A compiler would compute the object of a unit until then.
+    Thinking { unit: u32, until: Nanos },
     /// The object of a unit is to be written.
     Object(u32),
     /// What was written is to be renamed: the object of a unit, or behind them the program.
@@ -108,7 +111,7 @@ impl Build {
             Doing::Claim => self.claim(now, buffer),
             Doing::Source(unit) => self.source(unit, buffer),
             Doing::Headers { unit, left, choice } => self.header(unit, left, choice, buffer),
-            Doing::Object(unit) => self.object(unit, buffer),
+            Doing::Thinking { unit, .. } | Doing::Object(unit) => self.object(unit, buffer),
             Doing::Rename(unit) => Ok(self.rename(unit, buffer)),
             Doing::Link(read) => self.link(read, buffer),
             Doing::Leave(closed) => self.leave(closed, buffer),
@@ -143,7 +146,7 @@ impl Build {
         let operation = self.descent.toward(self.plan.tree.directory_of(file), buffer);
         if operation.is_err() {
             let choice = self.headers.part(unit.into()).stream();
-            self.doing = Doing::Headers { unit, left: self.plan.headers, choice };
+            self.doing = Doing::Headers { unit, left: self.plan.headers_a_unit(), choice };
             let size = self.plan.tree.size(file);
             self.pass_here(file_name(file), size, FileTask::Read);
         }
@@ -256,6 +259,18 @@ impl Steps for Build {
             }
             // A pass that was just begun has an operation: only one that is over gave the buffer back.
             self.pass.take_if(|pass| pass.is_over());
+        }
+    }
+
+    fn thinks_until(&mut self, now: Nanos) -> Option<Nanos> {
+        self.pass.take_if(|pass| pass.is_over());
+        if let (None, Doing::Headers { unit, left: 0, .. }) = (&self.pass, &self.doing) {
+            let until = (now + self.plan.think_time).min(self.stop_at);
+            self.doing = Doing::Thinking { unit: *unit, until };
+        }
+        match self.doing {
+            Doing::Thinking { until, .. } => Some(until),
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use nilometer_model::{
-    RandomStream,
+    Nanos, RandomStream,
     plan::{BuildCell, FileRole},
 };
 
@@ -26,7 +26,9 @@ pub struct BuildPlan {
     /// The headers in them, those that are read most first.
     headers_there: Vec<Header>,
     /// Headers that a unit reads.
-    pub(super) headers: u32,
+    headers: u32,
+    /// How long a unit is compiled.
+    pub(super) think_time: Nanos,
 }
 
 /// A header.
@@ -50,12 +52,18 @@ impl BuildPlan {
             headers(&tree, number).map(|file| Header { directory, file }).collect::<Vec<_>>()
         };
         let headers_there = include.iter().enumerate().flat_map(in_directory).collect();
-        BuildPlan { tree, sources, include, headers_there, headers: cell.headers }
+        let BuildCell { headers, think_time, .. } = *cell;
+        BuildPlan { tree, sources, include, headers_there, headers, think_time }
     }
 
     /// How many are compiled.
     pub fn units(&self) -> u32 {
         self.sources.len() as u32
+    }
+
+    /// Headers that each of them reads: none where there are none.
+    pub(super) fn headers_a_unit(&self) -> u32 {
+        if self.headers_there.is_empty() { 0 } else { self.headers }
     }
 
     /// The file of this unit.

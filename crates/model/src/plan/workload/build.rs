@@ -7,15 +7,15 @@ use super::{
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };
-use crate::Bytes;
+use crate::{Bytes, Nanos, plan::background::PATIENCE};
 
 parameters! {
     /// What `make -j N` asks of the storage, with N workers on one tree a process: each takes the next source, reads it and its
     /// headers, and writes an object to a name of its own, which it then gets its own by a rename. When all objects are there,
     /// the worker that made the last one reads them all and writes the program.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Nothing is computed: a
-    /// build of which the compiler takes most of the time is that much slower.
+    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Nothing is computed: what a
+    /// compiler would need is a think time, in which its worker waits.
     BuildSweep => BuildCell {
         /// Directories in all, the first included.
         directories: u32,
@@ -27,6 +27,9 @@ parameters! {
         units: u32,
         /// Headers that each of them reads; few of all are read often.
         headers: u32 = 100,
+        /// How long a worker waits before each object is written, as if a compiler worked on a processor of its own.
+        #[serde(default)]
+        think_time: Nanos = Nanos(0),
         /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
         /// delivered proves it. Without the right to do so, reports say that it is not provable.
         cold: bool = true,
@@ -86,7 +89,9 @@ impl Parameters for BuildCell {
     fn phrases(&self) -> Vec<String> {
         let tree = format!("{} units of {}", self.units, self.shape().phrase());
         let headers = format!("{} headers each", self.headers);
-        [tree, headers].into_iter().chain(warm_phrase(self.cold)).collect()
+        let thinks = self.think_time > Nanos(0);
+        let thought = thinks.then(|| format!("think time {} a unit", self.think_time));
+        [tree, headers].into_iter().chain(thought).chain(warm_phrase(self.cold)).collect()
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -128,6 +133,11 @@ impl Parameters for BuildCell {
         Work { bytes: bytes.saturating_mul(trees), operations: operations.saturating_mul(trees) }
     }
 
+    fn think_time(&self, phase: Phase) -> Nanos {
+        let units = if phase.is_setup() { 0 } else { u64::from(self.units) };
+        Nanos(self.think_time.0.saturating_mul(units))
+    }
+
     fn drops_caches(&self, phase: Phase) -> bool {
         self.cold && !phase.is_setup()
     }
@@ -150,6 +160,9 @@ impl Parameters for BuildCell {
         }
         if self.headers > 100_000 {
             return Err(format!("headers = {}: write 0 to 100000", self.headers));
+        }
+        if self.think_time > PATIENCE {
+            return Err(format!("think_time = \"{}\": write at most \"{PATIENCE}\"", self.think_time));
         }
         self.shape().check(1)
     }
