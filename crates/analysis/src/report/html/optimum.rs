@@ -73,7 +73,7 @@ fn values(of: &StageOptimum, heading: &str) -> String {
 }
 
 fn value_label(of: &StageOptimum, value: &ValueRate) -> String {
-    if value.is_best { format!("{}: the best cell, {}", value.label, of.best) } else { value.label.clone() }
+    if value.is_best { format!("best: {}", of.best) } else { value.label.clone() }
 }
 
 fn value_bar(of: &StageOptimum, value: &ValueRate) -> Bar {
@@ -123,7 +123,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }
-        assert!(page.contains("workers 4: the best cell, workers 4, block size 1 MiB"), "{page}");
+        assert!(page.contains("best: workers 4, block size 1 MiB"), "{page}");
         assert_eq!(page.matches("<circle").count(), 3 * 4, "each repeat of three cells: {page}");
     }
 }
