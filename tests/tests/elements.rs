@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{Key, plan::Volumes};
-use nilometer_tests::{FileSystem, SharedLink, may_have_faulty_disks, may_mount, start};
+use nilometer_tests::{FaultyDisk, FileSystem, SharedLink, may_have_faulty_disks, may_mount, start};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_mins(5);
@@ -103,4 +103,48 @@ fn a_number_of_elements_that_can_not_be_is_refused() {
         assert!(ended.code == Some(2) && ended.stderr.contains(said), "{volumes}: {ended:?}");
         assert!(!home.path().join("evaluation.sqlite").exists(), "nothing is started: {volumes}");
     }
+}
+
+/// Of three disks the last takes a third of what the others take.
+#[test]
+fn the_odd_one_of_siblings_is_named_alone_and_together() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    let disks = [30_000_000, 30_000_000, 10_000_000].map(|rate| FaultyDisk::ext4_at_rate(64, rate));
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let plan = plan("\"alone\"", 16).replace("volumes = [\"alone\"]", "siblings = \"targets\"");
+    fs::write(home.path().join("plan.toml"), plan).expect("space");
+    let paths = disks.each_ref().map(FaultyDisk::path);
+    let mut arguments: Vec<&str> = ["evaluate", "--plan", "./plan.toml"].to_vec();
+    arguments.extend(paths.iter().map(|path| path.to_str().expect("plain letters")));
+    let ended = start(home.path(), &arguments).end(LIMIT);
+    assert!(ended.has_answered(), "{ended:?}");
+    for heading in ["SIBLINGS: write, targets alone", "SIBLINGS: write, targets together"] {
+        assert!(ended.stdout.contains(heading), "{heading}: {}", ended.stdout);
+    }
+    let report = start(home.path(), &["report", "evaluation.sqlite", "--format", "json"]).end(LIMIT);
+    let report: Value =
+        serde_json::from_str(&report.stdout).unwrap_or_else(|error| panic!("{error}: {report:?}"));
+    let groups = report["siblings"].as_array().expect("a list");
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    let odd = |group: &Value| {
+        let names = group["odd"].as_array().into_iter().flatten();
+        names.filter_map(|odd| odd["name"].as_str()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // On a busy machine figures are INVALID, and then nothing is named; no other is in any case.
+    for group in groups {
+        let [slow, fast] = [2, 0].map(|index: usize| group["members"][index]["rate"].as_f64());
+        let words = group["sentences"].to_string();
+        assert!(odd(group).is_empty() || odd(group) == ["C"], "{group}");
+        let is_seen = slow.zip(fast).is_some_and(|(slow, fast)| slow < 0.6 * fast);
+        let few = words.contains("not decided") || words.contains("surely");
+        assert!(!is_seen || odd(group) == ["C"] || few, "{group}");
+    }
+    let one = start(
+        home.path(),
+        &["evaluate", "--plan", "./plan.toml", paths[0].to_str().expect("plain"), "--record", "one.sqlite"],
+    );
+    let one = one.end(LIMIT);
+    assert!(one.code == Some(2) && one.stderr.contains("name two targets or more"), "{one:?}");
 }

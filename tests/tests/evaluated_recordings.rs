@@ -335,3 +335,21 @@ fn what_can_t_be_recorded_is_refused_before_anything_starts() {
         assert!(!home.path().join("evaluation.sqlite").exists());
     }
 }
+
+#[test]
+fn an_instrument_that_is_recorded_at_full_speed_only_has_its_figure() {
+    let home = home();
+    let stage = "title = \"as fast as it goes\"\nrepeats = 2\nreserve = \"0 B\"\n[[stage]]\nname = \"images\"\n[stage.ingest]\n\
+                 instrument = \"./camera.toml\"\ngoal = \"limit\"\nduration = \"2 s\"\nbuffer = \"64 MiB\"\nkeep = \"64 MiB\"\n";
+    fs::write(home.path().join("plan.toml"), stage).expect("space");
+    let ended = begin(home.path(), &[]).end(LIMIT);
+    assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("AT FULL SPEED: camera"), "{}", ended.stdout);
+    let report = start(home.path(), &["report", "evaluation.sqlite", "--format", "json"]).end(LIMIT);
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let of = &report["full_speeds"][0];
+    let known = of["bytes_per_second"].is_array();
+    let words = of["sentence"].as_str().unwrap_or_default();
+    assert!(words.contains(if known { "in the long run (" } else { "is not known" }), "{of}");
+    assert_eq!(of["bytes_per_second_needed"], 50e6, "{of}");
+}

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{Ended, run_directories, start};
+use nilometer_tests::{Ended, FileSystem, may_mount, run_directories, start};
 use tempfile::TempDir;
 
 fn home() -> TempDir {
@@ -69,7 +69,7 @@ fn a_line_of_fio_is_run_with_its_own_figure_read() {
 fn what_can_not_be_read_or_does_not_work_is_said_and_nothing_is_left() {
     let home = home();
     for (line, part) in [
-        (&["--", "iozone", "-a"][..], "write a line of fio, dd or ior"),
+        (&["--", "iozone", "-a"][..], "write a line of fio, dd, ior or mdtest"),
         (&["--", "dd", "of=data/file", "bs=1M"], "does not say how much"),
         (&["--", "fio", "--rw=write", "--size=1m", "--directory=gone"], "gone"),
         (&[], "LINE"),
@@ -83,4 +83,94 @@ fn what_can_not_be_read_or_does_not_work_is_said_and_nothing_is_left() {
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stderr.contains("nonsense"), "{}", ended.stderr);
     assert_eq!(fs::read_dir(home.path().join("data")).expect("a directory").count(), 0);
+}
+
+#[test]
+fn where_there_is_no_room_that_is_said_before_anything_is_written() {
+    if !may_mount() {
+        return;
+    }
+    let system = FileSystem::tmpfs("size=16m");
+    let home = home();
+    let file = system.path().join("file");
+    let of = format!("of={}", file.display());
+    let ended = explain(home.path(), &["--", "dd", "if=/dev/zero", &of, "bs=1M", "count=24"]);
+    assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
+    let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("nilometer: ")).collect();
+    assert!(errors.len() == 1 && ended.stderr.contains("are free"), "one message: {}", ended.stderr);
+    assert!(ended.stdout.is_empty() && !file.exists(), "dd was not run: {}", ended.stdout);
+    assert!(run_directories(system.path()).is_empty());
+}
+
+/// The line's own file leaves too little room for ours.
+#[test]
+fn a_disk_that_is_full_in_the_middle_ends_it_with_what_was_measured() {
+    if !may_mount() {
+        return;
+    }
+    let system = FileSystem::tmpfs("size=24m");
+    let home = home();
+    let file = system.path().join("file");
+    let of = format!("of={}", file.display());
+    let ended = explain(home.path(), &["--", "dd", "if=/dev/zero", &of, "bs=1M", "count=16"]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("are free"), "{}", ended.stderr);
+    assert_eq!(fs::metadata(&file).map(|file| file.len()).ok(), Some(16 << 20), "dd wrote it");
+    assert!(run_directories(system.path()).is_empty());
+}
+
+#[test]
+fn a_line_that_fails_later_loses_nothing_that_was_measured() {
+    let home = home();
+    // It works once.
+    let script =
+        "#!/bin/sh\ntest ! -e again || { echo it is broken >&2; exit 3; }\ntouch again\nexec dd \"$@\"\n";
+    let tool = home.path().join("dd");
+    fs::write(&tool, script).expect("space");
+    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let line = ["--rounds", "4", "--", "./dd", "if=/dev/zero", "of=data/file", "bs=64K", "count=16"];
+    let ended = start(home.path(), &[&["explain"], &line[..]].concat()).end(Duration::from_mins(10));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.stdout.contains("2 rounds") && ended.stdout.contains("as the line says"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        ended.stderr.contains("ended after 2 of 4 rounds") && ended.stderr.contains("it is broken"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// mdtest is in no package: `--ours-only` leaves it out.
+#[test]
+fn a_line_of_mdtest_has_a_table_for_each_of_its_figures() {
+    let home = home();
+    let line = ["--ours-only", "--", "mdtest", "-n", "40", "-F", "-u", "-d", "data/md", "-y"];
+    let ended = explain(home.path(), &line);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for part in [
+        "File creation",
+        "File stat",
+        "File read",
+        "File removal",
+        "  4 KiB in each file",
+        "  4 workers at once",
+    ] {
+        assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);
+    }
+    assert!(ended.stdout.contains("/s") && !ended.stdout.contains("Directory creation"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Not taken over from the line: -y."), "{}", ended.stdout);
+    assert!(run_directories(&home.path().join("data")).is_empty());
+}
+
+#[test]
+fn the_clock_is_turned_round_where_data_are_written() {
+    let home = home();
+    let line =
+        ["--ours-only", "--", "dd", "if=/dev/zero", "of=data/file", "bs=64K", "count=64", "conv=fsync"];
+    let ended = explain(home.path(), &line);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("  the clock stops at the last write"), "{}", ended.stdout);
 }

@@ -8,7 +8,9 @@ use std::{
 };
 
 use nilometer_model::{Invalid, Measured, Results, plan::Phase};
-use nilometer_tests::{Ended, Running, await_some, camera, run_directories, start};
+use nilometer_tests::{
+    Ended, FaultyDisk, Running, await_some, camera, may_have_faulty_disks, run_directories, start,
+};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -139,10 +141,90 @@ fn a_recording_beside_a_load_has_a_verdict_of_its_own() {
         .filter(|measured| measured.key.phase == Phase::Ingest)
         .map(|measured| {
             let ingest = measured.sample.ingest.as_ref().expect("a recording");
-            (ingest.condition.starts_with("beside 1 worker"), measured.sample.background.is_some())
+            assert_eq!(ingest.condition, "", "a load is no condition");
+            (ingest.load.starts_with("beside 1 worker"), measured.sample.background.is_some())
         })
         .collect();
     assert!(states.contains(&(false, false)) && states.contains(&(true, true)), "{states:?}");
+}
+
+/// An instrument of 10 MB/s beside files that are written at a rate, so that each phase lasts for a while.
+const BESIDE_CAMERA: &str = "rate = \"16 MB/s\"\n[stage.workload.stream]\nfile_size = \"8 MiB\"\nblock_size = \"256 KiB\"\naccess = \"buffered\"\n\
+                             [stage.background]\ncount = [0, 1, 2]\n[stage.background.ingest]\ninstrument = \"./camera.toml\"\nrate = \"10 Hz\"\n\
+                             buffer = \"64 MB\"\nkeep = \"64 MB\"\n";
+
+/// Frames of the load that came and that were lost, of the samples at a level.
+fn frames_at(results: &Results, level: u32) -> Vec<(u64, u64)> {
+    let of_level = samples(results).into_iter().filter(|measured| load(results, measured) == level);
+    let frames = of_level.filter_map(|measured| measured.sample.background?.frames);
+    frames.map(|frames| (frames.due, frames.lost)).collect()
+}
+
+#[test]
+fn an_instrument_beside_a_workload_is_recorded_at_levels_and_has_a_verdict() {
+    let home = home("repeats = 2", BESIDE_CAMERA);
+    let said = ended(&home).stdout;
+    assert!(said.contains("BESIDE A LOAD: write") && said.contains("of the instrument "), "{said}");
+    let results = results(&home);
+    let frames = [0, 1, 2].map(|level| frames_at(&results, level));
+    assert!(frames[0].is_empty(), "{frames:?}");
+    // Two phases of half a second, twice.
+    let came = |level: usize| frames[level].iter().map(|(due, _)| due).sum::<u64>();
+    assert!(frames[1].len() == 4 && came(1) >= 16 && came(2) > came(1), "{frames:?}");
+    let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let levels = &report["beside_loads"][0]["levels"];
+    assert_eq!(levels[0]["load"], "camera at 10 Hz at 10 MB/s", "{levels}");
+    assert!(levels[1]["load_frames_due"].as_u64() > levels[0]["load_frames_due"].as_u64(), "{levels}");
+    let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
+    assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
+}
+
+/// The disk takes 16 MB/s, and the instrument delivers 100.
+#[test]
+fn an_instrument_that_loses_frames_beside_a_workload_is_named() {
+    if !may_have_faulty_disks() {
+        return;
+    }
+    let disk = FaultyDisk::ext4_at_rate(2048, 16_000_000);
+    let stage = BESIDE_CAMERA
+        .replace("[0, 1, 2]", "[0, 1]")
+        .replace("10 Hz", "100 Hz")
+        .replace("\"64 MB\"", "\"16 MB\"");
+    let home = home("repeats = 2", &stage);
+    let target = disk.path();
+    let target = target.to_str().expect("plain letters");
+    let arguments = ["evaluate", target, "--plan", "./plan.toml", "--record", "r.sqlite"];
+    let ended = start(home.path(), &arguments).end(Duration::from_mins(10));
+    assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
+    let results = results(&home);
+    let frames = frames_at(&results, 1);
+    assert!(frames.iter().map(|(_, lost)| lost).sum::<u64>() > 0, "{frames:?}");
+    let valid = samples(&results)
+        .into_iter()
+        .filter(|measured| load(&results, measured) == 1 && measured.sample.invalid.is_none());
+    let lost = valid.filter_map(|measured| measured.sample.background?.frames).any(|frames| frames.lost > 0);
+    // On a machine that is busy with other things the figures may be INVALID.
+    assert_eq!(ended.stdout.contains("beside it loses frames: "), lost, "{}", ended.stdout);
+}
+
+#[test]
+fn what_an_instrument_that_is_a_load_can_not_have_is_refused() {
+    for (from, to, part) in [
+        ("count = [0, 1, 2]", "workers = 2", "background: workers: an instrument has none; write count"),
+        ("count = [0, 1, 2]", "count = 70", "background: count = 70: write 0 to 64"),
+        ("keep = \"64 MB\"", "duration = \"1 s\"", "background: duration: an instrument that is a load"),
+        ("./camera.toml", "none-such", "background: no instrument `none-such`"),
+        ("[stage.background.ingest]\ninstrument", "#", "background: write what works beside"),
+    ] {
+        let stage = BESIDE_CAMERA.replacen(from, to, 1);
+        assert_ne!(stage, BESIDE_CAMERA, "{from}");
+        let stage = if to == "#" { stage.split("# =").next().unwrap_or_default().to_owned() } else { stage };
+        let home = home("", &stage);
+        let ended = evaluate(home.path()).end(Duration::from_mins(1));
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        assert!(!home.path().join("r.sqlite").exists(), "nothing is started");
+    }
 }
 
 #[test]

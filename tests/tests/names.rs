@@ -106,40 +106,40 @@ impl Outsider<'_> {
         let mut removed = 0;
         while !self.over.load(Ordering::Relaxed) {
             for tree in run_directories(self.target).iter().map(|run| run.join("n_w0")) {
-                self.adds(&tree);
-                removed += self.removes(&tree);
+                add_odd_names(&tree);
+                removed += remove_files(&tree);
             }
         }
         removed
     }
+}
 
-    /// What is there already stays.
-    fn adds(&self, tree: &Path) {
-        let no_text = tree.join(OsStr::from_bytes(b"n_\xff\xfe"));
-        if fs::create_dir(&no_text).is_ok() {
-            File::create(no_text.join(OsStr::from_bytes(b"n_\xc3("))).ok();
-            self.adds_deep(&no_text).ok();
-        }
+/// What is there already stays.
+fn add_odd_names(tree: &Path) {
+    let no_text = tree.join(OsStr::from_bytes(b"n_\xff\xfe"));
+    if fs::create_dir(&no_text).is_ok() {
+        File::create(no_text.join(OsStr::from_bytes(b"n_\xc3("))).ok();
+        add_deep_names(&no_text).ok();
     }
+}
 
-    fn adds_deep(&self, below: &Path) -> rustix::io::Result<()> {
-        const NAME: &str = "n_deeper_and_deeper";
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let mut directory: OwnedFd = rustix::fs::open(below, flags, Mode::empty())?;
-        for _ in 0..=PATH_MAX / NAME.len() {
-            mkdirat(&directory, NAME, Mode::RWXU)?;
-            directory = openat(&directory, NAME, flags, Mode::empty())?;
-        }
-        Ok(())
+fn add_deep_names(below: &Path) -> rustix::io::Result<()> {
+    const NAME: &str = "n_deeper_and_deeper";
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut directory: OwnedFd = rustix::fs::open(below, flags, Mode::empty())?;
+    for _ in 0..=PATH_MAX / NAME.len() {
+        mkdirat(&directory, NAME, Mode::RWXU)?;
+        directory = openat(&directory, NAME, flags, Mode::empty())?;
     }
+    Ok(())
+}
 
-    /// Every third file of each directory of the tree.
-    fn removes(&self, tree: &Path) -> usize {
-        let in_it = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
-        let directories = in_it(tree).map(|entry| entry.path()).filter(|path| path.is_dir());
-        let files = directories.flat_map(|path| in_it(&path).collect::<Vec<_>>()).step_by(3);
-        files.filter(|file| fs::remove_file(file.path()).is_ok()).count()
-    }
+/// Every third file of each directory of the tree.
+fn remove_files(tree: &Path) -> usize {
+    let in_it = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
+    let directories = in_it(tree).map(|entry| entry.path()).filter(|path| path.is_dir());
+    let files = directories.flat_map(|path| in_it(&path).collect::<Vec<_>>()).step_by(3);
+    files.filter(|file| fs::remove_file(file.path()).is_ok()).count()
 }
 
 #[test]

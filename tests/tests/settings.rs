@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{Running, await_some, start};
+use nilometer_tests::{Running, await_some, camera, start};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -115,4 +115,73 @@ fn a_dry_run_names_every_command_and_runs_none() {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     assert!(log(home.path()).is_empty() && !home.path().join("r.sqlite").exists());
+}
+
+#[test]
+fn clean_takes_back_what_a_killed_campaign_left_in_force() {
+    let home = home(WAITS);
+    let running = evaluate(home.path(), &[]);
+    await_some("the setting", || home.path().join("again").exists().then_some(()));
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    let ended = running.end(Duration::from_mins(1));
+    fs::write(home.path().join("go"), "").expect("space");
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(home.path().join("mode").exists(), "nobody could take it back");
+
+    let clean = ["clean", "--record", "r.sqlite"];
+    let refused = start(home.path(), &clean).end(Duration::from_mins(1));
+    assert!(refused.code == Some(2) && refused.stderr.contains("echo undone"), "{}", refused.stderr);
+    assert!(log(home.path()).is_empty(), "commands that were not named again are not run");
+    let named = [&clean[..], &["--plan", "./plan.toml", "target"]].concat();
+    let cleaned = start(home.path(), &named).end(Duration::from_mins(1));
+    assert_eq!(cleaned.code, Some(0), "{}{}", cleaned.stdout, cleaned.stderr);
+    assert_eq!(log(home.path()), ["undone"]);
+    assert!(!home.path().join("mode").exists() && cleaned.stdout.contains("removed "), "{}", cleaned.stdout);
+    let again = start(home.path(), &[&clean[..], &["--trust-record"]].concat()).end(Duration::from_mins(1));
+    assert!(again.code == Some(0) && again.stdout.contains("nothing to take back"), "{again:?}");
+    assert_eq!(log(home.path()), ["undone"], "it was in force no more");
+}
+
+#[test]
+fn what_can_not_be_taken_back_is_an_error_that_says_so() {
+    let home = home(WAITS);
+    let plan = fs::read_to_string(home.path().join("plan.toml")).expect("a plan");
+    fs::write(
+        home.path().join("plan.toml"),
+        plan.replace("echo undone", "test -e HOME/mode || exit 7; exit 5; echo"),
+    )
+    .expect("space");
+    let running = evaluate(home.path(), &[]);
+    await_some("the setting", || home.path().join("again").exists().then_some(()));
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    running.end(Duration::from_mins(1));
+    fs::write(home.path().join("go"), "").expect("space");
+    let clean = ["clean", "--record", "r.sqlite", "--trust-record"];
+    let ended = start(home.path(), &clean).end(Duration::from_mins(1));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.stderr.contains("setting `mode`") && ended.stderr.contains("undone not: "),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_recording_has_its_settings_too_and_a_finding_under_each() {
+    let home = home(APPLY);
+    let plan = fs::read_to_string(home.path().join("plan.toml")).expect("a plan");
+    let (_, setting) = plan.split_once("[stage.setting.mode]").expect("it has one");
+    let ingest = "[stage.ingest]\ninstrument = \"./camera.toml\"\nduration = \"500 ms\"\nbuffer = \"64 MB\"\nkeep = \"64 MB\"\n";
+    let head = "title = \"settings\"\nrepeats = 1\nreserve = \"0 B\"\n[[stage]]\nname = \"images\"\n";
+    let plan = format!("{head}{ingest}[stage.setting.mode]{setting}");
+    fs::write(home.path().join("plan.toml"), plan).expect("space");
+    fs::write(home.path().join("camera.toml"), camera(50)).expect("space");
+    let ended = evaluate(home.path(), &[]).end(Duration::from_mins(5));
+    assert!(ended.has_answered(), "{}{}", ended.stdout, ended.stderr);
+    let log = log(home.path());
+    assert!(log.iter().any(|line| line == "slow") && log.iter().any(|line| line == "fast"), "{log:?}");
+    assert!(log.chunks(2).all(|pair| pair[1] == "undone"), "one after the other: {log:?}");
+    for part in ["mode slow: ", "mode fast: "] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
 }

@@ -189,7 +189,8 @@ mod tests {
     }
 
     fn verdict(finding: Finding, under: Option<Finding>) -> Verdict {
-        let condition = |finding| Under { condition: "a disk lost".into(), finding, limit: None };
+        let condition =
+            |finding| Under { condition: "a disk lost".into(), load: String::new(), finding, limit: None };
         Verdict {
             target: 0,
             instrument: RecordedInstrument { name: "camera".into(), ..RecordedInstrument::default() },

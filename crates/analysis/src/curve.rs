@@ -101,7 +101,7 @@ fn but_the_rate(run: &RecordingRun) -> String {
 fn of(measured: &Measured) -> Option<Made<'_>> {
     let ingest = measured.sample.ingest.as_ref()?;
     let alone = ingest.company.is_empty()
-        && ingest.condition.is_empty()
+        && ingest.is_undisturbed()
         && ingest.count == 1
         && ingest.readers.iter().all(|reader| reader.after);
     let is_wanted = alone && matches!(ingest.goal, Goal::Pace | Goal::Search);

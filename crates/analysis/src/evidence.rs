@@ -45,8 +45,8 @@ impl Evidence<'_> {
 
     /// Nobody read it meanwhile, nothing else was recorded, and the target was as it is.
     pub(crate) fn is_alone(&self) -> bool {
-        let Ingest { readers, company, condition, .. } = self.ingest;
-        readers.iter().all(|reader| reader.after) && company.is_empty() && condition.is_empty()
+        let Ingest { readers, company, .. } = self.ingest;
+        readers.iter().all(|reader| reader.after) && company.is_empty() && self.ingest.is_undisturbed()
     }
 
     /// Frames of this instrument would be written in the same form and with the same data: they are packed as far, at the same

@@ -4,8 +4,8 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use nilometer_model::{
-    BackgroundDone, ByteRate, Nanos,
-    plan::{BackgroundLoad, Phase},
+    BackgroundDone, ByteRate, FramesBeside, Nanos,
+    plan::{BackgroundLoad, DURATION_LEAST, FRAMES_LEAST, Phase},
     statistics::Summary,
 };
 
@@ -14,6 +14,7 @@ use crate::{
     comparison::{differences, paired},
     effect::{Answer, Effect},
     parameters::{BESIDE, CommonParameters, words},
+    verdict::fewer_losses,
 };
 
 /// A workload at the levels of a load beside it, on a target in a phase.
@@ -99,8 +100,7 @@ fn interference(
         return None;
     }
     // From the lowest level up, in whichever order the plan has them.
-    let level_of = |of: &BesideOutcome<'_>| (of.load.workers, of.load.offered.amount());
-    all.sort_by(|a, b| level_of(a).partial_cmp(&level_of(b)).unwrap_or(Ordering::Equal));
+    all.sort_by(|a, b| a.load.amount().partial_cmp(&b.load.amount()).unwrap_or(Ordering::Equal));
     let pairs: Vec<(usize, Vec<f64>)> = all
         .iter()
         .map(|of| (of.outcome.cell, differences(of.outcome, alone, quantity)))
@@ -151,9 +151,15 @@ impl Interference {
         self.levels.iter().find(|level| level.answer(margin) == Answer::Slower)
     }
 
-    /// The answer, then what was found at each level.
+    /// The first level at which an instrument that is the load loses frames.
+    pub fn loses_from(&self) -> Option<&LoadLevel> {
+        self.levels.iter().find(|level| level.done.frames.is_some_and(|frames| frames.lost > 0))
+    }
+
+    /// The answer, then that of the instrument beside it, if the load is one, then what was found at each level.
     pub fn sentences(&self, margin: f64) -> Vec<String> {
         let mut sentences = vec![self.verdict(margin)];
+        sentences.extend(self.instrument_verdict());
         let show = |rate: f64| self.quantity.show(rate).trim_end().to_owned();
         let told = |name: &str, rate: Option<Summary>, p99: Option<Nanos>| {
             let rate = rate.map_or_else(|| "no valid repeat".into(), |rate| show(rate.mean));
@@ -167,6 +173,25 @@ impl Interference {
             sentences.push(format!("{}{got}", told(&beside, level.rate, level.p99)));
         }
         sentences
+    }
+
+    /// What the workload costs the instrument beside it; none where the load is none.
+    fn instrument_verdict(&self) -> Option<String> {
+        let last = self.levels.last()?;
+        let frames = last.done.frames?;
+        if let Some(level) = self.loses_from() {
+            let words = level.done.frames.map(|frames| lost_words(&frames)).unwrap_or_default();
+            return Some(format!("{} beside it loses frames: {words}: the first such level", level.load));
+        }
+        if frames.due < FRAMES_LEAST || last.done.wall < DURATION_LEAST {
+            let wall = last.done.wall;
+            return Some(format!(
+                "not decided whether {} beside it loses frames: {} frames in {wall} are too few",
+                last.load, frames.due
+            ));
+        }
+        let fewer = fewer_losses(last.done.wall).join("; ");
+        Some(format!("{} beside it loses no frame at any level: at the last one {fewer}", last.load))
     }
 
     fn verdict(&self, margin: f64) -> String {
@@ -201,10 +226,26 @@ impl LoadLevel {
         }
         let operations = self.done.operations as f64 / seconds;
         let rate = self.done.rate();
+        if let Some(frames) = &self.done.frames {
+            return format!("; of the instrument {rate} were stored, {}", lost_words(frames));
+        }
         let moved = if rate > ByteRate(0.0) { format!("{rate}, ") } else { String::new() };
         let latency = self.done.latency().map(|mean| format!(" of {mean} each")).unwrap_or_default();
         format!("; the load did {moved}{operations:.0} operations/s{latency}")
     }
+}
+
+/// `no frame of 300 lost, the longest stall was 8 ms`.
+fn lost_words(frames: &FramesBeside) -> String {
+    let FramesBeside { due, lost, late, allowance, longest_stall } = frames;
+    let what = match lost {
+        0 => format!("no frame of {due} lost"),
+        lost => {
+            format!("{:.2} % of frames ({lost} of {due}) lost", 100.0 * *lost as f64 / (*due).max(1) as f64)
+        }
+    };
+    let late = if *late == 0 { String::new() } else { format!(", {late} later than {allowance}") };
+    format!("{what}{late}, the longest stall was {longest_stall}")
 }
 
 #[cfg(test)]
@@ -232,6 +273,7 @@ mod tests {
                     operations: 300,
                     latency_sum: Nanos(900_000_000),
                     errors: 0,
+                    frames: None,
                 };
                 let background = (cell > 0).then_some(done);
                 let wall = Nanos(1_000_000_000);
@@ -252,6 +294,41 @@ mod tests {
         assert!(told[0].contains(" it is 30 % slower ("), "{}", told[0]);
         assert!(told[1].starts_with("alone: 1.2"), "{}", told[1]);
         assert!(told[3].ends_with("the load did 300 MB/s, 300 operations/s of 3 ms each"), "{}", told[3]);
+    }
+
+    #[test]
+    fn an_instrument_that_is_the_load_has_a_verdict_of_its_own() {
+        let mut results = results([1.0, 0.99, 0.98]);
+        let frames = |lost| FramesBeside {
+            due: 100,
+            lost,
+            allowance: Nanos::from_millis(500),
+            longest_stall: Nanos::from_millis(if lost > 0 { 700 } else { 8 }),
+            late: 0,
+        };
+        let told = |results: &Results| Study::of(results).stages[0].interferences[0].sentences(5.0);
+        let put = |results: &mut Results, lost: [u64; 3]| {
+            for measured in &mut results.samples {
+                if let Some(done) = &mut measured.sample.background {
+                    done.frames = Some(frames(lost[measured.key.cell]));
+                }
+            }
+        };
+        put(&mut results, [0, 0, 3]);
+        let said = told(&results);
+        let lost = "beside it loses frames: 3.00 % of frames (30 of 1000) lost, the longest stall was 700 ms";
+        assert!(said[1].contains(lost), "{}", said[1]);
+        assert!(said[3].ends_with("no frame of 1000 lost, the longest stall was 8 ms"), "{}", said[3]);
+        put(&mut results, [0, 0, 0]);
+        let said = told(&results);
+        assert!(said[1].contains("loses no frame at any level: at the last one fewer than"), "{}", said[1]);
+        results.samples.retain(|measured| measured.key.repeat == 0);
+        for measured in &mut results.samples {
+            if let Some(done) = &mut measured.sample.background {
+                done.frames = Some(FramesBeside { due: 7, ..frames(0) });
+            }
+        }
+        assert!(told(&results)[1].starts_with("not decided whether"), "{}", told(&results)[1]);
     }
 
     #[test]

@@ -13,8 +13,10 @@ mod comparison;
 mod curve;
 pub mod effect;
 mod evidence;
+mod full_speed;
 mod growth;
 mod interference;
+mod limiting;
 mod limits;
 mod line_difference;
 #[cfg(test)]
@@ -28,6 +30,7 @@ mod parameters;
 mod prediction;
 mod reason;
 pub mod report;
+mod siblings;
 mod storage_matrix;
 mod study;
 mod verdict;
@@ -46,8 +49,10 @@ pub use compare::{
 };
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
+pub use full_speed::FullSpeed;
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use interference::{Interference, LoadLevel};
+pub use limiting::{LimitingKind, LimitingPart, LimitingParts};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use line_difference::{LineDifference, NamedRates};
 pub use missing::{EvidenceGap, MissingEvidence, NetworkGap, OpenQuestion, Share, Unused};
@@ -55,13 +60,14 @@ pub use network::{
     LossFreeRate, NetworkLimit, NetworkOutcome, NetworkShare, OddLink, loss_free_rates, network_outcomes,
     odd_links,
 };
-pub use optimum::{ExplainedShare, StageOptimum, SufficientValue};
+pub use optimum::{ExplainedShare, StageOptimum, SufficientValue, ValueRate};
 pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
 pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{
     Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
 };
 pub use reason::Reason;
+pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
 pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
 pub use verdict::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict, verdicts};

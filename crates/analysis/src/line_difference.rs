@@ -1,22 +1,27 @@
 //! What a figure of another program rests on: rates of the same cell with one assumption turned round at a time, round by round,
 //! against the cell as the program's line says.
 
-use nilometer_model::{ByteRate, statistics::Summary};
+use nilometer_model::statistics::Summary;
 
-use crate::effect::{Answer, Effect, pooled_variance};
+use crate::{
+    Quantity,
+    effect::{Answer, Effect, pooled_variance},
+};
 
 /// What was measured in the same rounds as the line's own cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedRates {
     /// What is other than in the line.
     pub name: String,
-    /// Bytes a second, by round; none where that round has no valid figure.
+    /// Bytes or operations a second, by round; none where that round has no valid figure.
     pub rates: Vec<Option<f64>>,
 }
 
 /// The line's own cell and what was measured beside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineDifference {
+    /// In what rates are.
+    pub quantity: Quantity,
     /// As the line says.
     pub own: NamedRates,
     /// The program itself, if it was run.
@@ -35,7 +40,8 @@ impl LineDifference {
         let mut lines = Vec::new();
         let mut row = |indent: usize, of: &NamedRates, words: String| {
             let name = format!("{:indent$}{}", "", of.name);
-            lines.push(format!("{name:<widest$}  {:>10}  {words}", of.mean()).trim_end().to_owned());
+            let mean = of.mean(self.quantity);
+            lines.push(format!("{name:<widest$}  {mean:>10}  {words}").trim_end().to_owned());
         };
         if let Some(program) = &self.program {
             row(0, program, self.words(program, margin));
@@ -98,9 +104,10 @@ fn counts(effect: &Effect, margin: f64) -> bool {
 }
 
 impl NamedRates {
-    fn mean(&self) -> String {
+    fn mean(&self, quantity: Quantity) -> String {
         let rates: Vec<f64> = self.rates.iter().flatten().copied().collect();
-        Summary::of(&rates).map_or_else(|| "-".into(), |summary| ByteRate(summary.mean).to_string())
+        Summary::of(&rates)
+            .map_or_else(|| "-".into(), |summary| quantity.show(summary.mean).trim().to_owned())
     }
 }
 
@@ -117,6 +124,7 @@ mod tests {
         let mut cached = rates("past the page cache", 0.5);
         cached.rates[3] = None;
         LineDifference {
+            quantity: Quantity::Bytes,
             own: rates("as the line says", 1.0),
             program: Some(rates("dd itself", 1.01)),
             turned: vec![rates("synced", 0.1), cached, rates("16 in flight", 1.0)],

@@ -237,8 +237,11 @@ fn purpose(cell: &RecordingRun) -> String {
         Goal::Search => "the search for the highest rate",
         Goal::Buffer => "the search for the smallest buffer",
     };
-    let state = cell.state();
-    let state = if state.is_empty() { state } else { format!(", {state}") };
+    let mut state = String::new();
+    for words in [cell.condition_name(), cell.load_words()].into_iter().filter(|words| !words.is_empty()) {
+        state.push_str(", ");
+        state.push_str(&words);
+    }
     let company = cell.company.map_or("", |_| ", with the others");
     format!("{}: {goal}{company}{state}", cell.who())
 }
@@ -316,7 +319,7 @@ fn recorded<'a>(
         let Some(ingest) = &measured.sample.ingest else { return false };
         let run = results.recording(measured.key);
         let same = run.is_some_and(|run| run.recorded_instrument() == wanted);
-        let alone = ingest.readers.iter().all(|reader| reader.after) && ingest.condition.is_empty();
+        let alone = ingest.readers.iter().all(|reader| reader.after) && ingest.is_undisturbed();
         measured.key.target == target && same && ingest.goal == goal && (goal == Goal::Pace || alone)
     })
 }

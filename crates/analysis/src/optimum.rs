@@ -39,6 +39,21 @@ pub struct StageOptimum {
     pub explained: f64,
     /// What suffices of each parameter that is a number.
     pub sufficient: Vec<SufficientValue>,
+    /// The best cell with each value of the parameter that explains most, in the order of the plan.
+    pub by_value: Vec<ValueRate>,
+}
+
+/// The best cell with a value of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueRate {
+    /// `workers 4`.
+    pub label: String,
+    /// Its rate.
+    pub rate: Summary,
+    /// Its repeats.
+    pub repeats: Vec<f64>,
+    /// It is the best of all cells.
+    pub is_best: bool,
 }
 
 /// How much a parameter explains.
@@ -117,6 +132,7 @@ impl Matrix<'_> {
             })
             .collect();
         shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let strongest = shares.first().map(|share| share.parameter.clone());
         Some(StageOptimum {
             phase,
             target,
@@ -127,7 +143,32 @@ impl Matrix<'_> {
             shares,
             explained: self.explained_by(|cell| cell.to_string()),
             sufficient: self.names.iter().filter_map(|name| self.sufficient(name, phase, &rate)).collect(),
+            by_value: strongest.map(|name| self.by_value(&name, best.cell)).unwrap_or_default(),
         })
+    }
+
+    /// The best cell with each value of a parameter.
+    fn by_value(&self, name: &str, best: usize) -> Vec<ValueRate> {
+        let mut found: Vec<(String, &CellOutcome<'_>)> = Vec::new();
+        let mean = |outcome: &CellOutcome<'_>| outcome.summary(self.quantity).map_or(0.0, |rate| rate.mean);
+        for outcome in &self.outcomes {
+            let value = self.value(name, outcome.cell);
+            match found.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, known)) if mean(outcome) > mean(known) => *known = outcome,
+                Some(_) => {}
+                None => found.push((value, outcome)),
+            }
+        }
+        let rows = found.into_iter().filter_map(|(value, outcome)| {
+            let repeats = outcome.usable().map(|measured| self.quantity.of(&measured.sample));
+            Some(ValueRate {
+                label: format!("{} {value}", plain(name)),
+                rate: outcome.summary(self.quantity)?,
+                repeats: repeats.collect(),
+                is_best: outcome.cell == best,
+            })
+        });
+        rows.collect()
     }
 
     fn value(&self, name: &str, cell: usize) -> String {
@@ -201,6 +242,12 @@ impl Matrix<'_> {
 }
 
 impl StageOptimum {
+    /// What parameters explain only as they act together.
+    pub fn together(&self) -> f64 {
+        let alone: f64 = self.shares.iter().map(|of| of.share).sum();
+        (self.explained - alone).max(0.0)
+    }
+
     /// In sentences.
     pub fn sentences(&self) -> Vec<String> {
         let half = self.rate.half_width();
@@ -218,8 +265,7 @@ impl StageOptimum {
         );
         let shares: Vec<String> =
             self.shares.iter().map(|of| format!("{} {}", plain(&of.parameter), percent(of.share))).collect();
-        let alone: f64 = self.shares.iter().map(|of| of.share).sum();
-        let together = (self.explained - alone).max(0.0);
+        let together = self.together();
         let joined = if self.shares.len() > 1 {
             format!(", how they act together {}", percent(together))
         } else {
@@ -255,7 +301,8 @@ impl StageOptimum {
     }
 }
 
-fn percent(share: f64) -> String {
+/// `97 %`.
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
@@ -299,6 +346,12 @@ mod tests {
         assert!(optimum.shares[0].share > 0.98 && optimum.explained > 0.999, "{optimum:?}");
         let [workers] = optimum.sufficient.as_slice() else { panic!("of workers only: {optimum:?}") };
         assert_eq!((workers.parameter.as_str(), workers.value.number()), ("workers", Some(4.0)));
+        let by_workers: Vec<(&str, bool)> =
+            optimum.by_value.iter().map(|of| (of.label.as_str(), of.is_best)).collect();
+        let expected =
+            [("workers 1", false), ("workers 2", false), ("workers 4", true), ("workers 8", false)];
+        assert_eq!(by_workers, expected);
+        assert!(optimum.by_value.iter().all(|of| of.repeats.len() == 4), "{optimum:?}");
         let told = optimum.sentences();
         assert!(
             told[0].starts_with("the best of 8 cells is workers 4, block size 1 MiB: 421 MB/s"),

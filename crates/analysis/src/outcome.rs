@@ -216,7 +216,7 @@ const TICK: f64 = 0.01;
 const TICKS_LEAST: f64 = 10.0;
 
 /// Processors of the machine that measured; one if the record does not say.
-fn processors(results: &Results) -> f64 {
+pub(crate) fn processors(results: &Results) -> f64 {
     crate::limits::fact(results, "processors").and_then(|text| text.parse().ok()).unwrap_or(1.0)
 }
 

@@ -137,10 +137,20 @@ fn of_background(load: &serde_json::Map<String, Json>) -> CommonParameters {
     let offered = load.get("offered").and_then(Json::as_object);
     let offered = offered.map(|offered| of_offered("", offered)).unwrap_or_default();
     found.extend(offered.into_iter().chain(none.into_iter().filter(|_| is_none)));
-    found.extend(load.get("workers").map(|workers| ("workers".to_owned(), Value::of(workers))));
+    let recording = load.get("recording").and_then(Json::as_object);
+    let count = if recording.is_some() { "count" } else { "workers" };
+    found.extend(load.get("workers").map(|workers| (count.to_owned(), Value::of(workers))));
+    found.extend(recording.into_iter().flat_map(of_recording_beside));
     found.extend(load.get("workload").and_then(Json::as_object).into_iter().flat_map(of_workload));
     let named = found.into_iter().map(|(name, value)| (format!("{BESIDE}{name}"), value));
     named.collect()
+}
+
+/// Of an instrument that is a load what the plan says of it.
+fn of_recording_beside(run: &serde_json::Map<String, Json>) -> CommonParameters {
+    let said = |name: &String| ["instrument", "swept", "buffer"].contains(&name.as_str());
+    let told = run.iter().filter(|(name, _)| said(name)).map(|(name, value)| (name.clone(), value.clone()));
+    by_name(&Json::Object(told.collect()))
 }
 
 /// What the names of a load's parameters begin with.

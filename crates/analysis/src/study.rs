@@ -12,8 +12,10 @@ use crate::{
     ceiling::nearest,
     comparison::{Question, question},
     curve::curves,
+    full_speed::{FullSpeed, full_speeds},
     growth::growths,
     interference::{Interference, interferences},
+    limiting::{LimitingParts, limiting_parts},
     missing::missing,
     network::network_shares,
     observed::{CorrectedLog, ObservedRun},
@@ -21,6 +23,7 @@ use crate::{
     outcomes,
     parameters::{CommonParameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
+    siblings::{SiblingGroup, sibling_groups},
     verdicts,
     warning::warnings,
 };
@@ -40,6 +43,8 @@ pub struct Study<'a> {
     pub acceptance: Vec<AcceptanceVerdict>,
     /// Whether the targets carry the instruments.
     pub verdicts: Vec<Verdict>,
+    /// What targets take of instruments that were recorded at full speed only.
+    pub full_speeds: Vec<FullSpeed>,
     /// Which instruments the targets carry, as verdicts say and the figures predict.
     pub predictions: Predictions,
     /// What targets behind a network did of what that carries.
@@ -75,6 +80,10 @@ pub struct StudyStage<'a> {
     pub optima: Vec<StageOptimum>,
     /// What loads beside its workloads cost them; empty where there are none.
     pub interferences: Vec<Interference>,
+    /// Which of those that should be alike are not; empty where none are declared.
+    pub siblings: Vec<SiblingGroup>,
+    /// What limits the highest rate of each phase and target, as far as this machine sees it.
+    pub limits: Vec<LimitingParts>,
 }
 
 /// A cell of a stage.
@@ -125,6 +134,7 @@ impl<'a> Study<'a> {
             curves,
             acceptance,
             verdicts,
+            full_speeds: full_speeds(results),
             predictions,
             network_shares,
             missing,
@@ -191,12 +201,16 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
         growths: Vec::new(),
         optima: Vec::new(),
         interferences: Vec::new(),
+        siblings: Vec::new(),
+        limits: Vec::new(),
     };
     stage.ceiling = nearest(results, &stage);
     stage.growths = growths(results, &stage);
     stage.optima = optima(results, &stage);
     let load = |cell: usize| entry(cell).background().cloned();
     stage.interferences = interferences(&stage, load);
+    stage.siblings = sibling_groups(results, &stage);
+    stage.limits = limiting_parts(results, &stage);
     stage
 }
 

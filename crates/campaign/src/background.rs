@@ -1,5 +1,8 @@
-//! Load beside what is measured: a workload that workers do over and over on the same target, in a directory of its own, from
-//! before a measured phase begins until it has ended. What it needs is laid out once a cell, before.
+//! Load beside what is measured: a workload that workers do over and over on the same target, or recorders of an instrument,
+//! in a directory of its own, from before a measured phase begins until it has ended. What it needs is laid out once a cell,
+//! before.
+
+mod recorders;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +17,7 @@ use std::{
 use nilometer_cluster::{Alone, CampaignRanks};
 use nilometer_model::{
     BackgroundDone, Invalid, Nanos, Seed,
-    plan::{BackgroundLoad, BufferData, EngineKind, OfferedRate, Phase, Volumes, WorkloadRun},
+    plan::{BackgroundLoad, BufferData, EngineKind, OfferedRate, Phase, Volumes, WorkloadCell, WorkloadRun},
 };
 use nilometer_storage::{Target, within};
 
@@ -23,6 +26,7 @@ use crate::{
     phase::{Reached, Run, Task, muster},
     supervise::{Crew, DoneSinceBeat, GLANCE, Heartbeat, Watch},
 };
+use recorders::RecorderLoad;
 
 /// Workers show what they did this often, so that what falls into a phase is known to within it.
 const BEAT: Nanos = Nanos::from_millis(1);
@@ -35,7 +39,14 @@ pub(crate) struct Loads(BTreeMap<usize, Load>);
 
 /// A load on a target.
 #[derive(Debug)]
-pub(crate) struct Load {
+enum Load {
+    Workers(Box<WorkerLoad>),
+    Recorders(Box<RecorderLoad>),
+}
+
+/// A workload on a target.
+#[derive(Debug)]
+struct WorkerLoad {
     worker: LoadWorker,
     /// What its thread ended with, while it works.
     ending: Option<Receiver<Result<(), Invalid>>>,
@@ -68,12 +79,19 @@ impl Loads {
         load: &BackgroundLoad,
         seed: Seed,
     ) -> Result<(), Invalid> {
-        if !load.is_none() {
-            let worker = LoadWorker::new(run, number, target, load, seed);
-            worker.prepare(run)?;
-            let before = DoneSinceBeat::default();
-            self.0.insert(number, Load { worker, ending: None, before, is_used: false });
-        }
+        let prepared = match (load.recording(), load.workload()) {
+            (Some(instruments), _) => {
+                Load::Recorders(Box::new(RecorderLoad::new(run, target, instruments, seed)))
+            }
+            (None, Some(workload)) if !load.is_none() => {
+                let worker = LoadWorker::new(run, number, target, load, workload, seed);
+                worker.prepare(run)?;
+                let before = DoneSinceBeat::default();
+                Load::Workers(Box::new(WorkerLoad { worker, ending: None, before, is_used: false }))
+            }
+            _ => return Ok(()),
+        };
+        self.0.insert(number, prepared);
         Ok(())
     }
 
@@ -94,23 +112,19 @@ impl Loads {
 
     /// What a load did so far; none where there is none.
     pub(crate) fn done(&self, number: usize) -> Option<BackgroundDone> {
-        let load = self.0.get(&number)?;
-        let done = load.worker.pulse.done();
-        Some(BackgroundDone {
-            wall: load.worker.run.clock.now(),
-            bytes: done.bytes,
-            operations: done.operations,
-            latency_sum: done.latency_sum,
-            errors: done.errors,
+        Some(match self.0.get(&number)? {
+            Load::Workers(load) => load.done(),
+            Load::Recorders(load) => load.done(),
         })
     }
 
     /// Ends all; of those that had ended before, or don't end, why.
     pub(crate) fn end(&mut self) -> BTreeMap<usize, Invalid> {
         for load in self.0.values() {
-            load.worker.run.stop.store(true, Ordering::Relaxed);
-            // Its supervisor looks up a few times a second only.
-            load.worker.pulse.ceasing().store(true, Ordering::Relaxed);
+            match load {
+                Load::Workers(load) => load.stop(),
+                Load::Recorders(load) => load.stop(),
+            }
         }
         self.0.iter_mut().filter_map(|(number, load)| Some((*number, load.ended().err()?))).collect()
     }
@@ -118,7 +132,10 @@ impl Loads {
     /// Removes what they left.
     pub(crate) fn clear(self, hang_after: Nanos) {
         for load in self.0.into_values() {
-            let [(_, target)] = &load.worker.target;
+            let target = match &load {
+                Load::Workers(load) => &load.worker.target[0].1,
+                Load::Recorders(load) => load.target(),
+            };
             // What stays is removed with the directory, at the end.
             drop(within(hang_after, target, |target| target.clear()));
         }
@@ -126,6 +143,54 @@ impl Loads {
 }
 
 impl Load {
+    fn renew(&mut self, run: &Run) -> Result<(), Invalid> {
+        match self {
+            Load::Workers(load) => load.renew(run),
+            Load::Recorders(load) => load.renew(),
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Invalid> {
+        match self {
+            Load::Workers(load) => load.begin(),
+            Load::Recorders(load) => load.begin(),
+        }
+    }
+
+    fn awaited(&mut self) -> Result<(), Invalid> {
+        match self {
+            Load::Workers(load) => load.awaited(),
+            Load::Recorders(load) => load.awaited(),
+        }
+    }
+
+    fn ended(&mut self) -> Result<(), Invalid> {
+        match self {
+            Load::Workers(load) => load.ended(),
+            Load::Recorders(load) => load.ended(),
+        }
+    }
+}
+
+impl WorkerLoad {
+    fn done(&self) -> BackgroundDone {
+        let done = self.worker.pulse.done();
+        BackgroundDone {
+            wall: self.worker.run.clock.now(),
+            bytes: done.bytes,
+            operations: done.operations,
+            latency_sum: done.latency_sum,
+            errors: done.errors,
+            frames: None,
+        }
+    }
+
+    fn stop(&self) {
+        self.worker.run.stop.store(true, Ordering::Relaxed);
+        // Its supervisor looks up a few times a second only.
+        self.worker.pulse.ceasing().store(true, Ordering::Relaxed);
+    }
+
     fn renew(&mut self, run: &Run) -> Result<(), Invalid> {
         let is_left = std::mem::take(&mut self.is_used) && !self.worker.is_repeatable();
         self.worker.pulse.ceasing().store(false, Ordering::Relaxed);
@@ -191,11 +256,18 @@ struct Shared<'a> {
 }
 
 impl LoadWorker {
-    fn new(run: &Run, number: usize, target: &Arc<dyn Target>, load: &BackgroundLoad, seed: Seed) -> Self {
+    fn new(
+        run: &Run,
+        number: usize,
+        target: &Arc<dyn Target>,
+        load: &BackgroundLoad,
+        workload: &WorkloadCell,
+        seed: Seed,
+    ) -> Self {
         LoadWorker {
             run: Run { stop: Arc::new(AtomicBool::new(false)), ..run.clone() },
             target: [(number, target.clone())],
-            cell: cell(load),
+            cell: cell(load, workload),
             prepared: load.prepared(),
             measured: load.measured(),
             seed: seed.named("background"),
@@ -290,7 +362,7 @@ impl LoadWorker {
 }
 
 /// What the workers of a load do. When one is done with its part all begin anew, so that none is idle.
-fn cell(load: &BackgroundLoad) -> WorkloadRun {
+fn cell(load: &BackgroundLoad, workload: &WorkloadCell) -> WorkloadRun {
     WorkloadRun {
         workers: load.workers,
         nodes: None,
@@ -301,6 +373,7 @@ fn cell(load: &BackgroundLoad) -> WorkloadRun {
         time_limit: None,
         stonewall: true,
         volumes: Volumes::Alone,
+        siblings: None,
         stripe_count: None,
         stripe_size: None,
         replicas: None,
@@ -309,6 +382,6 @@ fn cell(load: &BackgroundLoad) -> WorkloadRun {
         data: BufferData::Random,
         offered: load.offered,
         background: None,
-        workload: load.workload.clone(),
+        workload: workload.clone(),
     }
 }

@@ -7,7 +7,8 @@ mod processes;
 use nilometer_model::{
     Bytes, Capability, DirectIo, FileSystemSpace, TargetDescription, check_expected,
     plan::{
-        Access, EstimatedSpeed, Footprint, PlannedCampaign, RecordingRun, ResolvedPlan, Volumes, WorkloadRun,
+        Access, BackgroundLoad, EstimatedSpeed, Footprint, PlannedCampaign, RecordingRun, ResolvedPlan,
+        Volumes, WorkloadRun,
     },
 };
 use nilometer_storage::{Target, process, target::NullTarget};
@@ -23,19 +24,24 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
     processes::check_machines(&plan)?;
     check_time(&plan, targets.len())?;
     plan.cells.iter().try_for_each(|cell| processes::check_background(&plan, cell))?;
+    plan.cells.iter().try_for_each(|cell| processes::check_settings(&plan, cell))?;
     for (_, stage, run) in plan.workloads() {
         processes::check_mpi_io(&plan, stage, run, &targets)?;
         processes::check_processes(&plan, stage, run)?;
         let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);
-        check_memory(stage, Bytes(workload::memory(run).0.saturating_mul(on_this.into())))?;
+        let own_memory = workload::memory(run).0.saturating_mul(on_this.into());
+        check_memory(stage, Bytes(own_memory))?;
         check_space_limit(&plan, stage, run)?;
         check_source(&plan, stage, run)?;
-        processes::check_settings(&plan, stage, run)?;
+        processes::check_siblings(stage, run, targets.len())?;
         let needs = run.needs();
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
             let sharing = sharing(run, &targets, target);
-            check_space(stage, run.footprint(plan.processes_of(run)).times(sharing), target, &plan)?;
+            let LoadNeeds { memory, footprint } = of_recorders(run.background.as_deref(), target);
+            check_memory(stage, Bytes(own_memory.saturating_add(memory)))?;
+            let own = run.footprint(plan.processes_of(run));
+            check_space(stage, own.and(footprint).times(sharing), target, &plan)?;
             check_access(stage, run, target)?;
         }
     }
@@ -172,6 +178,23 @@ fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescript
     }
 }
 
+/// What recorders that are a load need on a target.
+#[derive(Debug, Clone, Copy, Default)]
+struct LoadNeeds {
+    /// Bytes.
+    memory: u64,
+    footprint: Footprint,
+}
+
+/// Of the instruments beside a cell; nothing where there are none.
+fn of_recorders(load: Option<&BackgroundLoad>, target: &TargetDescription) -> LoadNeeds {
+    let Some(run) = load.and_then(BackgroundLoad::recording) else { return LoadNeeds::default() };
+    let shape = Shape::of(&run, target);
+    let count = u64::from(run.count);
+    let footprint = Footprint { bytes: Bytes(count * shape.footprint().0), entries: count * shape.files() };
+    LoadNeeds { memory: count * shape.memory().0, footprint }
+}
+
 /// All that is recorded at the same time.
 fn check_recording<'a>(
     plan: &ResolvedPlan,
@@ -185,8 +208,9 @@ fn check_recording<'a>(
     }
     for target in targets {
         check_writable(target)?;
-        let mut memory = 0;
-        let mut footprint = Footprint::default();
+        let load = members.first().and_then(|run| run.background.as_deref());
+        let LoadNeeds { mut memory, mut footprint } = of_recorders(load, target);
+        footprint = load.map_or(footprint, |load| footprint.and(load.footprint()));
         for cell in &members {
             let recorders = plan.recorders_of(cell);
             let most_on_one = plan.recorders_a_node(cell).into_iter().max().unwrap_or(1);

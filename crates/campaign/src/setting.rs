@@ -64,7 +64,7 @@ pub(crate) fn undo_left(
     resolved: &PlannedCampaign,
     events: &[Event],
 ) -> Vec<(usize, Result<String, String>)> {
-    let settings = resolved.plan.workloads().flat_map(|(_, _, run)| run.settings.iter().rev());
+    let settings = resolved.plan.cells.iter().flat_map(|cell| cell.settings().iter().rev());
     let mut told = Vec::new();
     let mut undone_already: Vec<String> = Vec::new();
     for setting in settings {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     ByteRate, Bytes, Invalid, Key, Sample, Seed,
     plan::{
-        BackgroundLoad, Condition, Goal, Measurement, Phase, PlannedCampaign, RecordedInstrument,
-        RecordingRun, ResolvedPlan, Volumes,
+        AppliedSetting, BackgroundLoad, Condition, Goal, Measurement, Phase, PlannedCampaign,
+        RecordedInstrument, RecordingRun, ResolvedPlan, Volumes,
     },
     search::{Advice, Found, Trial, advise},
     sustained::step,
@@ -95,6 +95,8 @@ struct LimitOf {
     condition: Option<Condition>,
     /// What works on it meanwhile.
     background: Option<Box<BackgroundLoad>>,
+    /// What is tuned.
+    settings: Vec<AppliedSetting>,
 }
 
 impl LimitOf {
@@ -105,6 +107,7 @@ impl LimitOf {
             instrument: run.recorded_instrument(),
             condition: run.condition.clone(),
             background,
+            settings: run.settings.clone(),
         }
     }
 }

@@ -1,28 +1,56 @@
-//! `nilometer clean`: removes what a killed run left, frees what a killed recording had reserved, and nothing else.
+//! `nilometer clean`: removes what a killed run left, frees what a killed recording had reserved, takes back what a killed
+//! campaign had applied, and nothing else.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, Parser};
 use nilometer_acquisition::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
+use nilometer_record::Record;
 use nilometer_recording::reader::with_below;
 use nilometer_remote::clean;
 use nilometer_storage::TargetError;
 
-use crate::{Blame, Failure, Outcome, tell};
+use crate::{
+    Blame, Failure, Outcome, evaluate::Evaluate, resume::leave_all, tell, trusted::refuse_to_act_for_others,
+};
 
-/// Removes what killed runs left at a path, frees the space that killed recordings there had reserved behind their ends, and
-/// nothing else: recordings stay
+/// Removes what killed runs left at a path, frees the space that killed recordings there had reserved behind their ends, takes
+/// back the settings and conditions of a killed campaign if its record is named, and nothing else: recordings stay
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Directories or URLs that were evaluated or recorded to, or run directories and recordings themselves
-    #[arg(required = true)]
+    #[arg(required_unless_present = "record")]
     paths: Vec<PathBuf>,
+    /// The record of a killed campaign: its settings and conditions that are still in force are taken back first, by the
+    /// commands of its plan
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The plan of that campaign, so that its commands may be run
+    #[arg(long = "plan", value_name = "NAME|FILE", requires = "record")]
+    plans: Vec<String>,
+    /// Run the commands of the record's plan without naming the plan again
+    #[arg(long, requires = "record")]
+    trust_record: bool,
+}
+
+/// What `evaluate` is asked for, as far as it says which commands may be run.
+#[derive(Debug, Parser)]
+struct NamedAgain {
+    #[command(flatten)]
+    asked: Evaluate,
 }
 
 impl Clean {
     pub(crate) fn execute(&self) -> Outcome {
+        let taken_back = self.record.as_ref().map_or(Ok(0), |record| self.take_back(record))?;
+        if self.paths.is_empty() {
+            if taken_back == 0 {
+                tell::result_line("nothing to take back");
+            }
+            return Ok(());
+        }
         let (mut removed, mut left, mut in_use, mut freed) = (0, 0, 0, 0);
         for path in &self.paths {
             let address = TargetAddress::of_named(path).input()?;
@@ -41,7 +69,7 @@ impl Clean {
             freed += if address.url().is_some() { 0 } else { free(path).run()? };
         }
         match (removed + freed, left - in_use) {
-            (0, 0) if in_use == 0 => tell::result_line("nothing to clean"),
+            (0, 0) if in_use == 0 && taken_back == 0 => tell::result_line("nothing to clean"),
             (_, 0) if in_use == 0 => {}
             (_, 0) => {
                 return Err(Failure::Run(anyhow!(
@@ -53,6 +81,26 @@ impl Clean {
             }
         }
         Ok(())
+    }
+}
+
+impl Clean {
+    /// Takes back what the campaign of a record left in force: how many settings and conditions.
+    fn take_back(&self, path: &Path) -> Result<usize, Failure> {
+        let asked = self.named_again().input()?;
+        let (mut record, begun) = Record::resume(path).input()?;
+        let results = nilometer_record::read(path).run()?;
+        refuse_to_act_for_others(&asked, &begun.campaign, &results, path).input()?;
+        let left = leave_all(&mut record, &begun.campaign, &results).run()?;
+        let stuck = left.stuck.iter().flatten().next().cloned();
+        stuck.map_or(Ok(left.tried), |why| Err(Failure::Run(anyhow!("{why}"))))
+    }
+
+    fn named_again(&self) -> anyhow::Result<Evaluate> {
+        let mut line = vec!["clean".to_owned(), "--resume".to_owned()];
+        line.extend(self.plans.iter().flat_map(|plan| ["--plan".to_owned(), plan.clone()]));
+        line.extend(self.trust_record.then(|| "--trust-record".to_owned()));
+        Ok(NamedAgain::try_parse_from(line)?.asked)
     }
 }
 

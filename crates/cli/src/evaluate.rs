@@ -279,8 +279,7 @@ impl Evaluate {
         lines.push(format!("record    {}", record.display()));
         let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
         let mut commands: Vec<&String> = Vec::new();
-        let settings = resolved.plan.workloads().flat_map(|(_, _, run)| &run.settings);
-        let of_settings = settings.flat_map(AppliedSetting::commands);
+        let of_settings = resolved.plan.settings().flat_map(AppliedSetting::commands);
         for command in conditions.flat_map(|of| [&of.enter, &of.leave]).chain(of_settings) {
             if !commands.contains(&command) {
                 commands.push(command);
@@ -334,7 +333,9 @@ impl Evaluate {
         let runs = || cells.iter().filter_map(Cell::as_recording);
         let conditions = runs().filter_map(|run| run.condition.clone());
         let conditions = conditions.chain(self.recordings.condition()?).collect();
-        Ok((conditions, runs().map(|run| run.instrument.clone()).collect()))
+        let beside = cells.iter().filter_map(|cell| cell.background()?.recording());
+        let instruments = runs().map(|run| run.instrument.clone());
+        Ok((conditions, instruments.chain(beside.map(|run| run.instrument)).collect()))
     }
 
     /// The settings of the plans that are named on the command line.
@@ -342,8 +343,7 @@ impl Evaluate {
         if self.plans.is_empty() {
             return Ok(Vec::new());
         }
-        let plan = self.plans()?;
-        Ok(plan.workloads().flat_map(|(_, _, run)| run.settings.clone()).collect())
+        Ok(self.plans()?.settings().cloned().collect())
     }
 
     /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.

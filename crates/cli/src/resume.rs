@@ -41,7 +41,7 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
     refuse_another_program(&results).input()?;
     // First of all: a target may be out of reach in its condition.
-    let stuck = leave_all(&mut record, &recorded, &results).run()?;
+    let LeftInForce { stuck, .. } = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;
     let in_use: Vec<bool> =
         found.iter().zip(&stuck).map(|(found, stuck)| found.is_some() && stuck.is_none()).collect();
@@ -61,23 +61,33 @@ pub(crate) fn resumed(asked: &Evaluate, nodes: &RankNodes) -> Result<Ready, Fail
     Ok(Ready { path, resolved, record, done, trials, rates, in_use, network })
 }
 
-/// Leaves the conditions that the killed campaign left its targets in. By target: why that did not work, if so. Such a
-/// target is not what it is by itself, and is left out.
-fn leave_all(
+/// What came of what a killed campaign left in force.
+#[derive(Debug, Default)]
+pub(crate) struct LeftInForce {
+    /// By target: why something could not be taken back, if so.
+    pub(crate) stuck: Vec<Option<String>>,
+    /// How many settings and conditions were in force.
+    pub(crate) tried: usize,
+}
+
+/// Leaves the conditions that the killed campaign left its targets in, and takes its settings back. A target of which that
+/// does not work is not what it is by itself, and is left out.
+pub(crate) fn leave_all(
     record: &mut Record,
     recorded: &PlannedCampaign,
     results: &Results,
-) -> Result<Vec<Option<String>>> {
-    let mut stuck = vec![None; recorded.targets.len()];
+) -> Result<LeftInForce> {
+    let mut left = LeftInForce { stuck: vec![None; recorded.targets.len()], tried: 0 };
     for (target, told) in leave_conditions(recorded, &results.events) {
         let what = match told {
             Ok(what) => what,
-            Err(why) => stuck[target].insert(why).clone(),
+            Err(why) => left.stuck[target].insert(why).clone(),
         };
+        left.tried += 1;
         tell::note(&what);
         record.note(&Event { at: Calendar::now().time, what })?;
     }
-    Ok(stuck)
+    Ok(left)
 }
 
 /// What the user asks for besides must be what the record is of.

@@ -45,16 +45,18 @@ fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<Stri
     let (conditions, instruments) = asked.named()?;
     let settings = asked.named_settings()?;
     let mut acts = Vec::new();
-    for (_, _, run) in recorded.plan.workloads() {
-        let unnamed = run.settings.iter().filter(|setting| !settings.contains(setting));
-        acts.extend(unnamed.flat_map(AppliedSetting::commands).map(|command| format!("run `{command}`")));
-    }
+    let unnamed = recorded.plan.settings().filter(|setting| !settings.contains(setting));
+    acts.extend(unnamed.flat_map(AppliedSetting::commands).map(|command| format!("run `{command}`")));
     for (_, cell) in recorded.plan.recordings() {
         let unnamed = cell.condition.iter().filter(|condition| !conditions.contains(condition));
         let commands = unnamed.flat_map(|condition| [&condition.enter, &condition.leave]);
         acts.extend(commands.map(|command| format!("run `{command}`")));
-        match &cell.instrument.data.kind {
-            DataKind::Files(pattern) if !instruments.contains(&cell.instrument) => {
+    }
+    let recorded_ones = recorded.plan.recordings().map(|(_, run)| run.instrument.clone());
+    let beside = recorded.plan.cells.iter().filter_map(|cell| cell.background()?.recording());
+    for instrument in recorded_ones.chain(beside.map(|run| run.instrument)) {
+        match &instrument.data.kind {
+            DataKind::Files(pattern) if !instruments.contains(&instrument) => {
                 acts.push(format!("read {pattern}"));
             }
             _ => {}
@@ -67,7 +69,7 @@ fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<Stri
 
 /// A command that takes a condition back belongs to the machine on which it was entered.
 fn same_host(recorded: &PlannedCampaign, results: &Results) -> Result<()> {
-    let has_setting = recorded.plan.workloads().any(|(_, _, run)| !run.settings.is_empty());
+    let has_setting = recorded.plan.settings().next().is_some();
     let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some()) || has_setting;
     let there = results.environment.iter().find(|(key, _)| key == "host").map(|(_, host)| host.as_str());
     let uname = rustix::system::uname();

@@ -17,6 +17,48 @@ pub struct BackgroundDone {
     pub latency_sum: Nanos,
     /// Operations that failed.
     pub errors: u64,
+    /// What became of its frames, where it is an instrument.
+    pub frames: Option<FramesBeside>,
+}
+
+/// What became of the frames of instruments that were a load, of all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FramesBeside {
+    /// Frames that came.
+    pub due: u64,
+    /// Of these, those that found no room in the ring, or whose write failed.
+    pub lost: u64,
+    /// Those that were acknowledged later than the allowance.
+    pub late: u64,
+    /// How late a frame may be.
+    pub allowance: Nanos,
+    /// The longest time in which frames waited and none was acknowledged, since the load was begun, just before the phase.
+    pub longest_stall: Nanos,
+}
+
+impl FramesBeside {
+    /// What came since an earlier moment of the same load.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        FramesBeside {
+            due: self.due.saturating_sub(before.due),
+            lost: self.lost.saturating_sub(before.lost),
+            late: self.late.saturating_sub(before.late),
+            ..self
+        }
+    }
+
+    /// Of two phases, or of two instruments.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        FramesBeside {
+            due: self.due.saturating_add(other.due),
+            lost: self.lost.saturating_add(other.lost),
+            late: self.late.saturating_add(other.late),
+            allowance: self.allowance.max(other.allowance),
+            longest_stall: self.longest_stall.max(other.longest_stall),
+        }
+    }
 }
 
 impl BackgroundDone {
@@ -29,6 +71,7 @@ impl BackgroundDone {
             operations: self.operations.saturating_sub(before.operations),
             latency_sum: self.latency_sum.since(before.latency_sum),
             errors: self.errors.saturating_sub(before.errors),
+            frames: self.frames.map(|frames| frames.since(before.frames.unwrap_or_default())),
         }
     }
 
@@ -41,6 +84,10 @@ impl BackgroundDone {
             operations: self.operations.saturating_add(other.operations),
             latency_sum: self.latency_sum + other.latency_sum,
             errors: self.errors.saturating_add(other.errors),
+            frames: match (self.frames, other.frames) {
+                (Some(frames), Some(more)) => Some(frames.and(more)),
+                (frames, more) => frames.or(more),
+            },
         }
     }
 
@@ -49,8 +96,11 @@ impl BackgroundDone {
         ByteRate::of(self.bytes, self.wall)
     }
 
-    /// The mean latency of its operations; none of none.
+    /// The mean latency of its operations; none of none, and of frames.
     pub fn latency(&self) -> Option<Nanos> {
+        if self.frames.is_some() {
+            return None;
+        }
         self.latency_sum.0.checked_div(self.operations).map(Nanos)
     }
 }

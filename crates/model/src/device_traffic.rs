@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Nanos;
+
 /// What a block device did over some time, whoever asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceTraffic {
@@ -12,6 +14,35 @@ pub struct DeviceTraffic {
     /// Times that it was told to put its cache onto what lasts; none where it has no cache that a loss of power empties, or
     /// where the kernel does not count that.
     pub flushes: Option<u64>,
+    /// How it was used; none where the kernel does not count that.
+    pub use_of: Option<DeviceUse>,
+}
+
+/// How long a device had something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// It had at least one request.
+    pub busy: Nanos,
+    /// The same, each moment as often as there were requests.
+    pub queue: Nanos,
+}
+
+/// The kernel counts how long a device is busy in milliseconds, and in 32 bits.
+const COUNTED_TO: u64 = 1_000_000 << 32;
+
+impl DeviceUse {
+    /// What came after `earlier`, if the counters began anew once at the most.
+    fn since(self, earlier: DeviceUse) -> Self {
+        let since = |is: Nanos, was: Nanos| {
+            if is < was { Nanos(is.0 + COUNTED_TO).since(was) } else { is.since(was) }
+        };
+        DeviceUse { busy: since(self.busy, earlier.busy), queue: since(self.queue, earlier.queue) }
+    }
+
+    /// Of two devices the one that was busier, with what waited at both.
+    fn and(self, other: DeviceUse) -> Self {
+        DeviceUse { busy: self.busy.max(other.busy), queue: self.queue + other.queue }
+    }
 }
 
 impl DeviceTraffic {
@@ -21,6 +52,10 @@ impl DeviceTraffic {
             read: self.read + other.read,
             written: self.written + other.written,
             flushes: self.flushes.zip(other.flushes).map(|(one, another)| one + another),
+            use_of: match (self.use_of, other.use_of) {
+                (Some(one), Some(another)) => Some(one.and(another)),
+                (one, another) => one.or(another),
+            },
         }
     }
 
@@ -32,6 +67,24 @@ impl DeviceTraffic {
             read: self.read.saturating_sub(earlier.read),
             written: self.written.saturating_sub(earlier.written),
             flushes: flushes.map(|(is, was)| is.saturating_sub(was)),
+            use_of: self.use_of.zip(earlier.use_of).map(|(is, was)| is.since(was)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_of_32_bits_may_begin_anew() {
+        let at = |busy, queue| DeviceTraffic {
+            use_of: Some(DeviceUse { busy: Nanos::from_millis(busy), queue: Nanos::from_millis(queue) }),
+            ..DeviceTraffic::default()
+        };
+        assert_eq!(at(1500, 9000).since(at(500, 1000)), at(1000, 8000));
+        assert_eq!(at(20, 9000).since(at((1 << 32) - 30, 1000)), at(50, 8000));
+        assert_eq!(at(10, 20).since(DeviceTraffic::default()).use_of, None, "nobody knows when it began");
+        assert_eq!(at(10, 20).and(at(30, 1)), at(30, 21));
     }
 }

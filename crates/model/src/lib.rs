@@ -46,10 +46,10 @@ mod units;
 mod visibility;
 mod written;
 
-pub use background_done::BackgroundDone;
+pub use background_done::{BackgroundDone, FramesBeside};
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
-pub use device_traffic::DeviceTraffic;
+pub use device_traffic::{DeviceTraffic, DeviceUse};
 pub use facility::{Facility, FacilityError, Member};
 pub use frame_compression::FrameCompression;
 pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};

@@ -215,7 +215,7 @@ mod tests {
             filling: Nanos(size),
             run_delay: Nanos(size),
             during: machine,
-            device: Some(DeviceTraffic { read: size, written: 1, flushes: Some(2) }),
+            device: Some(DeviceTraffic { read: size, written: 1, flushes: Some(2), use_of: None }),
             workers: vec![worker],
             ..Sample::new(Nanos(7))
         };
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(whole.series.bins().iter().map(|bin| bin.bytes).sum::<u64>(), 60);
         // Two ranks were on one machine, which counts once.
         assert_eq!((whole.client, whole.during.busy, whole.during.sent), (Nanos(30), Nanos(30), 30));
-        let device = DeviceTraffic { read: 30, written: 2, flushes: Some(4) };
+        let device = DeviceTraffic { read: 30, written: 2, flushes: Some(4), use_of: None };
         assert_eq!((whole.device, whole.during.over), (Some(device), Nanos(100)));
         let parts: Vec<_> = whole.parts.iter().map(|part| (part.rank, &*part.node, part.bytes)).collect();
         assert_eq!(parts, [(0, "a", 10), (1, "a", 30), (2, "b", 20)]);

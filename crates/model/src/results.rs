@@ -206,8 +206,10 @@ pub struct Ingest {
     pub levels: Levels,
     /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
     pub company: String,
-    /// In which state the target was; empty for as it is.
+    /// The condition that the target was brought into; empty for as it is.
     pub condition: String,
+    /// What worked on the target meanwhile, in words; empty for nothing.
+    pub load: String,
     /// Who read it meanwhile.
     pub readers: Vec<ReaderTotals>,
     /// From due until a reader had read the frame and found it right, all readers together.
@@ -223,6 +225,11 @@ const FILLS: f64 = 0.025;
 const ON_THE_WAY: f64 = 8.0;
 
 impl Ingest {
+    /// The target was as it is, and nothing else worked on it.
+    pub fn is_undisturbed(&self) -> bool {
+        self.condition.is_empty() && self.load.is_empty()
+    }
+
     /// The longest time from when a frame was due until it could be read: it and all before it were settled.
     pub fn latest(&self) -> Nanos {
         Nanos(self.readable.max())

@@ -45,12 +45,20 @@ const SAMPLES_OF_RANKS: ChangedTable = ChangedTable {
     name: "sample",
     columns: "id, target, cell, repeat, phase, bytes, operations, wall, user, system, wait, client, machine, \
               voluntary, involuntary, run_delay, filling, settling, started, load, device_read, device_written, \
-              NULL AS device_flushes, coldness, invalid",
+              NULL AS device_flushes, NULL AS device_busy, NULL AS device_queue, coldness, invalid",
     rows: "rank = 0",
 };
 
 /// Until schema 6 flushes of the device were not counted.
 const SAMPLES_WITHOUT_FLUSHES: ChangedTable = ChangedTable { rows: "TRUE", ..SAMPLES_OF_RANKS };
+
+/// Until schema 8 it was not counted how long a device was busy.
+const SAMPLES_WITHOUT_QUEUE: ChangedTable = changed(
+    "sample",
+    "id, target, cell, repeat, phase, bytes, operations, wall, user, system, wait, client, machine, voluntary, \
+     involuntary, run_delay, filling, settling, started, load, device_read, device_written, device_flushes, \
+     NULL AS device_busy, NULL AS device_queue, coldness, invalid",
+);
 
 /// Until schema 6 a histogram had half as many buckets.
 const COARSE_HISTOGRAMS: ChangedTable =
@@ -66,6 +74,24 @@ const CONCLUDED: [&str; 2] = ["conclusion", "seal"];
 const BETWEEN_MACHINES: [&str; 6] =
     ["machine", "link", "network_stage", "network_cell", "network_sample", "flow"];
 
+/// What became of the frames of a load is in records since schema 9.
+const OF_LOADS: [&str; 1] = ["frames_beside"];
+
+/// Until schema 7 there were no loads.
+const RECORDINGS_WITHOUT_LOAD: ChangedTable = changed(
+    "ingest",
+    "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, longest_stall, allowance, \
+     late, stalls, stalled, slowest, company, condition, '' AS load, written",
+);
+
+/// Until schema 8 a load was told among the conditions.
+const RECORDINGS_WITH_LOAD_AS_CONDITION: ChangedTable = changed(
+    "ingest",
+    "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, longest_stall, allowance, \
+     late, stalls, stalled, slowest, company, condition_of_schema_8(condition) AS condition, \
+     load_of_schema_8(condition) AS load, written",
+);
+
 /// Until schema 5 nothing was known of when a process began.
 const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
     "part",
@@ -74,7 +100,7 @@ const PARTS_WITHOUT_BEGIN: ChangedTable = changed(
 );
 
 /// All of them, the oldest first.
-pub(super) const EARLIER: [EarlierSchema; 5] = [
+pub(super) const EARLIER: [EarlierSchema; 6] = [
     EarlierSchema {
         version: 3,
         statements: include_str!("earlier/3.sql"),
@@ -90,13 +116,9 @@ pub(super) const EARLIER: [EarlierSchema; 5] = [
             ),
             SAMPLES_OF_RANKS,
             COARSE_HISTOGRAMS,
-            changed(
-                "ingest",
-                "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, \
-                 longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
-            ),
+            RECORDINGS_WITHOUT_LOAD,
         ],
-        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
+        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES, &OF_LOADS],
     },
     EarlierSchema {
         version: 4,
@@ -105,26 +127,33 @@ pub(super) const EARLIER: [EarlierSchema; 5] = [
             changed("cell", "id, stage, name, measurement_of_schema_4(measurement) AS measurement"),
             SAMPLES_OF_RANKS,
             COARSE_HISTOGRAMS,
+            RECORDINGS_WITHOUT_LOAD,
         ],
-        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
+        added: &[&["part", "background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES, &OF_LOADS],
     },
     EarlierSchema {
         version: 5,
         statements: include_str!("earlier/5.sql"),
-        changed: &[PARTS_WITHOUT_BEGIN, SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &[&["background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES],
+        changed: &[PARTS_WITHOUT_BEGIN, SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS, RECORDINGS_WITHOUT_LOAD],
+        added: &[&["background"], &BETWEEN_PROCESSES, &CONCLUDED, &BETWEEN_MACHINES, &OF_LOADS],
     },
     EarlierSchema {
         version: 6,
         statements: include_str!("earlier/6.sql"),
-        changed: &[SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS],
-        added: &[&["background"], &CONCLUDED, &BETWEEN_MACHINES],
+        changed: &[SAMPLES_WITHOUT_FLUSHES, COARSE_HISTOGRAMS, RECORDINGS_WITHOUT_LOAD],
+        added: &[&["background"], &CONCLUDED, &BETWEEN_MACHINES, &OF_LOADS],
     },
     EarlierSchema {
         version: 7,
         statements: include_str!("earlier/7.sql"),
-        changed: &[],
-        added: &[&["background"], &BETWEEN_MACHINES],
+        changed: &[SAMPLES_WITHOUT_QUEUE, RECORDINGS_WITHOUT_LOAD],
+        added: &[&["background"], &BETWEEN_MACHINES, &OF_LOADS],
+    },
+    EarlierSchema {
+        version: 8,
+        statements: include_str!("earlier/8.sql"),
+        changed: &[SAMPLES_WITHOUT_QUEUE, RECORDINGS_WITH_LOAD_AS_CONDITION],
+        added: &[&OF_LOADS],
     },
 ];
 
@@ -188,7 +217,24 @@ fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_scalar_function("bucket_of_schema_6", 1, flags, |context| {
         Ok(Histogram::bucket_of_half_as_many(context.get(0)?))
     })?;
+    connection.create_scalar_function("condition_of_schema_8", 1, flags, |context| {
+        Ok(states_of_schema_8(context.get_raw(0).as_str()?)[0].to_owned())
+    })?;
+    connection.create_scalar_function("load_of_schema_8", 1, flags, |context| {
+        Ok(states_of_schema_8(context.get_raw(0).as_str()?)[1].to_owned())
+    })?;
     connection.create_scalar_function("measurement_of_schema_4", 1, flags, of_text(measurement_of_schema_4))
+}
+
+/// Schema 8 told the condition and the load beside it in one text, `one disk lost, beside 1 worker of stream (...)`.
+fn states_of_schema_8(both: &str) -> [&str; 2] {
+    if both.starts_with("beside ") {
+        return ["", both];
+    }
+    match both.find(", beside ") {
+        Some(at) => [&both[..at], &both[at + 2..]],
+        None => [both, ""],
+    }
 }
 
 /// A function of SQL that converts a text of JSON.
@@ -262,6 +308,8 @@ mod tests {
     const ROWS_OF_SCHEMA_6: &str = include_str!("earlier/record_6.sql");
     /// The same of the version that followed, sealed.
     const ROWS_OF_SCHEMA_7: &str = include_str!("earlier/record_7.sql");
+    /// A stream and a recording, each with and without a load beside it, sealed.
+    const ROWS_OF_SCHEMA_8: &str = include_str!("earlier/record_8.sql");
 
     fn record_of(version: i64, rows: &str, directory: &TempDir) -> PathBuf {
         let path = directory.path().join(format!("{version}.sqlite"));
@@ -374,6 +422,23 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_schema_8_is_read_for_ever_after() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let results = read(&record_of(8, ROWS_OF_SCHEMA_8, &directory)).expect("readable");
+        let ingests = results.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
+        let told: Vec<_> = ingests.map(|ingest| (ingest.condition.as_str(), ingest.load.as_str())).collect();
+        let load = "beside 1 worker of stream, write only (64 KiB by 64 KiB, buffered)";
+        assert_eq!(told, [("", ""), ("", load), ("", ""), ("", load)]);
+        let loads = results.samples.iter().filter_map(|measured| measured.sample.background);
+        assert!(loads.clone().count() > 0 && loads.clone().all(|done| done.frames.is_none()));
+        let works = results.cells.iter().filter_map(|cell| cell.background()?.workload());
+        assert_eq!(works.count(), 4, "what it does is read as it was written");
+        let both = "one disk lost, beside 1 worker of tree (1 x 2 items)";
+        assert_eq!(states_of_schema_8(both), ["one disk lost", "beside 1 worker of tree (1 x 2 items)"]);
+        assert_eq!(states_of_schema_8("one disk lost"), ["one disk lost", ""]);
+    }
+
+    #[test]
     fn a_campaign_goes_on_with_an_earlier_record_and_finds_all_that_was_there() {
         let all = [
             (3, ROWS_OF_SCHEMA_3, 58),
@@ -381,6 +446,7 @@ mod tests {
             (5, ROWS_OF_SCHEMA_5, 14),
             (6, ROWS_OF_SCHEMA_6, 24),
             (7, ROWS_OF_SCHEMA_7, 36),
+            (8, ROWS_OF_SCHEMA_8, 16),
         ];
         for (schema, rows, repeats) in all {
             let directory = tempfile::tempdir().expect("a directory");

@@ -120,6 +120,7 @@ fn insert_totals(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rus
             ("slowest", &ingest.slowest_second.map(|bytes| bytes.0)),
             ("company", &ingest.company),
             ("condition", &ingest.condition),
+            ("load", &ingest.load),
             ("written", &ingest.written.0),
         ],
     )
@@ -199,6 +200,7 @@ fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
         slowest_second: row.get::<_, Option<u64>>("slowest")?.map(Bytes),
         company: row.get("company")?,
         condition: row.get("condition")?,
+        load: row.get("load")?,
         written: Bytes(number(row, "written")?),
         ..Ingest::default()
     })

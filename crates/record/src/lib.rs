@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod earlier;
 pub mod import;
 mod ingest;
@@ -30,7 +31,7 @@ use std::path::PathBuf;
 
 /// The version of the schema that this program writes (`PRAGMA user_version`). Another one for every change of
 /// `schema.sql`, which a test remembers; the one before then goes to `earlier`.
-pub const SCHEMA_VERSION: i64 = 8;
+pub const SCHEMA_VERSION: i64 = 9;
 
 /// The oldest schema that this program reads. All from then on are read.
 pub const OLDEST_SCHEMA: i64 = 3;

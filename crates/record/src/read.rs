@@ -7,7 +7,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, BackgroundDone, Bin, Coldness, DeviceTraffic, Event, FilesSeen, Group, Histogram, Invalid, Key,
+    Activity, Bin, Coldness, DeviceTraffic, DeviceUse, Event, FilesSeen, Group, Histogram, Invalid, Key,
     LocksSeen, Measured, Nanos, Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry,
     WorkerTotals,
     plan::{Cell, Phase, PlannedCampaign},
@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 use serde::de::DeserializeOwned;
 
 use super::{
-    RecordError, SCHEMA_VERSION,
+    RecordError, SCHEMA_VERSION, background,
     earlier::EarlierSchema,
     ingest, network,
     place::Place,
@@ -225,7 +225,7 @@ fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Number
     let query =
         "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
                      voluntary, involuntary, run_delay, filling, settling, started, load, device_read,
-                     device_written, device_flushes, coldness, invalid
+                     device_written, device_flushes, device_busy, device_queue, coldness, invalid
                  FROM sample WHERE repeat >= ?1 ORDER BY id";
     connection.prepare(query)?.query_map([warm_up], |row| Ok((row.get(0)?, measured(row)?)))?.collect()
 }
@@ -256,7 +256,9 @@ fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {
 fn device(row: &Row<'_>) -> rusqlite::Result<Option<DeviceTraffic>> {
     let flushes = row.get("device_flushes")?;
     let moved = row.get::<_, Option<u64>>("device_read")?.zip(row.get("device_written")?);
-    Ok(moved.map(|(read, written)| DeviceTraffic { read, written, flushes }))
+    let used = row.get::<_, Option<u64>>("device_busy")?.zip(row.get("device_queue")?);
+    let use_of = used.map(|(busy, queue)| DeviceUse { busy: Nanos(busy), queue: Nanos(queue) });
+    Ok(moved.map(|(read, written)| DeviceTraffic { read, written, flushes, use_of }))
 }
 
 /// Where a row of `sample` belongs.
@@ -298,7 +300,12 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         Ok(())
     })?;
     each(connection, "SELECT * FROM background", samples, places, |row, sample| {
-        sample.background = Some(background(row)?);
+        sample.background = Some(background::background(row)?);
+        Ok(())
+    })?;
+    each(connection, "SELECT * FROM frames_beside", samples, places, |row, sample| {
+        let frames = background::frames_beside(row)?;
+        sample.background.get_or_insert_default().frames = Some(frames);
         Ok(())
     })?;
     each(connection, "SELECT * FROM visibility", samples, places, |row, sample| {
@@ -344,16 +351,6 @@ fn locks(row: &Row<'_>) -> rusqlite::Result<LocksSeen> {
         broken: number(row, "broken")?,
         passed: number(row, "passed")?,
         longest: nanos(row, "longest")?,
-    })
-}
-
-fn background(row: &Row<'_>) -> rusqlite::Result<BackgroundDone> {
-    Ok(BackgroundDone {
-        wall: Nanos(row.get("wall")?),
-        bytes: row.get("bytes")?,
-        operations: row.get("operations")?,
-        latency_sum: Nanos(row.get("latency_sum")?),
-        errors: row.get("errors")?,
     })
 }
 

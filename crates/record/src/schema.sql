@@ -98,6 +98,8 @@ CREATE TABLE sample (
     device_written INTEGER,
     device_flushes INTEGER,              -- times that the device was told to put its cache onto what lasts; null where it
                                          -- has no cache that a loss of power empties, or the kernel does not count that
+    device_busy    INTEGER,              -- how long it had at least one request; null where the kernel does not count that
+    device_queue   INTEGER,              -- the same, each moment as often as there were requests
     coldness       TEXT,                 -- of a read: proved, contradicted, not provable here, never
                                          -- seen here (another client wrote it)
     invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
@@ -151,6 +153,16 @@ CREATE TABLE background (
     operations  INTEGER NOT NULL,
     latency_sum INTEGER NOT NULL,        -- of these operations; where they were due at a time, from then
     errors      INTEGER NOT NULL
+);
+
+-- What became of the frames of a load that is an instrument, of all of it, beside its row in background.
+CREATE TABLE frames_beside (
+    sample        INTEGER PRIMARY KEY REFERENCES sample (id),
+    due           INTEGER NOT NULL,      -- frames that came meanwhile
+    lost          INTEGER NOT NULL,
+    late          INTEGER NOT NULL,      -- acknowledged later than the allowance
+    allowance     INTEGER NOT NULL,
+    longest_stall INTEGER NOT NULL       -- the longest time in which frames waited and none was acknowledged
 );
 
 -- What processes saw of files that another one wrote: files count once for each process that looked for them.
@@ -233,6 +245,7 @@ CREATE TABLE ingest (
     slowest       INTEGER,               -- fewest bytes acknowledged in any second
     company       TEXT NOT NULL,         -- what else was recorded at the same time
     condition     TEXT NOT NULL,         -- the state that the target was brought into; empty for as it is
+    load          TEXT NOT NULL,         -- what worked on the target meanwhile (table background); empty for nothing
     written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
 );
 

@@ -8,14 +8,14 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, BackgroundDone, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen,
-    RankPart, Results, Sample, Series, TargetEntry, plan::PlannedCampaign,
+    Activity, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results,
+    Sample, Series, TargetEntry, plan::PlannedCampaign,
 };
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
 
 use super::{
-    RecordError, SCHEMA_VERSION,
+    RecordError, SCHEMA_VERSION, background,
     earlier::EarlierSchema,
     ingest,
     lock::Lock,
@@ -279,10 +279,11 @@ pub(super) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
 }
 
 /// The tables whose rows belong to a sample.
-const DETAILS: [&str; 14] = [
+const DETAILS: [&str; 15] = [
     "activity",
     "part",
     "background",
+    "frames_beside",
     "visibility",
     "locking",
     "worker",
@@ -309,7 +310,7 @@ fn insert_sample(
     key: Key,
     sample: &Sample,
 ) -> rusqlite::Result<i64> {
-    let (read, written) = sample.device.map(|device| (device.read, device.written)).unzip();
+    let device = DeviceColumns::of(sample);
     insert_row(
         transaction,
         "sample",
@@ -334,14 +335,38 @@ fn insert_sample(
             ("settling", &sample.settling.0),
             ("started", &sample.started.0),
             ("load", &sample.load),
-            ("device_read", &read),
-            ("device_written", &written),
-            ("device_flushes", &sample.device.and_then(|device| device.flushes)),
+            ("device_read", &device.read),
+            ("device_written", &device.written),
+            ("device_flushes", &device.flushes),
+            ("device_busy", &device.busy),
+            ("device_queue", &device.queue),
             ("coldness", &sample.coldness.map(Coldness::name)),
             ("invalid", &sample.invalid.as_ref().map(Invalid::to_text)),
         ],
     )?;
     Ok(transaction.last_insert_rowid())
+}
+
+/// What is known of the device.
+struct DeviceColumns {
+    read: Option<u64>,
+    written: Option<u64>,
+    flushes: Option<u64>,
+    busy: Option<u64>,
+    queue: Option<u64>,
+}
+
+impl DeviceColumns {
+    fn of(sample: &Sample) -> Self {
+        let device = sample.device;
+        DeviceColumns {
+            read: device.map(|device| device.read),
+            written: device.map(|device| device.written),
+            flushes: device.and_then(|device| device.flushes),
+            busy: device.and_then(|device| device.use_of).map(|used| used.busy.0),
+            queue: device.and_then(|device| device.use_of).map(|used| used.queue.0),
+        }
+    }
 }
 
 fn insert_activity(
@@ -395,19 +420,6 @@ fn insert_part(transaction: &Transaction<'_>, id: i64, part: &RankPart) -> rusql
     )
 }
 
-fn insert_background(transaction: &Transaction<'_>, id: i64, done: &BackgroundDone) -> rusqlite::Result<()> {
-    let BackgroundDone { wall, bytes, operations, latency_sum, errors } = done;
-    let columns: [Column<'_>; 6] = [
-        ("sample", &id),
-        ("wall", &wall.0),
-        ("bytes", bytes),
-        ("operations", operations),
-        ("latency_sum", &latency_sum.0),
-        ("errors", errors),
-    ];
-    insert_row(transaction, "background", &columns)
-}
-
 fn insert_seen(transaction: &Transaction<'_>, id: i64, seen: &FilesSeen) -> rusqlite::Result<()> {
     let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = seen;
     let columns: [Column<'_>; 8] = [
@@ -432,7 +444,7 @@ fn insert_locks(transaction: &Transaction<'_>, id: i64, locks: &LocksSeen) -> ru
 
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
     sample.locks.as_ref().map_or(Ok(()), |locks| insert_locks(transaction, id, locks))?;
-    sample.background.as_ref().map_or(Ok(()), |done| insert_background(transaction, id, done))?;
+    sample.background.as_ref().map_or(Ok(()), |done| background::insert_background(transaction, id, done))?;
     sample.seen.as_ref().map_or(Ok(()), |seen| insert_seen(transaction, id, seen))?;
     for part in &sample.parts {
         insert_part(transaction, id, part)?;

@@ -153,6 +153,13 @@ pub fn conclusions(study: &Study<'_>) -> Vec<Conclusion> {
             all.extend(told.map(|words| Conclusion { subject: subject.clone(), words }));
         }
     }
+    for stage in &study.stages {
+        for of in &stage.siblings {
+            let subject = format!("{}, {}", stage.name, of.heading());
+            let told = of.sentences(study.results.margin).into_iter();
+            all.extend(told.map(|words| Conclusion { subject: subject.clone(), words }));
+        }
+    }
     all.extend(study.results.network.iter().flat_map(of_network));
     all
 }

@@ -90,7 +90,7 @@ fn recording(goal: Goal) -> Sample {
         bytes: 1_000_000_000,
         wall: Nanos::from_millis(10_000),
         user: Nanos::from_millis(3000),
-        device: Some(DeviceTraffic { read: 0, written: 1_000_000_000, flushes: Some(12) }),
+        device: Some(DeviceTraffic { written: 1_000_000_000, flushes: Some(12), ..DeviceTraffic::default() }),
         ingest: Some(ingest),
         ..Sample::new(Nanos(0))
     };

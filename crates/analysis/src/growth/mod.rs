@@ -28,7 +28,7 @@ use crate::{
     effect::{Answer, Effect, pooled_variance},
     parameters::words,
 };
-use rounds::{ResidualSpread, RoundRates, differences};
+pub(crate) use rounds::{ResidualSpread, RoundRates, differences};
 
 /// A phase of a workload over the number of elements that do it at once.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,9 +87,9 @@ pub struct OddElement {
 }
 
 /// Where the others are surely faster than an element by this, in percent, it is odd.
-const ODD: f64 = 25.0;
+pub(crate) const ODD: f64 = 25.0;
 /// Of two that differ neither is the odd one.
-const EQUALS_LEAST: usize = 3;
+pub(crate) const EQUALS_LEAST: usize = 3;
 
 impl AtOnce {
     /// How many.
@@ -135,7 +135,8 @@ impl Elements<'_> {
         let curve = GrowthCurve::of(&counts)?;
         let knee = curve.knee(self.results.margin);
         let beyond_knee = curve.beyond(knee);
-        let odd = odd(&part.alone);
+        // Declared siblings are told apart.
+        let odd = if self.run.siblings.is_some() { Vec::new() } else { odd(&part.alone) };
         Some(ElementGrowth { label: self.label(), phase, quantity, counts, knee, beyond_knee, odd })
     }
 
@@ -313,7 +314,7 @@ impl<'a> GrowthCurve<'a> {
 }
 
 /// Elements that are surely much slower by themselves than the median of the others.
-fn odd(alone: &BTreeMap<usize, RoundRates>) -> Vec<OddElement> {
+pub(crate) fn odd(alone: &BTreeMap<usize, RoundRates>) -> Vec<OddElement> {
     let rows: Vec<&RoundRates> = alone.values().filter(|rates| !rates.is_empty()).collect();
     if rows.len() < EQUALS_LEAST {
         return Vec::new();

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use crate::effect::Effect;
 
 /// What was measured in each round that is valid.
-pub(super) type RoundRates = BTreeMap<u32, f64>;
+pub(crate) type RoundRates = BTreeMap<u32, f64>;
 
 /// The logarithms of the ratios of what was measured in the same round.
-pub(super) fn differences(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn differences(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<f64> {
     of.iter().filter_map(|(round, rate)| Some((rate / against(*round)?).ln())).collect()
 }
 
 /// How far a difference of two rows that were measured in the same rounds spreads: what is left of all rows when the means
 /// of rows and of rounds are taken out, so that what drifts for all counts for nothing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ResidualSpread {
+pub(crate) struct ResidualSpread {
     variance: f64,
     freedom: usize,
 }
 
 impl ResidualSpread {
     /// Rounds in which a row is missing are left out, and rows of a single round: they have no spread.
-    pub(super) fn of(all: &[&RoundRates]) -> Self {
+    pub(crate) fn of(all: &[&RoundRates]) -> Self {
         let rows: Vec<&RoundRates> = all.iter().copied().filter(|row| row.len() > 1).collect();
         let rounds = common_rounds(&rows);
         let freedom = rows.len().saturating_sub(1) * rounds.len().saturating_sub(1);
@@ -46,7 +46,7 @@ impl ResidualSpread {
     }
 
     /// The mean of these differences with its interval; none of none.
-    pub(super) fn effect(self, differences: &[f64]) -> Option<Effect> {
+    pub(crate) fn effect(self, differences: &[f64]) -> Option<Effect> {
         Effect::of_cell(differences, self.variance, self.freedom)
     }
 }

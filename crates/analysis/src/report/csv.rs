@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    Activity, BackgroundDone, Coldness, Ingest, Measured, Nanos, Results, Sample, plan::RecordingRun,
+    Activity, BackgroundDone, Coldness, DeviceUse, FramesBeside, Ingest, Measured, Nanos, Results, Sample,
+    plan::RecordingRun,
 };
 
 use super::packets;
@@ -11,7 +12,7 @@ use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
 
-const COLUMNS: [Column; 43] = [
+const COLUMNS: [Column; 47] = [
     ("bytes", |s| s.bytes.to_string()),
     ("operations", |s| s.operations.to_string()),
     ("wall_s", |s| seconds(s.wall)),
@@ -34,6 +35,8 @@ const COLUMNS: [Column; 43] = [
     ("device_flushes", |s| {
         s.device.and_then(|device| device.flushes).map_or_else(String::new, |flushes| flushes.to_string())
     }),
+    ("device_busy_s", |s| device_use(s, |used| used.busy)),
+    ("device_queue_s", |s| device_use(s, |used| used.queue)),
     ("workers_measured", |s| s.workers.len().to_string()),
     ("first_worker_done_s", |s| done(s, Iterator::min)),
     ("last_worker_done_s", |s| done(s, Iterator::max)),
@@ -56,13 +59,15 @@ const COLUMNS: [Column; 43] = [
     ("beside_operations", |s| beside(s, |done| done.operations.to_string())),
     ("beside_latency_sum_s", |s| beside(s, |done| seconds(done.latency_sum))),
     ("beside_errors", |s| beside(s, |done| done.errors.to_string())),
+    ("beside_frames_due", |s| frames_beside(s, |frames| frames.due.to_string())),
+    ("beside_frames_lost", |s| frames_beside(s, |frames| frames.lost.to_string())),
     ("during_memory_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.memory))),
 ];
 
 type IngestColumn = (&'static str, fn(&Ingest) -> String);
 
 /// Empty for all but recordings.
-const INGEST_COLUMNS: [IngestColumn; 21] = [
+const INGEST_COLUMNS: [IngestColumn; 22] = [
     ("goal", |i| i.goal.name().into()),
     ("count", |i| i.count.to_string()),
     ("frame_bytes", |i| i.frame_size.0.to_string()),
@@ -81,6 +86,7 @@ const INGEST_COLUMNS: [IngestColumn; 21] = [
     ("slowest_second_bytes", |i| i.slowest_second.map_or_else(String::new, |bytes| bytes.0.to_string())),
     ("company", |i| i.company.clone()),
     ("condition", |i| i.condition.clone()),
+    ("load", |i| i.load.clone()),
     ("written_bytes", |i| i.written.0.to_string()),
     ("readers", |i| i.readers.iter().filter(|reader| !reader.after).count().to_string()),
     ("frames_read", |i| i.readers.iter().map(|reader| reader.frames).sum::<u64>().to_string()),
@@ -178,6 +184,18 @@ fn plain(value: &Value) -> String {
 /// What a load beside it did; empty where there was none.
 fn beside(sample: &Sample, value: impl Fn(&BackgroundDone) -> String) -> String {
     sample.background.as_ref().map_or_else(String::new, value)
+}
+
+/// How long the device had something to do; empty where nobody knows.
+fn device_use(sample: &Sample, time: fn(DeviceUse) -> Nanos) -> String {
+    let used = sample.device.and_then(|device| device.use_of);
+    used.map_or_else(String::new, |used| seconds(time(used)))
+}
+
+/// What became of the frames of a load; empty where it has none.
+fn frames_beside(sample: &Sample, value: impl Fn(&FramesBeside) -> String) -> String {
+    let frames = sample.background.as_ref().and_then(|done| done.frames);
+    frames.as_ref().map_or_else(String::new, value)
 }
 
 fn seconds(time: Nanos) -> String {

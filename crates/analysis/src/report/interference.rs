@@ -52,6 +52,8 @@ pub(super) struct BesideLoad<'a> {
     workload: &'a str,
     /// The first level at which it is slower beyond doubt; none if there is none.
     slower_from: Option<&'a str>,
+    /// The first level at which an instrument that is the load loses frames; none if there is none.
+    instrument_loses_from: Option<&'a str>,
     levels: Vec<BesideLevel<'a>>,
     sentences: Vec<String>,
 }
@@ -67,6 +69,10 @@ struct BesideLevel<'a> {
     load_bytes_per_second: f64,
     load_operations: u64,
     load_errors: u64,
+    /// Frames of an instrument that is the load; none of a workload.
+    load_frames_due: Option<u64>,
+    load_frames_lost: Option<u64>,
+    load_longest_stall_s: Option<f64>,
 }
 
 pub(super) fn beside_loads<'a>(study: &'a Study<'_>) -> Vec<BesideLoad<'a>> {
@@ -88,6 +94,9 @@ fn beside_load<'a>(stage: &'a StudyStage<'_>, of: &'a Interference, margin: f64)
             load_bytes_per_second: level.done.rate().0,
             load_operations: level.done.operations,
             load_errors: level.done.errors,
+            load_frames_due: level.done.frames.map(|frames| frames.due),
+            load_frames_lost: level.done.frames.map(|frames| frames.lost),
+            load_longest_stall_s: level.done.frames.map(|frames| frames.longest_stall.seconds()),
         }
     });
     BesideLoad {
@@ -96,6 +105,7 @@ fn beside_load<'a>(stage: &'a StudyStage<'_>, of: &'a Interference, margin: f64)
         target: letter(of.target),
         workload: &of.workload,
         slower_from: of.slower_from(margin).map(|level| level.load.as_str()),
+        instrument_loses_from: of.loses_from().map(|level| level.load.as_str()),
         levels: levels.collect(),
         sentences: of.sentences(margin),
     }

@@ -17,10 +17,13 @@ use serde_json::Value as Json;
 use super::{
     acceptance::{AcceptedTarget, accepted},
     interference::{BesideLoad, beside_loads},
+    limiting::{StageLimit, stage_limits},
     network::{machines_json, network_stages, shares_json},
     observed::observed_json,
     optimum::{ParameterEffects, parameter_effects},
+    siblings::{SiblingsTold, siblings_told},
     units_in_keys::{plain, units_in_keys, with_unit},
+    verdicts::{FullSpeedTold, full_speeds_told},
 };
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
@@ -69,9 +72,15 @@ struct Document<'a> {
     parameters: Vec<ParameterEffects<'a>>,
     /// One for each phase, target and workload that was measured beside a load.
     beside_loads: Vec<BesideLoad<'a>>,
+    /// One for each phase of a stage whose targets or workers are declared siblings.
+    siblings: Vec<SiblingsTold<'a>>,
+    /// One for each phase and target of which something is known.
+    limits: Vec<StageLimit<'a>>,
     /// One for each target; empty where the plan has no criteria.
     acceptance: Vec<AcceptedTarget<'a>>,
     verdicts: Vec<Answered>,
+    /// One for each instrument and target that was recorded at full speed only.
+    full_speeds: Vec<FullSpeedTold>,
     /// One for each recording of packets that came over loopback.
     packets: Vec<Packets>,
     /// One for each instrument and target.
@@ -270,8 +279,11 @@ pub fn json(study: &Study<'_>) -> String {
         elements: study.stages.iter().flat_map(|stage| growths(study, stage)).collect(),
         parameters: parameter_effects(study),
         beside_loads: beside_loads(study),
+        siblings: siblings_told(study),
+        limits: stage_limits(study),
         acceptance: accepted(study),
         verdicts: verdicts(study),
+        full_speeds: full_speeds_told(study),
         packets: packets(study),
         instruments: instruments(&study.predictions),
         network: network_stages(study),

@@ -135,6 +135,11 @@ fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
             writeln!(text, "  - {}", plain(&sentence))?;
         }
     }
+    for of in &study.full_speeds {
+        let target = words::target(study.results, of.target);
+        writeln!(text, "\n## {} at full speed\n", plain(&of.instrument.to_string()))?;
+        writeln!(text, "- **{}**: {}.", plain(&target), plain(&of.to_string()))?;
+    }
     for open in &study.missing.open {
         let target = words::target(study.results, open.target);
         writeln!(text, "\n## Verdict for {}, {}\n", plain(&open.instrument.to_string()), open.rate)?;
@@ -182,6 +187,9 @@ fn write_stage(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     }
     if let Some(ceiling) = stage.ceiling {
         writeln!(text, "\n{}", plain(&ceiling.words(stage)))?;
+    }
+    for limits in &stage.limits {
+        writeln!(text, "\n{}", plain(&limits.words(stage.targets().len() > 1)))?;
     }
     write_machines(text, stage)
 }

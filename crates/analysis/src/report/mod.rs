@@ -10,18 +10,21 @@ mod html;
 mod interference;
 mod json;
 mod latency_columns;
+mod limiting;
 mod markdown;
 mod network;
 mod observed;
 mod optimum;
 mod packets;
 mod prospects;
+mod siblings;
 mod sizing;
 mod storage_rows;
 mod terminal;
 #[cfg(test)]
 mod tests;
 mod units_in_keys;
+mod verdicts;
 mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};

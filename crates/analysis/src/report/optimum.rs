@@ -1,17 +1,12 @@
 //! What a matrix says as a whole, in reports.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
-use super::{
-    chart::Escaped,
-    terminal::{BOLD, Page},
-};
+use super::terminal::{BOLD, Page};
 use crate::{Study, StudyStage, letter};
 
 /// `write on A`; without the target where there is one.
-fn heading(stage: &StudyStage<'_>, of: &crate::StageOptimum) -> String {
+pub(super) fn heading(stage: &StudyStage<'_>, of: &crate::StageOptimum) -> String {
     let phase = of.phase.name();
     if stage.targets().len() > 1 { format!("{phase} on {}", letter(of.target)) } else { phase.to_owned() }
 }
@@ -25,18 +20,6 @@ impl Page {
             }
         }
     }
-}
-
-/// Behind the charts of a stage.
-pub(super) fn write(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
-    for of in &stage.optima {
-        write!(page, "<h3>Parameters: {}</h3><ul>", Escaped(&heading(stage, of)))?;
-        for sentence in of.sentences() {
-            write!(page, "<li>{}</li>", Escaped(&sentence))?;
-        }
-        page.push_str("</ul>");
-    }
-    Ok(())
 }
 
 /// The same for programs.

@@ -3,7 +3,7 @@
 
 use nilometer_model::plan::Phase;
 
-use crate::{CellOutcome, Decision, Grade, Quantity, Question, Study, StudyStage, Verdict, letter};
+use crate::{CellOutcome, Grade, Quantity, Question, Study, StudyStage, letter};
 
 use super::{
     growth,
@@ -81,6 +81,7 @@ pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
         page.growths(study, stage);
         page.optima(stage);
         page.interferences(stage, study.results.margin);
+        page.siblings(stage, study.results.margin);
     }
     page.curves(study);
     page.network(study);
@@ -211,11 +212,14 @@ impl Page {
         }
     }
 
-    /// How far the figures are from what the tool by itself can do.
+    /// How far the figures are from what the tool by itself can do, and what limits the highest.
     fn ceiling(&mut self, stage: &StudyStage<'_>) {
         if let Some(ceiling) = stage.ceiling {
             let code = if ceiling.is_near() { YELLOW } else { DIM };
             self.paragraph(code, "  ", &ceiling.words(stage));
+        }
+        for limits in &stage.limits {
+            self.paragraph(DIM, "  ", &limits.words(stage.targets().len() > 1));
         }
     }
 
@@ -388,30 +392,6 @@ impl Page {
         }
         self.paragraph(DIM, "  ", &words::margin_note(study.results));
     }
-
-    /// The answer: a sentence for each instrument on each target.
-    fn verdicts(&mut self, study: &Study<'_>) {
-        let mut last = String::new();
-        for verdict in &study.verdicts {
-            let instrument = words::instrument(verdict);
-            if instrument != last {
-                self.line("", "");
-                self.paragraph(BOLD, "", &format!("VERDICT for {instrument}"));
-                last = instrument;
-            }
-            let sentence = format!("{}: {verdict}.", words::target(study.results, verdict.target));
-            self.paragraph(colour(verdict), "  ", &sentence);
-            for sentence in verdict.more() {
-                self.paragraph(DIM, "    - ", &sentence);
-            }
-        }
-        for open in &study.missing.open {
-            self.line("", "");
-            self.paragraph(BOLD, "", &format!("VERDICT for {}, {}", open.instrument, open.rate));
-            let sentence = format!("{}: {open}.", words::target(study.results, open.target));
-            self.paragraph(YELLOW, "  ", &sentence);
-        }
-    }
 }
 
 /// Rate, latencies and cores in their columns.
@@ -424,14 +404,6 @@ fn figures(rate: &str, outcome: &CellOutcome<'_>, latencies: &[LatencyColumn]) -
 /// Figures beside each other.
 fn columns(texts: impl Iterator<Item = String>) -> String {
     texts.map(|text| format!("{text:>17}")).collect::<Vec<_>>().join(" ")
-}
-
-fn colour(verdict: &Verdict) -> &'static str {
-    match verdict.decision() {
-        Decision::Carries => GREEN,
-        Decision::DoesNotCarry => RED,
-        Decision::NotDecided => YELLOW,
-    }
 }
 
 fn chars(text: &str) -> usize {

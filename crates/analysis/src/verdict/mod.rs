@@ -123,11 +123,13 @@ pub struct Together {
     pub finding: Finding,
 }
 
-/// A recording while the target was in a condition.
+/// A recording while the target was in a condition, or something worked on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Under {
-    /// What the user calls it.
+    /// What the user calls the condition; empty for as it is.
     pub condition: String,
+    /// What worked on it, in words; empty for nothing.
+    pub load: String,
     /// At the instrument's pace.
     pub finding: Finding,
     /// As fast as the storage takes frames.
@@ -137,8 +139,17 @@ pub struct Under {
 impl Under {
     /// `in the condition one disk lost`; of a load alone what it is.
     pub(super) fn place(&self) -> String {
-        let is_load = self.condition.starts_with("beside ");
-        if is_load { self.condition.clone() } else { format!("in the condition {}", self.condition) }
+        match (self.condition.is_empty(), self.load.is_empty()) {
+            (true, _) => self.load.clone(),
+            (false, true) => format!("in the condition {}", self.condition),
+            (false, false) => format!("in the condition {}, {}", self.condition, self.load),
+        }
+    }
+
+    /// What it is called where it stands alone: `one disk lost`.
+    pub(super) fn name(&self) -> String {
+        let both = [self.condition.as_str(), self.load.as_str()];
+        both.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -269,25 +280,27 @@ fn long_run<'a>(passes: impl Iterator<Item = &'a Sample>) -> Option<SustainedRat
 
 /// Nothing else was recorded at the same time, and the target was as it is.
 fn is_usual(ingest: &Ingest) -> bool {
-    ingest.company.is_empty() && ingest.condition.is_empty()
+    ingest.company.is_empty() && ingest.is_undisturbed()
 }
 
-/// In each condition.
+/// In each condition, and beside each load.
 fn under(recorded: &Recorded<'_>) -> Vec<Under> {
-    let mut conditions: Vec<&str> = recorded
-        .of(Goal::Pace)
-        .map(|(_, ingest)| ingest.condition.as_str())
-        .filter(|condition| !condition.is_empty())
-        .collect();
-    conditions.dedup();
-    conditions.into_iter().map(|condition| under_condition(recorded, condition)).collect()
+    let mut states: Vec<&Ingest> =
+        recorded.of(Goal::Pace).map(|(_, ingest)| ingest).filter(|ingest| !ingest.is_undisturbed()).collect();
+    states.dedup_by(|one, other| is_same_state(one, other));
+    states.into_iter().map(|state| under_state(recorded, state)).collect()
 }
 
-fn under_condition(recorded: &Recorded<'_>, condition: &str) -> Under {
-    let of = |goal: Goal| recorded.of(goal).filter(|(_, ingest)| ingest.condition == condition);
+fn is_same_state(one: &Ingest, other: &Ingest) -> bool {
+    (&one.condition, &one.load) == (&other.condition, &other.load)
+}
+
+fn under_state(recorded: &Recorded<'_>, state: &Ingest) -> Under {
+    let of = |goal: Goal| recorded.of(goal).filter(|(_, ingest)| is_same_state(ingest, state));
     let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
     Under {
-        condition: condition.into(),
+        condition: state.condition.clone(),
+        load: state.load.clone(),
         finding: worst(of(Goal::Pace).collect()),
         limit: long_run(limits.map(|(sample, _)| sample)),
     }

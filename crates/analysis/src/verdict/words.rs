@@ -287,7 +287,7 @@ impl Verdict {
             }
             _ => String::new(),
         };
-        format!("{}: {}{limit}", under.condition, self.compared(&under.finding))
+        format!("{}: {}{limit}", under.name(), self.compared(&under.finding))
     }
 
     /// A finding against that of the instrument by itself.

@@ -36,6 +36,7 @@ use follow::{Followed, LiveReaders, Report};
 use over_network::{Sends, Went};
 pub(crate) use read::RecordedFiles;
 pub use sample::sample_of;
+pub(crate) use sample::sample_of_all;
 use sample::samples;
 pub(crate) use setup::Shape;
 use setup::{PacketsIn, Ready, setup};
@@ -231,6 +232,18 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
         }
     }
     Ok(members)
+}
+
+/// A recorder of one instrument that makes its frames itself, ready to begin.
+pub(crate) fn ready_recorder(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &RecordingRun,
+    seed: Seed,
+    name: &str,
+) -> Result<Recorder, Invalid> {
+    let Ready { setup, .. } = setup(run, target, cell, seed, name)?;
+    Recorder::prepare(setup).map_err(|error| invalid(&error))
 }
 
 /// A recorder that is ready.

@@ -32,7 +32,8 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
         frame_size: recorded.frame_size(),
         period: Nanos(recorded.period().0 / u64::from(cell.count)),
         duration: cell.duration,
-        condition: cell.state(),
+        condition: cell.condition_name(),
+        load: cell.load_words(),
         company,
         ..Ingest::default()
     };
@@ -129,7 +130,8 @@ pub(super) fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<
     if cut && !hung && !members.iter().any(hangs) {
         return None;
     }
-    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours.since(sending)));
+    let is_alone = job.cells.iter().all(|(cell, _)| cell.load_words().is_empty()) && job.cells.len() == 1;
+    let alone = is_alone.then(|| by_recorders(&members, &readers, ours.since(sending)));
     let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
     let mut made: Vec<Vec<Made>> = job.cells.iter().map(|_| Vec::new()).collect();
     for Member { cell, outcome, went, .. } in members {
@@ -164,6 +166,12 @@ pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotal
         ingest.readers = readers;
     }
     sample
+}
+
+/// A sample of recordings that are no cell of a campaign: those that are a load.
+pub(crate) fn sample_of_all(cell: &RecordingRun, outcomes: Vec<Outcome>) -> Sample {
+    let made = outcomes.into_iter().map(|outcome| Made { outcome, went: None }).collect();
+    sample(cell, String::new(), made, Vec::new())
 }
 
 /// All that was recorded at the same time, if it was more than one.

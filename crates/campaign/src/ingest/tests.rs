@@ -52,7 +52,7 @@ impl Target for Counted {
     }
     fn traffic(&self) -> Option<DeviceTraffic> {
         let [read, written] = [OpKind::Read, OpKind::Write].map(|kind| self.1.of(kind).bytes);
-        Some(DeviceTraffic { read, written, flushes: None })
+        Some(DeviceTraffic { read, written, ..DeviceTraffic::default() })
     }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()

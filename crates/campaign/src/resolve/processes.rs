@@ -4,7 +4,10 @@ use std::{os::unix::ffi::OsStrExt, path::Path};
 
 use nilometer_model::{
     Bytes, TargetDescription,
-    plan::{Cell, Goal, MpiIoImplementation, RecordingRun, RecordingSplit, ResolvedPlan, Route, WorkloadRun},
+    plan::{
+        Cell, Goal, MpiIoImplementation, RecordingRun, RecordingSplit, ResolvedPlan, Route, Siblings,
+        WorkloadRun,
+    },
 };
 
 use super::ResolveError;
@@ -187,16 +190,21 @@ fn one_machine(processes: u32) -> String {
     )
 }
 
+/// One target has no siblings.
+pub(super) fn check_siblings(stage: &str, run: &WorkloadRun, targets: usize) -> Result<(), ResolveError> {
+    if run.siblings != Some(Siblings::Targets) || targets >= 2 {
+        return Ok(());
+    }
+    let why = "siblings = \"targets\": name two targets or more, three so that an odd one can be told";
+    Err(ResolveError::Lacking { stage: stage.to_owned(), why: why.into() })
+}
+
 /// Commands that apply a setting run on the first machine only: elsewhere it would not be in force.
-pub(super) fn check_settings(
-    plan: &ResolvedPlan,
-    stage: &str,
-    run: &WorkloadRun,
-) -> Result<(), ResolveError> {
-    if run.settings.is_empty() || plan.node_ranks.len() < 2 {
+pub(super) fn check_settings(plan: &ResolvedPlan, cell: &Cell) -> Result<(), ResolveError> {
+    if cell.settings().is_empty() || plan.node_ranks.len() < 2 {
         return Ok(());
     }
     let asked = "settings, which are applied on the first machine alone".into();
     let there = format!("are {} machines", plan.node_ranks.len());
-    Err(ResolveError::Processes { stage: stage.to_owned(), asked, there })
+    Err(ResolveError::Processes { stage: cell.stage.clone(), asked, there })
 }

@@ -27,54 +27,65 @@ impl Campaign {
             members.iter().map(|(cell, _)| ScheduledRepeat { cell: *cell, ..turn.clone() }).collect();
         let cells: Vec<_> =
             members.iter().zip(&turns).map(|((_, run), turn)| ((*run).clone(), self.seed(turn))).collect();
-        let archive = self.archive.clone();
+        let settings = cells[0].0.settings.clone();
         for &number in &turn.targets {
-            let Some(target) = self.targets[number].clone() else { continue };
-            let pass = self.pass(&cells, number);
-            let cluster = self.cluster.clone();
-            let ranks = self.ranks.clone();
-            let attempt = state.next_attempt(cluster.as_ref());
-            let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
-            let job = Job {
-                number,
-                target: &target,
-                archive: archive.as_ref(),
-                cells: &cells,
-                pass,
-                turns: &[],
-                together,
+            let mut record = |campaign: &mut Campaign, state: &mut State<'_>| {
+                campaign.record_on(state, number, &turns, &cells)
             };
-            let mut going = vec![number];
-            let mut loads = self.prepare_loads(state, turn, &mut going)?;
-            if going.is_empty() {
-                continue;
-            }
-            let recorded = match cells[0].0.condition.clone() {
-                Some(condition) => self.record_in(state, turn, &job, &condition, &mut loads)?,
-                None => state.record(turn, &job, &mut loads),
-            };
-            loads.clear(state.run.hang_after);
-            let Some(samples) = recorded else { return Ok(()) };
-            let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
-            for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(&cells) {
-                let written = cell.read.map(|_| Sample { ingest: None, ..sample.clone() });
-                self.keep(state, turn.key(number, Phase::Ingest), sample)?;
-                if let Some(written) = written {
-                    self.keep(state, turn.key(number, Phase::Write), written)?;
-                }
-            }
-            for (index, (turn, (cell, seed))) in turns.iter().zip(&cells).enumerate() {
-                let recorded = RecordedFiles { target: &target, index, cell, hung };
-                if let Some(sample) = recorded.read(&state.run, *seed) {
-                    self.keep(state, turn.key(number, Phase::Read), sample)?;
-                }
-            }
-            if hung {
-                let cell = &cells[0].0;
-                self.leave_out(state, number, &format!("hung in ingest: {cell}"))?;
+            if !self.record_with_settings(state, turn, number, &settings, &mut record)? {
+                return Ok(());
             }
         }
         self.clear_archive(state)
+    }
+
+    /// All that is recorded at the same time on a target; whether the campaign goes on.
+    fn record_on(
+        &mut self,
+        state: &mut State<'_>,
+        number: usize,
+        turns: &[ScheduledRepeat],
+        cells: &[(RecordingRun, Seed)],
+    ) -> Result<bool, CampaignError> {
+        let Some(target) = self.targets[number].clone() else { return Ok(true) };
+        let turn = &turns[0];
+        let archive = self.archive.clone();
+        let pass = self.pass(cells, number);
+        let cluster = self.cluster.clone();
+        let ranks = self.ranks.clone();
+        let attempt = state.next_attempt(cluster.as_ref());
+        let together = RecordingRanks { cluster: cluster.as_ref(), ranks: &ranks, attempt };
+        let archive = archive.as_ref();
+        let job = Job { number, target: &target, archive, cells, pass, turns: &[], together };
+        let mut going = vec![number];
+        let mut loads = self.prepare_loads(state, turn, &mut going)?;
+        if going.is_empty() {
+            return Ok(true);
+        }
+        let recorded = match cells[0].0.condition.clone() {
+            Some(condition) => self.record_in(state, turn, &job, &condition, &mut loads)?,
+            None => state.record(turn, &job, &mut loads),
+        };
+        loads.clear(state.run.hang_after);
+        let Some(samples) = recorded else { return Ok(false) };
+        let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
+        for ((turn, sample), (cell, _)) in turns.iter().zip(samples).zip(cells) {
+            let written = cell.read.map(|_| Sample { ingest: None, ..sample.clone() });
+            self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            if let Some(written) = written {
+                self.keep(state, turn.key(number, Phase::Write), written)?;
+            }
+        }
+        for (index, (turn, (cell, seed))) in turns.iter().zip(cells).enumerate() {
+            let recorded = RecordedFiles { target: &target, index, cell, hung };
+            if let Some(sample) = recorded.read(&state.run, *seed) {
+                self.keep(state, turn.key(number, Phase::Read), sample)?;
+            }
+        }
+        if hung {
+            self.leave_out(state, number, &format!("hung in ingest: {}", cells[0].0))?;
+        }
+        Ok(true)
     }
 
     /// When a pass at full speed may end. Who records together with others ends with them: what one leaves they would take.

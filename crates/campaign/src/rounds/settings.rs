@@ -1,6 +1,9 @@
 //! Repeats under settings that are applied before and taken back behind each.
 
-use nilometer_model::{Invalid, Sample, TargetAddress, plan::WorkloadRun};
+use nilometer_model::{
+    Invalid, Sample, TargetAddress,
+    plan::{AppliedSetting, Phase, WorkloadRun},
+};
 
 use super::{Campaign, CampaignError, State};
 use crate::{setting, turns::ScheduledRepeat};
@@ -20,7 +23,7 @@ impl Campaign {
         let mut applied: Vec<(usize, usize)> = Vec::new();
         let mut refused = None;
         for &number in &turn.targets {
-            let (count, why) = self.apply(state, number, run);
+            let (count, why) = self.apply(state, number, &run.settings);
             applied.push((number, count));
             if let Err(why) = why {
                 refused = Some(why);
@@ -33,9 +36,35 @@ impl Campaign {
             Some(why) => why.and_then(|why| self.keep_refused(state, turn, run, &why)),
         };
         // In any case and all of them, whatever can't be noted.
-        let undone: Vec<_> =
-            applied.into_iter().map(|(number, count)| self.undo(state, number, run, count)).collect();
+        let undone: Vec<_> = applied
+            .into_iter()
+            .map(|(number, count)| self.undo(state, number, &run.settings[..count]))
+            .collect();
         undone.into_iter().fold(taken, Result::and)
+    }
+
+    /// A recording on a target under its settings, which are taken back in any case; whether the campaign goes on.
+    pub(super) fn record_with_settings(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+        number: usize,
+        settings: &[AppliedSetting],
+        record: &mut dyn FnMut(&mut Self, &mut State<'_>) -> Result<bool, CampaignError>,
+    ) -> Result<bool, CampaignError> {
+        if settings.is_empty() {
+            return record(self, state);
+        }
+        let (count, refused) = self.apply(state, number, settings);
+        let taken = match refused {
+            Ok(()) => record(self, state),
+            Err(why) => why.and_then(|why| {
+                let refused = Sample::invalid(Invalid::Refused(why));
+                self.keep_broken(state, turn, number, Phase::Ingest, refused).map(|()| true)
+            }),
+        };
+        let undone = self.undo(state, number, &settings[..count]);
+        taken.and_then(|goes_on| undone.map(|()| goes_on))
     }
 
     fn keep_refused(
@@ -60,10 +89,10 @@ impl Campaign {
         &mut self,
         state: &mut State<'_>,
         number: usize,
-        run: &WorkloadRun,
+        settings: &[AppliedSetting],
     ) -> (usize, Result<(), Result<String, CampaignError>>) {
         let at = self.address(number);
-        for (count, setting) in (0..).zip(&run.settings) {
+        for (count, setting) in (0..).zip(settings) {
             if let Err(error) = self.note(state, &setting::applied(setting, &at)) {
                 return (count, Err(Err(error)));
             }
@@ -71,20 +100,19 @@ impl Campaign {
                 return (count + 1, Err(Ok(format!("setting `{}` on {at}: {why}", setting.name))));
             }
         }
-        (run.settings.len(), Ok(()))
+        (settings.len(), Ok(()))
     }
 
-    /// Takes the first so many settings back, the last one first. What can't be noted stops none.
+    /// Takes settings back, the last one first. What can't be noted stops none.
     fn undo(
         &mut self,
         state: &mut State<'_>,
         number: usize,
-        run: &WorkloadRun,
-        count: usize,
+        applied: &[AppliedSetting],
     ) -> Result<(), CampaignError> {
         let at = self.address(number);
         let mut noted = Ok(());
-        for setting in run.settings[..count].iter().rev() {
+        for setting in applied.iter().rev() {
             let undone = setting::undone(setting, &at);
             let now = match setting::undo(setting, &at) {
                 Ok(()) => self.note(state, &undone),

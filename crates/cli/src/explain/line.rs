@@ -1,4 +1,4 @@
-//! What a line of fio, dd or IOR asks of the storage, as far as it can be said as a cell of ours.
+//! What a line of fio, dd, IOR or mdtest asks of the storage, as far as it can be said as a cell of ours.
 
 use std::{
     iter::Peekable,
@@ -8,22 +8,34 @@ use std::{
 use anyhow::{Context, anyhow, bail, ensure};
 use nilometer_model::Bytes;
 
+use super::tree_line::TreeLine;
+
 /// The programs whose lines are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForeignProgram {
     Fio,
     Dd,
     Ior,
+    Mdtest,
 }
 
 impl ForeignProgram {
-    const ALL: [(&'static str, ForeignProgram); 3] =
-        [("fio", ForeignProgram::Fio), ("dd", ForeignProgram::Dd), ("ior", ForeignProgram::Ior)];
+    const ALL: [(&'static str, ForeignProgram); 4] = [
+        ("fio", ForeignProgram::Fio),
+        ("dd", ForeignProgram::Dd),
+        ("ior", ForeignProgram::Ior),
+        ("mdtest", ForeignProgram::Mdtest),
+    ];
+
+    /// What it is called.
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, program)| *program == self).map_or("", |(name, _)| name)
+    }
 
     fn of(command: &str) -> anyhow::Result<Self> {
         let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy();
         let known = Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, program)| program);
-        known.with_context(|| format!("`{command}`: write a line of fio, dd or ior (not under mpirun)"))
+        known.with_context(|| format!("`{command}`: write a line of fio, dd, ior or mdtest"))
     }
 }
 
@@ -59,6 +71,8 @@ pub(super) struct ForeignLine {
     pub(super) durable: Durable,
     /// What is written is zeros.
     pub(super) zeros: bool,
+    /// A tree of items in the place of all that, of mdtest.
+    pub(super) tree: Option<TreeLine>,
     /// What of the line has no counterpart here.
     pub(super) not_taken: Vec<String>,
 }
@@ -66,6 +80,7 @@ pub(super) struct ForeignLine {
 impl ForeignLine {
     /// Reads a line, the program first.
     pub(super) fn parse(line: &[String]) -> anyhow::Result<Self> {
+        let (processes, line) = without_launcher(line)?;
         let (command, arguments) = line.split_first().context("write the line behind `--`")?;
         let program = ForeignProgram::of(command)?;
         let mut read = ForeignLine {
@@ -74,17 +89,24 @@ impl ForeignLine {
             way: Way::Write,
             block: Bytes(4096),
             size: Bytes(0),
-            workers: 1,
+            workers: processes,
             depth: 1,
             direct: false,
             durable: Durable::Never,
             zeros: false,
+            tree: None,
             not_taken: Vec::new(),
         };
         match program {
             ForeignProgram::Fio => read.take_fio(arguments)?,
             ForeignProgram::Dd => read.take_dd(arguments)?,
             ForeignProgram::Ior => read.take_ior(arguments)?,
+            ForeignProgram::Mdtest => {
+                let tree = TreeLine::parse(arguments, &mut read.not_taken)?;
+                read.directory.clone_from(&tree.directory);
+                read.tree = Some(tree);
+                return Ok(read);
+            }
         }
         read.whole_blocks()?;
         if read.way == Way::RandomWrite && read.durable != Durable::AtClose {
@@ -131,10 +153,10 @@ impl ForeignLine {
                 "rw" | "readwrite" => self.way = way(&value)?,
                 "bs" | "blocksize" => self.block = size(&value, 1024)?,
                 "size" | "filesize" => self.size = size(&value, 1024)?,
-                "numjobs" => self.workers = count(key, &value)?,
-                "iodepth" => self.depth = count(key, &value)?,
+                "numjobs" => self.workers = count(key, &value, 4096)?,
+                "iodepth" => self.depth = count(key, &value, 4096)?,
                 "direct" => self.direct = value == "1",
-                "fsync" | "fdatasync" => self.durable = every(count(key, &value)?),
+                "fsync" | "fdatasync" => self.durable = every(count(key, &value, 4096)?),
                 "end_fsync" | "fsync_on_close" if value == "1" => self.durable = Durable::AtClose,
                 "zero_buffers" => self.zeros = value == "1",
                 "directory" => self.directory = PathBuf::from(&value),
@@ -247,7 +269,7 @@ fn next_value<'a>(arguments: &mut Peekable<impl Iterator<Item = &'a String>>) ->
     arguments.next_if(|next| !next.starts_with("--")).cloned().unwrap_or_default()
 }
 
-fn parent_of(file: &Path) -> PathBuf {
+pub(super) fn parent_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).to_owned()
 }
@@ -266,14 +288,38 @@ fn every(count: u32) -> Durable {
     if count == 0 { Durable::Never } else { Durable::Every(u64::from(count)) }
 }
 
-fn count(key: &str, text: &str) -> anyhow::Result<u32> {
-    let count = text.parse::<u32>().ok().filter(|count| *count <= 4096);
-    count.ok_or_else(|| anyhow!("{key}={text}: write a number, 4096 at the most"))
+pub(super) fn count(key: &str, text: &str, most: u32) -> anyhow::Result<u32> {
+    let count = text.parse::<u32>().ok().filter(|count| *count <= most);
+    count.ok_or_else(|| anyhow!("{key}={text}: write a number, {most} at the most"))
 }
+
+/// How many processes a launcher starts, and the line without it: `mpirun -n 4 ior ...`.
+fn without_launcher(line: &[String]) -> anyhow::Result<(u32, &[String])> {
+    let name = line.first().and_then(|command| Path::new(command).file_name()).unwrap_or_default();
+    if !["mpirun", "mpiexec", "srun"].iter().any(|known| name == *known) {
+        return Ok((1, line));
+    }
+    let mut processes = 1;
+    let mut at = 1;
+    while let Some(option) = line.get(at).filter(|word| word.starts_with('-')) {
+        if ["-n", "-np"].contains(&option.as_str()) {
+            let value = line.get(at + 1).with_context(|| format!("`{option}`: its value is missing"))?;
+            processes = count(option, value, 1024)?.max(1);
+            at += 1;
+        } else if !LAUNCHER_FLAGS.contains(&option.as_str()) {
+            bail!("`{option}`: of {} write -n NUMBER and {} only", name.display(), LAUNCHER_FLAGS.join(", "));
+        }
+        at += 1;
+    }
+    Ok((processes, &line[at..]))
+}
+
+/// Options of launchers that have no value, and change nothing here.
+const LAUNCHER_FLAGS: [&str; 3] = ["--allow-run-as-root", "--oversubscribe", "--quiet"];
 
 /// `4k`, `1M`, `2GiB`, `10MB`: a letter is of powers of 1024 everywhere; `kB` and the like are of powers of `decimal`, as each
 /// program has it.
-fn size(text: &str, decimal: u64) -> anyhow::Result<Bytes> {
+pub(super) fn size(text: &str, decimal: u64) -> anyhow::Result<Bytes> {
     let wrong = || anyhow!("`{text}`: write a size such as 4k, 1M or 2G");
     let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
@@ -315,6 +361,7 @@ mod tests {
             direct: false,
             durable: Durable::AtClose,
             zeros: false,
+            tree: None,
             not_taken: Vec::new(),
         };
         let fio =
@@ -323,7 +370,13 @@ mod tests {
         let dd = read("dd if=/dev/zero of=/data/file bs=1M count=1K conv=fsync").expect("valid");
         assert_eq!(dd, ForeignLine { program: ForeignProgram::Dd, zeros: true, ..expected.clone() });
         let ior = read("ior -w -t 1m -b 512m -s 2 -F -e -o /data/file").expect("valid");
-        assert_eq!(ior, ForeignLine { program: ForeignProgram::Ior, ..expected });
+        assert_eq!(ior, ForeignLine { program: ForeignProgram::Ior, ..expected.clone() });
+        let many =
+            read("mpirun --allow-run-as-root -np 4 /opt/ior -w -t 1m -b 512m -s 2 -F -e -o /data/file");
+        let of_four = ForeignLine { program: ForeignProgram::Ior, workers: 4, ..expected };
+        assert_eq!(many.expect("valid"), of_four);
+        let tree = read("mdtest -n 100 -F -d /data/x").expect("valid");
+        assert_eq!((tree.directory, tree.tree.is_some()), (PathBuf::from("/data"), true));
     }
 
     #[test]
@@ -353,7 +406,9 @@ mod tests {
     #[test]
     fn what_can_not_be_read_is_refused_with_what_would_do() {
         for (line, part) in [
-            ("iozone -a", "write a line of fio, dd or ior"),
+            ("iozone -a", "write a line of fio, dd, ior or mdtest"),
+            ("mpirun --host a,b ior -w", "of mpirun write -n NUMBER and"),
+            ("mpirun -n", "its value is missing"),
             ("fio job.fio", "a job file is not read"),
             ("fio --rw=trim --size=1m", "write one of read, write"),
             ("fio --rw=write", "does not say how much"),

@@ -1,6 +1,11 @@
 //! The cell that a line asks for, and the same with one assumption turned round at a time, as stages of a plan.
 
-use super::line::{Durable, ForeignLine, Way};
+use nilometer_model::Bytes;
+
+use super::{
+    line::{Durable, ForeignLine, Way},
+    tree_line::TreeLine,
+};
 
 /// A cell beside the line's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +43,9 @@ type Turn = fn(&mut ForeignLine);
 
 /// What the line takes for granted, and another might not.
 fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
+    if let Some(tree) = &line.tree {
+        return of_tree(line, tree);
+    }
     let writes = matches!(line.way, Way::Write | Way::RandomWrite);
     let mut found: Vec<(&'static str, Turn)> = Vec::new();
     match line.durable {
@@ -70,6 +78,47 @@ fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
     found
 }
 
+/// What a line of mdtest takes for granted.
+fn of_tree(line: &ForeignLine, tree: &TreeLine) -> Vec<(&'static str, Turn)> {
+    let mut found: Vec<(&'static str, Turn)> = Vec::new();
+    if tree.kind != "directories" {
+        found.push(if tree.file_size.0 == 0 {
+            ("4 KiB in each file", |line| turn_tree(line, |tree| TreeLine { file_size: Bytes(4096), ..tree }))
+        } else {
+            ("empty files", |line| turn_tree(line, |tree| TreeLine { file_size: Bytes(0), ..tree }))
+        });
+    }
+    if !tree.is_flat() {
+        found.push(("all in one directory", |line| turn_tree(line, |tree| tree.flat())));
+    } else if tree.can_spread() {
+        found.push(("spread over 17 directories", |line| turn_tree(line, |tree| tree.spread())));
+    }
+    if line.workers > 1 {
+        let turned: (&'static str, Turn) = if tree.is_unique {
+            ("all workers in one tree", |line| turn_tree(line, |tree| TreeLine { is_unique: false, ..tree }))
+        } else {
+            ("a tree for each worker", |line| turn_tree(line, |tree| TreeLine { is_unique: true, ..tree }))
+        };
+        found.push(turned);
+        found.push(if tree.shift == 0 {
+            ("what another worker made", |line| turn_tree(line, |tree| TreeLine { shift: 1, ..tree }))
+        } else {
+            ("what the worker made itself", |line| turn_tree(line, |tree| TreeLine { shift: 0, ..tree }))
+        });
+        found.push(("one worker", |line| {
+            line.workers = 1;
+            turn_tree(line, |tree| TreeLine { shift: 0, ..tree });
+        }));
+    } else {
+        found.push(("4 workers at once", |line| line.workers = 4));
+    }
+    found
+}
+
+fn turn_tree(line: &mut ForeignLine, turn: fn(TreeLine) -> TreeLine) {
+    line.tree = line.tree.take().map(turn);
+}
+
 /// All of them as a plan of one round: rounds are made by running it again.
 pub(super) fn plan(variants: &[LineVariant]) -> String {
     let mut text =
@@ -96,6 +145,9 @@ fn stage(variant: &LineVariant) -> String {
 }
 
 fn workload(line: &ForeignLine) -> Vec<String> {
+    if let Some(tree) = &line.tree {
+        return tree.keys();
+    }
     let ForeignLine { block, size, .. } = line;
     let access = if line.direct { "direct" } else { "buffered" };
     let (kind, own) = match line.way {
@@ -167,6 +219,21 @@ mod tests {
                 "synced when it is closed, and not meanwhile",
                 "past the page cache",
                 "16 operations in flight",
+                ALL
+            ]
+        );
+        assert_eq!(
+            names("mdtest -n 100 -F -u -d /data/x"),
+            [AS_THE_LINE_SAYS, "4 KiB in each file", "spread over 17 directories", "4 workers at once", ALL]
+        );
+        assert_eq!(
+            names("mpirun -n 2 mdtest -I 5 -z 1 -b 2 -D -d /data/x"),
+            [
+                AS_THE_LINE_SAYS,
+                "all in one directory",
+                "a tree for each worker",
+                "what another worker made",
+                "one worker",
                 ALL
             ]
         );

@@ -31,7 +31,7 @@ const HEAD: [Row; 13] = [
 ];
 
 /// In a stage.
-const STAGE: [Row; 17] = [
+const STAGE: [Row; 18] = [
     ("name", "a text", "Its name in reports."),
     ("workers", "a whole number [1]", "Threads of each process, each with an engine of its own."),
     (
@@ -52,6 +52,11 @@ const STAGE: [Row; 17] = [
         "volumes",
         "\"alone\", \"together\", or a whole number from 2 on [\"alone\"]",
         "Each target by itself, all at the same time, or so many of the first, if there are as many.",
+    ),
+    (
+        "siblings",
+        "\"targets\", \"workers\"",
+        "What should be alike: measured alone and together, and the odd one is named; no list (docs/siblings.md).",
     ),
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
     ("stripe_size", "a size", "In turns of so many bytes, where the target can."),
@@ -95,7 +100,7 @@ const MPI_IO: [Row; 3] = [
 ];
 
 /// In the background of a stage.
-const BACKGROUND: [Row; 5] = [
+const BACKGROUND: [Row; 7] = [
     (
         "workers",
         "a whole number [1]",
@@ -109,6 +114,16 @@ const BACKGROUND: [Row; 5] = [
         "The one that is done over and over; all that are measured, if none; no list.",
     ),
     ("workload", "as [stage.workload]", "What they do: [stage.background.workload.NAME]."),
+    (
+        "count",
+        "a whole number [1]",
+        "Of an instrument, so many of it, each with a recorder of its own; 0: no load.",
+    ),
+    (
+        "ingest",
+        "as [stage.ingest]",
+        "Or what is recorded meanwhile: [stage.background.ingest], without frames, duration, route, network, readers, read, onto.",
+    ),
 ];
 
 /// In the ingest of a stage.

@@ -1,20 +1,25 @@
-//! Load beside what is measured: another workload on the same target, in a directory of its own, throughout each measured
-//! phase of a cell, at levels. And the rate that a workload may be held to, so that what it asks of the storage is known.
+//! Load beside what is measured: another workload or an instrument on the same target, in a directory of its own, throughout
+//! each measured phase of a cell, at levels. And the rate that a workload may be held to, so that what it asks of the storage
+//! is known.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Parameters, Phase, Sweep, Work, WorkloadCell, WorkloadSweep};
+use super::{
+    Catalogue, IngestSweep, Parameters, Phase, RecordingRun, Sweep, Work, WorkloadCell, WorkloadSweep,
+};
 use crate::{ByteRate, Bytes, Capability, Nanos};
 
 /// A load as written: its levels, and what it does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundSweep {
-    /// Threads that work beside the cell, on each target; with 0 there is no load, and what it is compared with.
-    #[serde(default = "one")]
-    pub workers: Sweep<u32>,
+    /// Threads that work beside the cell, on each target: one if it is not said; with 0 there is no load, and what it is
+    /// compared with.
+    pub workers: Option<Sweep<u32>>,
+    /// Of an instrument, so many of it at once, each with a recorder of its own: one if it is not said; 0 as for workers.
+    pub count: Option<Sweep<u32>>,
     /// What all of them together move at the most; with "0 MB/s" there is no load.
     pub rate: Option<Sweep<ByteRate>>,
     /// Operations a second of all of them together at the most; with 0 there is no load.
@@ -23,7 +28,9 @@ pub struct BackgroundSweep {
     #[serde(default, deserialize_with = "phase_by_name")]
     pub phase: Option<Phase>,
     /// What they do.
-    pub workload: WorkloadSweep,
+    pub workload: Option<WorkloadSweep>,
+    /// Or what is recorded meanwhile.
+    pub ingest: Option<IngestSweep>,
 }
 
 /// A phase by the word that reports have for it.
@@ -44,7 +51,7 @@ pub(in crate::plan) const PATIENCE: Nanos = Nanos::from_millis(10_000);
 /// One level of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundLoad {
-    /// Threads, each with a synchronous engine; 0 if there is no load.
+    /// Threads, each with a synchronous engine; of an instrument so many of it; 0 if there is no load.
     pub workers: u32,
     /// What they are held to.
     #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
@@ -53,7 +60,18 @@ pub struct BackgroundLoad {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// What they do.
-    pub workload: WorkloadCell,
+    #[serde(flatten)]
+    pub work: LoadWork,
+}
+
+/// What works beside a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadWork {
+    /// Workers do this over and over.
+    Workload(WorkloadCell),
+    /// An instrument is recorded, for as long as it takes.
+    Recording(Box<RecordingRun>),
 }
 
 /// The rate that workers together are held to: operations are issued when they are due, as long as the storage keeps up; where
@@ -168,17 +186,12 @@ impl OfferedRate {
 
 impl BackgroundSweep {
     /// Its levels, in the order of the plan. There is one way of having no load.
-    pub(super) fn levels(&self, scale: f64) -> Result<Vec<BackgroundLoad>, String> {
-        let loads = self.workload.cells().into_iter().map(|workload| BackgroundLoad {
-            workers: 1,
-            offered: OfferedRate::None,
-            phase: self.phase,
-            workload,
-        });
-        let loads = self.workers.over(loads.collect(), |load, workers| load.workers = workers);
-        let set = |load: &mut BackgroundLoad, offered| load.offered = offered;
-        let loads = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), loads, set)
-            .map_err(|why| format!("background {why}"))?;
+    pub(super) fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
+        let loads = match (&self.workload, &self.ingest) {
+            (Some(workload), None) => self.of_workload(workload)?,
+            (None, Some(ingest)) => self.of_instrument(ingest, catalogue)?,
+            _ => return Err(NO_WORK.into()),
+        };
         let mut levels: Vec<BackgroundLoad> = Vec::new();
         for load in loads {
             let load = load.at_scale(scale)?;
@@ -189,9 +202,73 @@ impl BackgroundSweep {
         }
         Ok(levels)
     }
+
+    fn of_workload(&self, workload: &WorkloadSweep) -> Result<Vec<BackgroundLoad>, String> {
+        if self.count.is_some() {
+            return Err("background: count: it is of an instrument; of a workload write workers".into());
+        }
+        let loads = workload.cells().into_iter().map(LoadWork::Workload);
+        let loads = loads.map(|work| BackgroundLoad { phase: self.phase, ..BackgroundLoad::of(work) });
+        let workers = self.workers.clone().unwrap_or_else(one);
+        let loads = workers.over(loads.collect(), |load, workers| load.workers = workers);
+        let set = |load: &mut BackgroundLoad, offered| load.offered = offered;
+        OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), loads, set)
+            .map_err(|why| format!("background {why}"))
+    }
+
+    fn of_instrument(
+        &self,
+        ingest: &IngestSweep,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<BackgroundLoad>, String> {
+        let of_workers = [
+            ("workers", self.workers.is_some()),
+            ("rate", self.rate.is_some()),
+            ("rate_iops", self.rate_iops.is_some()),
+            ("phase", self.phase.is_some()),
+        ];
+        if let Some((key, _)) = of_workers.into_iter().find(|(_, is_written)| *is_written) {
+            return Err(format!(
+                "background: {key}: an instrument has none; write count, and its rate in [stage.background.ingest]"
+            ));
+        }
+        let runs = ingest.lasting_runs(catalogue).map_err(|why| format!("background: {why}"))?;
+        let loads = runs.into_iter().map(|run| BackgroundLoad::of(LoadWork::Recording(Box::new(run))));
+        let count = self.count.clone().unwrap_or_else(one);
+        Ok(count.over(loads.collect(), |load, count| load.workers = count))
+    }
 }
 
+/// What a load must say, and does not.
+const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
+                       [stage.background.ingest], one of them";
+/// More instruments are not recorded beside a cell.
+const INSTRUMENTS_MAX: u32 = 64;
+
 impl BackgroundLoad {
+    /// One worker or instrument, as fast as it goes.
+    fn of(work: LoadWork) -> Self {
+        BackgroundLoad { workers: 1, offered: OfferedRate::None, phase: None, work }
+    }
+
+    /// What its workers do over and over; none of an instrument.
+    pub fn workload(&self) -> Option<&WorkloadCell> {
+        match &self.work {
+            LoadWork::Workload(workload) => Some(workload),
+            LoadWork::Recording(_) => None,
+        }
+    }
+
+    /// What is recorded beside the cell, as many as there are; none of a workload, and of no load.
+    pub fn recording(&self) -> Option<RecordingRun> {
+        match &self.work {
+            LoadWork::Recording(run) if self.workers > 0 => {
+                Some(RecordingRun { count: self.workers, ..RecordingRun::clone(run) })
+            }
+            _ => None,
+        }
+    }
+
     /// There is none at this level.
     pub const fn is_none(&self) -> bool {
         self.workers == 0
@@ -202,8 +279,9 @@ impl BackgroundLoad {
             (self.workers, self.offered) = (0, OfferedRate::None);
         }
         self.check()?;
+        let LoadWork::Workload(workload) = &mut self.work else { return Ok(self) };
         if (scale - 1.0).abs() > f64::EPSILON {
-            self.workload.parameters_mut().scale(scale);
+            workload.parameters_mut().scale(scale);
             self.check().map_err(|why| format!("at scale {scale}: {why}"))?;
         }
         Ok(self)
@@ -214,11 +292,18 @@ impl BackgroundLoad {
         if self.workers > 1024 {
             return wrong(format!("workers = {}: write 0 to 1024", self.workers));
         }
-        let parameters = self.workload.parameters();
-        if self.workload.copies() || parameters.least_processes() > 1 {
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(_) if self.workers > INSTRUMENTS_MAX => {
+                return wrong(format!("count = {}: write 0 to {INSTRUMENTS_MAX}", self.workers));
+            }
+            LoadWork::Recording(_) => return Ok(()),
+        };
+        let parameters = workload.parameters();
+        if workload.copies() || parameters.least_processes() > 1 {
             return wrong(format!(
                 "a workload `{}` like this is none that goes on beside others",
-                self.workload.name()
+                workload.name()
             ));
         }
         let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
@@ -227,68 +312,88 @@ impl BackgroundLoad {
             let all: Vec<&str> = all.collect();
             return wrong(format!(
                 "phase: the workload `{}` has none of this name: write one of {}",
-                self.workload.name(),
+                workload.name(),
                 all.join(", ")
             ));
         }
         let workers = self.workers.max(1);
-        self.offered.check(self.block_size(), workers).or_else(wrong)?;
+        self.offered.check(parameters.block_size(), workers).or_else(wrong)?;
         self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
         parameters.check(workers).or_else(wrong)
     }
 
+    /// How much it is, to be compared with others of its kind: first so many, then how much of each.
+    pub fn amount(&self) -> (u32, f64) {
+        let of_one = match &self.work {
+            LoadWork::Workload(_) => self.offered.amount(),
+            LoadWork::Recording(run) => run.rate().0,
+        };
+        (self.workers, of_one)
+    }
+
+    /// The phases of its workload, in order.
+    fn phases(&self) -> Vec<Phase> {
+        self.workload().map(|workload| workload.parameters().phases()).unwrap_or_default()
+    }
+
     /// The phases that are done over and over.
     pub fn measured(&self) -> Vec<Phase> {
-        let phases = self.workload.parameters().phases().into_iter().filter(|phase| !phase.is_setup());
+        let phases = self.phases().into_iter().filter(|phase| !phase.is_setup());
         phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()
     }
 
     /// The phases before these, which are done once: what is laid out, and what the one phase needs.
     pub fn prepared(&self) -> Vec<Phase> {
         let first = self.measured().first().copied();
-        let all = self.workload.parameters().phases().into_iter();
-        all.take_while(|phase| Some(*phase) != first).collect()
+        self.phases().into_iter().take_while(|phase| Some(*phase) != first).collect()
     }
 
-    /// The most that lies on a target of it.
+    /// The most that lies on a target of its workload; what an instrument leaves depends on the target.
     pub fn footprint(&self) -> super::Footprint {
-        if self.is_none() {
-            return super::Footprint::default();
-        }
-        self.workload.parameters().footprint(self.workers)
+        let workload = self.workload().filter(|_| !self.is_none());
+        workload.map(|workload| workload.parameters().footprint(self.workers)).unwrap_or_default()
     }
 
     /// What a target must be able to do for it.
     pub fn needs(&self) -> Vec<Capability> {
-        if self.is_none() {
-            return Vec::new();
+        match &self.work {
+            _ if self.is_none() => Vec::new(),
+            LoadWork::Recording(run) => run.needs().all_of_them(),
+            LoadWork::Workload(workload) => {
+                let phases = self.prepared().into_iter().chain(self.measured());
+                let of_phases = phases.flat_map(|phase| phase.needs().iter().copied());
+                of_phases.chain(workload.parameters().needs()).collect()
+            }
         }
-        let phases = self.prepared().into_iter().chain(self.measured());
-        let of_phases = phases.flat_map(|phase| phase.needs().iter().copied());
-        of_phases.chain(self.workload.parameters().needs()).collect()
-    }
-
-    /// The most bytes that an operation moves.
-    pub fn block_size(&self) -> Bytes {
-        self.workload.parameters().block_size()
     }
 }
 
 impl fmt::Display for BackgroundLoad {
-    /// `beside 2 workers of stream at 100 MB/s: 64 MiB by 1 MiB, buffered`.
+    /// `beside 2 workers of stream at 100 MB/s: 64 MiB by 1 MiB, buffered`; `beside 2 x camera at 80 MB/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(run) if self.is_none() => {
+                return write!(f, "beside no {}", run.instrument.name);
+            }
+            LoadWork::Recording(run) => {
+                let run = RecordingRun { count: self.workers, ..RecordingRun::clone(run) };
+                return write!(f, "beside {} {}", run.who(), run.pace());
+            }
+        };
+        let name = workload.name().replace('_', " ");
         if self.is_none() {
-            return write!(f, "beside no {}", self.workload.name().replace('_', " "));
+            return write!(f, "beside no {name}");
         }
         let workers = if self.workers == 1 { "worker" } else { "workers" };
-        write!(f, "beside {} {workers} of {}", self.workers, self.workload.name().replace('_', " "))?;
+        write!(f, "beside {} {workers} of {name}", self.workers)?;
         if let Some(phase) = self.phase {
             write!(f, ", {} only", phase.name())?;
         }
         if let Some(rate) = self.offered.phrase() {
             write!(f, " {rate}")?;
         }
-        write!(f, " ({})", self.workload)
+        write!(f, " ({workload})")
     }
 }
 

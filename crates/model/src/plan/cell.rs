@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, AppliedSetting, BackgroundLoad, BufferData, EngineKind, Footprint, ImportedRun, MpiIo,
-    OfferedRate, Onto, Phase, RecordingRun, Volumes, WorkloadCell,
+    OfferedRate, Onto, Phase, RecordingRun, Siblings, Volumes, WorkloadCell,
 };
 use crate::{Bytes, Capabilities, Capability, Nanos, StripeControl, StripeLayout};
 
@@ -99,6 +99,15 @@ impl Cell {
         }
     }
 
+    /// The settings that it is measured under.
+    pub fn settings(&self) -> &[AppliedSetting] {
+        match &self.measurement {
+            Measurement::Workload(run) => &run.settings,
+            Measurement::Recording(run) => &run.settings,
+            Measurement::Imported(_) => &[],
+        }
+    }
+
     /// What works on the same target meanwhile.
     pub fn background(&self) -> Option<&BackgroundLoad> {
         match &self.measurement {
@@ -155,6 +164,9 @@ pub struct WorkloadRun {
     pub stonewall: bool,
     /// Each target by itself, or several at the same time.
     pub volumes: Volumes,
+    /// What of it should be alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<Siblings>,
     /// Storage devices a file is spread over, where the target can; its default if none.
     pub stripe_count: Option<u32>,
     /// In turns of so many bytes, where the target can; its default if none.
@@ -236,7 +248,7 @@ impl WorkloadRun {
         }
         phrases.extend((!self.data.is_random()).then(|| "zeros".to_owned()));
         phrases.extend(self.offered.phrase());
-        phrases.extend(self.settings.iter().map(|setting| format!("{} {}", setting.name, setting.value)));
+        phrases.extend(self.settings.iter().map(AppliedSetting::phrase));
         phrases.extend(self.background.iter().map(ToString::to_string));
         phrases
     }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BackgroundLoad, Phase, RecordedInstrument, Swept};
+use super::{AppliedSetting, BackgroundLoad, Phase, RecordedInstrument, Swept};
 use crate::{
     ByteRate, Bytes, Capabilities, Capability, Format, Instrument, Nanos, Readers, ReadingWay,
     RecordingLayout, Subnet,
@@ -58,6 +58,9 @@ pub struct RecordingRun {
     /// What works on the same target meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Box<BackgroundLoad>>,
+    /// Settings outside of the program, which commands of the user's apply around each repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<AppliedSetting>,
 }
 
 /// Where a recorder stores frames.
@@ -239,6 +242,7 @@ impl RecordingRun {
             recorders: None,
             network: None,
             background: None,
+            settings: Vec::new(),
         }
     }
 
@@ -340,14 +344,19 @@ impl RecordingRun {
         ))
     }
 
-    /// All of it in phrases that commas go between.
-    pub fn phrases(&self) -> Vec<String> {
-        let pace = match self.goal {
+    /// How fast frames come, in words.
+    pub fn pace(&self) -> String {
+        match self.goal {
             Goal::Limit => "as fast as it is taken".into(),
             Goal::Pace => format!("at {}", self.rate()),
             Goal::Search => "at the highest rate without loss".into(),
             Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),
-        };
+        }
+    }
+
+    /// All of it in phrases that commas go between.
+    pub fn phrases(&self) -> Vec<String> {
+        let pace = self.pace();
         let mut phrases =
             vec![format!("{} {pace} for {}", self.who(), self.duration), format!("buffer {}", self.buffer)];
         if self.route.has_packets() {
@@ -363,15 +372,21 @@ impl RecordingRun {
         phrases.extend(self.company.map(|number| format!("in company {}", number + 1)));
         phrases.extend(self.fill.map(|fill| format!("filled to {:.0} %", 100.0 * fill.level)));
         phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));
+        phrases.extend(self.settings.iter().map(AppliedSetting::phrase));
         phrases.extend(self.background.iter().map(ToString::to_string));
         phrases
     }
 
-    /// The state that its target is in meanwhile, in words: a condition, a load, or both; empty for as it is.
-    pub fn state(&self) -> String {
+    /// The condition that its target is brought into meanwhile, and its settings; empty for as it is.
+    pub fn condition_name(&self) -> String {
         let condition = self.condition.iter().map(|condition| condition.name.clone());
-        let load = self.background.iter().filter(|load| !load.is_none()).map(ToString::to_string);
-        condition.chain(load).collect::<Vec<_>>().join(", ")
+        condition.chain(self.settings.iter().map(AppliedSetting::phrase)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What works on its target meanwhile, in words; empty for nothing.
+    pub fn load_words(&self) -> String {
+        let load = self.background.as_ref().filter(|load| !load.is_none());
+        load.map(ToString::to_string).unwrap_or_default()
     }
 
     /// Rings of each: streams of packets have one each, and share the memory for it.

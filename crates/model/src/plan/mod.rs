@@ -24,6 +24,7 @@ mod recording_part;
 mod reference;
 mod setting;
 mod shift;
+mod siblings;
 mod sweep;
 mod swept;
 mod volumes;
@@ -34,7 +35,7 @@ pub use accept::{
     AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
     StageDemands,
 };
-pub use background::{BackgroundLoad, BackgroundSweep, OfferedRate};
+pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, OfferedRate};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, BufferData, EngineKind, SyncPolicy};
 pub use error::PlanError;
@@ -54,6 +55,7 @@ pub use recording_part::RecordingSplit;
 pub use reference::PlanKey;
 pub use setting::{AppliedSetting, SettingSweep};
 pub use shift::Shift;
+pub use siblings::Siblings;
 pub use sweep::Sweep;
 pub use swept::{RecordedInstrument, Swept};
 pub use volumes::Volumes;
@@ -141,6 +143,11 @@ impl ResolvedPlan {
         cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
     }
 
+    /// All settings that its cells are measured under.
+    pub fn settings(&self) -> impl Iterator<Item = &AppliedSetting> {
+        self.cells.iter().flat_map(Cell::settings)
+    }
+
     /// Its recordings, each with the index of its cell.
     pub fn recordings(&self) -> impl Iterator<Item = (usize, &RecordingRun)> {
         let cells = self.cells.iter().enumerate();
@@ -195,10 +202,10 @@ pub fn parse_with(
         let added = stage.check_kind().and_then(|()| match (&stage.ingest, &stage.network) {
             (Some(ingest), _) => ingest
                 .runs(plan.repeats, scale, catalogue)
-                .and_then(|runs| stage.recordings(runs, scale))
+                .and_then(|runs| stage.recordings(runs, scale, catalogue))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
             (None, Some(sweep)) => sweep.run(name).map(|run| network.push(run)),
-            (None, None) => add_cells(stage, scale, &mut cells),
+            (None, None) => add_cells(stage, scale, catalogue, &mut cells),
         });
         added.map_err(|why| PlanError::Parameter {
             file: file.into(),
@@ -271,12 +278,17 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
 }
 
 /// The cells of a workload. At a small scale two sizes may become one.
-fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), String> {
+fn add_cells(
+    stage: &Stage,
+    scale: f64,
+    catalogue: Catalogue<'_>,
+    cells: &mut Vec<Cell>,
+) -> Result<(), String> {
     let Some(workload) = &stage.workload else {
         return Err("write what is measured: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
     };
     setting::check_settings(&stage.setting)?;
-    for run in stage.runs(workload, scale)? {
+    for run in stage.runs(workload, scale, catalogue)? {
         let cell = Cell::workload(stage.name.get_ref(), at_scale(run, scale)?);
         if !cells.contains(&cell) {
             cells.push(cell);

@@ -79,6 +79,9 @@ fn one_gib() -> Sweep<Bytes> {
 /// More lanes are not made for one recording.
 const WRITERS_MAX: u32 = 64;
 
+/// A year: longer than any phase.
+const LONG_ENOUGH: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
+
 const fn two_gib() -> Bytes {
     Bytes(2 << 30)
 }
@@ -150,6 +153,27 @@ impl IngestSweep {
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
         Ok(runs)
+    }
+
+    /// The matrix of recordings that last as long as what they are beside, and of which nothing is read.
+    pub(super) fn lasting_runs(&self, catalogue: Catalogue<'_>) -> Result<Vec<RecordingRun>, String> {
+        let written = [
+            ("frames", self.frames.is_some()),
+            ("duration", self.duration.is_some()),
+            ("readers", !self.readers.none()),
+            ("read", self.read.is_some()),
+            ("route", self.route.is_some_and(|route| route != Route::InPlace)),
+            ("network", self.network.is_some()),
+            ("onto", self.onto != Onto::Target),
+        ];
+        if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
+            return Err(format!(
+                "{key}: an instrument that is a load is recorded in place, onto the target, for as long as what it is \
+                 beside takes, and read by nobody; leave it out"
+            ));
+        }
+        let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
+        whole.runs(1, 1.0, catalogue)
     }
 
     /// What was recorded must be there to be read.

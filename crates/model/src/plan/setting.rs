@@ -42,6 +42,11 @@ pub struct AppliedSetting {
 }
 
 impl AppliedSetting {
+    /// `read ahead KiB 4096`.
+    pub fn phrase(&self) -> String {
+        format!("{} {}", self.name, self.value)
+    }
+
     /// All that it would run.
     pub fn commands(&self) -> impl Iterator<Item = &String> {
         [&self.apply, &self.undo].into_iter().chain(&self.read_back)

@@ -24,6 +24,11 @@ impl<T: Default> Default for Sweep<T> {
 }
 
 impl<T: Clone> Sweep<T> {
+    /// At least one.
+    pub(super) fn of(values: Vec<T>) -> Self {
+        Sweep(values)
+    }
+
     /// The first value.
     pub(super) fn first(&self) -> T {
         self.0[0].clone()

@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, EngineKind, IngestSweep, MpiIoSweep,
-    NetworkSweep, OfferedRate, ProcessCount, RecordingRun, SettingSweep, Sweep, Volumes, WorkloadRun,
-    WorkloadSweep, check::check_processes, setting,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, Catalogue, EngineKind, IngestSweep, MpiIoSweep,
+    NetworkSweep, OfferedRate, ProcessCount, RecordingRun, SettingSweep, Siblings, Sweep, Volumes,
+    WorkloadRun, WorkloadSweep, check::check_processes, setting,
 };
 use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
 
@@ -116,6 +116,8 @@ pub struct Stage {
     /// Each target by itself, the first of them at the same time, or all.
     #[serde(default)]
     pub volumes: Sweep<Volumes>,
+    /// What of it should be alike: it is measured alone and together.
+    pub siblings: Option<Siblings>,
     /// Storage devices a file is spread over, where the target can.
     pub stripe_count: Option<Sweep<u32>>,
     /// In turns of so many bytes, where the target can.
@@ -181,11 +183,12 @@ impl Stage {
             ("time_limit", self.time_limit.is_some()),
             ("stonewall", self.stonewall != Sweep::default()),
             ("volumes", self.volumes != Sweep::default()),
+            ("siblings", self.siblings.is_some()),
             ("stripe_count", self.stripe_count.is_some()),
             ("stripe_size", self.stripe_size.is_some()),
             ("replicas", self.replicas.is_some()),
             ("pool", self.pool.is_some()),
-            ("setting", !self.setting.is_empty()),
+            ("setting", !self.setting.is_empty() && by_all),
             ("data", self.data != Sweep::default()),
             ("rate", self.rate.is_some()),
             ("rate_iops", self.rate_iops.is_some()),
@@ -197,7 +200,12 @@ impl Stage {
     }
 
     /// The matrix, in the order of the plan.
-    pub(super) fn runs(&self, workload: &WorkloadSweep, scale: f64) -> Result<Vec<WorkloadRun>, String> {
+    pub(super) fn runs(
+        &self,
+        workload: &WorkloadSweep,
+        scale: f64,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<WorkloadRun>, String> {
         let mut runs = Vec::new();
         for workload in workload.cells() {
             runs.push(WorkloadRun {
@@ -210,6 +218,7 @@ impl Stage {
                 time_limit: self.time_limit,
                 stonewall: false,
                 volumes: Volumes::Alone,
+                siblings: self.siblings,
                 stripe_count: None,
                 stripe_size: None,
                 replicas: None,
@@ -223,11 +232,13 @@ impl Stage {
         }
         let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
         let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
-        let runs = self.workers.over(runs, |run, value| run.workers = value);
+        let workers = Siblings::workers(self.siblings, &self.workers)?;
+        let volumes = Siblings::volumes(self.siblings, &self.volumes)?;
+        let runs = workers.over(runs, |run, value| run.workers = value);
         let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
-        let runs = self.volumes.over(runs, |run, value| run.volumes = value);
+        let runs = volumes.over(runs, |run, value| run.volumes = value);
         let runs = over(self.stripe_count.as_ref(), runs, |run, value| run.stripe_count = Some(value));
         let runs = over(self.stripe_size.as_ref(), runs, |run, value| run.stripe_size = Some(value));
         let runs = over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value));
@@ -240,7 +251,8 @@ impl Stage {
         let runs = self.data.over(runs, |run: &mut WorkloadRun, data| run.data = data);
         let set = |run: &mut WorkloadRun, offered| run.offered = offered;
         let runs = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), runs, set)?;
-        self.over_levels(runs, scale, |run, load| run.background = Some(load))
+        let levels = self.levels(scale, catalogue)?;
+        Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
     }
 
     /// Each run by each engine, and by MPI-IO in each way that is asked for.
@@ -263,6 +275,7 @@ impl Stage {
         &self,
         mut runs: Vec<RecordingRun>,
         scale: f64,
+        catalogue: Catalogue<'_>,
     ) -> Result<Vec<RecordingRun>, String> {
         if let Some(nodes) = &self.nodes {
             runs = nodes.over(runs, |run, value| run.swept.nodes = value.first());
@@ -271,27 +284,40 @@ impl Stage {
             runs = processes.over(runs, |run, value| run.swept.processes = value.first());
         }
         runs.iter().try_for_each(|run| check_processes(run.into()))?;
-        self.over_levels(runs, scale, |run, load| run.background = Some(load))
+        setting::check_settings(&self.setting)?;
+        let all = setting::combinations(&self.setting);
+        let with = |run: RecordingRun| {
+            all.clone().into_iter().map(move |settings| RecordingRun { settings, ..run.clone() })
+        };
+        let runs: Vec<RecordingRun> = runs.into_iter().flat_map(with).collect();
+        let levels = self.levels(scale, catalogue)?;
+        Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
     }
 
-    fn over_levels<T: Clone>(
-        &self,
-        runs: Vec<T>,
-        scale: f64,
-        set: impl Fn(&mut T, Box<BackgroundLoad>),
-    ) -> Result<Vec<T>, String> {
-        let Some(background) = &self.background else { return Ok(runs) };
-        let levels = background.levels(scale)?;
-        let mut at_each = Vec::with_capacity(runs.len() * levels.len());
-        for run in runs {
-            for level in &levels {
-                let mut run = run.clone();
-                set(&mut run, Box::new(level.clone()));
-                at_each.push(run);
-            }
-        }
-        Ok(at_each)
+    /// Of what works beside it; none where nothing does.
+    fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
+        self.background.as_ref().map_or(Ok(Vec::new()), |background| background.levels(scale, catalogue))
     }
+}
+
+/// Each run at each level, where there are any.
+fn over_levels<T: Clone>(
+    runs: Vec<T>,
+    levels: &[BackgroundLoad],
+    set: impl Fn(&mut T, Box<BackgroundLoad>),
+) -> Vec<T> {
+    if levels.is_empty() {
+        return runs;
+    }
+    let mut at_each = Vec::with_capacity(runs.len() * levels.len());
+    for run in runs {
+        for level in levels {
+            let mut run = run.clone();
+            set(&mut run, Box::new(level.clone()));
+            at_each.push(run);
+        }
+    }
+    at_each
 }
 
 /// The matrix over a parameter that need not be written.

@@ -83,6 +83,11 @@ impl Capabilities {
         self
     }
 
+    /// Each of them.
+    pub fn all_of_them(&self) -> Vec<Capability> {
+        self.0.iter().copied().collect()
+    }
+
     /// Whether it is among them.
     pub fn has(&self, capability: Capability) -> bool {
         self.0.contains(&capability)

@@ -3,8 +3,8 @@
 use super::*;
 use crate::Record;
 use nilometer_model::{
-    BackgroundDone, Bytes, DeviceTraffic, FilesSeen, Ingest, LocksSeen, PacketTotals, RankPart, ReaderTotals,
-    Stall, Waited,
+    BackgroundDone, Bytes, DeviceTraffic, DeviceUse, FilesSeen, FramesBeside, Ingest, LocksSeen,
+    PacketTotals, RankPart, ReaderTotals, Stall, Waited,
     plan::{Goal, ResolvedPlan, parse},
 };
 
@@ -38,7 +38,12 @@ fn full_sample() -> Sample {
         operations: 7,
         wall: Nanos(5),
         load: 0.5,
-        device: Some(DeviceTraffic { read: 1, written: 2, flushes: Some(3) }),
+        device: Some(DeviceTraffic {
+            read: 1,
+            written: 2,
+            flushes: Some(3),
+            use_of: Some(DeviceUse { busy: Nanos(33), queue: Nanos(34) }),
+        }),
         coldness: Some(Coldness::NotProvable),
         client: Nanos(11),
         switches: Switches { voluntary: 12, involuntary: 13 },
@@ -57,6 +62,13 @@ fn full_sample() -> Sample {
             operations: 25,
             latency_sum: Nanos(26),
             errors: 27,
+            frames: Some(FramesBeside {
+                due: 28,
+                lost: 29,
+                late: 30,
+                allowance: Nanos(31),
+                longest_stall: Nanos(32),
+            }),
         }),
         locks: Some(LocksSeen { tries: 19, broken: 20, passed: 21, longest: Nanos(22) }),
         seen: Some(FilesSeen { files: 9, stale: 2, longest: Nanos(18), ..FilesSeen::default() }),
@@ -98,6 +110,7 @@ fn full_ingest() -> Ingest {
         slowest_second: Some(Bytes(77)),
         company: "i + j".into(),
         condition: "one lost".into(),
+        load: "beside 1 worker".into(),
         written: Bytes(99),
         readers: vec![ReaderTotals {
             copies: true,
@@ -191,7 +204,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
         names.iter().map(|name| (name.clone(), count(name))).collect()
     };
     let before = rows();
-    assert!(before.len() == 14 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    assert!(before.len() == 15 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
     record.replace(key(0), &full_sample()).expect("space");
     assert_eq!(rows(), before);
     let results = read(&path).expect("readable");
@@ -254,7 +267,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("schema 9, written by") && error.contains("reads 3 to 8"), "{error}");
+    assert!(error.contains("schema 10, written by") && error.contains("reads 3 to 9"), "{error}");
 }
 
 #[test]
@@ -267,7 +280,7 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as the schema before was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        for part in ["the record has schema 2, written by", "reads 3 to 8", "take the program that wrote it"]
+        for part in ["the record has schema 2, written by", "reads 3 to 9", "take the program that wrote it"]
         {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
@@ -282,7 +295,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (8, 2_592_065_421_048_133_835),
+        (9, 963_030_768_077_628_735),
         "the schema was changed: raise its version, note its hash"
     );
 }

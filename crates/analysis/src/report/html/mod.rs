@@ -11,6 +11,7 @@ mod growth;
 mod latency;
 mod network;
 mod observed;
+mod optimum;
 mod packets;
 mod recording;
 mod stage;
@@ -22,7 +23,7 @@ use crate::{ShortAnswers, Study, letter};
 
 use super::{
     chart::{Escaped, sign},
-    words,
+    verdicts, words,
 };
 
 pub use compared::compared_html;
@@ -45,6 +46,7 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     answer::write(page, study, &short)?;
     write_contents(page, study)?;
     summary::write_verdicts(page, study)?;
+    verdicts::write_full_speeds(page, study)?;
     for (number, recording) in study.recordings.iter().enumerate() {
         recording::write(page, study, recording, number)?;
     }

@@ -9,9 +9,9 @@ use crate::{CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effec
 use super::{
     super::{
         chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
-        interference, optimum, words,
+        interference, siblings, words,
     },
-    clipped, growth, latency, write_charts, write_key,
+    clipped, growth, latency, optimum, write_charts, write_key,
 };
 
 /// Pixels at the natural size of a chart.
@@ -43,9 +43,13 @@ pub(super) fn write(
     if let Some(ceiling) = stage.ceiling {
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
     }
+    for limits in &stage.limits {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&limits.words(stage.targets().len() > 1)))?;
+    }
     growth::write(page, study, stage)?;
     optimum::write(page, stage)?;
     interference::write(page, stage, study.results.margin)?;
+    siblings::write(page, stage, study.results.margin)?;
     write_cells(page, study, stage)?;
     latency::write(page, stage)?;
     page.push_str("</section>");

@@ -2,14 +2,17 @@
 
 use std::{fs, path::Path};
 
-use nilometer_model::DeviceTraffic;
+use nilometer_model::{DeviceTraffic, DeviceUse, Nanos};
 
 /// Of the device of this name, since it was attached.
 pub(super) fn of_device(sys: &Path, name: &str) -> Option<DeviceTraffic> {
     let device = fs::canonicalize(sys.join("class/block").join(name)).ok()?;
     let stat = counts(&device)?;
     let sectors = |field: usize| stat.get(field).map(|count| count * 512);
-    Some(DeviceTraffic { read: sectors(2)?, written: sectors(6)?, flushes: flushes(&device) })
+    let millis = |field: usize| stat.get(field).copied().map(Nanos::from_millis);
+    let used = millis(9).zip(millis(10)).map(|(busy, queue)| DeviceUse { busy, queue });
+    let flushes = flushes(&device);
+    Some(DeviceTraffic { read: sectors(2)?, written: sectors(6)?, flushes, use_of: used })
 }
 
 /// Requests to flush that a device has completed. Those of a partition are counted with those of the whole disk, where others
@@ -51,7 +54,8 @@ mod tests {
 
     #[test]
     fn flushes_are_counted_where_a_cache_can_be_lost_and_the_kernel_counts_them() {
-        let whole = |flushes| Some(DeviceTraffic { read: 8 * 512, written: 16 * 512, flushes });
+        let use_of = Some(DeviceUse { busy: Nanos::from_millis(9), queue: Nanos::from_millis(9) });
+        let whole = |flushes| Some(DeviceTraffic { read: 8 * 512, written: 16 * 512, flushes, use_of });
         for (cache, has_queue, flushes) in
             [("write back\n", true, Some(33)), ("write through\n", true, None), ("write back\n", false, None)]
         {

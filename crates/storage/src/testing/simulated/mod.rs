@@ -99,7 +99,7 @@ impl Target for Simulated {
 
     fn traffic(&self) -> Option<DeviceTraffic> {
         let (read, written) = self.volume().traffic();
-        Some(DeviceTraffic { read, written, flushes: None })
+        Some(DeviceTraffic { read, written, ..DeviceTraffic::default() })
     }
 
     fn clear(&self) -> Result<(), TargetError> {

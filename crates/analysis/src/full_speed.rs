@@ -1,0 +1,158 @@
+//! Instruments that were recorded as fast as the storage takes frames, and never at their own pace: no verdict, but a figure.
+
+use std::fmt;
+
+use nilometer_model::{
+    ByteRate, Measured, Results, Sample,
+    plan::{Goal, Onto, RecordedInstrument, RecordingRun},
+    sustained::{SustainedRate, sustained},
+};
+
+/// What a target takes of an instrument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FullSpeed {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// What was recorded.
+    pub instrument: RecordedInstrument,
+    /// What it delivers, all of them together.
+    pub needed: ByteRate,
+    /// What the target takes in the long run; none where the passes are too short, or none is valid.
+    pub limit: Option<SustainedRate>,
+    /// Passes.
+    pub passes: usize,
+    /// Those that can be used.
+    pub valid: usize,
+}
+
+/// In the order of cells, then of targets.
+pub(crate) fn full_speeds(results: &Results) -> Vec<FullSpeed> {
+    let mut groups: Vec<Passes<'_>> = Vec::new();
+    for measured in &results.samples {
+        let Some(run) = results.recording(measured.key).filter(|run| run.onto == Onto::Target) else {
+            continue;
+        };
+        if measured.sample.ingest.is_none() {
+            continue;
+        }
+        let instrument = run.recorded_instrument();
+        let target = measured.key.target;
+        match groups.iter_mut().find(|of| of.target == target && of.instrument == instrument) {
+            Some(known) => known.samples.push(measured),
+            None => groups.push(Passes { target, instrument, run, samples: vec![measured] }),
+        }
+    }
+    let mut found: Vec<FullSpeed> = groups.iter().filter_map(Passes::full_speed).collect();
+    found.sort_by_key(|of| of.target);
+    found
+}
+
+/// All recordings of an instrument on a target.
+struct Passes<'a> {
+    target: usize,
+    instrument: RecordedInstrument,
+    run: &'a RecordingRun,
+    samples: Vec<&'a Measured>,
+}
+
+impl Passes<'_> {
+    /// None where it was recorded otherwise too: then there is a verdict.
+    fn full_speed(&self) -> Option<FullSpeed> {
+        let goal = |measured: &&Measured| measured.sample.ingest.as_ref().map(|ingest| ingest.goal);
+        if self.samples.iter().any(|measured| goal(measured) != Some(Goal::Limit)) {
+            return None;
+        }
+        let alone = |sample: &&Sample| {
+            sample.ingest.as_ref().is_some_and(|ingest| ingest.company.is_empty() && ingest.is_undisturbed())
+        };
+        let passes: Vec<&Sample> =
+            self.samples.iter().map(|measured| &measured.sample).filter(alone).collect();
+        let valid: Vec<_> = passes.iter().filter(|sample| sample.invalid.is_none()).collect();
+        let series: Vec<_> = valid.iter().map(|sample| &sample.series).collect();
+        Some(FullSpeed {
+            target: self.target,
+            instrument: self.instrument.clone(),
+            needed: self.run.rate(),
+            limit: sustained(&series),
+            passes: passes.len(),
+            valid: valid.len(),
+        })
+    }
+}
+
+impl fmt::Display for FullSpeed {
+    /// Behind the target's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FullSpeed { needed, limit, passes, valid, .. } = self;
+        let taken = match limit {
+            Some(SustainedRate { rate, low, high, .. }) => format!(
+                "takes {rate} in the long run ({low} to {high}), {:.1} times the {needed} that it delivers",
+                rate.0 / needed.0
+            ),
+            None if *valid == 0 => format!("what it takes is not known: none of {passes} passes is valid"),
+            None => {
+                format!("what it takes in the long run is not known: {valid} valid passes were too short")
+            }
+        };
+        write!(f, "{taken}; whether it carries it only a recording at its own pace says (goal = \"pace\")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{
+        Bytes, Ingest, Invalid, Key, Nanos, Series, TargetEntry,
+        plan::{Cell, Phase},
+    };
+
+    use super::*;
+    use crate::{Study, made_up::camera};
+
+    /// Three passes of 30 s at 250 MB/s, with this goal.
+    fn results(goal: Goal, invalid: Option<&Invalid>) -> Results {
+        let run = RecordingRun { goal, ..camera("camera") };
+        let pass = |repeat| {
+            let mut series = Series::new(Nanos(0));
+            for frame in 1..=7500_u64 {
+                let wobble = (frame * 7919 % 1000) * 1000;
+                series.add(Nanos(frame * 4_000_000 + wobble), 1_000_000);
+            }
+            let ingest = Ingest { goal, frame_size: Bytes(1_000_000), count: 1, ..Ingest::default() };
+            let sample = Sample {
+                bytes: 7_500_000_000,
+                operations: 7500,
+                wall: Nanos(30_000_000_000),
+                series,
+                ingest: Some(ingest),
+                invalid: invalid.cloned(),
+                ..Sample::new(Nanos(0))
+            };
+            Measured { key: Key { target: 0, cell: 0, repeat, phase: Phase::Ingest }, sample }
+        };
+        Results {
+            cells: vec![Cell::recording("camera", run)],
+            samples: (0..3).map(pass).collect(),
+            targets: vec![TargetEntry { path: "/data".into(), ..TargetEntry::default() }],
+            ..Results::default()
+        }
+    }
+
+    #[test]
+    fn what_was_recorded_at_full_speed_only_has_its_figure() {
+        let results = results(Goal::Limit, None);
+        let study = Study::of(&results);
+        let [of] = study.full_speeds.as_slice() else { panic!("one: {:?}", study.full_speeds) };
+        let words = of.to_string();
+        assert!(words.starts_with("takes 250 MB/s in the long run (2"), "{words}");
+        assert!(words.contains("2.5 times the 100 MB/s that it delivers"), "{words}");
+        assert!(study.verdicts.is_empty(), "there is no verdict");
+    }
+
+    #[test]
+    fn where_nothing_is_known_that_is_said_and_where_there_is_a_verdict_nothing() {
+        let hung = self::results(Goal::Limit, Some(&Invalid::Hung));
+        let words = full_speeds(&hung)[0].to_string();
+        assert!(words.starts_with("what it takes is not known: none of 3 passes is valid"), "{words}");
+        assert!(full_speeds(&results(Goal::Pace, None)).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! An instrument as the load: the shipped recorder with a simulated instrument in front of it, made ready before a phase, and
+//! ended behind it. What it lost meanwhile is what the phase cost the instrument.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{Outcome, Recorder};
+use nilometer_model::{BackgroundDone, FramesBeside, Invalid, Nanos, Sample, Seed, plan::RecordingRun};
+use nilometer_storage::{Target, within};
+
+use super::{LOOK_EVERY, not_lasting};
+use crate::{
+    ingest::{ready_recorder, sample_of_all},
+    phase::Run,
+    supervise::GLANCE,
+};
+
+/// Instruments on a target, each with a recorder of its own.
+#[derive(Debug)]
+pub(super) struct RecorderLoad {
+    run: Run,
+    target: Arc<dyn Target>,
+    instruments: RecordingRun,
+    seed: Seed,
+    /// How often they were made ready: what they write has other names each time.
+    times: u64,
+    recorders: Vec<Recorder>,
+}
+
+impl RecorderLoad {
+    pub(super) fn new(run: &Run, target: &Arc<dyn Target>, instruments: RecordingRun, seed: Seed) -> Self {
+        RecorderLoad {
+            run: run.clone(),
+            target: target.clone(),
+            instruments,
+            seed: seed.named("background"),
+            times: 0,
+            recorders: Vec::new(),
+        }
+    }
+
+    pub(super) fn target(&self) -> &Arc<dyn Target> {
+        &self.target
+    }
+
+    /// Makes recorders ready, where nothing is left of those before.
+    pub(super) fn renew(&mut self) -> Result<(), Invalid> {
+        self.recorders.clear();
+        let cleared = within(self.run.hang_after, &self.target, |target| target.clear());
+        cleared.and_then(|cleared| cleared).map_err(|error| not_lasting(&error.to_string()))?;
+        self.times += 1;
+        for number in 0..self.instruments.count {
+            let name = format!("n_b{}.{number}", self.times);
+            let seed = self.seed.part(u64::from(number));
+            let ready = ready_recorder(&self.run, &self.target, &self.instruments, seed, &name);
+            self.recorders.push(ready.map_err(|why| not_lasting(&why.to_string()))?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self) -> Result<(), Invalid> {
+        let begun = self.recorders.iter_mut().try_for_each(Recorder::begin);
+        begun.map_err(|error| not_lasting(&error.to_string()))
+    }
+
+    /// Waits until each has stored or lost a frame.
+    pub(super) fn awaited(&mut self) -> Result<(), Invalid> {
+        let clock = self.run.clock;
+        let began = clock.now();
+        while !self.recorders.iter().all(|recorder| has_begun(recorder, clock.now())) {
+            if clock.now().since(began) > self.run.hang_after {
+                return Err(not_lasting("it hangs"));
+            }
+            std::thread::sleep(LOOK_EVERY.duration());
+        }
+        Ok(())
+    }
+
+    /// Of all recorders together, since they began.
+    pub(super) fn done(&self) -> BackgroundDone {
+        let now = self.run.clock.now();
+        let none = BackgroundDone { frames: Some(FramesBeside::default()), ..BackgroundDone::default() };
+        let all = self.recorders.iter().map(|recorder| done(recorder, now));
+        BackgroundDone { wall: now, ..all.fold(none, BackgroundDone::and) }
+    }
+
+    pub(super) fn stop(&self) {
+        self.recorders.iter().for_each(Recorder::stop);
+    }
+
+    /// Waits for their end; why what they showed is not what the storage did, if so.
+    pub(super) fn ended(&mut self) -> Result<(), Invalid> {
+        let patience = self.run.hang_after + GLANCE + GLANCE;
+        let mut outcomes = Vec::new();
+        for mut recorder in self.recorders.drain(..) {
+            outcomes.push(recorder.wait(patience).ok_or_else(|| not_lasting("it hangs"))?);
+        }
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        lasted(&self.instruments, outcomes)
+    }
+}
+
+/// Whether it is known of a frame what became of it.
+fn has_begun(recorder: &Recorder, now: Nanos) -> bool {
+    let done = done(recorder, now);
+    done.operations > 0 || done.frames.is_some_and(|frames| frames.lost > 0)
+}
+
+fn done(recorder: &Recorder, now: Nanos) -> BackgroundDone {
+    let ring = recorder.ring();
+    let seen = ring.glance(now);
+    let chronicle = ring.chronicle();
+    let (bytes, stored) =
+        chronicle.work.bins().iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes, sum.1 + bin.operations));
+    let lost = seen.books.lost();
+    let frames = FramesBeside {
+        due: stored + lost + seen.in_use as u64,
+        lost,
+        late: chronicle.late,
+        allowance: chronicle.allowance,
+        longest_stall: seen.longest_stall,
+    };
+    let operations = stored;
+    BackgroundDone { bytes, operations, frames: Some(frames), ..BackgroundDone::default() }
+}
+
+/// A recording that failed, that hung, or of which the tool itself is the reason for what was lost, is no load.
+fn lasted(instruments: &RecordingRun, outcomes: Vec<Outcome>) -> Result<(), Invalid> {
+    let sample: Sample = sample_of_all(instruments, outcomes);
+    match sample.invalid {
+        Some(why) => Err(not_lasting(&format!("of its recording: {why}"))),
+        None => Ok(()),
+    }
+}
