@@ -97,7 +97,13 @@ fn where_there_is_no_room_that_is_said_before_anything_is_written() {
     let ended = explain(home.path(), &["--", "dd", "if=/dev/zero", &of, "bs=1M", "count=24"]);
     assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
     let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("nilometer: ")).collect();
-    assert!(errors.len() == 1 && ended.stderr.contains("are free"), "one message: {}", ended.stderr);
+    assert!(
+        errors.len() == 1
+            && ended.stderr.contains("16 MiB free")
+            && ended.stderr.contains("a smaller size in the line"),
+        "one message: {}",
+        ended.stderr
+    );
     assert!(ended.stdout.is_empty() && !file.exists(), "dd was not run: {}", ended.stdout);
     assert!(run_directories(system.path()).is_empty());
 }
@@ -114,7 +120,7 @@ fn a_disk_that_is_full_in_the_middle_ends_it_with_what_was_measured() {
     let of = format!("of={}", file.display());
     let ended = explain(home.path(), &["--", "dd", "if=/dev/zero", &of, "bs=1M", "count=16"]);
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stderr.contains("are free"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("8 MiB free"), "{}", ended.stderr);
     assert_eq!(fs::metadata(&file).map(|file| file.len()).ok(), Some(16 << 20), "dd wrote it");
     assert!(run_directories(system.path()).is_empty());
 }

@@ -203,11 +203,18 @@ fn can_be_measured(line: &ForeignLine, plan: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What `evaluate` advises where there is no room; its scale is no option here.
+const LARGER: &str = ": name larger storage";
+
 /// What this program said of an error, without its own name in front.
 fn said_by(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
-    text.strip_prefix("nilometer: ").unwrap_or(text).to_owned()
+    let text = text.strip_prefix("nilometer: ").unwrap_or(text);
+    match text.split_once(LARGER) {
+        Some((what, _)) => format!("{what}{LARGER}, or write a smaller size in the line"),
+        None => text.to_owned(),
+    }
 }
 
 /// In how many rounds a cell has no valid figure, and why the first has none.

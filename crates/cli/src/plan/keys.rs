@@ -370,8 +370,8 @@ mod tests {
             }
         }
         assert_eq!(
-            checked, 14,
-            "engine, volumes, data, format, compression, read, goal, storing, route, onto, protocol, pattern, calls, implementation"
+            checked, 15,
+            "engine, volumes, siblings, data, format, compression, read, goal, storing, route, onto, protocol, pattern, calls, implementation"
         );
     }
 
