@@ -20,6 +20,9 @@ pub struct Effect {
     pub pairs: usize,
 }
 
+/// Of an interval that is told, the greatest ratio is at most so many times the least.
+const WIDEST: f64 = 1000.0;
+
 /// What an interval says of a difference, given how large one must be to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -66,7 +69,7 @@ impl Effect {
         match self.answer(margin) {
             Answer::Faster => format!("{first} is {}", self.stated(SPEED, second)),
             Answer::Slower => format!("{second} is {}", self.reversed().stated(SPEED, first)),
-            Answer::Undecided if self.low.is_finite() => {
+            Answer::Undecided if self.says_something() => {
                 format!("not decided: {first} is {} {second}", self.between(SPEED))
             }
             _ => self.none_words(margin, first, second),
@@ -78,11 +81,16 @@ impl Effect {
         match self.answer(margin) {
             Answer::Faster => format!("{first} needs {}", self.stated(NEED, second)),
             Answer::Slower => format!("{second} needs {}", self.reversed().stated(NEED, first)),
-            Answer::Undecided if self.low.is_finite() => {
+            Answer::Undecided if self.says_something() => {
                 format!("not decided: {first} needs {} {second}", self.between(NEED))
             }
             _ => self.none_words(margin, first, second),
         }
+    }
+
+    /// Its ends are not so far apart that they say no more than that there were too few repeats, as two may leave them.
+    fn says_something(&self) -> bool {
+        self.high - self.low < WIDEST.ln()
     }
 
     /// Where no difference counts, or too little is known.

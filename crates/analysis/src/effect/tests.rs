@@ -137,6 +137,7 @@ fn words_follow_the_interval_and_the_margin() {
         ((1.05, 1.02, 1.08), "not decided: A is between 2.0 % and 8.0 % faster than B"),
         ((0.95, 0.92, 0.98), "not decided: A is between 2.0 % and 8.0 % slower than B"),
         ((1.08, 0.0, f64::INFINITY), "A and B: not decided, too few repeats"),
+        ((1.08, 0.00001, 100_000.0), "A and B: not decided, too few repeats"),
     ] {
         assert_eq!(effect(ratio, low, high).words(5.0, "A", "B"), words);
     }
