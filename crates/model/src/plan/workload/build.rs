@@ -90,7 +90,7 @@ impl Parameters for BuildCell {
         let tree = format!("{} units of {}", self.units, self.shape().phrase());
         let headers = format!("{} headers each", self.headers);
         let thinks = self.think_time > Nanos(0);
-        let thought = thinks.then(|| format!("think time {} a unit", self.think_time));
+        let thought = thinks.then(|| format!("thinks {}", self.think_time));
         [tree, headers].into_iter().chain(thought).chain(warm_phrase(self.cold)).collect()
     }
 
