@@ -19,10 +19,11 @@ use crate::{
 const PARALLEL: &str = "parallel HDF5, 4 processes";
 const OURS: &str = "nilometer, 4 processes";
 
-/// Frames of 4 MiB, which each process compresses by one thread, as its peer does.
+/// Frames of 4 MiB.
 const CAMERA: &str = "name = \"camera\"\ntitle = \"for the bench\"\nsource = \"none\"\nshape = [1024, 1024]\n\
-                      pixel = \"uint32\"\nframe_rate = \"100 Hz\"\ndata = \"diffraction\"\n\
-                      [recording]\nencoders = 1\n";
+                      pixel = \"uint32\"\nframe_rate = \"100 Hz\"\ndata = \"diffraction\"\n";
+/// How they are recorded: each process compresses them by one thread, as its peer does.
+const RECORDED: &str = "[recording]\nformat = \"hdf5\"\ncompression = \"bslz4\"\nencoders = 1\n";
 const SIDE: &str = "1024";
 const FRAME: f64 = 4_194_304.0;
 /// Of them so many are other ones.
@@ -37,9 +38,7 @@ reserve = "0 B"
 [[stage]]
 name = "frames"
 [stage.ingest]
-instrument = "camera.toml"
-format = "hdf5"
-compression = "bslz4"
+instrument = "recorded.toml"
 goal = "limit"
 duration = "5 s"
 keep = "1 GB"
@@ -117,7 +116,9 @@ fn frames(home: &Path) -> anyhow::Result<PathBuf> {
 
 /// As fast as frames are taken, whoever makes them.
 fn recorded(home: &TempDir) -> anyhow::Result<Vec<Cost>> {
-    let plan = PLAN.replace("camera.toml", &home.path().join("camera.toml").display().to_string());
+    let instrument = home.path().join("recorded.toml");
+    std::fs::write(&instrument, [CAMERA, RECORDED].concat())?;
+    let plan = PLAN.replace("recorded.toml", &instrument.display().to_string());
     let samples = ranks::evaluated(home, &plan)?;
     ensure!(samples.len() == 1, "{} samples of one recording", samples.len());
     let stored = |measured: &Measured| measured.sample.ingest.as_ref().map_or(0, |ingest| ingest.stored);
