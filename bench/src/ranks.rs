@@ -5,7 +5,7 @@
 //! barriers between its phases are, which wait for a processor as long as they last. Ours is what the record has of the phases
 //! with the same operations; a campaign measures more than those, the tool's own ceiling for one.
 
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, thread::available_parallelism};
 
 use nilometer_model::{Measured, Nanos, Results, plan::Phase};
 use tempfile::TempDir;
@@ -79,6 +79,8 @@ access = "buffered"
 const OURS: &str = "nilometer, 4 processes";
 const MDTEST: &str = "mdtest, 4 processes";
 const IOR: &str = "IOR, 4 processes";
+/// More than these begin one after the other, when a processor is free.
+const AS_PROCESSORS: &str = "nilometer, as many processes as processors";
 
 /// Of the processor time of a peer.
 const AT_MOST: f64 = 0.8;
@@ -175,8 +177,11 @@ pub(crate) fn start(stop: &Stop) -> anyhow::Result<Outcome> {
         quantity: Quantity::WallPerStart,
         phases: &["start"],
         rounds: 5,
-        contestants: vec![Contestant::new(OURS, || skew(&memory))],
-        bounds: vec![Bound { subject: OURS, peer: OURS, limit: Limit::AtMost(SKEW) }],
+        contestants: vec![
+            Contestant::new(AS_PROCESSORS, || skew(&memory, available_parallelism()?.get() as u32)),
+            Contestant::new(OURS, || skew(&memory, RANKS)),
+        ],
+        bounds: vec![Bound { subject: AS_PROCESSORS, peer: AS_PROCESSORS, limit: Limit::AtMost(SKEW) }],
     };
     contest.run(stop)
 }
@@ -184,8 +189,12 @@ pub(crate) fn start(stop: &Stop) -> anyhow::Result<Outcome> {
 /// Of a program and its arguments. A process that waits lets another one have its processor, or with more processes than
 /// processors nothing would go on.
 pub(crate) fn mpirun(program: &Path) -> Command {
+    mpirun_of(RANKS, program)
+}
+
+fn mpirun_of(ranks: u32, program: &Path) -> Command {
     let mut command = Command::new("mpirun.openmpi");
-    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", &RANKS.to_string()]);
+    command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", &ranks.to_string()]);
     if rustix::process::geteuid().is_root() {
         command.arg("--allow-run-as-root");
     }
@@ -236,12 +245,16 @@ fn ior_mpi_io(memory: &TempDir, option: &[&str]) -> anyhow::Result<Vec<Cost>> {
 
 /// A campaign of four processes; what is in its record of the target.
 pub(crate) fn evaluated(memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
+    evaluated_by(RANKS, memory, text)
+}
+
+fn evaluated_by(ranks: u32, memory: &TempDir, text: &str) -> anyhow::Result<Vec<Measured>> {
     let home = tempfile::tempdir_in(memory.path())?;
     let at = |name: &str| home.path().join(name);
     std::fs::write(at("plan.toml"), text)?;
     let program = place::program()?;
     make_adapter(&program, &at("adapter.so"))?;
-    let mut command = mpirun(Path::new("sh"));
+    let mut command = mpirun_of(ranks, Path::new("sh"));
     // Four processes on two processors wait for one, and `evaluate` ends with 4 where it counts no figure because of that:
     // what they spent is what is asked here.
     command.args(["-c", "\"$0\" \"$@\"; code=$?; [ $code = 4 ] || exit $code"]).arg(&program);
@@ -310,8 +323,8 @@ fn gaps(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
     Ok(vec![Cost { amount: pairs.len() as f64, cpu: 0.0, wall: sum.seconds() }])
 }
 
-fn skew(memory: &TempDir) -> anyhow::Result<Vec<Cost>> {
-    let samples = evaluated(memory, TINY)?;
+fn skew(memory: &TempDir, ranks: u32) -> anyhow::Result<Vec<Cost>> {
+    let samples = evaluated_by(ranks, memory, TINY)?;
     let last = |measured: &Measured| measured.sample.parts.iter().map(|part| part.began).max();
     let mut late: Vec<Nanos> = samples.iter().filter_map(last).collect();
     late.sort_unstable();
