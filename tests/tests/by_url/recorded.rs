@@ -115,7 +115,11 @@ impl Recorder {
         let listen = format!("udp://127.0.0.1:{port}");
         let mut command = Command::new(nilometer());
         command.current_dir(place.path()).args(["record", "fila10g-1g", "--listen", &listen, "--to", to]);
-        command.args(["--name", name, "--buffer", "64 MiB", "--chunk-size", "4 MB", "--checksums"]);
+        command.args(["--name", name, "--buffer", "64 MiB", "--checksums"]);
+        if to.starts_with("s3:") || to.starts_with("hdfs:") {
+            // What is put whole is put soon.
+            command.args(["--chunk-size", "4 MB"]);
+        }
         command.args(["--http", "127.0.0.1:0"]);
         let mut running = Running::of(command);
         running.await_said(&format!("recording {name}"));
