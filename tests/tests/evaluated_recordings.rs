@@ -249,7 +249,9 @@ fn a_condition_is_entered_for_its_recordings_and_left() {
     let log = fs::read_to_string(home.path().join("log")).expect("the commands ran");
     let target = home.path().join("target").canonicalize().expect("it is there");
     let both = format!("in {}\nout\n", target.display());
-    assert_eq!(log, both.repeat(2), "once for the limit and once at the instrument's pace");
+    // Once for the limit and once at the instrument's pace, and again for each that a busy machine has spoilt.
+    let times = log.len() / both.len();
+    assert!(times >= 2 && log == both.repeat(times), "{log}");
     assert!(!home.path().join("lost").exists());
     assert!(said.contains("one element lost: "), "{said}");
 }
