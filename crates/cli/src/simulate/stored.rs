@@ -23,7 +23,10 @@ pub(super) fn own_part(
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut faults: Vec<String> =
         outcome.stopped.then(|| "it was stopped by a full buffer".into()).into_iter().collect();
-    faults.extend(early_ends(outcome, what, interrupted));
+    faults.extend(early_ends(outcome, what, interrupted && !together.is_shared()));
+    if interrupted && together.is_shared() {
+        faults.push("interrupted: its part is whole up to there".into());
+    }
     StoredPart {
         node: together.node(),
         due: outcome.due,
