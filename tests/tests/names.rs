@@ -160,9 +160,11 @@ fn a_tree_on_which_others_work_while_it_is_walked_is_data() {
     assert!(matches!(ended.code, Some(0 | 1 | 4)), "{ended:?}");
     assert!(removed > 0, "nothing was removed: {ended:?}");
     let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
+    let mut walked = 0;
     for phase in [Phase::Walk, Phase::DiskUsage] {
+        // Where something was made while a tree was removed the target is left out from then on.
         let disturbed = samples(&results, 0, phase);
-        assert!(!disturbed.is_empty(), "{ended:?}");
+        walked += disturbed.len();
         for sample in disturbed {
             // Whatever was listed and is gone; nothing else went wrong, and nobody gave up.
             assert!(sample.errors.keys().all(|errno| *errno == ENOENT), "{:?}", sample.errors);
@@ -176,6 +178,7 @@ fn a_tree_on_which_others_work_while_it_is_walked_is_data() {
         let alone = samples(&results, 1, phase);
         assert!(alone.len() == 4 && alone.iter().all(|sample| sample.errors.is_empty()), "{phase:?}");
     }
+    assert!(walked > 0, "{ended:?}");
     // What was made while it was removed may be left, and is removed when nobody makes more.
     let cleaned = run(&["clean".as_ref(), busy.path().as_os_str()]);
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");

@@ -248,13 +248,6 @@ impl StageOptimum {
         (self.explained - alone).max(0.0)
     }
 
-    /// Whether some of what parameters explain is counted for several of them, as where cells of the matrix are missing: a value
-    /// of one then often comes with the same value of another.
-    fn overlaps(&self) -> bool {
-        let alone: f64 = self.shares.iter().map(|of| of.share).sum();
-        alone > self.explained + 0.005
-    }
-
     /// In sentences.
     pub fn sentences(&self) -> Vec<String> {
         let half = self.rate.half_width();
@@ -273,9 +266,7 @@ impl StageOptimum {
         let shares: Vec<String> =
             self.shares.iter().map(|of| format!("{} {}", plain(&of.parameter), percent(of.share))).collect();
         let together = self.together();
-        let joined = if self.overlaps() {
-            format!(" (cells are missing: they overlap, and are {} in all)", percent(self.explained))
-        } else if self.shares.len() > 1 {
+        let joined = if self.shares.len() > 1 {
             format!(", how they act together {}", percent(together))
         } else {
             String::new()
@@ -343,24 +334,6 @@ mod tests {
             }
         }
         Results { cells, samples, margin: 5.0, repeats: 4, ..Results::default() }
-    }
-
-    #[test]
-    fn shares_that_overlap_because_cells_are_missing_are_said_to() {
-        let mut results = results();
-        let sentence = |results: &Results| {
-            let study = Study::of(results);
-            study.stages[0].optima[0].sentences()[1].clone()
-        };
-        assert!(!sentence(&results).contains("overlap"), "{}", sentence(&results));
-        // Few workers with small blocks, many with large ones: which of both it is nobody can tell.
-        let is_left = |cell: usize| {
-            let run = results.cells[cell].as_workload().expect("a workload");
-            (run.workers > 2) == (run.block_size().0 > 1 << 19)
-        };
-        let left: Vec<bool> = (0..results.cells.len()).map(is_left).collect();
-        results.samples.retain(|measured| left[measured.key.cell]);
-        assert!(sentence(&results).contains("cells are missing: they overlap"), "{}", sentence(&results));
     }
 
     #[test]

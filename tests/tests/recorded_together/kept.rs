@@ -251,7 +251,7 @@ fn one_of_them_that_is_told_to_end_leaves_the_rest_to_go_on() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     // The last of 1200 was the other's.
     assert!(
-        ended.stdout.contains("due         1200 frames")
+        ended.stdout.contains("due         1199 frames")
             && ended.stdout.contains("were due after it had ended"),
         "{ended:?}"
     );
