@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use nilometer_recording::journal::{Entry, prefix};
 use nilometer_tests::{Ended, Running, await_some, run, start};
 use tempfile::TempDir;
 
@@ -63,6 +64,16 @@ impl Recording {
     pub(crate) fn await_file(&self, lane: usize, file: u64) {
         let path = self.lanes()[lane].join(format!("scan.{lane}.{file:08}.raw"));
         await_some("a file of frames", || path.exists().then_some(()));
+    }
+
+    /// Waits until a lane's journal says that this file survives the loss of power.
+    pub(crate) fn await_durable(&self, lane: usize, file: u64) {
+        let path = self.lanes()[lane].join(format!("scan.{lane}.journal"));
+        let is_durable = |entry: &Entry| matches!(entry, Entry::Durable { file: last } if *last >= file);
+        await_some("a durable file", || {
+            let journal = fs::read(&path).ok()?;
+            prefix(&journal).iter().any(is_durable).then_some(())
+        });
     }
 }
 

@@ -14,9 +14,9 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     let (mut failing, sound) = (FaultyDisk::ext4(600, Duration::ZERO), FileSystem::tmpfs("size=900m"));
     let recording = Recording::new(&[&failing.path(), sound.path()]);
     let running = recording.start(&["--frames", "400"]);
+    // Two files are full and on the disk: what is lost of one that is just being synced the kernel may forget at once.
+    recording.await_durable(0, 1);
     recording.await_file(0, 2);
-    // Two files are full. Into the middle of the next one.
-    std::thread::sleep(Duration::from_millis(300));
     failing.fail_writes();
     let ended = running.end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 400), "{ended:?}");
