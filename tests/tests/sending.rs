@@ -4,11 +4,17 @@ use std::{collections::BTreeSet, net::UdpSocket, time::Duration};
 
 use nilometer_tests::{Ended, run};
 use nilometer_wire::vdif::VdifHeader;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 const PACKET: usize = 8040;
 
 /// Receives until nothing comes for a second.
 fn receive(socket: UdpSocket) -> std::thread::JoinHandle<Vec<(u16, Vec<u8>)>> {
+    // Room for all that comes, as far as this user may have it: a busy machine may leave the receiver without a processor.
+    let room = 64 << 20;
+    set_socket_recv_buffer_size_force(&socket, room)
+        .or_else(|_| set_socket_recv_buffer_size(&socket, room))
+        .expect("less than was asked is given");
     std::thread::spawn(move || {
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("above zero");
         let (mut bytes, mut packets) = (vec![0; 10_000], Vec::new());
