@@ -12,8 +12,8 @@ use nilometer_tests::{Mpi, MpiKind, Running, await_some, nilometer};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// Long enough to be told to end in the middle.
-const PLAN: &str = "title = \"site\"\nrepeats = 40\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\n\
+/// Slow by its rate, so that it is in the middle when it is told to end, however busy the machine is: 24 samples of half a second.
+const PLAN: &str = "title = \"site\"\nrepeats = 12\nreserve = \"0 B\"\n[[stage]]\nname = \"files\"\nrate = \"2 MB/s\"\n\
                     [stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"256 KiB\"\naccess = \"buffered\"\n";
 
 fn contrib(name: &str) -> PathBuf {
