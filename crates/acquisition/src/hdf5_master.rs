@@ -3,6 +3,10 @@
 //!
 //! It is made when the recording is over, from what its journals say, and can be made again from them at any time.
 
+mod modules;
+
+pub use modules::{ModulesPart, put_master_of_modules};
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
@@ -52,6 +56,8 @@ struct FileRun {
     count: u64,
     /// From each to the next.
     step: u64,
+    /// Where in the frame it is, along the frame's first dimension, if the file has some modules of it only.
+    across: Option<Range<u64>>,
 }
 
 /// Where the links are, in a group of its own.
@@ -87,15 +93,20 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
     let tree = over(tree, "", &Whole { runs: &runs, frames, path });
+    written(&master_name(recording.name()), &tree).map(Some)
+}
+
+/// The bytes of a file that has no frames in it.
+fn written(name: &str, tree: &TreeGroup) -> Result<Vec<u8>, MasterError> {
     let options = Hdf5FileOptions { watched: false, ..Hdf5FileOptions::default() };
-    let file = Hdf5File::create(&master_name(recording.name()), &tree, options)?;
+    let file = Hdf5File::create(name, tree, options)?;
     let mut closed = file.close(0, &TreeGroup::default())?;
     let mut bytes = vec![0; closed.size() as usize];
     while let Some(write) = closed.next_write() {
         let begin = write.offset as usize;
         bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
     }
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Puts that file into the first directory of a recording, if it has several files; storage that hangs is waited for so long.
@@ -156,7 +167,10 @@ fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
             Some(run) if run.has_place_for(number, in_file) && run.file == *file => {
                 run.count = (number - run.first) / turn + 1;
             }
-            _ => runs.push(FileRun { file: file.clone(), first: number, in_file, count: 1, step: turn }),
+            _ => {
+                let file = file.clone();
+                runs.push(FileRun { file, first: number, in_file, count: 1, step: turn, across: None });
+            }
         }
     }
     runs.concat()
@@ -204,6 +218,7 @@ impl FileRun {
             count: self.count,
             step: self.step,
             within: Vec::new(),
+            across: self.across.clone(),
         }
     }
 
@@ -270,6 +285,10 @@ struct Whole<'a> {
 }
 
 impl Whole<'_> {
+    fn is_of_modules(&self) -> bool {
+        self.runs.iter().any(|run| run.across.is_some())
+    }
+
     fn parts(&self, path: &str) -> Vec<VirtualPart> {
         self.runs.iter().map(|run| run.part(path)).collect()
     }
@@ -311,11 +330,16 @@ impl Whole<'_> {
     }
 }
 
-/// The tree of the files, with what is in them in the place of what would be written.
+/// The tree of the files, with what is in them in the place of what would be written. Of files with some modules each, what they
+/// say of frames beside their pixels stays with them.
 fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
     let mut made = TreeGroup { attributes: group.attributes.clone(), members: Vec::new() };
     for (name, node) in &group.members {
         let path = format!("{path}/{name}");
+        let is_column = matches!(node, TreeNode::Dataset(dataset) if matches!(dataset.content, DatasetContent::Column(_)));
+        if is_column && whole.is_of_modules() {
+            continue;
+        }
         let node = match node {
             TreeNode::Group(group) => TreeNode::Group(over(group, &path, whole)),
             TreeNode::Dataset(dataset) => TreeNode::Dataset(TreeDataset {

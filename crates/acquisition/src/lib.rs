@@ -47,7 +47,7 @@ mod writer;
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
-pub use hdf5_master::{MasterError, put_master};
+pub use hdf5_master::{MasterError, ModulesPart, put_master, put_master_of_modules};
 pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{

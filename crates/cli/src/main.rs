@@ -49,6 +49,7 @@ mod status_line;
 mod stored_at;
 mod tell;
 mod tidied;
+mod together;
 mod trusted;
 mod verify;
 mod version;

@@ -33,7 +33,7 @@ pub use said::{
     AwaitedStream, CampaignRanks, CloseTime, ClusterDecision, JoinedRun, MeasuredTogether, RankReport,
     failed_on_any, measured_by_all, recorded_by_all,
 };
-pub use shared_recording::{SharedRecording, SharingDecision, SharingReport, StoredPart};
+pub use shared_recording::{SharedRecording, SharingDecision, SharingReport, StoredPart, UnpreparedPart};
 
 use std::{fmt, sync::Arc};
 

@@ -15,7 +15,7 @@ pub enum SharingDecision {
     /// When the clocks of all are at zero, in nanoseconds since 1970, as rank 0's machine has it.
     Begins(u64),
     /// It begins; or why it does not.
-    Prepared(Result<(), String>),
+    Prepared(Result<(), UnpreparedPart>),
 }
 
 /// What a process reports of it.
@@ -23,10 +23,19 @@ pub enum SharingDecision {
 pub enum SharingReport {
     /// How many lanes it has; or why it can't have any, in words that name its machine.
     Lanes(Result<u32, String>),
-    /// Everything is there, and its first frame may come; or why not, in words that name its machine.
-    Prepared(Result<(), String>),
+    /// Everything is there, and its first frame may come; or why not.
+    Prepared(Result<(), UnpreparedPart>),
     /// What it stored.
     Stored(StoredPart),
+}
+
+/// Why a process can't begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnpreparedPart {
+    /// In words that name its machine.
+    pub why: String,
+    /// What was asked for can't be, and nothing went wrong.
+    pub asked_wrongly: bool,
 }
 
 /// What all processes record together, as rank 0 was asked for it.
@@ -65,6 +74,8 @@ pub struct StoredPart {
     pub wall: Nanos,
     /// The longest from when a frame was due until it was acknowledged.
     pub longest: Nanos,
+    /// The number of its first frame as packets have it, where they were counted without a break.
+    pub first_frame: Option<u64>,
     /// What became of frames that are not stored, in words.
     pub lost: Option<String>,
     /// How its buffer and its directories fared, a line each.

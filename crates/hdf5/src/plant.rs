@@ -405,10 +405,16 @@ fn virtual_dataset(
         let mut from = dataset.shape.clone();
         let Some(first) = from.first_mut() else { continue };
         *first = part.length;
-        let there = space(&from, None)?;
         let selected = |start| SelectedRun { start, count: part.count, step: part.step };
+        match (&part.across, from.get_mut(1)) {
+            (Some(across), Some(second)) => {
+                *second = across.end - across.start;
+                run_of(&whole, &dataset.shape, selected(part.to), std::slice::from_ref(across))?;
+            }
+            _ => run_of(&whole, &dataset.shape, selected(part.to), &part.within)?,
+        }
+        let there = space(&from, None)?;
         run_of(&there, &from, selected(part.from), &part.within)?;
-        run_of(&whole, &dataset.shape, selected(part.to), &part.within)?;
         // SAFETY: texts that end with zero, and spaces that are open.
         let status = unsafe {
             ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())

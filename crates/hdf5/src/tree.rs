@@ -374,6 +374,9 @@ pub struct VirtualPart {
     pub step: u64,
     /// Of the dimensions behind the first only these: all of those that it does not name.
     pub within: Vec<Range<u64>>,
+    /// Where in the second dimension it is here, if what is there has nothing else in that one: modules of a frame, say.
+    #[serde(default)]
+    pub across: Option<Range<u64>>,
 }
 
 impl TreeGroup {

@@ -1,5 +1,6 @@
 //! Instruments that several processes record together: parts of one, on one machine and on three.
 
+mod by_ports;
 mod kept;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};

@@ -148,6 +148,9 @@ impl Assembly {
     /// The stream begins, or begins anew, with this frame.
     fn begin_at(&mut self, now: Nanos, frame: u64) {
         let place = self.next().next_multiple_of(self.shape.per_frame());
+        if place == 0 {
+            self.tally.first_frame = Some(frame);
+        }
         self.order.begin(frame, place);
         self.starts.push_back(place);
         self.progress = StreamProgress::begin(now);

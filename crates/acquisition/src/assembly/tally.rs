@@ -9,6 +9,8 @@ use nilometer_wire::Ignored;
 /// What became of packets. All counts are of packets, unless they say otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct PacketTally {
+    /// The number that its first frame has in packets; none before one came.
+    pub first_frame: Option<u64>,
     /// That came and have their place in the recording.
     pub placed: u64,
     /// Bytes of them that are kept.

@@ -1,6 +1,7 @@
 //! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
 mod live;
+mod parts;
 mod series_summary;
 mod summary;
 
@@ -12,18 +13,22 @@ use std::{
     },
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
-use nilometer_model::{Bytes, Moment, Nanos};
+use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
-    BeforeRecording, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceError,
-    ServiceState, StatusServer, recording::ended::fault_of,
+    BeforeRecording, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceState,
+    StatusServer, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{Blame, Failure, Outcome, recorded::durable_when, signals::stop_on_signal, tell};
+use crate::{
+    Blame, Failure, Outcome, explained, ranks, recorded::durable_when, signals::stop_on_signal, tell,
+    together::Together,
+};
 use live::Live;
+use parts::{OwnStored, own_settings, share_of, shared};
 use series_summary::series_summary;
 use summary::summary;
 
@@ -58,24 +63,62 @@ struct Shown {
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
+/// A recording that may begin, and what looks at it.
+struct ReadyRecording {
+    settings: RecordingSettings,
+    server: StatusServer,
+    prepared: PreparedRecording,
+}
+
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
-        let settings = self.settings()?;
-        let Shown { http, listen_beyond_loopback } = &self.shown;
-        let mut server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, tell::log)?;
         let stop = stop_on_signal().run()?;
+        let cluster = ranks::cluster()?;
+        let settings = self.settings(share_of(cluster.as_ref()));
+        // From here on all processes say the same in the same order, whatever becomes of one of them.
+        let together = Together::share(cluster.as_ref(), &shared(settings.as_ref().ok()));
+        let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
+        let Some(ready) = together.all_prepared(ready, |ready| ready.prepared.discard())? else {
+            return Ok(());
+        };
+        self.recorded(ready, &together)
+    }
+
+    fn settings(&self, share: Result<PacketShare, Failure>) -> Result<RecordingSettings, Failure> {
+        let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
+        Ok(RecordingSettings::of_share(self.wishes.clone().over(file.unwrap_or_default()), share?)?)
+    }
+
+    /// Everything is there; where a time is named it has come.
+    fn ready(
+        &self,
+        settings: RecordingSettings,
+        together: &Together<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<ReadyRecording, Failure> {
+        together.check_alike()?;
+        let settings = own_settings(settings, together);
+        let log = if together.rank() == 0 { tell::log } else { |_: &str| {} };
+        let Shown { http, listen_beyond_loopback } = &self.shown;
+        let server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, log)?;
         server.awaits(&settings);
-        let mut prepared = settings.prepare(stop.clone(), tell::log)?;
+        let mut prepared = settings.prepare(stop.clone(), log)?;
         server.enter(ServiceState::Armed, &prepared, &settings);
         // Without a buffer in the kernel it is a series, which began after that time.
         if let (Some(start), Some(_)) = (settings.wishes().start, prepared.room) {
-            prepared = until_start(prepared, start, &stop)?;
+            prepared = until_start(prepared, start, stop)?;
         }
-        tell::note(format_args!("{}", begins(&prepared)));
+        Ok(ReadyRecording { settings, server, prepared })
+    }
+
+    fn recorded(&self, ready: ReadyRecording, together: &Together<'_>) -> Outcome {
+        let ReadyRecording { settings, mut server, mut prepared } = ready;
+        together.note(begins(&prepared, together));
         let before = BeforeRecording::now();
         prepared.recorder.begin().run()?;
         server.enter(ServiceState::Recording, &prepared, &settings);
-        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
+        let quiet = self.quiet || together.rank() > 0;
+        let outcome = follow(&mut prepared.recorder, settings.wishes().stop, &mut server, quiet);
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
@@ -83,44 +126,50 @@ impl Record {
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
-        tell::result(told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally }));
+        let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
+        let mut faults: Vec<String> = fault_of(&outcome).into_iter().collect();
+        faults.extend(failed("the rest of --metadata into the files", joined));
+        faults.extend(failed("the file over those of the recording", master));
+        faults.extend(failed("the summary beside the recording", kept));
+        let part = OwnStored { settings: &settings, prepared: &prepared, outcome: &outcome, text, faults };
+        let ended = part.told(together);
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
-        if let Some(fault) = fault_of(&outcome) {
-            return Err(Failure::Run(anyhow!(fault)));
-        }
-        joined.context("can't write the rest of --metadata into the files").run()?;
-        master.context("can't write the file over those of the recording").run()?;
-        kept.context("can't write the summary beside the recording").run()
-    }
-
-    fn settings(&self) -> Result<RecordingSettings, ServiceError> {
-        let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
-        RecordingSettings::of(self.wishes.clone().over(file.unwrap_or_default()))
-    }
-
-    /// Until it is over, or this time has come.
-    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServer) -> Recorded {
-        let clock = Clock::start();
-        let mut live = Live::new(self.quiet, clock.now());
-        let outcome = loop {
-            let left = stop.map_or(LOOK, Calendar::left_until);
-            if left == Nanos(0) {
-                recorder.stop();
-            }
-            if let Some(outcome) = recorder.wait(if left == Nanos(0) { LOOK } else { left.min(LOOK) }) {
-                break outcome;
-            }
-            live.tell(clock.now(), || recorder.status());
-            server.tell(clock.now(), || recorder.status());
-        };
-        live.clear();
-        outcome
+        ended
     }
 }
 
+/// That something could not be written at the end, and why.
+fn failed<T>(what: &str, outcome: Result<T, impl Into<anyhow::Error>>) -> Option<String> {
+    let error: anyhow::Error = outcome.err()?.into();
+    Some(format!("can't write {what}: {}", explained(&error)))
+}
+
+/// Until it is over, or this time has come.
+fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServer, quiet: bool) -> Recorded {
+    let clock = Clock::start();
+    let mut live = Live::new(quiet, clock.now());
+    let outcome = loop {
+        let left = stop.map_or(LOOK, Calendar::left_until);
+        if left == Nanos(0) {
+            recorder.stop();
+        }
+        if let Some(outcome) = recorder.wait(if left == Nanos(0) { LOOK } else { left.min(LOOK) }) {
+            break outcome;
+        }
+        live.tell(clock.now(), || recorder.status());
+        server.tell(clock.now(), || recorder.status());
+    };
+    live.clear();
+    outcome
+}
+
 /// That packets are recorded from now on, and how many came too early.
-fn begins(prepared: &PreparedRecording) -> String {
+fn begins(prepared: &PreparedRecording, together: &Together<'_>) -> String {
+    if together.is_shared() {
+        let name = &together.shared.name;
+        return format!("recording {name} by {} processes: all of them listen", together.size());
+    }
     let PreparedRecording { recorder, name, from, room, .. } = prepared;
     let Some(room) = room else { return format!("recording {name} from {from}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {

@@ -22,7 +22,8 @@ use nilometer_service::{
 };
 use nilometer_storage::{Clock, Target};
 
-use super::{Asked, together::Together};
+use super::Asked;
+use crate::together::Together;
 
 /// How recordings are made.
 #[derive(Debug, Args)]

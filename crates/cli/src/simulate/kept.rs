@@ -1,7 +1,7 @@
 //! A recording that stays, from what was asked for to what it came to: by this process, or by several together.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,17 +17,22 @@ use nilometer_cluster::StoredPart;
 use nilometer_model::{Moment, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::place::{discard_unused, make};
-use nilometer_storage::{Clock, PATIENCE, Target, in_time, target::KeptDirectory};
+use nilometer_storage::{Clock, Target, target::KeptDirectory};
 
 use super::{
     Asked,
     files::{Files, check_layout, file_wishes},
     stored::{own_part, summary, went_well},
-    together::{OwnLanes, Together, directories_of},
+    turns::shared,
 };
 use crate::{
-    Blame, Failure, Outcome, describe::described_place, ranks, recorded::durable_when,
-    signals::stop_on_signal, tell,
+    Blame, Failure, Outcome,
+    describe::described_place,
+    ranks,
+    recorded::durable_when,
+    signals::stop_on_signal,
+    tell,
+    together::{OwnLanes, Together, directories_of, unseen},
 };
 
 /// Where it goes and how, before anything is made.
@@ -62,7 +67,7 @@ impl Files {
         let stop = stop_on_signal().run()?;
         let cluster = ranks::cluster()?;
         // From here on all processes say the same in the same order, whatever becomes of one of them.
-        let together = Together::share(cluster.as_ref(), self.name(), asked);
+        let together = Together::share(cluster.as_ref(), &shared(self.name(), asked));
         let asked = &together.own(asked);
         let (arranged, lanes) = match self.arranged(asked, to, &together) {
             Ok(arranged) => {
@@ -177,7 +182,7 @@ impl Files {
     ) -> Result<(), MasterError> {
         let Some(contents) = layout.hdf5.as_ref().filter(|_| !outcome.hung) else { return Ok(()) };
         let others = directories_of(&parts[1..]);
-        if let Some(unseen) = others.iter().find(|path| !is_seen(path)) {
+        if let Some(unseen) = unseen(&others) {
             tell::result_line(format_args!(
                 "all frames  no file over all: {} is not seen here; where all are, `nilometer repair` with their directories \
                  makes it",
@@ -208,12 +213,6 @@ fn remove_unused(targets: &[Arc<dyn KeptDirectory>], layouts: &[RawLayout]) {
     for target in targets {
         discard_unused(target.clone(), names.clone());
     }
-}
-
-/// Whether a directory that another process made is there for this one too.
-fn is_seen(path: &Path) -> bool {
-    let path = path.to_owned();
-    in_time(PATIENCE, path.clone(), move || path.is_dir()).unwrap_or(false)
 }
 
 /// The writers in each directory.

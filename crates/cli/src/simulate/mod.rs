@@ -7,7 +7,7 @@ mod kept;
 mod network;
 mod stored;
 mod stream;
-mod together;
+mod turns;
 
 use std::{net::SocketAddr, path::PathBuf};
 

@@ -9,8 +9,8 @@ use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos};
 use nilometer_service::recording::ended::early_ends;
 use nilometer_storage::target::KeptDirectory;
 
-use super::together::{Together, told_of_all};
-use crate::recorded::ring_and_lanes;
+use super::turns::told_of_all;
+use crate::{recorded::ring_and_lanes, together::Together};
 
 /// What this process stored.
 pub(super) fn own_part(
@@ -35,6 +35,7 @@ pub(super) fn own_part(
         written: outcome.written(),
         wall: outcome.wall,
         longest,
+        first_frame: None,
         lost: losses(outcome),
         lines: ring_and_lanes(outcome, targets, "frames"),
         faults,
@@ -154,6 +155,7 @@ mod tests {
             written: stored * 200,
             wall: Nanos(1_000_000_000),
             longest: Nanos(due),
+            first_frame: None,
             lost: (due > stored).then(|| format!("{} found the buffer full", due - stored)),
             lines: vec![format!("/data: {stored} frames, ended in order")],
             faults: Vec::new(),

@@ -14,12 +14,14 @@ mod blocks;
 mod detector;
 mod field;
 mod mode;
+mod part;
 mod vlbi;
 
 pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
 pub use mode::{ModeError, VlbiMode};
+pub use part::{PacketPart, PacketPartKind, PacketShare};
 pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
 
 use serde::{Deserialize, Serialize};

@@ -2,13 +2,14 @@
 //! kernel.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
 
 use nilometer_acquisition::{
-    Feed, MasterError, Network, Port, Recorder, Setup, StoredFrames, Until, put_master,
-    sink::{Durability, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    Feed, MasterError, ModulesPart, Network, Port, Recorder, Setup, StoredFrames, Until, put_master,
+    put_master_of_modules,
+    sink::{Durability, FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
         Transport,
@@ -16,7 +17,8 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_model::{
-    Bytes, Format, Instrument, Nanos, TargetAddress, TargetDescription, check_expected, packets::Packets,
+    Bytes, Format, Instrument, Moment, Nanos, TargetAddress, TargetDescription, check_expected,
+    packets::{PacketPartKind, Packets},
 };
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_remote::describe_in_child;
@@ -57,6 +59,8 @@ pub struct PreparedRecording {
     pub(super) layout: RawLayout,
     /// Values that are joined to frames, if there are any.
     pub(super) joining: Option<JoiningValues>,
+    /// Of the whole detector, where this is a recording of some of its modules in HDF5.
+    pub(super) whole: Option<Hdf5Contents>,
 }
 
 /// What a recorder is made for.
@@ -105,7 +109,7 @@ impl RecordingSettings {
         stop: Arc<AtomicBool>,
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
-        let PacketSource { instrument, packets } = source;
+        let PacketSource { instrument, packets, .. } = source;
         let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
         let described = self.described()?;
@@ -127,7 +131,9 @@ impl RecordingSettings {
         let network = self.network(formats, inlets, frames_of_block);
         let clock = Clock::start();
         let wishes = self.file_wishes(joining.as_ref(), log);
-        let hdf5 = Hdf5Contents::asked(instrument, Calendar::start_of(clock), &wishes);
+        let start = Calendar::start_of(clock);
+        let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
+        let whole = whole_contents(source, start, &wishes);
         if let Some(contents) = &hdf5 {
             tell_left_out(contents, log);
         }
@@ -136,7 +142,7 @@ impl RecordingSettings {
         let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = format!("udp://{}", listening.at);
-        Ok(PreparedRecording { from, room: Some(room), ..prepared }.joining(joining))
+        Ok(PreparedRecording { from, room: Some(room), whole, ..prepared }.joining(joining))
     }
 
     /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.
@@ -164,6 +170,7 @@ impl RecordingSettings {
                     durability,
                     layout,
                     joining: None,
+                    whole: None,
                 })
             }
             Err(error) => {
@@ -260,6 +267,22 @@ impl PreparedRecording {
         put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
     }
 
+    /// Puts a file over the recordings of all modules of a detector into the directory of the first ones, if they are in HDF5;
+    /// where it is then.
+    ///
+    /// # Errors
+    ///
+    /// A recording can't be read, or its directory does not take the file in time.
+    pub fn put_master_of_modules(
+        &self,
+        name: &str,
+        parts: Vec<ModulesPart>,
+        at_most: Nanos,
+    ) -> Result<Option<PathBuf>, MasterError> {
+        let (Some(whole), [directory]) = (&self.whole, &self.targets[..]) else { return Ok(None) };
+        put_master_of_modules(whole, name, directory, parts, at_most)
+    }
+
     /// It does not begin: what was made for it is removed, as far as its storage answers.
     pub fn discard(self) {
         let PreparedRecording { recorder, targets, layout, .. } = self;
@@ -267,6 +290,13 @@ impl PreparedRecording {
             remove_unused(targets, &layout);
         }
     }
+}
+
+/// Of the whole detector, where modules of it are recorded in HDF5. Values that are joined to frames stay with these.
+fn whole_contents(source: &PacketSource, start: Moment, wishes: &FileWishes) -> Option<Hdf5Contents> {
+    let PacketPartKind::Modules { .. } = source.part else { return None };
+    let wishes = FileWishes { layout: wishes.layout.clone(), joined: None };
+    Hdf5Contents::asked(&source.whole, start, &wishes)
 }
 
 /// Removes directories in which nothing was recorded, with the files that lanes make before the first frame.
@@ -288,7 +318,7 @@ fn stored(source: &PacketSource, frame_size: usize) -> StoredFrames {
 
 /// One for each port.
 fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
-    let PacketSource { instrument, packets } = source;
+    let PacketSource { instrument, packets, .. } = source;
     let known = known(instrument, packets);
     (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
 }

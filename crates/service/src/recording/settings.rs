@@ -8,7 +8,10 @@ use std::{
 use nilometer_acquisition::{
     LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, UserLayout, assembly::ReorderWindow,
 };
-use nilometer_model::{Bytes, Capability, Format, Instrument, Nanos, TargetDescription};
+use nilometer_model::{
+    Bytes, Capability, Format, Instrument, Nanos, TargetDescription,
+    packets::{PacketPartKind, PacketShare},
+};
 use nilometer_recording::Missing;
 use nilometer_storage::Calendar;
 use nilometer_wire::WireFormat;
@@ -44,7 +47,16 @@ impl RecordingSettings {
     ///
     /// What is asked can't be recorded.
     pub fn of(wishes: RecordOptions) -> Result<Self, ServiceError> {
-        let source = RecordedSource::of(&wishes)?;
+        RecordingSettings::of_share(wishes, PacketShare::ALL)
+    }
+
+    /// The same, of the part that one of several recorders has.
+    ///
+    /// # Errors
+    ///
+    /// What is asked can't be recorded, or not by so many.
+    pub fn of_share(wishes: RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
+        let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
         let settings = RecordingSettings { source, wishes, layout };
@@ -75,6 +87,26 @@ impl RecordingSettings {
             require(is_ahead, || format!("--stop {stop}: that is over, write a time to come"))?;
         }
         Ok(())
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(mut self, name: String) -> Self {
+        self.wishes.name = Some(name);
+        self
+    }
+
+    /// What the instrument is called, if one is named.
+    pub fn instrument_name(&self) -> Option<&str> {
+        self.instrument().map(|instrument| instrument.name.as_str())
+    }
+
+    /// Which part of the instrument is recorded here.
+    pub fn part(&self) -> PacketPartKind {
+        match &self.source {
+            RecordedSource::Packets(source) => source.part,
+            RecordedSource::Series(_) => PacketPartKind::All,
+        }
     }
 
     /// What was asked.
@@ -239,7 +271,16 @@ impl RecordingSettings {
     /// Where packets of this instrument are awaited, looked up.
     pub(super) fn address_of(&self, source: &PacketSource) -> Result<SocketAddr, ServiceError> {
         match &self.wishes.listen {
-            Some(ListenAddress::Packets(address)) => address.resolve().map_err(ServiceError::asked_wrongly),
+            Some(ListenAddress::Packets(address)) => {
+                let first = address.resolve().map_err(ServiceError::asked_wrongly)?;
+                let own = first.port().checked_add(source.ports_before);
+                let why = || {
+                    ServiceError::AskedWrongly(format!(
+                        "--listen {address}: the instrument has more ports than there are behind it; write a lower one"
+                    ))
+                };
+                Ok(SocketAddr::new(first.ip(), own.ok_or_else(why)?))
+            }
             _ => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, source.packets.port))),
         }
     }

@@ -8,7 +8,8 @@ use nilometer_acquisition::{
     transport::zeromq::ZmqEndpoint,
 };
 use nilometer_model::{
-    ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing, packets::Packets,
+    ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing,
+    packets::{PacketPart, PacketPartKind, PacketShare, Packets},
 };
 use nilometer_storage::user_file;
 
@@ -31,6 +32,12 @@ pub(super) struct PacketSource {
     pub(super) instrument: Instrument,
     /// How it comes over a network.
     pub(super) packets: Packets,
+    /// How many ports of the whole instrument are before those of the part that is recorded here.
+    pub(super) ports_before: u16,
+    /// Which part that is.
+    pub(super) part: PacketPartKind,
+    /// All of the instrument, of which it is a part.
+    pub(super) whole: Instrument,
 }
 
 /// A detector, or any program, that sends frames.
@@ -61,10 +68,13 @@ pub(super) struct SeriesEnd {
 }
 
 impl RecordedSource {
-    /// What is named, as it was asked for.
-    pub(super) fn of(wishes: &RecordOptions) -> Result<Self, ServiceError> {
+    /// What is named, as it was asked for: the part of it that is recorded here.
+    pub(super) fn of(wishes: &RecordOptions, share: PacketShare) -> Result<Self, ServiceError> {
         let ends = SeriesEnd::all(wishes);
         if !ends.is_empty() {
+            require(share == PacketShare::ALL, || {
+                "frames that come over TCP are recorded by one process: start one".into()
+            })?;
             return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
         }
         let mut instrument = asked(wishes)?;
@@ -91,16 +101,7 @@ impl RecordedSource {
         instrument
             .check()
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
-        settle_instrument(&mut instrument)
-            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
-        let Some(packets) = instrument.packets.clone() else {
-            return Err(ServiceError::AskedWrongly(format!(
-                "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say \
-                 where with --from tcp://HOST:PORT",
-                instrument.name
-            )));
-        };
-        Ok(RecordedSource::Packets(Box::new(PacketSource { instrument, packets })))
+        PacketSource::of(instrument, share).map(Box::new).map(RecordedSource::Packets)
     }
 
     /// As far as it is known before anything comes.
@@ -110,6 +111,39 @@ impl RecordedSource {
             RecordedSource::Series(source) => source.instrument.as_ref(),
         }
     }
+}
+
+impl PacketSource {
+    /// The part that one of several recorders has, of an instrument that was checked.
+    fn of(instrument: Instrument, share: PacketShare) -> Result<Self, ServiceError> {
+        packets_of(&instrument)?;
+        let part = instrument.packet_part(share).map_err(ServiceError::AskedWrongly)?;
+        let PacketPart { instrument: own, ports_before, kind: part } = part;
+        check_part(part, &instrument)?;
+        own.check().map_err(|why| {
+            ServiceError::AskedWrongly(format!("{part} of {} by itself: {why}", instrument.name))
+        })?;
+        let (whole, instrument) = (settled(instrument)?, settled(own)?);
+        let packets = packets_of(&instrument)?.clone();
+        Ok(PacketSource { instrument, packets, ports_before, part, whole })
+    }
+}
+
+/// How it comes over a network; or that nothing says so.
+fn packets_of(instrument: &Instrument) -> Result<&Packets, ServiceError> {
+    instrument.packets.as_ref().ok_or_else(|| {
+        ServiceError::AskedWrongly(format!(
+            "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say where \
+             with --from tcp://HOST:PORT",
+            instrument.name
+        ))
+    })
+}
+
+fn settled(mut instrument: Instrument) -> Result<Instrument, ServiceError> {
+    let settled = settle_instrument(&mut instrument);
+    settled.map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+    Ok(instrument)
 }
 
 impl SeriesEnd {
@@ -205,6 +239,14 @@ impl SeriesSource {
     pub(super) fn name(&self) -> &str {
         self.instrument.as_ref().map_or("detector", |instrument| &instrument.name)
     }
+}
+
+/// Lines of a scan would be found by each recorder of modules from another frame on.
+fn check_part(part: PacketPartKind, instrument: &Instrument) -> Result<(), ServiceError> {
+    let is_all = part == PacketPartKind::All;
+    require(is_all || instrument.recording.scan.is_none(), || {
+        "--scan: several processes record parts of frames, leave it out or start one".into()
+    })
 }
 
 /// Of what only the latest stays, and is thrown away line by line, nobody could say where it was in a scan.

@@ -1,5 +1,5 @@
-//! A recording that several processes make together, which a launcher of MPI has started: each records its turn of the frames
-//! into directories of its own, and all of them are one recording.
+//! A recording that several processes make together, which a launcher of MPI has started: what they say to each other. Each
+//! records a part into directories of its own: its turn of the frames (`simulate`), or what comes to its ports (`record`).
 //!
 //! ```text
 //! rank 0   Share ->  Lanes -> Lanes ->  Prepared -> Prepared ->  start agreed ......  Stored -> what all came to
@@ -10,112 +10,75 @@
 
 use std::{collections::BTreeSet, fmt::Display, path::PathBuf};
 
-use anyhow::{anyhow, ensure};
-use nilometer_acquisition::FrameTurn;
+use anyhow::anyhow;
 use nilometer_cluster::{
     Cluster, ClusterDecision, RankReport, SharedRecording, SharingDecision, SharingReport, StoredPart,
+    UnpreparedPart,
 };
-use nilometer_model::{Format, Instrument, Moment, Nanos, RecordingLayout, Storing};
-use nilometer_storage::{Calendar, Clock, target::run_id};
+use nilometer_model::{Moment, Nanos};
+use nilometer_storage::{Calendar, Clock, PATIENCE, in_time};
 
-use super::Asked;
-use crate::{Failure, explained, tell, version};
+use crate::{Failure, explained, tell};
 
 /// What all record, and which part of it this process does.
 #[derive(Debug)]
-pub(super) struct Together<'a> {
+pub(crate) struct Together<'a> {
     cluster: &'a dyn Cluster,
     /// As rank 0 was asked for it.
-    pub(super) shared: SharedRecording,
+    pub(crate) shared: SharedRecording,
     /// In which this process can't take part, and why.
     unlike: Option<String>,
 }
 
 /// Which lanes of a recording are this process's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OwnLanes {
+pub(crate) struct OwnLanes {
     /// The number of the first.
-    pub(super) first: u32,
+    pub(crate) first: u32,
     /// How many all have.
-    pub(super) all: u32,
+    pub(crate) all: u32,
 }
 
 impl<'a> Together<'a> {
     /// All are told what rank 0 was asked for.
-    pub(super) fn share(cluster: &'a dyn Cluster, name: Option<&str>, asked: &Asked) -> Self {
-        let id = run_id().0;
-        let name = name.map_or_else(|| format!("{}-{id:016x}", asked.instrument.name), Into::into);
-        let own = SharedRecording {
-            version: version::SHORT.into(),
-            id,
-            name,
-            instrument: what_is_recorded(&asked.instrument),
-            duration: asked.duration,
-            frames: asked.frames,
-            seed: asked.seed,
-        };
+    pub(crate) fn share(cluster: &'a dyn Cluster, own: &SharedRecording) -> Self {
         let decided = (cluster.rank() == 0).then(|| SharingDecision::Asked(own.clone()));
         let SharingDecision::Asked(shared) = told(cluster, decided) else {
             unreachable!("a recording begins with what is recorded")
         };
-        let unlike = unlike(&own, &shared);
+        let unlike = unlike(own, &shared);
         Together { cluster, shared, unlike }
     }
 
+    /// Whether this process was asked for the same as rank 0.
+    pub(crate) fn check_alike(&self) -> Result<(), Failure> {
+        self.unlike.as_ref().map_or(Ok(()), |why| Err(Failure::Input(anyhow!("{why}"))))
+    }
+
+    /// Which process this is, from 0.
+    pub(crate) fn rank(&self) -> u32 {
+        self.cluster.rank()
+    }
+
+    /// How many there are.
+    pub(crate) fn size(&self) -> u32 {
+        self.cluster.size()
+    }
+
     /// There are others.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.cluster.size() > 1
     }
 
-    /// What is recorded, as this process does it. Frames in turn stand at their own numbers in a file of HDF5: each process has one
-    /// for all of its own, and no file of so many frames.
-    pub(super) fn own(&self, asked: &Asked) -> Asked {
-        let mut instrument = asked.instrument.clone();
-        if self.is_shared() && instrument.recording.format == Format::Hdf5 {
-            instrument.recording.frames_per_file = None;
-        }
-        Asked { instrument, ..*asked }
-    }
-
-    /// Whether frames in turn can be stored so.
-    pub(super) fn check_storing(&self, storing: Storing, recording: &RecordingLayout) -> anyhow::Result<()> {
-        if !self.is_shared() {
-            return Ok(());
-        }
-        let alone = "start one process, or record it raw";
-        if recording.format == Format::Hdf5 {
-            ensure!(
-                storing == Storing::Growing,
-                "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers"
-            );
-            ensure!(
-                recording.scan.is_none(),
-                "--scan: of several processes none has a whole line of it: {alone}"
-            );
-        }
-        ensure!(
-            !matches!(storing, Storing::Positions | Storing::Scattered),
-            "--storing {}: its files are numbered over all writers, and several processes know nothing of each other's; choose \
-             another, or start one process",
-            storing.name()
-        );
-        Ok(())
-    }
-
-    /// Which frames this process records.
-    pub(super) fn turn(&self) -> FrameTurn {
-        FrameTurn { first: self.cluster.rank(), of: self.cluster.size() }
-    }
-
     /// The name of its directories: each process has its own, also where all have one file system.
-    pub(super) fn directory(&self) -> String {
+    pub(crate) fn directory(&self) -> String {
         let SharedRecording { name, .. } = &self.shared;
         if self.is_shared() { format!("{name}.{}", self.cluster.rank()) } else { name.clone() }
     }
 
     /// A clock that is at zero at the same moment in all processes, as far as theirs can be compared, and when that is by the
     /// calendar of rank 0's machine: others may be set otherwise.
-    pub(super) fn clock(&self) -> (Clock, Moment) {
+    pub(crate) fn clock(&self) -> (Clock, Moment) {
         let clock = Clock::start();
         if !self.is_shared() {
             return (clock, Calendar::start_of(clock));
@@ -133,12 +96,11 @@ impl<'a> Together<'a> {
     }
 
     /// Which lanes are this process's, which has so many; none in a process that has no more to say, because there is no recording.
-    pub(super) fn lanes(&self, mine: Result<u32, Failure>) -> Result<Option<OwnLanes>, Failure> {
+    pub(crate) fn lanes(&self, mine: Result<u32, Failure>) -> Result<Option<OwnLanes>, Failure> {
         if !self.is_shared() {
             return mine.map(|all| Some(OwnLanes { first: 0, all }));
         }
-        let mine = mine.map_err(|failure| self.said(&failure));
-        let mine = self.unlike.clone().map_or(mine, |why| Err(format!("{}: {why}", self.who())));
+        let mine = self.check_alike().and(mine).map_err(|failure| self.said(&failure));
         let reports = self.all_said(SharingReport::Lanes(mine));
         let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Lanes(all_lanes(reports)));
         match told(self.cluster, decided) {
@@ -149,7 +111,7 @@ impl<'a> Together<'a> {
     }
 
     /// Whether all are ready; where one is not, rank 0 says why.
-    pub(super) fn all_prepared<T>(
+    pub(crate) fn all_prepared<T>(
         &self,
         mine: Result<T, Failure>,
         discard: impl FnOnce(T),
@@ -157,16 +119,19 @@ impl<'a> Together<'a> {
         if !self.is_shared() {
             return mine.map(Some);
         }
-        let said = mine.as_ref().map(|_| ()).map_err(|failure| self.said(failure));
+        let said = mine.as_ref().map(|_| ()).map_err(|failure| UnpreparedPart {
+            why: self.said(failure),
+            asked_wrongly: matches!(failure, Failure::Input(_)),
+        });
         let reports = self.all_said(SharingReport::Prepared(said));
         let decided = (self.cluster.rank() == 0).then(|| SharingDecision::Prepared(first_wrong(reports)));
         match told(self.cluster, decided) {
             SharingDecision::Prepared(Ok(())) => mine.map(Some),
-            SharingDecision::Prepared(Err(why)) => {
+            SharingDecision::Prepared(Err(unprepared)) => {
                 let failed = mine.map(discard).err();
                 // Process 0 says it, also of others.
                 let told =
-                    (self.cluster.rank() == 0).then(|| failed.unwrap_or_else(|| Failure::Run(anyhow!(why))));
+                    (self.cluster.rank() == 0).then(|| failed.unwrap_or_else(|| failure_of(unprepared)));
                 told.map_or(Ok(None), Err)
             }
             decision => unreachable!("nothing else comes before the start than {decision:?}"),
@@ -174,7 +139,7 @@ impl<'a> Together<'a> {
     }
 
     /// When the first frame of all is due; none if that is at once.
-    pub(super) fn start(&self, clock: Clock) -> Option<Nanos> {
+    pub(crate) fn start(&self, clock: Clock) -> Option<Nanos> {
         self.is_shared().then(|| {
             self.cluster.barrier();
             self.cluster.agree_start(&clock)
@@ -182,7 +147,7 @@ impl<'a> Together<'a> {
     }
 
     /// What all stored, at rank 0; nothing elsewhere.
-    pub(super) fn stored(&self, mine: StoredPart) -> Vec<StoredPart> {
+    pub(crate) fn stored(&self, mine: StoredPart) -> Vec<StoredPart> {
         let parts =
             self.all_said(SharingReport::Stored(mine)).into_iter().filter_map(|report| match report {
                 SharingReport::Stored(part) => Some(part),
@@ -207,27 +172,20 @@ impl<'a> Together<'a> {
     }
 
     /// Tells what is the same for all once.
-    pub(super) fn note(&self, what: impl Display) {
+    pub(crate) fn note(&self, what: impl Display) {
         if self.cluster.rank() == 0 {
             tell::note(format_args!("{what}"));
         }
     }
 
     /// The name of this process's machine.
-    pub(super) fn node(&self) -> String {
+    pub(crate) fn node(&self) -> String {
         self.cluster.node()
     }
 
     fn said(&self, failure: &Failure) -> String {
         format!("{}: {}", self.who(), explained(failure.error()))
     }
-}
-
-/// What all must have been asked for alike: how many threads encode is each process's own.
-fn what_is_recorded(instrument: &Instrument) -> String {
-    let mut instrument = instrument.clone();
-    instrument.recording.encoders = None;
-    serde_json::to_string(&instrument).unwrap_or_default()
 }
 
 /// What rank 0 decided.
@@ -259,7 +217,12 @@ fn all_lanes(reports: Vec<SharingReport>) -> Result<Vec<u32>, String> {
     lanes.collect()
 }
 
-fn first_wrong(reports: Vec<SharingReport>) -> Result<(), String> {
+fn failure_of(unprepared: UnpreparedPart) -> Failure {
+    let UnpreparedPart { why, asked_wrongly } = unprepared;
+    if asked_wrongly { Failure::Input(anyhow!(why)) } else { Failure::Run(anyhow!(why)) }
+}
+
+fn first_wrong(reports: Vec<SharingReport>) -> Result<(), UnpreparedPart> {
     let prepared = reports.into_iter().filter_map(|report| match report {
         SharingReport::Prepared(prepared) => Some(prepared),
         _ => None,
@@ -271,24 +234,24 @@ fn own_lanes(lanes: &[u32], rank: u32) -> OwnLanes {
     OwnLanes { first: lanes.iter().take(rank as usize).sum(), all: lanes.iter().sum() }
 }
 
-/// What all processes came to, a line each, and the directories of all.
-pub(super) fn told_of_all(parts: &[StoredPart]) -> Vec<String> {
+/// On how many machines they were made.
+pub(crate) fn machines_of(parts: &[StoredPart]) -> String {
     let nodes: BTreeSet<&String> = parts.iter().map(|part| &part.node).collect();
-    let machines = match nodes.len() {
+    match nodes.len() {
         1 => "one machine".into(),
         several => format!("{several} machines"),
-    };
-    let mut lines = vec![format!("recorders   {} processes on {machines}, frames in turn", parts.len())];
-    for (rank, part) in parts.iter().enumerate() {
-        lines.push(format!("process {rank} on {}: {} frames", part.node, part.stored));
-        lines.extend(part.lines.iter().map(|line| format!("  {line}")));
     }
-    lines
 }
 
 /// Where the recording is.
-pub(super) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
+pub(crate) fn directories_of(parts: &[StoredPart]) -> Vec<PathBuf> {
     parts.iter().flat_map(|part| part.directories.iter().cloned()).collect()
+}
+
+/// The first of these directories, which other processes made, that is not there for this one.
+pub(crate) fn unseen(directories: &[PathBuf]) -> Option<&PathBuf> {
+    let is_seen = |path: PathBuf| in_time(PATIENCE, path.clone(), move || path.is_dir()).unwrap_or(false);
+    directories.iter().find(|path| !is_seen((*path).clone()))
 }
 
 #[cfg(test)]

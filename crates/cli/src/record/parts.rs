@@ -1,0 +1,186 @@
+//! A recording from a network that several processes make, each of the part that comes to its ports: a stream, or modules of each
+//! frame. Each part is a recording by itself.
+
+use anyhow::anyhow;
+use nilometer_acquisition::{MasterError, ModulesPart, Outcome as Recorded, assembly::PacketTally};
+use nilometer_cluster::{Cluster, SharedRecording, StoredPart};
+use nilometer_model::{
+    ByteRate, Bytes, Format, Seed,
+    packets::{PacketPartKind, PacketShare},
+};
+use nilometer_service::{PreparedRecording, RecordingSettings};
+use nilometer_storage::target::run_id;
+
+use crate::{
+    Failure, Outcome, tell,
+    together::{Together, machines_of, unseen},
+    version,
+};
+
+/// So many frames later than the first part may another one begin.
+const APART_MAX: u64 = 1 << 24;
+
+/// Which part is this process's.
+pub(super) fn share_of(cluster: &dyn Cluster) -> Result<PacketShare, Failure> {
+    let number = u16::try_from(cluster.rank());
+    let of = u16::try_from(cluster.size());
+    match (number, of) {
+        (Ok(number), Ok(of)) => Ok(PacketShare { number, of }),
+        _ => Err(Failure::Input(anyhow!(
+            "{} processes: no instrument has so many streams or modules",
+            cluster.size()
+        ))),
+    }
+}
+
+/// What this process was asked to record; nothing where that can't be recorded.
+pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
+    let id = run_id().0;
+    let wishes = settings.map(RecordingSettings::wishes);
+    let named = wishes.and_then(|wishes| wishes.name.clone());
+    let what = settings.and_then(RecordingSettings::instrument_name).unwrap_or("recording");
+    SharedRecording {
+        version: version::SHORT.into(),
+        id,
+        name: named.unwrap_or_else(|| format!("{what}-{id:016x}")),
+        // What can't be recorded is said before it is compared.
+        instrument: what.into(),
+        // None is as long as it comes.
+        duration: wishes.and_then(|wishes| wishes.duration).unwrap_or_default(),
+        frames: wishes.and_then(|wishes| wishes.packets),
+        seed: Seed(0),
+    }
+}
+
+/// Of several processes each has directories of its own, whose name is that of its part: readers of chunks know no dots.
+pub(super) fn own_settings(settings: RecordingSettings, together: &Together<'_>) -> RecordingSettings {
+    if !together.is_shared() {
+        return settings;
+    }
+    settings.named(format!("{}_{}", together.shared.name, together.rank()))
+}
+
+/// What this process stored.
+pub(super) struct OwnStored<'a> {
+    pub(super) settings: &'a RecordingSettings,
+    pub(super) prepared: &'a PreparedRecording,
+    pub(super) outcome: &'a Recorded,
+    /// What it came to, a line each.
+    pub(super) text: String,
+    /// What did not go well.
+    pub(super) faults: Vec<String>,
+}
+
+impl OwnStored<'_> {
+    /// Tells it, or has process 0 tell it with what all others stored.
+    pub(super) fn told(self, together: &Together<'_>) -> Outcome {
+        if !together.is_shared() {
+            tell::result(self.text);
+            return went_well(&self.faults);
+        }
+        let OwnStored { settings, prepared, .. } = self;
+        let parts = together.stored(self.part(together));
+        if parts.is_empty() {
+            return Ok(());
+        }
+        tell::result(told_of_all(&together.shared.name, &parts));
+        let mut faults = Vec::new();
+        let is_hdf5 = prepared.instrument.recording.format == Format::Hdf5;
+        if is_hdf5 && matches!(settings.part(), PacketPartKind::Modules { .. }) {
+            match over_modules(settings, prepared, &together.shared.name, &parts) {
+                Ok(text) => tell::result_line(format_args!("\nall frames  {text}")),
+                Err(error) => faults.push(format!("can't write the file over all modules: {error}")),
+            }
+        }
+        for (rank, part) in parts.iter().enumerate().filter(|(_, part)| !part.faults.is_empty()) {
+            faults.push(format!("process {rank} on {}: {}", part.node, part.faults.join("; ")));
+        }
+        went_well(&faults)
+    }
+
+    fn part(self, together: &Together<'_>) -> StoredPart {
+        let OwnStored { settings, prepared, outcome, text, faults } = self;
+        let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max();
+        let tally = outcome.traffic.as_ref().map(|traffic| &traffic.tally);
+        let is_counted = |tally: &&PacketTally| tally.restarts == 0 && tally.jumps == 0;
+        let heading = format!("{} at {}", settings.part(), prepared.from);
+        let lines = std::iter::once(heading).chain(text.lines().map(Into::into));
+        StoredPart {
+            node: together.node(),
+            due: outcome.due,
+            delivered: tally.map_or(0, |tally| tally.placed),
+            first_frame: tally.filter(is_counted).and_then(|tally| tally.first_frame),
+            stored: outcome.stored(),
+            written: outcome.written(),
+            wall: outcome.wall,
+            longest: longest.unwrap_or_default(),
+            lost: None,
+            lines: lines.collect(),
+            faults,
+            directories: prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
+        }
+    }
+}
+
+fn went_well(faults: &[String]) -> Outcome {
+    if faults.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!(faults.join("; ")))) }
+}
+
+/// The file over the recordings of all modules; or why there is none.
+fn over_modules(
+    settings: &RecordingSettings,
+    prepared: &PreparedRecording,
+    name: &str,
+    parts: &[StoredPart],
+) -> Result<String, MasterError> {
+    let directories: Vec<_> = parts.iter().flat_map(|part| part.directories.iter().cloned()).collect();
+    if let Some(unseen) = unseen(&directories) {
+        return Ok(format!("no file over all: {} is not seen here", unseen.display()));
+    }
+    let Some(begins) = first_frames(parts) else {
+        return Ok("no file over all: which frames of different modules belong together is not known, since a part has none, \
+                   or its numbers did not go on without a break"
+            .into());
+    };
+    let extent = prepared.instrument.shape.first().copied().unwrap_or(0);
+    let part = |(part, begins): (&StoredPart, u64)| (part.directories.clone(), begins);
+    let modules = (0..).zip(parts.iter().zip(begins).map(part)).map(|(number, (directories, begins))| {
+        ModulesPart { directories, begins, at: number * extent, extent }
+    });
+    let put = prepared.put_master_of_modules(name, modules.collect(), settings.patience())?;
+    Ok(put.map_or_else(
+        || {
+            "no file over all: frames in several datasets, or of which only the latest are kept, have none"
+                .into()
+        },
+        |path| path.display().to_string(),
+    ))
+}
+
+/// From the first frame of all parts to the first of each; none where nothing says so.
+fn first_frames(parts: &[StoredPart]) -> Option<Vec<u64>> {
+    let firsts: Vec<u64> = parts.iter().map(|part| part.first_frame).collect::<Option<_>>()?;
+    let least = *firsts.iter().min()?;
+    let begins = firsts.into_iter().map(|first| first - least);
+    // Numbers of a detector that wrapped between two of them.
+    begins.map(|begins| (begins < APART_MAX).then_some(begins)).collect()
+}
+
+/// What all came to, and each part.
+fn told_of_all(name: &str, parts: &[StoredPart]) -> String {
+    let written: u64 = parts.iter().map(|part| part.written).sum();
+    let packets: u64 = parts.iter().map(|part| part.delivered).sum();
+    let wall = parts.iter().map(|part| part.wall).max().unwrap_or_default();
+    let mut lines = vec![
+        format!("recording   {name}, by {} processes on {}", parts.len(), machines_of(parts)),
+        format!("in stream   {packets} packets of all parts"),
+        format!("written     {}, {}", Bytes(written), ByteRate::of(written, wall)),
+    ];
+    for (rank, part) in parts.iter().enumerate() {
+        let mut told = part.lines.iter();
+        let heading = told.next().map_or("", String::as_str);
+        lines.push(format!("\nprocess {rank} on {}: {heading}", part.node));
+        lines.extend(told.map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }));
+    }
+    lines.join("\n") + "\n"
+}

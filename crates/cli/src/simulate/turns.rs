@@ -1,0 +1,87 @@
+//! Frames in turn: which of them each of several processes that record together has, and what can't be stored so.
+
+use anyhow::ensure;
+use nilometer_acquisition::FrameTurn;
+use nilometer_cluster::{SharedRecording, StoredPart};
+use nilometer_model::{Format, Instrument, RecordingLayout, Storing};
+use nilometer_storage::target::run_id;
+
+use super::Asked;
+use crate::{
+    together::{Together, machines_of},
+    version,
+};
+
+/// What a process was asked to record together with others, or alone.
+pub(super) fn shared(name: Option<&str>, asked: &Asked) -> SharedRecording {
+    let id = run_id().0;
+    SharedRecording {
+        version: version::SHORT.into(),
+        id,
+        name: name.map_or_else(|| format!("{}-{id:016x}", asked.instrument.name), Into::into),
+        instrument: what_is_recorded(&asked.instrument),
+        duration: asked.duration,
+        frames: asked.frames,
+        seed: asked.seed,
+    }
+}
+
+/// What all must have been asked for alike: how many threads encode is each process's own.
+fn what_is_recorded(instrument: &Instrument) -> String {
+    let mut instrument = instrument.clone();
+    instrument.recording.encoders = None;
+    serde_json::to_string(&instrument).unwrap_or_default()
+}
+
+impl Together<'_> {
+    /// What is recorded, as this process does it. Frames in turn stand at their own numbers in a file of HDF5: each process has one
+    /// for all of its own, and no file of so many frames.
+    pub(super) fn own(&self, asked: &Asked) -> Asked {
+        let mut instrument = asked.instrument.clone();
+        if self.is_shared() && instrument.recording.format == Format::Hdf5 {
+            instrument.recording.frames_per_file = None;
+        }
+        Asked { instrument, ..*asked }
+    }
+
+    /// Whether frames in turn can be stored so.
+    pub(super) fn check_storing(&self, storing: Storing, recording: &RecordingLayout) -> anyhow::Result<()> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        let alone = "start one process, or record it raw";
+        if recording.format == Format::Hdf5 {
+            ensure!(
+                storing == Storing::Growing,
+                "several processes that record HDF5 have a file each: name one directory with --to, and one of --writers"
+            );
+            ensure!(
+                recording.scan.is_none(),
+                "--scan: of several processes none has a whole line of it: {alone}"
+            );
+        }
+        ensure!(
+            !matches!(storing, Storing::Positions | Storing::Scattered),
+            "--storing {}: its files are numbered over all writers, and several processes know nothing of each other's; choose \
+             another, or start one process",
+            storing.name()
+        );
+        Ok(())
+    }
+
+    /// Which frames this process records.
+    pub(super) fn turn(&self) -> FrameTurn {
+        FrameTurn { first: self.rank(), of: self.size() }
+    }
+}
+
+/// What all processes came to, a line each, and the directories of all.
+pub(super) fn told_of_all(parts: &[StoredPart]) -> Vec<String> {
+    let machines = machines_of(parts);
+    let mut lines = vec![format!("recorders   {} processes on {machines}, frames in turn", parts.len())];
+    for (rank, part) in parts.iter().enumerate() {
+        lines.push(format!("process {rank} on {}: {} frames", part.node, part.stored));
+        lines.extend(part.lines.iter().map(|line| format!("  {line}")));
+    }
+    lines
+}
