@@ -34,6 +34,9 @@ use summary::summary;
 
 /// Records the packets of an instrument from the network, in order and complete, until it is stopped; or a series of frames
 /// that come over TCP
+///
+/// Started several times by a launcher of MPI, as `mpirun --host a,b -n 2 nilometer record jungfrau-4m ...`, each process records the
+/// stream, or the modules of each frame, whose packets come to its ports.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
     #[command(flatten)]

@@ -25,6 +25,9 @@ use network::Network;
 use stream::Stream;
 
 /// Records what an instrument would deliver, when it is due, into directories that stay; or sends it over a network
+///
+/// Started several times by a launcher of MPI, as `mpirun --host a,b -n 2 nilometer simulate pilatus-6m --to /gpfs ...`, each process
+/// records every n-th frame of one recording.
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file
