@@ -340,6 +340,7 @@ fn shows_the_network(record: &Path) {
         ("html", "<h2>between: the network between machines</h2>"),
         ("json", "\"network_shares\""),
         ("figures-csv", "between,\"node-1 to node-2, TCP, one flow\",network,"),
+        ("csv", "between,\"node-1 to node-2, TCP, one flow\",network,,,0,"),
     ] {
         let shown = nilometer_tests::run(&["report", path, "--format", format, "--output", "-"]);
         assert!(shown.code == Some(0) && shown.stdout.contains(said), "{format}: {shown:?}");
