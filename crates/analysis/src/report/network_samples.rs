@@ -36,15 +36,19 @@ pub(super) const COLUMNS: [NetworkColumn; 8] = [
 /// A row of so many columns by their names, and of those above.
 pub(super) fn fields(stage: &NetworkStage, sample: &NetworkSample, names: &[String]) -> Vec<String> {
     let cell = &stage.results.cells[sample.cell];
-    let field = |name: &String| match name.as_str() {
+    let own = COLUMNS.iter().map(|(_, value)| value(cell, sample));
+    names.iter().map(|name| field(stage, sample, name)).chain(own).collect()
+}
+
+fn field(stage: &NetworkStage, sample: &NetworkSample, name: &str) -> String {
+    let cell = &stage.results.cells[sample.cell];
+    match name {
         "stage" => stage.stage.clone(),
         "cell" => cell.words(&stage.results.names()),
         "phase" => "network".into(),
         "repeat" => sample.repeat.to_string(),
         name => figure(cell, sample, name).unwrap_or_default(),
-    };
-    let own = COLUMNS.iter().map(|(_, value)| value(cell, sample));
-    names.iter().map(field).chain(own).collect()
+    }
 }
 
 /// What a column says of others, said of a trial.
