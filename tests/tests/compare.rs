@@ -3,7 +3,10 @@
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
-use nilometer_model::{Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{
+    FlowEnd, FlowSample, Key, Nanos, NetworkCell, NetworkMachine, NetworkProtocol, NetworkResults,
+    NetworkSample, NetworkStage, Results, Sample, TargetEntry, TrafficPattern, plan::Phase,
+};
 use nilometer_record::Record;
 use nilometer_tests::{Ended, nilometer, one_cell, python, root, start};
 use serde_json::Value;
@@ -30,7 +33,7 @@ fn nilometer_in(home: &Path, arguments: &[&str]) -> Ended {
 }
 
 /// A record of one cell on `/data`, begun on a day of November, each of its six repeats of 128 MiB in about so long.
-fn record(home: &Path, name: &str, day: u32, millis: u64) {
+fn record(home: &Path, name: &str, day: u32, millis: u64) -> Record {
     let target = TargetEntry { path: "/data".into(), file_system: "ext4".into(), ..TargetEntry::default() };
     let head = Results {
         title: "A test".into(),
@@ -48,6 +51,7 @@ fn record(home: &Path, name: &str, day: u32, millis: u64) {
         let sample = Sample { bytes: 1 << 27, operations: 128, wall, ..Sample::new(Nanos(0)) };
         record.add(Key { target: 0, cell: 0, repeat, phase: Phase::Write }, &sample).expect("space");
     }
+    record
 }
 
 /// A busy machine spoils repeats: that is no matter of this test.
@@ -109,6 +113,60 @@ fn a_baseline_is_held_or_what_got_worse_is_told_line_by_line() {
     assert_eq!(json.code, Some(3));
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(json["against"]["worse"][0]["what"], "large, write");
+}
+
+/// Adds a network of two machines to a record: there and back, each of six repeats so many bytes in about a second.
+fn with_network(record: &mut Record, back: u64) {
+    let machine = |name: &str, rank| NetworkMachine {
+        name: name.into(),
+        ranks: vec![rank],
+        addresses: vec!["10.1.0.1".into()],
+    };
+    let cell = |from, to| NetworkCell {
+        pattern: TrafficPattern::Pair { from, to },
+        protocol: NetworkProtocol::Tcp,
+        flows: 1,
+    };
+    let results = NetworkResults {
+        machines: vec![machine("n1", 0), machine("n2", 1)],
+        cells: vec![cell(0, 1), cell(1, 0)],
+        samples: Vec::new(),
+    };
+    record.note_network_stage(0, &NetworkStage { stage: "between".into(), results }).expect("space");
+    for repeat in 0..6 {
+        for (cell, bytes) in [(0, 1_000_000_000), (1, back)] {
+            let last = Nanos::from_millis(1000 + u64::from(repeat * 5 % 7));
+            let received = FlowEnd { bytes, last, ..FlowEnd::default() };
+            let flow =
+                FlowSample { from: cell as u32, to: 1 - cell as u32, received, ..FlowSample::default() };
+            let sample = NetworkSample { cell, repeat, asked: None, flows: vec![flow] };
+            record.add_network_sample(0, &sample).expect("space");
+        }
+    }
+}
+
+#[test]
+fn the_network_between_machines_is_compared_and_held_against_a_baseline() {
+    let home = home();
+    let path = home.path();
+    for (name, day, back) in [("before.sqlite", 10, 1_000_000_000), ("after.sqlite", 11, 250_000_000)] {
+        with_network(&mut record(path, name, day, 100), back);
+    }
+    let ended = nilometer_in(path, &["compare", "before.sqlite", "after.sqlite", "--html", "page.html"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for said in ["BETWEEN: THE NETWORK BETWEEN MACHINES", "n2 to n1, TCP, one flow"] {
+        assert!(ended.stdout.contains(said), "{said}: {}", ended.stdout);
+    }
+    let page = fs::read_to_string(path.join("page.html")).expect("the page");
+    assert!(page.contains("between: the network between machines"));
+    let worse = nilometer_in(path, &["compare", "after.sqlite", "--against", "before.sqlite"]);
+    assert_eq!(worse.code, Some(3), "{worse:?}");
+    let lines: Vec<&str> = worse.stdout.lines().collect();
+    let said = "worse: /data 2026-11-11: between, n2 to n1, TCP, one flow: ";
+    assert!(lines.len() == 2 && lines[1].starts_with(said), "{lines:?}");
+    let csv = nilometer_in(path, &["report", "after.sqlite", "--format", "csv", "--output", "-"]);
+    let trials = csv.stdout.lines().filter(|line| line.contains(",network,,,")).count();
+    assert_eq!((csv.code, trials), (Some(0), 12), "{csv:?}");
 }
 
 #[test]

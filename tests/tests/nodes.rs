@@ -340,6 +340,7 @@ fn shows_the_network(record: &Path) {
         ("html", "<h2>between: the network between machines</h2>"),
         ("json", "\"network_shares\""),
         ("figures-csv", "between,\"node-1 to node-2, TCP, one flow\",network,"),
+        ("csv", "between,\"node-1 to node-2, TCP, one flow\",network,,,0,"),
     ] {
         let shown = nilometer_tests::run(&["report", path, "--format", format, "--output", "-"]);
         assert!(shown.code == Some(0) && shown.stdout.contains(said), "{format}: {shown:?}");
@@ -362,6 +363,22 @@ fn the_network_between_three_nodes_and_the_slow_link_in_it() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let said: Value = serde_json::from_str(&ended.stdout).expect("JSON");
         names_the_slow_sender(&said);
+        let paced = ["--pattern", "ring", "--repeats", "2", "--udp-rate", "40 Mbit/s"];
+        let command = mpi.command_on(&testbed, &NODES, home.path(), &[&arguments[..], &paced].concat());
+        let ended = Running::of(command).end(Duration::from_mins(5));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        sends_packets_at(5_000_000, &serde_json::from_str(&ended.stdout).expect("JSON"));
+    }
+}
+
+/// Each of three neighbours twice, at so many bytes a second, which also the slow link carries.
+fn sends_packets_at(rate: u64, said: &Value) {
+    let samples = said["samples"].as_array().expect("a list");
+    let paced: Vec<&Value> = samples.iter().filter(|sample| sample["asked"] == rate).collect();
+    assert_eq!((samples.len(), paced.len()), (2 * 3 + 2 * 3, 2 * 3), "{said}");
+    for sample in paced {
+        let packets = |end: &str| sample["flows"][0][end]["packets"]["packets"].as_u64();
+        assert!(packets("sent") > Some(0) && packets("sent") == packets("received"), "{sample}");
     }
 }
 

@@ -13,7 +13,7 @@
 //! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
 //! of power. A slot of the ring is free again when its frame is acknowledged.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod assembly;
 mod chronicle;

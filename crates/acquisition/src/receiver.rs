@@ -279,7 +279,7 @@ mod tests {
         Chronicle, Ring,
         assembly::ReorderWindow,
         transport::{
-            MemoryTransport, Outlet,
+            MemoryTransport,
             udp::{Listening, Sending, UdpInlet, UdpOutlet},
         },
     };

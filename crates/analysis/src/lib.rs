@@ -43,9 +43,10 @@ pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
 pub use compare::{
-    AcrossQuestion, AgainstBaseline, AlignedCell, AlignedRecording, AlignedStage, CellDifference,
-    ChangePoint, ChangeTest, DifferingFact, LogDifference, LoneCells, NamedRecord, NamedStep, PairBasis,
-    RecordingPair, RecordsCompared, RunPoint, RunSequence, Subject, SubjectPair, TargetHistory, WorseCell,
+    AcrossQuestion, AgainstBaseline, AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage,
+    AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LogDifference, LoneCells,
+    NamedRecord, NamedStep, NetworkRates, PairBasis, RecordingPair, RecordsCompared, RunPoint, RunSequence,
+    Subject, SubjectPair, TargetHistory, WorseCell,
 };
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};

@@ -64,7 +64,8 @@ pub fn network_stages(
             .map_err(|why| format!("stage `{}`: {why}", run.stage));
         let machines = reached.inspect_err(|_| dismiss(cluster))?;
         let seed = Seed(plan.seed).named(&run.stage).part(number as u64);
-        let trials = NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed };
+        let trials =
+            NetworkTrials { run: run.clone(), rounds: plan.warm_up + plan.repeats, seed, packet_rate: None };
         leads.push(NetworkLead::new(trials, machines, recorded.unwrap_or_default()));
     }
     Ok(leads)

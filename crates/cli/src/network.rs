@@ -9,7 +9,7 @@ use clap::{
 use nilometer_analysis::report::{network_json, network_text};
 use nilometer_cluster::Cluster;
 use nilometer_model::{
-    Nanos, NetworkProtocol, NetworkResults, NetworkTrials, PatternKind, Seed, Subnet, UnitError,
+    LinkRate, Nanos, NetworkProtocol, NetworkResults, NetworkTrials, PatternKind, Seed, Subnet, UnitError,
     plan::NetworkRun,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
@@ -39,6 +39,9 @@ pub(crate) struct Network {
     /// Search for the highest rate of UDP without loss, from each machine to each other
     #[arg(long)]
     udp: bool,
+    /// Send UDP at this rate in each round, as "2 Gbit/s", instead of the search
+    #[arg(long, value_name = "RATE", requires = "udp")]
+    udp_rate: Option<LinkRate>,
     /// The network that is meant, where machines are in several: an address and how many bits of it count, as 10.1.0.0/16
     #[arg(long = "network", value_name = "NETWORK")]
     subnet: Option<Subnet>,
@@ -92,7 +95,9 @@ impl Network {
         let patterns = if self.pattern.is_empty() { usual.patterns.clone() } else { self.pattern.clone() };
         let (duration, network) = (self.duration, self.subnet);
         let run = NetworkRun { flows, protocols, patterns, duration, network, ..usual };
-        NetworkTrials { run, rounds: self.repeats, seed: Seed(self.seed) }
+        #[expect(clippy::cast_sign_loss, reason = "a rate is not negative")]
+        let packet_rate = self.udp_rate.map(|LinkRate(rate)| rate.0 as u64);
+        NetworkTrials { run, rounds: self.repeats, seed: Seed(self.seed), packet_rate }
     }
 }
 

@@ -88,7 +88,8 @@ impl NetworkLead {
     /// How far it is.
     pub fn progress(&self) -> NetworkProgress<'_> {
         let NetworkLead { results, trials, .. } = self;
-        NetworkProgress { results, done: results.made(), of: results.planned(trials.rounds) }
+        let [done, of] = trials.progress(results);
+        NetworkProgress { results, done, of }
     }
 
     /// Makes the next trial of the first so many rounds, with all others; none if there is none.

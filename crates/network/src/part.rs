@@ -1,20 +1,22 @@
 //! What one rank does in a trial: it listens for the flows that come to it, connects those that it sends, and runs all of
-//! them at the same time, each with a thread of its own.
+//! them at the same time: each flow of packets with a thread of its own, streams with as many as are good for them.
 
 use std::{
     collections::BTreeSet,
     io::{self, ErrorKind},
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     thread,
 };
 
+use nilometer_datagram::UdpOutlet;
 use nilometer_model::{FlowEnd, Nanos, NetworkProtocol, NetworkTraffic};
 use nilometer_storage::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     connection::{Hello, accept, connect},
-    tcp, udp,
+    tcp::{self, FlowStream},
+    udp,
 };
 
 /// From when until when data are sent.
@@ -57,18 +59,35 @@ pub(crate) struct Part<'a> {
 /// The same, connected.
 #[derive(Debug)]
 pub(crate) struct ConnectedPart {
-    ends: Vec<Connection>,
+    ends: Vec<FlowThread>,
     rate: u64,
     trial: u64,
 }
 
-/// One end of a flow.
+/// The ends of flows that one thread serves.
 #[derive(Debug)]
-enum Connection {
-    SendStream(usize, TcpStream),
-    ReceiveStream(usize, TcpStream),
-    SendDatagrams(usize, UdpSocket),
+enum FlowThread {
+    SendStreams(Vec<FlowStream>),
+    ReceiveStreams(Vec<FlowStream>),
+    SendDatagrams(usize, UdpOutlet),
     ReceiveDatagrams(usize, UdpSocket),
+}
+
+/// Threads that send streams, at the most, and as many that receive: half as many as there are processors, as the kernel's work
+/// for a stream takes at least as much time as the thread's own.
+fn stream_threads() -> usize {
+    (thread::available_parallelism().map_or(1, Into::into) / 2).max(1)
+}
+
+/// Streams, dealt out in turn.
+fn dealt(streams: Vec<FlowStream>, threads: usize) -> Vec<Vec<FlowStream>> {
+    let mut dealt: Vec<Vec<FlowStream>> = Vec::new();
+    dealt.resize_with(threads.min(streams.len()), Vec::new);
+    let count = dealt.len();
+    for (number, stream) in streams.into_iter().enumerate() {
+        dealt[number % count].push(stream);
+    }
+    dealt
 }
 
 /// Any address of this machine, of the version of IP by which it is reached: a machine may have the other switched off.
@@ -108,35 +127,39 @@ impl<'a> Part<'a> {
         let Part { traffic, rank, arrivals } = self;
         let from_here = numbers(traffic, |flow| flow.from == rank);
         let coming: BTreeSet<usize> = numbers(traffic, |flow| flow.to == rank).collect();
-        let mut ends = match arrivals {
+        let ends = match arrivals {
             Arrivals::Streams(listener) => thread::scope(|scope| {
                 let accepted = scope.spawn(move || accept(&listener, traffic.trial, coming, clock));
                 let sent = from_here.map(|flow| stream_to(addresses[flow], flow, traffic.trial));
-                let mut ends = sent.collect::<io::Result<Vec<_>>>()?;
+                let sent = sent.collect::<io::Result<Vec<_>>>()?;
                 let accepted = accepted.join().expect("it does not panic")?;
-                ends.extend(
-                    accepted.into_iter().map(|(flow, stream)| Connection::ReceiveStream(flow, stream)),
-                );
-                io::Result::Ok(ends)
+                let received = accepted.into_iter().map(|(flow, stream)| FlowStream { flow, stream });
+                io::Result::Ok(streams(sent, received.collect()))
             })?,
             Arrivals::Datagrams(sockets) => {
                 let sent =
-                    from_here.map(|flow| Ok(Connection::SendDatagrams(flow, udp::outlet(addresses[flow])?)));
+                    from_here.map(|flow| Ok(FlowThread::SendDatagrams(flow, udp::outlet(addresses[flow])?)));
                 let mut ends = sent.collect::<io::Result<Vec<_>>>()?;
                 ends.extend(
-                    sockets.into_iter().map(|(flow, socket)| Connection::ReceiveDatagrams(flow, socket)),
+                    sockets.into_iter().map(|(flow, socket)| FlowThread::ReceiveDatagrams(flow, socket)),
                 );
                 ends
             }
         };
-        ends.sort_by_key(Connection::flow);
         Ok(ConnectedPart { ends, rate: traffic.rate, trial: traffic.trial })
     }
 }
 
-fn stream_to(address: SocketAddr, flow: usize, trial: u64) -> io::Result<Connection> {
+fn streams(sent: Vec<FlowStream>, mut received: Vec<FlowStream>) -> Vec<FlowThread> {
+    received.sort_by_key(|stream| stream.flow);
+    let threads = stream_threads();
+    let sending = dealt(sent, threads).into_iter().map(FlowThread::SendStreams);
+    sending.chain(dealt(received, threads).into_iter().map(FlowThread::ReceiveStreams)).collect()
+}
+
+fn stream_to(address: SocketAddr, flow: usize, trial: u64) -> io::Result<FlowStream> {
     let stream = connect(address, Hello { trial, flow: flow as u32 })?;
-    Ok(Connection::SendStream(flow, stream))
+    Ok(FlowStream { flow, stream })
 }
 
 /// The numbers of flows for which this holds.
@@ -147,27 +170,41 @@ fn numbers(
     traffic.flows.iter().enumerate().filter(move |(_, flow)| holds(flow)).map(|(number, _)| number)
 }
 
-impl Connection {
-    fn flow(&self) -> usize {
+impl FlowThread {
+    fn flows(&self) -> Vec<usize> {
         match self {
-            Connection::SendStream(flow, _)
-            | Connection::ReceiveStream(flow, _)
-            | Connection::SendDatagrams(flow, _)
-            | Connection::ReceiveDatagrams(flow, _) => *flow,
+            FlowThread::SendStreams(streams) | FlowThread::ReceiveStreams(streams) => {
+                streams.iter().map(|stream| stream.flow).collect()
+            }
+            FlowThread::SendDatagrams(flow, _) | FlowThread::ReceiveDatagrams(flow, _) => vec![*flow],
         }
     }
 
     /// Moves data to the end, on a thread of its own.
-    fn run(self, span: Span, rate: u64, trial: u64) -> FlowEnd {
+    fn run(self, span: Span, rate: u64, trial: u64) -> Vec<FlowEnd> {
         let before = processor_time();
-        let end = match self {
-            Connection::SendStream(flow, stream) => tcp::send(stream, flow, span),
-            Connection::ReceiveStream(flow, stream) => tcp::receive(stream, flow, span),
-            Connection::SendDatagrams(flow, socket) => udp::send(&socket, flow, trial, rate, span),
-            Connection::ReceiveDatagrams(flow, socket) => udp::receive(&socket, flow, trial, span),
+        let ends = match self {
+            FlowThread::SendStreams(streams) => tcp::send(streams, span),
+            FlowThread::ReceiveStreams(streams) => tcp::receive(streams, span),
+            FlowThread::SendDatagrams(flow, outlet) => vec![udp::send(outlet, flow, trial, rate, span)],
+            FlowThread::ReceiveDatagrams(flow, socket) => vec![udp::receive(&socket, flow, trial, span)],
         };
-        FlowEnd { processor: processor_time().since(before), ..end }
+        shared_out(processor_time().since(before), ends)
     }
+}
+
+/// What a thread took of the processor, to its flows by what they carried.
+fn shared_out(processor: Nanos, mut ends: Vec<FlowEnd>) -> Vec<FlowEnd> {
+    let all: u64 = ends.iter().map(|end| end.bytes).sum();
+    let flows = ends.len() as u128;
+    for end in &mut ends {
+        let share = match all {
+            0 => u128::from(processor.0) / flows,
+            _ => u128::from(processor.0) * u128::from(end.bytes) / u128::from(all),
+        };
+        end.processor = Nanos(share as u64);
+    }
+    ends
 }
 
 /// Of this thread.
@@ -181,23 +218,52 @@ impl ConnectedPart {
     pub(crate) fn run(self, span: Span) -> Vec<FlowEnd> {
         let ConnectedPart { ends, rate, trial } = self;
         thread::scope(|scope| {
-            let running: Vec<_> = ends
-                .into_iter()
-                .map(|connection| {
-                    let flow = connection.flow();
-                    let spawned =
-                        thread::Builder::new().spawn_scoped(scope, move || connection.run(span, rate, trial));
-                    (flow, spawned)
-                })
-                .collect();
-            running.into_iter().map(|(flow, spawned)| ended(flow, spawned)).collect()
+            let begin = |of: FlowThread| {
+                let flows = of.flows();
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || of.run(span, rate, trial));
+                (flows, spawned)
+            };
+            let running: Vec<_> = ends.into_iter().map(begin).collect();
+            running.into_iter().flat_map(|(flows, spawned)| ended(&flows, spawned)).collect()
         })
     }
 }
 
-fn ended(flow: usize, spawned: io::Result<thread::ScopedJoinHandle<'_, FlowEnd>>) -> FlowEnd {
-    match spawned {
-        Ok(thread) => thread.join().expect("it does not panic"),
-        Err(error) => FlowEnd { flow, failed: Some(format!("no thread: {error}")), ..FlowEnd::default() },
+fn ended(flows: &[usize], spawned: io::Result<thread::ScopedJoinHandle<'_, Vec<FlowEnd>>>) -> Vec<FlowEnd> {
+    let failed = |error: &io::Error| {
+        let why = Some(format!("no thread: {error}"));
+        flows.iter().map(|&flow| FlowEnd { flow, failed: why.clone(), ..FlowEnd::default() }).collect()
+    };
+    spawned.map_or_else(|error| failed(&error), |thread| thread.join().expect("it does not panic"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn what_a_thread_took_is_shared_out_by_what_its_flows_carried() {
+        let end = |flow, bytes| FlowEnd { flow, bytes, ..FlowEnd::default() };
+        let shares =
+            |ends| shared_out(Nanos(900), ends).iter().map(|end| end.processor.0).collect::<Vec<_>>();
+        assert_eq!(shares(vec![end(0, 100), end(1, 0), end(2, 200)]), [300, 0, 600]);
+        assert_eq!(shares(vec![end(0, 0), end(1, 0)]), [450, 450]);
+        assert!(shares(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn streams_are_dealt_out_in_turn_to_no_more_threads_than_there_are() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = listener.local_addr().expect("it is bound");
+        let stream = |flow| FlowStream { flow, stream: TcpStream::connect(to).expect("it listens") };
+        let dealt_to = |count: usize, threads| {
+            let dealt = dealt((0..count).map(stream).collect(), threads);
+            dealt.iter().map(|of| of.iter().map(|of| of.flow).collect()).collect::<Vec<Vec<usize>>>()
+        };
+        assert_eq!(dealt_to(5, 2), [vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(dealt_to(2, 4), [[0], [1]]);
+        assert!(dealt_to(0, 4).is_empty());
     }
 }

@@ -1,4 +1,8 @@
-//! The two ends of a flow of TCP: bytes as fast as the other end takes them.
+//! The ends of flows of TCP: bytes as fast as the other end takes them.
+//!
+//! A thread serves several flows and goes to those that are ready, as servers do: a thread for each would be more threads than
+//! processors, which the kernel stops in the middle of a block and goes on with on another processor, where neither the block
+//! nor what came is in the cache.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -7,6 +11,10 @@ use std::{
 };
 
 use nilometer_model::{FlowEnd, Nanos, Seed};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 
 use crate::{
     options::{await_bytes, findings},
@@ -14,41 +22,60 @@ use crate::{
 };
 
 /// Bytes that are sent with a call: what is sent again and again stays in the processor's cache.
-const BLOCK: usize = 64 << 10;
+const BLOCK: usize = 128 << 10;
 /// Bytes that a receiver waits for: to be woken for each row of packets costs a fifth more. A link that brings fewer in the
 /// time of [`LOOK`] is looked at then.
 const ENOUGH: usize = 256 << 10;
-/// A call that can't go on ends after this, to look at the clock.
+/// Who waits looks at the clock after this.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Sends until the end of the span.
-pub(crate) fn send(mut stream: TcpStream, flow: usize, span: Span) -> FlowEnd {
-    let mut end = FlowEnd { flow, ..FlowEnd::default() };
-    let outcome = push(&mut stream, &mut end, span);
-    end.connection = findings(&stream).ok();
-    let outcome = outcome.and_then(|()| stream.shutdown(Shutdown::Write));
-    end.failed = outcome.err().map(|error| format!("sending failed: {error}"));
-    end
+/// A connected flow, by its number.
+#[derive(Debug)]
+pub(crate) struct FlowStream {
+    pub(crate) flow: usize,
+    pub(crate) stream: TcpStream,
 }
 
-fn push(stream: &mut TcpStream, end: &mut FlowEnd, span: Span) -> io::Result<()> {
+/// Flows that one thread serves, those that go on and those that are over.
+struct ServedStreams {
+    streams: Vec<TcpStream>,
+    ends: Vec<FlowEnd>,
+    /// Those that go on, by their place in both.
+    open: Vec<usize>,
+}
+
+/// Sends by each until the end of the span.
+pub(crate) fn send(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
+    let mut served = ServedStreams::of(flows);
     let mut block = vec![0; BLOCK];
     // A link may compress.
     Seed(0).stream().fill(&mut block);
-    stream.set_write_timeout(Some(LOOK))?;
     span.wait();
-    loop {
-        let now = span.clock.now();
-        end.last = now.since(span.from);
-        if now >= span.until {
-            return was_there(end.bytes);
-        }
-        match stream.write(&block) {
-            Ok(bytes) => end.bytes += bytes as u64,
-            Err(error) if is_for_later(&error) => {}
-            Err(error) => return Err(error),
-        }
+    while !served.open.is_empty() && span.clock.now() < span.until {
+        let ready = served.await_ready(PollFlags::OUT);
+        served.each(&ready, "sending", |stream, end| write(stream, end, &block, span));
     }
+    for (stream, end) in served.streams.iter().zip(&mut served.ends) {
+        end.connection = findings(stream).ok();
+        let closed = was_there(end.bytes).and_then(|()| stream.shutdown(Shutdown::Write));
+        let failed = closed.err().map(|error| format!("sending failed: {error}"));
+        end.failed = end.failed.take().or(failed);
+    }
+    served.ends
+}
+
+/// A block, or as much of it as there is room for.
+fn write(mut stream: &TcpStream, end: &mut FlowEnd, block: &[u8], span: Span) -> io::Result<FlowState> {
+    let now = span.clock.now();
+    match stream.write(block) {
+        Ok(bytes) => {
+            end.bytes += bytes as u64;
+            end.last = now.since(span.from);
+        }
+        Err(error) if is_for_later(&error) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(FlowState::GoesOn)
 }
 
 /// A flow of nothing says nothing of the network: its thread had no processor as long as it lasted, or nothing was taken.
@@ -60,34 +87,160 @@ fn was_there(sent: u64) -> io::Result<()> {
     }
 }
 
-/// Receives until the other end has sent all, or is silent for too long behind the span.
-pub(crate) fn receive(mut stream: TcpStream, flow: usize, span: Span) -> FlowEnd {
-    let mut end = FlowEnd { flow, ..FlowEnd::default() };
-    end.failed = pull(&mut stream, &mut end, span).err().map(|error| format!("receiving failed: {error}"));
-    end
+/// Receives by each until its other end has sent all, or is silent for too long behind the span.
+pub(crate) fn receive(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
+    let mut served = ServedStreams::of(flows);
+    let all = served.open.clone();
+    served.each(&all, "receiving", |stream, _| await_bytes(stream, ENOUGH).map(|()| FlowState::GoesOn));
+    let mut block = vec![0; ENOUGH];
+    while !served.open.is_empty() {
+        let ready = served.await_ready(PollFlags::IN);
+        // Those with too little to be woken for are looked at, too, when nobody has more.
+        let looked_at = if ready.is_empty() { served.open.clone() } else { ready };
+        served.each(&looked_at, "receiving", |stream, end| read(stream, end, &mut block, span));
+    }
+    served.ends
 }
 
-fn pull(stream: &mut TcpStream, end: &mut FlowEnd, span: Span) -> io::Result<()> {
-    let mut block = vec![0; ENOUGH];
-    await_bytes(stream, ENOUGH)?;
-    stream.set_read_timeout(Some(LOOK))?;
-    loop {
-        match stream.read(&mut block) {
-            Ok(0) => return Ok(()),
-            Ok(bytes) => {
-                end.bytes += bytes as u64;
-                end.last = span.clock.now().since(span.from);
+fn read(mut stream: &TcpStream, end: &mut FlowEnd, block: &mut [u8], span: Span) -> io::Result<FlowState> {
+    match stream.read(block) {
+        Ok(0) => return Ok(FlowState::IsOver),
+        Ok(bytes) => {
+            end.bytes += bytes as u64;
+            end.last = span.clock.now().since(span.from);
+        }
+        Err(error) if is_for_later(&error) => span.check(end.last)?,
+        Err(error) => return Err(error),
+    }
+    Ok(FlowState::GoesOn)
+}
+
+/// Whether more is to come of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FlowState {
+    GoesOn,
+    IsOver,
+}
+
+impl ServedStreams {
+    fn of(flows: Vec<FlowStream>) -> Self {
+        let ends = flows.iter().map(|of| FlowEnd { flow: of.flow, ..FlowEnd::default() }).collect();
+        let streams: Vec<TcpStream> = flows.into_iter().map(|of| of.stream).collect();
+        let mut served = ServedStreams { open: (0..streams.len()).collect(), streams, ends };
+        let all = served.open.clone();
+        served.each(&all, "connecting", |stream, _| stream.set_nonblocking(true).map(|()| FlowState::GoesOn));
+        served
+    }
+
+    /// Those of the open ones that are ready; none if none is for a while.
+    fn await_ready(&self, for_what: PollFlags) -> Vec<usize> {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
+        let polled = |&place: &usize| PollFd::new(&self.streams[place], for_what);
+        let mut polled: Vec<PollFd<'_>> = self.open.iter().map(polled).collect();
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            // They are asked themselves then, and say what is wrong.
+            Err(_) => return self.open.clone(),
+        }
+        let ready = self.open.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
+        ready.map(|(place, _)| *place).collect()
+    }
+
+    /// Does it with each of these; who fails is not served any more, and who is over.
+    fn each(
+        &mut self,
+        places: &[usize],
+        doing: &str,
+        mut step: impl FnMut(&TcpStream, &mut FlowEnd) -> io::Result<FlowState>,
+    ) {
+        for &place in places {
+            let end = &mut self.ends[place];
+            let state = step(&self.streams[place], end).unwrap_or_else(|error| {
+                end.failed = Some(format!("{doing} failed: {error}"));
+                FlowState::IsOver
+            });
+            if state == FlowState::IsOver {
+                self.open.retain(|open| *open != place);
             }
-            Err(error) if is_for_later(&error) => span.check(end.last)?,
-            Err(error) => return Err(error),
         }
     }
 }
 
 /// Nothing is there yet, or no room.
-pub(crate) fn is_for_later(error: &io::Error) -> bool {
+fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Behind the end of what is sent, a flow may be silent for so long.
 pub(crate) const SILENCE: Nanos = Nanos::from_millis(10_000);
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread};
+
+    use nilometer_storage::Clock;
+
+    use super::*;
+
+    fn connected(flow: usize) -> (FlowStream, FlowStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (other, _) = listener.accept().expect("it is connected");
+        (FlowStream { flow, stream }, FlowStream { flow, stream: other })
+    }
+
+    fn span(millis: u64) -> Span {
+        let clock = Clock::start();
+        let from = clock.now() + Nanos::from_millis(20);
+        Span { clock, from, until: from + Nanos::from_millis(millis) }
+    }
+
+    #[test]
+    fn one_thread_at_each_end_carries_several_flows_whole() {
+        let (out, into): (Vec<_>, Vec<_>) = [4, 7, 9].map(connected).into_iter().unzip();
+        let span = span(200);
+        let (sent, received) = thread::scope(|scope| {
+            let receiver = scope.spawn(move || receive(into, span));
+            (send(out, span), receiver.join().expect("it does not panic"))
+        });
+        for (sent, received) in sent.iter().zip(&received) {
+            assert_eq!((sent.flow, sent.bytes), (received.flow, received.bytes), "{sent:?} {received:?}");
+            assert_eq!((&sent.failed, &received.failed), (&None, &None));
+            assert!(sent.bytes > 0 && sent.connection.is_some() && received.last > Nanos(0), "{sent:?}");
+        }
+        assert_eq!(sent.iter().map(|end| end.flow).collect::<Vec<_>>(), [4, 7, 9]);
+    }
+
+    #[test]
+    fn a_flow_that_is_cut_off_fails_alone() {
+        let (out, into): (Vec<_>, Vec<_>) = [0, 1].map(connected).into_iter().unzip();
+        let span = span(200);
+        let (sent, received) = thread::scope(|scope| {
+            let mut into = into.into_iter();
+            let gone = into.next().expect("two");
+            drop(gone);
+            let receiver = scope.spawn(move || receive(into.collect(), span));
+            (send(out, span), receiver.join().expect("it does not panic"))
+        });
+        assert!(sent[0].failed.as_ref().is_some_and(|why| why.starts_with("sending failed: ")), "{sent:?}");
+        assert_eq!((&sent[1].failed, sent[1].bytes), (&None, received[0].bytes));
+        assert_eq!((received[0].flow, &received[0].failed), (1, &None));
+    }
+
+    #[test]
+    fn what_is_too_little_to_be_woken_for_is_received_too() {
+        let (out, into) = connected(0);
+        let span = span(0);
+        let end = thread::scope(|scope| {
+            let receiver = scope.spawn(move || receive(vec![into], span));
+            let mut stream = out.stream;
+            for _ in 0..3 {
+                stream.write_all(&[1; 1000]).expect("room");
+                thread::sleep(2 * LOOK);
+            }
+            drop(stream);
+            receiver.join().expect("it does not panic")
+        });
+        assert_eq!((end[0].bytes, &end[0].failed), (3000, &None));
+    }
+}

@@ -1,17 +1,24 @@
-//! The two ends of a flow of UDP: packets at a rate, numbered.
+//! The two ends of a flow of UDP: numbered packets at a rate, many with a call at both ends.
 
 use std::{
     io::{self, ErrorKind},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    os::fd::AsFd,
     thread,
     time::Duration,
 };
 
-use nilometer_model::{DatagramCounts, FlowEnd, Nanos};
+use nilometer_datagram::{DatagramBatch, MESSAGES_AT_ONCE, Sending, UdpOutlet, join_segments, receive_room};
+use nilometer_model::{Bytes, DatagramCounts, FlowEnd, Nanos};
+use nilometer_wire::Packet;
 use nix::sys::socket::{getsockopt, sockopt::IpMtu};
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::sockopt::socket_send_buffer_size,
+};
 
-use crate::{part::Span, tcp::is_for_later};
+use crate::part::Span;
 
 /// A packet begins with what it belongs to and its number.
 const HEADER: usize = 16;
@@ -21,33 +28,38 @@ const HEADERS: usize = 28;
 const PACKET_SIX: usize = 1500 - 48;
 /// Packets are no longer than fit jumbo frames, as detectors and VLBI send them; the loopback could do more.
 const PACKET_MAX: usize = 8972;
-/// Room for packets that wait for the receiver, as the recorder asks for.
-const ROOM: usize = 32 << 20;
-/// Who is ahead by more sleeps; by less, it waits awake.
-const AHEAD: Nanos = Nanos(200_000);
+/// Room for packets that wait for the receiver, the kernel's own bookkeeping counted in.
+const ROOM: u64 = 64 << 20;
+/// Packets of so much time leave together: the pace is kept in steps of it.
+const STEP: Nanos = Nanos(100_000);
+/// Who is ahead by more sleeps, and comes some ten microseconds late for it: what is due by then leaves at once. By less it
+/// waits awake.
+const AHEAD: Nanos = Nanos(10_000);
 /// A flow is over when nothing came for so long behind the end of the span.
 const QUIET: Nanos = Nanos::from_millis(300);
 const LOOK: Duration = Duration::from_millis(20);
+/// While packets come, a receiver that has taken all looks again so much later, and not at each row of them.
+const NAP: Duration = Duration::from_micros(200);
+/// Messages of a call where the kernel joins packets to long ones: what is written again and again stays in the cache.
+const LONG_AT_ONCE: usize = 4;
 
 /// Where packets come.
 pub(crate) fn inlet(at: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(at)?;
-    // More than the system's limit is given to root only.
-    set_socket_recv_buffer_size_force(&socket, ROOM)
-        .or_else(|_| set_socket_recv_buffer_size(&socket, ROOM))?;
-    socket.set_read_timeout(Some(LOOK))?;
+    receive_room(&socket, ROOM)?;
+    // Where the kernel joins none they come one by one.
+    join_segments(&socket);
     Ok(socket)
 }
 
-/// Where they leave.
-pub(crate) fn outlet(to: SocketAddr) -> io::Result<UdpSocket> {
-    let any: SocketAddr = match to {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(to)?;
-    Ok(socket)
+/// Where they leave, with the room that the system gives to everybody: who sends too much for a link waits for it, as others do.
+pub(crate) fn outlet(to: SocketAddr) -> io::Result<UdpOutlet> {
+    let any = SocketAddr::new(
+        if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() },
+        0,
+    );
+    let room = socket_send_buffer_size(UdpSocket::bind(any)?)?;
+    UdpOutlet::connect(to, &Sending { room: Bytes(room as u64), ..Sending::default() })
 }
 
 /// The longest packet that the way there takes whole.
@@ -60,40 +72,98 @@ fn packet_size(socket: &UdpSocket) -> io::Result<usize> {
 }
 
 /// Sends at so many bytes a second until the end of the span.
-pub(crate) fn send(socket: &UdpSocket, flow: usize, trial: u64, rate: u64, span: Span) -> FlowEnd {
+pub(crate) fn send(outlet: UdpOutlet, flow: usize, trial: u64, rate: u64, span: Span) -> FlowEnd {
     let mut end = FlowEnd { flow, ..FlowEnd::default() };
-    end.failed =
-        push(socket, &mut end, trial, rate, span).err().map(|error| format!("sending failed: {error}"));
+    let outcome = packet_size(outlet.socket()).and_then(|size| {
+        let most = outlet.burst(size);
+        push(outlet, &mut end, &mut PacketRow::new(trial, size, most), PacketPace { rate, span })
+    });
+    end.failed = outcome.err().map(|error| format!("sending failed: {error}"));
     end
 }
 
-fn push(socket: &UdpSocket, end: &mut FlowEnd, trial: u64, rate: u64, span: Span) -> io::Result<()> {
-    let mut packet = vec![0x5a; packet_size(socket)?];
-    packet[..8].copy_from_slice(&trial.to_be_bytes());
+/// When packets are due: at so many bytes a second from the begin of the span to its end.
+#[derive(Debug, Clone, Copy)]
+struct PacketPace {
+    rate: u64,
+    span: Span,
+}
+
+impl PacketPace {
+    fn due(self, bytes: u64) -> Nanos {
+        self.span.from + due(bytes, self.rate)
+    }
+
+    /// How many packets of this size may leave together when so many have left: those of a step, and none that is due behind the
+    /// span.
+    fn together(self, sent: u64, size: usize, most: usize) -> usize {
+        let size = size as u64;
+        let in_step = due_bytes(STEP, self.rate) / size;
+        let left = self.span.until.since(self.due(sent * size));
+        let in_span = due_bytes(left, self.rate).div_ceil(size);
+        in_step.max(1).min(in_span.max(1)).min(most as u64) as usize
+    }
+}
+
+/// Packets beside each other in memory, numbered anew for each call.
+struct PacketRow {
+    bytes: Vec<u8>,
+    size: usize,
+}
+
+impl PacketRow {
+    fn new(trial: u64, size: usize, most: usize) -> Self {
+        let mut bytes = vec![0x5a; size * most];
+        for packet in bytes.chunks_exact_mut(size) {
+            packet[..8].copy_from_slice(&trial.to_be_bytes());
+        }
+        PacketRow { bytes, size }
+    }
+
+    fn most(&self) -> usize {
+        self.bytes.len() / self.size
+    }
+
+    /// So many packets, numbered from the first on.
+    fn numbered(&mut self, first: u64, count: usize) -> Vec<Packet<'_>> {
+        let packets = self.bytes.chunks_exact_mut(self.size).take(count);
+        for (number, packet) in (first..).zip(packets) {
+            packet[8..HEADER].copy_from_slice(&number.to_be_bytes());
+        }
+        let packets = self.bytes.chunks_exact(self.size).take(count);
+        packets.map(|body| Packet { prefix: &[], body }).collect()
+    }
+}
+
+fn push(mut outlet: UdpOutlet, end: &mut FlowEnd, row: &mut PacketRow, pace: PacketPace) -> io::Result<()> {
+    let PacketPace { span, .. } = pace;
     let mut sent: u64 = 0;
     span.wait();
     loop {
-        let due = span.from + due(sent * packet.len() as u64, rate);
+        let due = pace.due(sent * row.size as u64);
         if due >= span.until {
-            break;
+            return Ok(());
         }
         await_due(span, due);
         let now = span.clock.now();
         if now >= span.until {
-            break;
+            return Ok(());
         }
-        packet[8..HEADER].copy_from_slice(&sent.to_be_bytes());
-        match socket.send(&packet) {
-            Ok(bytes) => end.bytes += bytes as u64,
-            // What is not taken is lost; nobody listens any more where the other end has failed.
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::WouldBlock) => {}
-            Err(error) => return Err(error),
-        }
-        sent += 1;
-        end.last = now.since(span.from);
+        let count = pace.together(sent, row.size, row.most());
+        // What is not taken is lost; nobody listens any more where the other end has failed.
+        outlet.send(&row.numbered(sent, count))?;
+        sent += count as u64;
+        let last = pace.due((sent - 1) * row.size as u64);
+        end.bytes = outlet.totals().bytes;
+        end.last = now.max(last).since(span.from);
         end.packets = Some(DatagramCounts { packets: sent, reordered: 0 });
     }
-    Ok(())
+}
+
+/// How many bytes are due in a time.
+fn due_bytes(time: Nanos, rate: u64) -> u64 {
+    let bytes = u128::from(time.0) * u128::from(rate) / 1_000_000_000;
+    bytes.min(u128::from(u64::MAX / 2)) as u64
 }
 
 /// When so many bytes have left.
@@ -107,7 +177,7 @@ fn await_due(span: Span, due: Nanos) {
         let left = due.since(span.clock.now());
         match left {
             Nanos(0) => return,
-            left if left > AHEAD => thread::sleep(left.since(AHEAD).duration()),
+            left if left > AHEAD => thread::sleep(left.duration()),
             _ => std::hint::spin_loop(),
         }
     }
@@ -121,32 +191,72 @@ pub(crate) fn receive(socket: &UdpSocket, flow: usize, trial: u64, span: Span) -
 }
 
 fn pull(socket: &UdpSocket, end: &mut FlowEnd, trial: u64, span: Span) -> io::Result<()> {
-    let mut packet = vec![0; PACKET_MAX + 1];
-    let mut next = 0;
-    let mut counts = DatagramCounts::default();
+    let mut batch = DatagramBatch::new(false);
+    let mut came = Arrived::default();
+    let mut at_once = MESSAGES_AT_ONCE;
     loop {
-        let number = match socket.recv(&mut packet) {
-            Ok(length) => number(&packet[..length], trial).map(|number| (number, length)),
-            Err(error) if is_for_later(&error) => None,
-            Err(error) => return Err(error),
-        };
+        let asked = at_once;
+        let messages = batch.receive(socket, &mut [], 0, asked)?;
         let now = span.clock.now();
-        let Some((number, length)) = number else {
-            let quiet_since = span.until.max(span.from + end.last);
-            match now.since(quiet_since) >= QUIET {
-                true if counts.packets == 0 => {
-                    return Err(io::Error::new(ErrorKind::TimedOut, "no packet came"));
-                }
-                true => return Ok(()),
-                false => continue,
+        let before = came.counts.packets;
+        for packet in (0..messages).flat_map(|message| batch.packets(message)) {
+            came.take(packet, trial);
+        }
+        let is_joined = (0..messages).any(|message| batch.message(message).packets() > 1);
+        at_once = if is_joined { LONG_AT_ONCE } else { MESSAGES_AT_ONCE };
+        if came.counts.packets > before {
+            end.bytes = came.bytes;
+            end.last = now.since(span.from);
+            end.packets = Some(came.counts);
+            if messages < asked {
+                thread::sleep(NAP);
             }
-        };
-        counts.packets += 1;
-        counts.reordered += u64::from(number < next);
-        next = next.max(number.saturating_add(1));
-        end.bytes += length as u64;
-        end.last = now.since(span.from);
-        end.packets = Some(counts);
+            continue;
+        }
+        if now.since(span.until.max(span.from + end.last)) >= QUIET {
+            return came.is_something();
+        }
+        if messages == 0 {
+            wait(socket)?;
+        }
+    }
+}
+
+/// What came of the packets of a trial.
+#[derive(Debug, Default)]
+struct Arrived {
+    counts: DatagramCounts,
+    bytes: u64,
+    /// The number behind the highest that came.
+    next: u64,
+}
+
+impl Arrived {
+    /// Counts a packet; a stranger's is none.
+    fn take(&mut self, packet: &[u8], trial: u64) {
+        let Some(number) = number(packet, trial) else { return };
+        self.counts.packets += 1;
+        self.counts.reordered += u64::from(number < self.next);
+        self.next = self.next.max(number.saturating_add(1));
+        self.bytes += packet.len() as u64;
+    }
+
+    fn is_something(&self) -> io::Result<()> {
+        if self.counts.packets > 0 {
+            Ok(())
+        } else {
+            Err(io::Error::new(ErrorKind::TimedOut, "no packet came"))
+        }
+    }
+}
+
+/// Until something comes, or it is time to look at the clock.
+fn wait(socket: &UdpSocket) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
+    let mut sockets = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+    match poll(&mut sockets, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -155,4 +265,85 @@ fn number(packet: &[u8], trial: u64) -> Option<u64> {
     let of_trial: [u8; 8] = packet.get(..8)?.try_into().ok()?;
     let number: [u8; 8] = packet.get(8..HEADER)?.try_into().ok()?;
     (u64::from_be_bytes(of_trial) == trial).then(|| u64::from_be_bytes(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::Clock;
+
+    use super::*;
+
+    const TRIAL: u64 = 7;
+
+    fn span(millis: u64) -> Span {
+        let clock = Clock::start();
+        let from = clock.now() + Nanos::from_millis(20);
+        Span { clock, from, until: from + Nanos::from_millis(millis) }
+    }
+
+    fn way() -> (UdpSocket, UdpOutlet) {
+        let socket = inlet((Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
+        let outlet = outlet(socket.local_addr().expect("it is bound")).expect("it listens");
+        (socket, outlet)
+    }
+
+    #[test]
+    fn packets_leave_in_steps_and_none_behind_the_end() {
+        let span = span(10);
+        let together = |rate, sent| PacketPace { rate, span }.together(sent, 1000, 176);
+        // 1 GB/s: a packet each microsecond, 100 in a step, 10 000 in all.
+        assert_eq!([0, 9_899, 9_950, 9_999].map(|sent| together(1_000_000_000, sent)), [100, 100, 50, 1]);
+        assert_eq!(together(1_000, 0), 1, "the first of a slow flow is due at once");
+        assert_eq!(together(i64::MAX as u64, 1_000_000), 176, "as many as one call takes");
+    }
+
+    #[test]
+    fn all_packets_of_a_flow_come_in_their_order_and_are_counted_at_both_ends() {
+        for rate in [2_000_000, 200_000_000] {
+            let (socket, outlet) = way();
+            let span = span(200);
+            let (sent, received) = thread::scope(|scope| {
+                let receiver = scope.spawn(|| receive(&socket, 3, TRIAL, span));
+                (send(outlet, 3, TRIAL, rate, span), receiver.join().expect("it does not panic"))
+            });
+            assert_eq!((&sent.failed, &received.failed), (&None, &None));
+            let count = sent.packets.expect("they are counted").packets;
+            assert_eq!(received.packets, Some(DatagramCounts { packets: count, reordered: 0 }));
+            assert_eq!((sent.bytes, sent.flow, received.flow), (received.bytes, 3, 3));
+            // Who has no processor may send less, and never more.
+            assert!(
+                sent.bytes > 0 && sent.bytes <= due_bytes(Nanos::from_millis(200), rate) + 8972,
+                "{sent:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_lost_or_overtaken_or_of_others_is_known_by_its_number() {
+        let (socket, mut outlet) = way();
+        let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let to = socket.local_addr().expect("it is bound");
+        let mut row = PacketRow::new(TRIAL, 100, 8);
+        let span = span(0);
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(&socket, 0, TRIAL, span));
+            // Numbers 8 to 15 after 16 to 23, and nothing between 24 and 99.
+            for first in [0, 16, 8, 100] {
+                outlet.send(&row.numbered(first, 8)).expect("it listens");
+            }
+            stranger.send_to(&[1; 100], to).expect("sent");
+            stranger.send_to(&[], to).expect("sent");
+            outlet.send(&PacketRow::new(TRIAL + 1, 100, 2).numbered(200, 2)).expect("it listens");
+            let end = receiver.join().expect("it does not panic");
+            assert_eq!(end.packets, Some(DatagramCounts { packets: 32, reordered: 8 }), "{end:?}");
+            assert_eq!((end.bytes, end.failed), (3200, None));
+        });
+    }
+
+    #[test]
+    fn a_flow_of_which_nothing_comes_has_failed() {
+        let (socket, _outlet) = way();
+        let end = receive(&socket, 0, TRIAL, span(0));
+        assert_eq!(end.failed.as_deref(), Some("receiving failed: no packet came"));
+    }
 }

@@ -37,6 +37,7 @@ mod tally;
 
 use std::{collections::VecDeque, sync::Arc};
 
+pub use nilometer_datagram::Spot;
 use nilometer_model::Nanos;
 use nilometer_recording::Missing;
 use nilometer_storage::Buffer;
@@ -73,15 +74,6 @@ impl Default for ReorderWindow {
             quiet: Nanos::from_millis(10),
         }
     }
-}
-
-/// Memory for the next packet: for its prefix, and for its place in a block.
-#[derive(Debug)]
-pub struct Spot<'a> {
-    /// As long as the prefix, which the format drops.
-    pub prefix: &'a mut [u8],
-    /// As long as the part of a frame that is expected.
-    pub body: &'a mut [u8],
 }
 
 /// Puts the packets of one stream, which come by one port or by several, into blocks for the ring.

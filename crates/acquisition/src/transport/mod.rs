@@ -14,7 +14,6 @@ mod simulation;
 mod tcp;
 #[cfg(test)]
 pub(crate) mod trial;
-#[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 pub mod zeromq;
 
@@ -27,9 +26,10 @@ pub use tcp::TcpOutlet;
 
 use std::{fmt, io, net::IpAddr};
 
-use nilometer_model::{ByteRate, Nanos};
+use nilometer_model::Nanos;
 
 use crate::assembly::Spot;
+pub use nilometer_datagram::Sent;
 use nilometer_wire::Packet;
 
 /// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
@@ -135,41 +135,4 @@ pub trait Outlet: fmt::Debug + Send {
     fn room(&self) -> u64;
     /// What was counted so far.
     fn totals(&self) -> Sent;
-}
-
-/// What an outlet counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sent {
-    /// Packets that were handed to the network.
-    pub packets: u64,
-    /// Their bytes, without the headers of the network.
-    pub bytes: u64,
-    /// How often the other end said that nobody listens there.
-    pub refused: u64,
-    /// Packets that the network did not take: no way there, or no room.
-    pub unsent: u64,
-    /// Datagrams that came back, and were dropped.
-    pub answers: u64,
-    /// Times that the kernel was called to send.
-    pub calls: u64,
-}
-
-impl Sent {
-    /// Two outlets together.
-    #[must_use]
-    pub fn and(self, other: Sent) -> Self {
-        Sent {
-            packets: self.packets + other.packets,
-            bytes: self.bytes + other.bytes,
-            refused: self.refused + other.refused,
-            unsent: self.unsent + other.unsent,
-            answers: self.answers + other.answers,
-            calls: self.calls + other.calls,
-        }
-    }
-
-    /// The rate at which they left.
-    pub fn rate(&self, time: Nanos) -> ByteRate {
-        ByteRate::of(self.bytes, time)
-    }
 }

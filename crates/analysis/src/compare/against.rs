@@ -11,7 +11,7 @@ use super::{
     question::{Asked, Taken},
     recordings::ratio,
 };
-use crate::{Decision, Quantity, effect::Effect};
+use crate::{Decision, effect::Effect};
 
 /// What became of the cells of a baseline.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,17 +41,18 @@ pub struct WorseCell {
 
 /// A subject with the one of the baseline that it is held against.
 #[derive(Debug, Clone, Copy)]
-struct Held {
-    now: usize,
-    before: usize,
+pub(super) struct Held {
+    pub(super) now: usize,
+    pub(super) before: usize,
 }
 
 /// A difference with what it is of.
-struct Tested {
-    held: Held,
-    what: String,
-    difference: LogDifference,
-    rates: Option<(Quantity, [f64; 2])>,
+pub(super) struct Tested {
+    pub(super) held: Held,
+    pub(super) what: String,
+    pub(super) difference: LogDifference,
+    /// As they are shown: now, and in the baseline.
+    pub(super) rates: Option<[String; 2]>,
 }
 
 impl RecordsCompared<'_> {
@@ -59,14 +60,15 @@ impl RecordsCompared<'_> {
     pub fn against(&self, threshold: f64) -> Option<AgainstBaseline> {
         let mut left = Vec::new();
         let held = self.held(&mut left);
-        if held.is_empty() {
-            return None;
-        }
         let mut tested = Vec::new();
         for pair in &held {
             for stage in &self.stages {
                 self.test_stage(*pair, stage, &mut tested, &mut left);
             }
+        }
+        self.test_networks(&mut tested, &mut left);
+        if held.is_empty() && tested.is_empty() {
+            return None;
         }
         let recorded = held.iter().flat_map(|pair| self.recordings.iter().map(move |of| (*pair, of)));
         let recorded: Vec<_> = recorded.filter(|(pair, of)| of.has(pair.before)).collect();
@@ -137,7 +139,7 @@ impl RecordsCompared<'_> {
                     Some(summary.mean)
                 };
                 let rates = rate(held.now).zip(rate(held.before));
-                let rates = rates.map(|(now, before)| (asked.quantity(), [now, before]));
+                let rates = rates.map(|(now, before)| [now, before].map(|rate| asked.quantity().show(rate)));
                 tested.push(Tested { held, what, difference: *difference, rates });
             }
             left.extend(self.not_compared(held, stage, phase, cells));
@@ -175,10 +177,7 @@ impl Tested {
     fn worse(&self, confidence: f64, threshold: f64) -> Option<WorseCell> {
         let effect = self.difference.effect_at(confidence);
         is_worse(&effect, threshold).then(|| {
-            let rates = self.rates.map(|(quantity, rates)| {
-                let [now, before] = rates.map(|rate| quantity.show(rate));
-                format!(": {now}, {before} in the baseline")
-            });
+            let rates = self.rates.as_ref().map(|[now, before]| format!(": {now}, {before} in the baseline"));
             WorseCell {
                 subject: self.held.now,
                 what: self.what.clone(),

@@ -3,13 +3,15 @@
 //! Cells are aligned by stage, parameters and phase, and compared with the words that a report has. Within a record,
 //! repeats of the same round are pairs. Those of two records are not: their logarithms are compared by Welch's method. Of a
 //! target that three records or more have measured, the runs are put in their order in time, and a step among them is
-//! looked for. docs/compare.md explains the methods.
+//! looked for. What the network between machines carried is compared as two records are. docs/compare.md explains the methods.
 
 mod against;
 mod align;
 mod change_point;
 mod differing;
 mod history;
+mod network;
+mod network_against;
 mod pair;
 mod question;
 mod recordings;
@@ -23,6 +25,7 @@ pub use align::{AlignedCell, AlignedStage, LoneCells};
 pub use change_point::{ChangePoint, ChangeTest};
 pub use differing::DifferingFact;
 pub use history::TargetHistory;
+pub use network::{AlignedNetwork, AlignedTraffic, NetworkRates};
 pub use pair::{CellDifference, LogDifference, PairBasis, SubjectPair};
 pub(crate) use pair::{CellLogs, RoundLog, unpaired};
 pub use question::AcrossQuestion;
@@ -58,6 +61,8 @@ pub struct RecordsCompared<'a> {
     pub stages: Vec<AlignedStage<'a>>,
     /// Instruments that were recorded.
     pub recordings: Vec<AlignedRecording>,
+    /// Networks between machines, by stage.
+    pub networks: Vec<AlignedNetwork>,
     /// Targets that three records or more have measured.
     pub histories: Vec<TargetHistory>,
 }
@@ -76,6 +81,7 @@ impl<'a> RecordsCompared<'a> {
         RecordsCompared {
             records: records.to_vec(),
             recordings: recordings::aligned(records, &subjects, &shown),
+            networks: network::aligned(records, &subjects, &shown),
             histories: history::histories(records, &subjects, runs, &stages, margin),
             differing: differing::differing(records, &subjects),
             subjects,
@@ -101,6 +107,9 @@ impl<'a> RecordsCompared<'a> {
         let mut questions = self.stages.iter().flat_map(|stage| &stage.questions);
         let across = questions
             .any(|question| question.pairs.iter().any(|pair| record(pair.first) != record(pair.second)));
-        across || self.recordings.iter().any(AlignedRecording::is_shared) || !self.histories.is_empty()
+        across
+            || self.recordings.iter().any(AlignedRecording::is_shared)
+            || self.networks.iter().any(|network| !network.pairs.is_empty())
+            || !self.histories.is_empty()
     }
 }

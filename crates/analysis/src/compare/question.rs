@@ -36,6 +36,40 @@ pub(super) fn questions(
     stage.phases().into_iter().map(asked).collect()
 }
 
+/// Subjects by the mean over cells of the logarithm against that of all in the cell, the highest first. Of each cell the means
+/// of the logarithms of those that are shown, in their order.
+pub(super) fn by_means(shown: &[usize], cells: impl Iterator<Item = Vec<Option<f64>>>) -> Vec<usize> {
+    let mut scores: Vec<(usize, Vec<f64>)> = shown.iter().map(|&subject| (subject, Vec::new())).collect();
+    for means in cells {
+        let known: Vec<f64> = means.iter().flatten().copied().collect();
+        let Some(all) = Summary::of(&known) else { continue };
+        for (score, mean) in scores.iter_mut().zip(means) {
+            score.1.extend(mean.map(|mean| mean - all.mean));
+        }
+    }
+    let mut order: Vec<(usize, f64)> = scores
+        .into_iter()
+        .filter_map(|(subject, scores)| Some((subject, Summary::of(&scores)?.mean)))
+        .collect();
+    order.sort_by(|one, other| other.1.total_cmp(&one.1));
+    order.into_iter().map(|(subject, _)| subject).collect()
+}
+
+/// All pairs of at most three, else each with the first.
+pub(super) fn in_pairs(
+    order: &[usize],
+    compared: impl Fn(usize, usize) -> Option<SubjectPair>,
+) -> Vec<SubjectPair> {
+    let mut pairs = Vec::new();
+    for (place, &first) in order.iter().enumerate() {
+        if place == 0 || order.len() <= ALL_PAIRS_MOST {
+            let behind = &order[place + 1..];
+            pairs.extend(behind.iter().filter_map(|&second| compared(first, second)));
+        }
+    }
+    pairs
+}
+
 /// A phase of a stage with those that measured it.
 pub(super) struct Asked<'a> {
     pub(super) subjects: &'a [Subject],
@@ -73,24 +107,12 @@ impl Asked<'_> {
         Quantity::for_all(&all)
     }
 
-    /// By the mean over cells of the logarithm against that of all in the cell, the highest first.
+    /// By rates, or by what is needed, the highest first.
     fn order(&self, shown: &[usize], taken: Taken) -> Vec<usize> {
-        let mut scores: Vec<(usize, Vec<f64>)> = shown.iter().map(|&subject| (subject, Vec::new())).collect();
-        for (_, row) in self.stage.of_phase(self.phase) {
-            let means: Vec<Option<f64>> =
-                shown.iter().map(|&subject| Self::mean(row, subject, taken)).collect();
-            let known: Vec<f64> = means.iter().flatten().copied().collect();
-            let Some(all) = Summary::of(&known) else { continue };
-            for (score, mean) in scores.iter_mut().zip(means) {
-                score.1.extend(mean.map(|mean| mean - all.mean));
-            }
-        }
-        let mut order: Vec<(usize, f64)> = scores
-            .into_iter()
-            .filter_map(|(subject, scores)| Some((subject, Summary::of(&scores)?.mean)))
-            .collect();
-        order.sort_by(|one, other| other.1.total_cmp(&one.1));
-        order.into_iter().map(|(subject, _)| subject).collect()
+        let means = |row: &AlignedCell<'_>| {
+            shown.iter().map(|&subject| Self::mean(row, subject, taken)).collect::<Vec<_>>()
+        };
+        by_means(shown, self.stage.of_phase(self.phase).map(|(_, row)| means(row)))
     }
 
     fn mean(row: &AlignedCell<'_>, subject: usize, taken: Taken) -> Option<f64> {
@@ -99,14 +121,7 @@ impl Asked<'_> {
     }
 
     fn pairs(&self, order: &[usize], taken: Taken) -> Vec<SubjectPair> {
-        let mut pairs = Vec::new();
-        for (place, &first) in order.iter().enumerate() {
-            if place == 0 || order.len() <= ALL_PAIRS_MOST {
-                let behind = &order[place + 1..];
-                pairs.extend(behind.iter().filter_map(|&second| self.pair(first, second, taken)));
-            }
-        }
-        pairs
+        in_pairs(order, |first, second| self.pair(first, second, taken))
     }
 
     fn pair(&self, first: usize, second: usize, taken: Taken) -> Option<SubjectPair> {

@@ -1,13 +1,14 @@
 //! Records made up from known truths: what is said of them must hold, and be said as often as it may be wrong.
 
 use nilometer_model::{
-    Invalid, Key, Measured, Nanos, RandomStream, Results, Sample, Seed, TargetEntry, plan::Phase,
+    Invalid, Key, Measured, Nanos, NetworkCell, NetworkProtocol, NetworkSample, RandomStream, Results,
+    Sample, Seed, TargetEntry, TrafficPattern, plan::Phase,
 };
 
 use super::*;
 use crate::{
     effect::Answer,
-    made_up::writes,
+    made_up::{network_stage, writes},
     report::{Palette, TextLayout, against_text, compared_html, compared_json, compared_text},
 };
 
@@ -250,4 +251,100 @@ fn the_text_fits_every_terminal_and_the_page_escapes_names() {
     }
     let page = compared_html(&compared);
     assert!(page.contains("/a &lt;b&gt;/with") && !page.contains("<b>/with"));
+}
+
+/// A campaign with a network that carries so many bytes a second each way, but one way.
+fn with_network(seed: u64, started: &'static str, carries: u64, back: u64) -> Results {
+    let mut results = MadeUp { started, seed, ..MONDAY }.results(|_, _| 1e9);
+    let mut stage = network_stage(carries);
+    let mut stream = Seed(seed).stream();
+    for sample in &mut stage.results.samples {
+        let rate = if sample.cell == 0 { carries } else { back };
+        let seconds = 1.0 + 0.002 * noise(&mut stream);
+        sample.flows[0].received.last = Nanos::from_seconds(seconds);
+        sample.flows[0].received.bytes = rate;
+    }
+    results.network = vec![stage];
+    results
+}
+
+const TUESDAY: &str = "2026-11-24T08:00:00Z";
+
+#[test]
+fn the_network_of_the_same_machines_is_compared_way_by_way() {
+    let before = with_network(1, MONDAY.started, 1_000_000_000, 1_000_000_000);
+    let after = with_network(2, TUESDAY, 1_000_000_000, 500_000_000);
+    let all = [before, after];
+    let compared = compared(&all);
+    let network = &compared.networks[0];
+    let words: Vec<&str> = network.rows.iter().map(|row| row.words.as_str()).collect();
+    assert_eq!(words, ["node1 to node2, TCP, one flow", "node2 to node1, TCP, one flow"]);
+    let pair = &network.pairs[0];
+    assert_eq!((pair.first, pair.second, pair.basis), (0, 1, PairBasis::Repeats));
+    let answers: Vec<Answer> = pair.cells.iter().map(|cell| cell.effect.answer(5.0)).collect();
+    assert_eq!(answers, [Answer::Alike, Answer::Faster], "{pair:?}");
+    let text = compared_text(&compared, TextLayout::plain());
+    assert!(text.contains("BETWEEN: THE NETWORK BETWEEN MACHINES"), "{text}");
+    let row = text.lines().find(|line| line.contains("node2 to node1")).expect("a row");
+    assert!(row.contains("8 Gbit/s ±") && row.contains("4 Gbit/s ±") && row.ends_with(" % slower"), "{row}");
+    let page = compared_html(&compared);
+    assert!(page.contains("<h2>between: the network between machines</h2>"), "{page}");
+    assert!(page.contains("<td>node2 to node1, TCP, one flow</td>"));
+    let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
+    let told = &json["networks"][0];
+    assert_eq!(
+        (&told["stage"], &told["pairs"][0]["cells"][1]["answer"]),
+        (&"between".into(), &"faster".into())
+    );
+    let mean = told["cells"][1]["figures"]["B"]["rate"]["mean"].as_f64().expect("measured");
+    assert!((mean / 5e8 - 1.0).abs() < 0.01, "{mean}");
+}
+
+#[test]
+fn a_network_that_carries_less_than_the_baseline_is_worse_and_one_without_is_told() {
+    let before = with_network(1, MONDAY.started, 1_000_000_000, 1_000_000_000);
+    let slower = with_network(2, TUESDAY, 1_000_000_000, 500_000_000);
+    let all = [before.clone(), slower];
+    let compared_with = compared(&all);
+    let against = compared_with.against(5.0).expect("the same target");
+    let worse: Vec<&str> = against.worse.iter().map(|worse| worse.what.as_str()).collect();
+    assert_eq!(worse, ["between, network over 2 cells", "between, node2 to node1, TCP, one flow"]);
+    assert!(against.worse[1].words.ends_with("4 Gbit/s, 8 Gbit/s in the baseline"), "{against:?}");
+    let mut without = with_network(3, TUESDAY, 1_000_000_000, 1_000_000_000);
+    let samples = &mut without.network[0].results.samples;
+    samples.iter_mut().filter(|sample| sample.cell == 1).for_each(|sample| {
+        sample.flows[0].received.failed = Some("no route to host".into());
+    });
+    let all = [before, without];
+    let compared_with = compared(&all);
+    let against = compared_with.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty(), "{against:?}");
+    assert_eq!(against.left, ["/data 2026-11-24: between, node2 to node1, TCP, one flow: FAILED now"]);
+    let text = compared_text(&compared_with, TextLayout::plain());
+    assert!(text.contains("B FAILED: no route to host"), "{text}");
+}
+
+#[test]
+fn machines_are_the_same_by_their_names_and_a_search_is_shown_and_decides_nothing() {
+    let before = with_network(1, MONDAY.started, 1_000_000_000, 1_000_000_000);
+    let mut after = with_network(2, TUESDAY, 1_000_000_000, 500_000_000);
+    // The other machine has the first rank now.
+    let stage = &mut after.network[0].results;
+    stage.machines.reverse();
+    let cell = NetworkCell { protocol: NetworkProtocol::Udp, ..stage.cells[0] };
+    let flow = stage.samples[0].flows[0].clone();
+    let all_to_all = NetworkCell { pattern: TrafficPattern::AllToAll, ..stage.cells[0] };
+    stage.cells.extend([cell, all_to_all]);
+    stage.samples.push(NetworkSample { cell: 2, repeat: 0, asked: Some(900_000_000), flows: vec![flow] });
+    let all = [before, after];
+    let compared = compared(&all);
+    let network = &compared.networks[0];
+    assert_eq!(network.rows[1].words, "node2 to node1, TCP, one flow");
+    let answers: Vec<Answer> = network.pairs[0].cells.iter().map(|of| of.effect.answer(5.0)).collect();
+    assert_eq!(answers, [Answer::Faster, Answer::Alike], "what was there and back is the other way round");
+    let only: Vec<&String> = network.lone.iter().flat_map(|lone| &lone.cells).collect();
+    assert_eq!(only, ["node2 to node1, UDP without loss", "all to all, TCP, one flow"]);
+    let text = compared_text(&compared, TextLayout::plain());
+    let row = text.lines().find(|line| line.contains("UDP without loss")).expect("a row");
+    assert!(row.trim_end().ends_with("8 Gbit/s"), "{row}");
 }

@@ -10,6 +10,7 @@ use crate::{
 };
 
 use super::{
+    compared_network::{network_answers, network_table},
     terminal::{BOLD, DIM, Page, RED, TextLayout, YELLOW, clipped},
     words,
 };
@@ -35,6 +36,9 @@ pub fn compared_text(compared: &RecordsCompared<'_>, layout: TextLayout) -> Stri
     differing(&mut page, compared);
     for stage in &compared.stages {
         table(&mut page, compared, stage);
+    }
+    for network in &compared.networks {
+        network_table(&mut page, compared, network);
     }
     for history in &compared.histories {
         write_history(&mut page, compared, history);
@@ -73,6 +77,7 @@ fn nothing_worse(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> S
 pub(super) fn note(compared: &RecordsCompared<'_>) -> String {
     let mut questions = compared.stages.iter().flat_map(|stage| &stage.questions);
     let across = questions.any(|question| question.pairs.iter().any(|pair| pair.basis == PairBasis::Repeats));
+    let across = across || compared.networks.iter().any(|network| !network.pairs.is_empty());
     let method = if across {
         "from pairs of the same round within a record, by Welch's method between records; how much one day differs from \
          another is not in them, three records or more of a target show that"
@@ -282,42 +287,76 @@ fn table(page: &mut Page, compared: &RecordsCompared<'_>, stage: &AlignedStage<'
     let name = clipped(&stage.name.to_uppercase(), page.width());
     page.line(BOLD, &name);
     page.paragraph(DIM, "  ", &stage.common);
-    let beside = ((page.width() - LEFT_LEAST) / FIGURE).clamp(1, FIGURES_MOST);
-    for shown in compared.shown.chunks(beside) {
-        rows(page, compared, stage, shown);
+    for columns in FigureColumns::all(page, &compared.shown) {
+        rows(page, compared, stage, &columns);
     }
     for of in &stage.lone {
         page.paragraph(YELLOW, "  ", &lone(of));
     }
 }
 
-fn rows(page: &mut Page, compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, shown: &[usize]) {
-    let figures = FIGURE * shown.len();
-    let pair =
-        compared.shown.len() == 2 && shown.len() == 2 && page.width() >= LEFT_LEAST + figures + AGAINST;
-    let left = page.width() - figures - if pair { AGAINST } else { 0 };
-    let against = match compared.shown[..] {
-        [first, second] if pair => {
-            format!("{:>AGAINST$}", format!("{} to {}", letter(second), letter(first)))
-        }
-        _ => String::new(),
-    };
-    let names = in_columns(shown.iter().map(|subject| letter(*subject)));
-    page.line(DIM, &format!("{:left$}{names}{against}", ""));
+fn rows(page: &mut Page, compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, columns: &FigureColumns) {
+    columns.head(page);
     for (index, row) in stage.rows.iter().enumerate() {
-        let cells = in_columns(shown.iter().map(|subject| figure(stage, row, *subject)));
-        let effect = cell_effect(compared, stage, index).filter(|_| pair);
-        let effect = effect.map_or_else(String::new, |effect| {
-            format!("{:>AGAINST$}", against_first(&effect, compared.margin))
-        });
-        let words = row.words();
+        let figures = columns.shown.iter().map(|subject| figure(stage, row, *subject));
+        let effect = cell_effect(compared, stage, index);
+        let effect = effect.map(|effect| against_first(&effect, compared.margin));
+        columns.row(page, &row.words(), figures, effect);
+        invalid(page, row, &columns.shown);
+    }
+}
+
+/// Figures of some subjects beside each other, and of two how the second differs from the first, if there is room.
+pub(super) struct FigureColumns {
+    pub(super) shown: Vec<usize>,
+    left: usize,
+    has_difference: bool,
+}
+
+impl FigureColumns {
+    /// As many tables below each other as it takes.
+    pub(super) fn all(page: &Page, shown: &[usize]) -> Vec<Self> {
+        let beside = ((page.width() - LEFT_LEAST) / FIGURE).clamp(1, FIGURES_MOST);
+        let is_pair = shown.len() == 2;
+        shown.chunks(beside).map(|some| FigureColumns::of(page, some, is_pair)).collect()
+    }
+
+    fn of(page: &Page, shown: &[usize], is_pair: bool) -> Self {
+        let figures = FIGURE * shown.len();
+        let has_difference = is_pair && shown.len() == 2 && page.width() >= LEFT_LEAST + figures + AGAINST;
+        let left = page.width() - figures - if has_difference { AGAINST } else { 0 };
+        FigureColumns { shown: shown.to_vec(), left, has_difference }
+    }
+
+    pub(super) fn head(&self, page: &mut Page) {
+        let difference = match self.shown[..] {
+            [first, second] if self.has_difference => {
+                format!("{:>AGAINST$}", format!("{} to {}", letter(second), letter(first)))
+            }
+            _ => String::new(),
+        };
+        let names = in_columns(self.shown.iter().map(|subject| letter(*subject)));
+        let left = self.left;
+        page.line(DIM, &format!("{:left$}{names}{difference}", ""));
+    }
+
+    /// What does not fit beside its figures stands above them.
+    pub(super) fn row(
+        &self,
+        page: &mut Page,
+        words: &str,
+        figures: impl Iterator<Item = String>,
+        difference: Option<String>,
+    ) {
+        let left = self.left;
+        let difference = difference.filter(|_| self.has_difference);
+        let difference = difference.map_or_else(String::new, |words| format!("{words:>AGAINST$}"));
         let fits = words.chars().count() + 3 <= left;
         if !fits {
-            page.paragraph("", "  ", &words);
+            page.paragraph("", "  ", words);
         }
         let label = if fits { format!("  {words}") } else { String::new() };
-        page.line("", &format!("{label:<left$}{cells}{effect}"));
-        invalid(page, row, shown);
+        page.line("", &format!("{label:<left$}{}{difference}", in_columns(figures)));
     }
 }
 
@@ -335,7 +374,9 @@ fn invalid(page: &mut Page, row: &AlignedCell<'_>, shown: &[usize]) {
 }
 
 fn answers(page: &mut Page, compared: &RecordsCompared<'_>) {
-    if compared.stages.iter().flat_map(|stage| &stage.questions).all(|question| question.pairs.is_empty()) {
+    let mut questions = compared.stages.iter().flat_map(|stage| &stage.questions);
+    let is_networks = compared.networks.iter().any(|network| !network.pairs.is_empty());
+    if !is_networks && questions.all(|question| question.pairs.is_empty()) {
         return;
     }
     page.line("", "");
@@ -351,6 +392,9 @@ fn answers(page: &mut Page, compared: &RecordsCompared<'_>) {
                 first = " ".repeat(first.len());
             }
         }
+    }
+    for network in &compared.networks {
+        network_answers(page, network, compared.margin);
     }
     page.paragraph(DIM, "  ", &note(compared));
 }

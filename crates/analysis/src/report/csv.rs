@@ -7,7 +7,7 @@ use nilometer_model::{
     plan::RecordingRun,
 };
 
-use super::packets;
+use super::{network_samples, packets};
 use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
@@ -92,7 +92,8 @@ const INGEST_COLUMNS: [IngestColumn; 22] = [
     ("frames_read", |i| i.readers.iter().map(|reader| reader.frames).sum::<u64>().to_string()),
 ];
 
-/// One row a sample: where it belongs, the parameters of its cell, its figures.
+/// One row a sample: where it belongs, the parameters of its cell, its figures. Behind those of targets stand the samples of
+/// the network between machines, which no target has a part in.
 pub fn csv(study: &Study<'_>) -> String {
     let results = study.results;
     let cells: Vec<CommonParameters> = results.cells.iter().map(parameters).collect();
@@ -106,9 +107,18 @@ pub fn csv(study: &Study<'_>) -> String {
     header.push("instrument".into());
     header.extend(INGEST_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     header.extend(packets::FIGURES.iter().map(|(name, _)| (*name).to_owned()));
+    let of_network = header.len();
+    header.extend(network_samples::COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     let mut text = row(&header);
     for measured in &results.samples {
-        text.push_str(&row(&fields(results, measured, &cells, &names)));
+        let mut fields = fields(results, measured, &cells, &names);
+        fields.resize(header.len(), String::new());
+        text.push_str(&row(&fields));
+    }
+    for stage in &results.network {
+        for sample in &stage.results.samples {
+            text.push_str(&row(&network_samples::fields(stage, sample, &header[..of_network])));
+        }
     }
     text
 }
@@ -198,7 +208,7 @@ fn frames_beside(sample: &Sample, value: impl Fn(&FramesBeside) -> String) -> St
     frames.as_ref().map_or_else(String::new, value)
 }
 
-fn seconds(time: Nanos) -> String {
+pub(super) fn seconds(time: Nanos) -> String {
     time.seconds().to_string()
 }
 

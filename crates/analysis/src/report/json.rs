@@ -1,6 +1,7 @@
 //! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
 
 mod compared;
+mod compared_network;
 mod growth;
 mod incomplete;
 mod packets;

@@ -3,6 +3,7 @@
 mod acceptance;
 mod chart;
 mod compared;
+mod compared_network;
 mod csv;
 mod figures_csv;
 mod growth;
@@ -13,6 +14,7 @@ mod latency_columns;
 mod limiting;
 mod markdown;
 mod network;
+mod network_samples;
 mod observed;
 mod optimum;
 mod packets;

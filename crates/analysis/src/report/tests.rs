@@ -475,7 +475,8 @@ fn json_is_json_and_csv_is_a_table() {
         let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
         let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
         assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(2)), "{name}");
-        assert_eq!(csv(&study).matches("\r\n").count(), results.samples.len() + 1, "{name}");
+        let trials: usize = results.network.iter().map(|stage| stage.results.samples.len()).sum();
+        assert_eq!(csv(&study).matches("\r\n").count(), results.samples.len() + trials + 1, "{name}");
         let figures = figures_csv(&study);
         let patterns: usize = results.network.iter().map(|stage| stage.results.cells.len()).sum();
         assert_eq!(figures.matches("\r\n").count(), outcomes + patterns + 1, "{name}");

@@ -53,7 +53,7 @@ pub struct NetworkCell {
     pub pattern: TrafficPattern,
     /// How.
     pub protocol: NetworkProtocol,
-    /// Flows from each machine to each other, with a thread at each end.
+    /// Flows from each machine to each other.
     pub flows: u32,
 }
 
@@ -100,7 +100,7 @@ pub struct FlowEnd {
     pub bytes: u64,
     /// When the last of them came, or was handed over.
     pub last: Nanos,
-    /// Processor time of the thread of this end.
+    /// Processor time of the thread of this end; where it serves several flows, this one's share by what they carried.
     pub processor: Nanos,
     /// What the kernel says of the connection, at the end that sends.
     pub connection: Option<TcpFindings>,

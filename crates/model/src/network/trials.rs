@@ -13,6 +13,8 @@ pub struct NetworkTrials {
     pub rounds: u32,
     /// The order of trials follows from it.
     pub seed: Seed,
+    /// Of packets, the bytes a second of each flow in every round; none for the search for the highest rate without loss.
+    pub packet_rate: Option<u64>,
 }
 
 /// One trial that is to be made.
@@ -38,7 +40,24 @@ impl NetworkTrials {
     pub fn next(&self, results: &NetworkResults, rounds: u32) -> Option<NetworkTrial> {
         let rounds = rounds.min(self.rounds);
         let streams = (0..rounds).find_map(|round| self.next_of_round(results, round));
-        streams.or_else(|| if rounds == self.rounds { next_of_searches(results) } else { None })
+        streams.or_else(|| if rounds == self.rounds { self.next_of_packets(results) } else { None })
+    }
+
+    /// At a rate that is given as often as there are rounds, else searched for.
+    fn next_of_packets(&self, results: &NetworkResults) -> Option<NetworkTrial> {
+        let Some(rate) = self.packet_rate else { return next_of_searches(results) };
+        let made = |cell: usize| results.of_cell(cell).count() as u32;
+        let cells = of_protocol(results, NetworkProtocol::Udp).map(|cell| (cell, made(cell)));
+        let (cell, repeat) = cells.filter(|(_, made)| *made < self.rounds).min_by_key(|(_, made)| *made)?;
+        Some(NetworkTrial { cell, repeat, rate: Some(rate) })
+    }
+
+    /// How many trials were made, and of how many; a search is one.
+    pub fn progress(&self, results: &NetworkResults) -> [usize; 2] {
+        match self.packet_rate {
+            Some(_) => [results.samples.len(), results.cells.len() * self.rounds as usize],
+            None => [results.made(), results.planned(self.rounds)],
+        }
     }
 
     /// Another order in each round, so that drift hits all cells alike.
@@ -131,7 +150,7 @@ mod tests {
         let protocols = vec![NetworkProtocol::Tcp, NetworkProtocol::Udp];
         let run = NetworkRun { protocols, flows: vec![1], ..NetworkRun::usual("network") };
         let results = NetworkResults { cells: run.cells(2), ..NetworkResults::default() };
-        (NetworkTrials { run, rounds: 2, seed: Seed(7) }, results)
+        (NetworkTrials { run, rounds: 2, seed: Seed(7), packet_rate: None }, results)
     }
 
     /// A network that carries so many bytes a second, and a sender that can send so many.
@@ -192,6 +211,19 @@ mod tests {
         }
         assert_eq!((results.planned(2), results.made()), (8, 3));
         assert!(results.samples.len() == 3 && results.samples.iter().all(|sample| sample.repeat == 0));
+    }
+
+    #[test]
+    fn packets_at_a_given_rate_are_sent_in_each_round_and_nothing_is_searched() {
+        let (trials, mut results) = begun();
+        let trials = NetworkTrials { packet_rate: Some(600), ..trials };
+        let mut packets = Vec::new();
+        while let Some(next) = trials.next(&results, 2) {
+            packets.extend(next.rate.map(|rate| (next.cell, next.repeat, rate)));
+            results.samples.push(sample(next, 1000, 2000));
+        }
+        assert_eq!(packets, [(3, 0, 600), (4, 0, 600), (3, 1, 600), (4, 1, 600)]);
+        assert_eq!(trials.progress(&results), [10, 10]);
     }
 
     #[test]

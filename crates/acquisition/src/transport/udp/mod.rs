@@ -1,15 +1,14 @@
-//! Packets over UDP, in batches: `receive` is how they come, `threads` how they come by several threads, `send` how they
-//! leave.
+//! Packets over UDP: `receive` is how they come, `threads` how they come by several threads, `leaving` how they leave. The
+//! calls of the kernel, each for many packets, are made elsewhere ([`nilometer_datagram`]).
 
 mod address;
-mod options;
+mod leaving;
 mod receive;
-mod send;
 mod senders;
 mod threads;
 
 pub use address::{Address, AddressError};
+pub use nilometer_datagram::{Sending, UdpOutlet};
 pub use receive::{Listening, ROOM, UdpInlet};
-pub use send::{Sending, UdpOutlet};
 pub use senders::Allowed;
 pub use threads::UdpThreads;

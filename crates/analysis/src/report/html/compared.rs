@@ -5,7 +5,8 @@ use std::fmt::Write;
 use nilometer_model::Moment;
 
 use crate::{
-    AlignedStage, RecordsCompared, RunPoint, RunSequence, SubjectPair, TargetHistory, effect::Answer, letter,
+    AlignedNetwork, AlignedStage, RecordsCompared, RunPoint, RunSequence, SubjectPair, TargetHistory,
+    effect::Answer, letter,
 };
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
             against_first, cell_effect, fact, figure, history_note, lone, long_run, need, note, origin, pair,
             step, title, verdict, without_step,
         },
-        words,
+        compared_network, words,
     },
     answer::class_and_sign,
     clipped,
@@ -64,11 +65,14 @@ fn write_page(page: &mut String, compared: &RecordsCompared<'_>) -> std::fmt::Re
     for stage in &compared.stages {
         write_stage(page, compared, stage)?;
     }
+    for network in &compared.networks {
+        write_network(page, compared, network)?;
+    }
     write_foot(page, "")
 }
 
 fn write_answers(page: &mut String, compared: &RecordsCompared<'_>) -> std::fmt::Result {
-    if compared.stages.is_empty() {
+    if compared.stages.is_empty() && compared.networks.is_empty() {
         return Ok(());
     }
     write!(
@@ -95,6 +99,14 @@ fn write_answers(page: &mut String, compared: &RecordsCompared<'_>) -> std::fmt:
             }
             page.push_str("</div></div>");
         }
+    }
+    for network in compared.networks.iter().filter(|network| !network.pairs.is_empty()) {
+        let name = Escaped(&network.stage);
+        write!(page, "<div class=\"q first\"><div class=\"name\">{name}<span>network</span></div><div>")?;
+        for of in &network.pairs {
+            write_sentence(page, compared.margin, of, &pair(of, compared.margin))?;
+        }
+        page.push_str("</div><div></div></div>");
     }
     page.push_str("</section>");
     Ok(())
@@ -192,17 +204,8 @@ fn write_cells(
     stage: &AlignedStage<'_>,
 ) -> std::fmt::Result {
     let open = if stage.rows.len() <= ROWS_OPEN { " open=\"\"" } else { "" };
-    write!(
-        page,
-        "<details{open}><summary>Cell by cell</summary><div class=\"scroll\"><table><thead><tr><th>cell</th>"
-    )?;
-    for subject in &compared.shown {
-        write!(page, "<th class=\"f\">{}</th>", letter(*subject))?;
-    }
-    if let [first, second] = compared.shown[..] {
-        write!(page, "<th class=\"f\">{} to {}</th>", letter(second), letter(first))?;
-    }
-    page.push_str("</tr></thead><tbody>");
+    write!(page, "<details{open}><summary>Cell by cell</summary>")?;
+    write_figures_head(page, &compared.shown)?;
     for (index, row) in stage.rows.iter().enumerate() {
         write!(page, "<tr><td>{}</td>", Escaped(&row.words()))?;
         for subject in &compared.shown {
@@ -214,6 +217,58 @@ fn write_cells(
         page.push_str("</tr>");
     }
     page.push_str("</tbody></table></div></details>");
+    Ok(())
+}
+
+fn write_figures_head(page: &mut String, shown: &[usize]) -> std::fmt::Result {
+    page.push_str("<div class=\"scroll\"><table><thead><tr><th>cell</th>");
+    for subject in shown {
+        write!(page, "<th class=\"f\">{}</th>", letter(*subject))?;
+    }
+    if let [first, second] = *shown {
+        write!(page, "<th class=\"f\">{} to {}</th>", letter(second), letter(first))?;
+    }
+    page.push_str("</tr></thead><tbody>");
+    Ok(())
+}
+
+fn write_network(
+    page: &mut String,
+    compared: &RecordsCompared<'_>,
+    network: &AlignedNetwork,
+) -> std::fmt::Result {
+    let heading = compared_network::heading(network);
+    write!(page, "<section class=\"card\"><h2>{}</h2>", Escaped(&heading))?;
+    write!(page, "<p class=\"soft\">{}.</p>", compared_network::NOTE)?;
+    let shown = compared_network::shown(compared, network);
+    write_figures_head(page, &shown)?;
+    for (number, row) in network.rows.iter().enumerate() {
+        write!(page, "<tr><td>{}</td>", Escaped(&row.words))?;
+        for subject in &shown {
+            let figure = compared_network::figure(row, *subject);
+            write!(page, "<td class=\"f\">{}</td>", Escaped(&figure))?;
+        }
+        if let Some(effect) = compared_network::row_effect(network, number, &shown) {
+            write!(page, "<td class=\"f\">{}</td>", against_first(&effect, compared.margin))?;
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
+    for row in &network.rows {
+        for (subject, why) in shown.iter().filter_map(|of| Some((*of, compared_network::failed(row, *of)?))) {
+            write!(
+                page,
+                "<p class=\"soft\">{}, {}: {}</p>",
+                letter(subject),
+                Escaped(&row.words),
+                Escaped(&why)
+            )?;
+        }
+    }
+    for of in &network.lone {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&lone(of)))?;
+    }
+    page.push_str("</section>");
     Ok(())
 }
 

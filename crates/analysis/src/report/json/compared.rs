@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Numbers, Ratio, Unusable, numbers, ratio, unusable};
+use super::{
+    Numbers, Ratio, Unusable,
+    compared_network::{ComparedNetwork, compared_network},
+    numbers, ratio, unusable,
+};
 use crate::{
     AcrossQuestion, AgainstBaseline, AlignedStage, CellOutcome, ChangeTest, Decision, NamedRecord, NamedStep,
     PairBasis, Quantity, RecordsCompared, RunPoint, RunSequence, SubjectPair, TargetHistory, Verdict, letter,
@@ -30,6 +34,8 @@ struct Document<'a> {
     /// One for each phase of each stage.
     comparisons: Vec<Compared<'a>>,
     recordings: Vec<Recorded<'a>>,
+    /// One for each stage that measures the network between machines, under the first target of each record.
+    networks: Vec<ComparedNetwork<'a>>,
     /// Of targets that three records or more have measured.
     histories: Vec<History<'a>>,
     /// What became of the first record's cells in the others; null if nobody asked.
@@ -85,7 +91,7 @@ struct Compared<'a> {
 }
 
 #[derive(Serialize)]
-struct Pair {
+pub(super) struct Pair {
     first: String,
     second: String,
     /// `rounds`: repeats are pairs; `repeats`: Welch's method.
@@ -121,9 +127,9 @@ struct Figure {
 }
 
 #[derive(Serialize)]
-struct Only<'a> {
-    subjects: Vec<String>,
-    cells: &'a [String],
+pub(super) struct Only<'a> {
+    pub(super) subjects: Vec<String>,
+    pub(super) cells: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -234,17 +240,18 @@ pub fn compared_json(compared: &RecordsCompared<'_>, against: Option<&AgainstBas
         differing: differing(compared),
         comparisons: questions.collect(),
         recordings: recordings(compared),
+        networks: compared.networks.iter().map(|of| compared_network(of, compared.margin)).collect(),
         histories: compared.histories.iter().map(|of| history(compared, of)).collect(),
         against: against.map(against_baseline),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
 }
 
-fn letters(subjects: &[usize]) -> Vec<String> {
+pub(super) fn letters(subjects: &[usize]) -> Vec<String> {
     subjects.iter().map(|subject| letter(*subject)).collect()
 }
 
-const fn unit(quantity: Quantity) -> &'static str {
+pub(super) const fn unit(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Bytes => "bytes_per_second",
         Quantity::Operations => "operations_per_second",
@@ -313,7 +320,7 @@ fn comparison<'a>(
     }
 }
 
-fn pair_of(of: &SubjectPair, rows: &[usize], margin: f64, words: String) -> Pair {
+pub(super) fn pair_of(of: &SubjectPair, rows: &[usize], margin: f64, words: String) -> Pair {
     let cells = of.cells.iter().filter_map(|cell| {
         let place = rows.iter().position(|row| *row == cell.row)?;
         Some(CellOfPair { cell: place, ratio: ratio(&cell.effect, margin) })

@@ -1,8 +1,6 @@
 //! How packets come: batches of messages, each of which the kernel may have joined from several packets (UDP GRO),
 //! written to where they are expected to stay.
 
-mod batch;
-mod options;
 #[cfg(test)]
 mod tests;
 
@@ -10,9 +8,10 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
     ops::Range,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::AsFd,
 };
 
+use nilometer_datagram::{self as datagram, DatagramBatch, DatagramMessage, MESSAGES_AT_ONCE};
 use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,7 +20,6 @@ use super::{
     senders::{Allowed, Senders},
 };
 use crate::assembly::Spot;
-use batch::{Batch, MESSAGES, Message};
 
 /// The usual room for packets that wait in the kernel: at 20 Gbit/s they may wait for a tenth of a second, which other threads
 /// may well take from the one that receives.
@@ -53,7 +51,7 @@ impl Listening {
 #[derive(Debug)]
 pub struct UdpInlet {
     socket: UdpSocket,
-    batch: Batch,
+    batch: DatagramBatch,
     senders: Senders,
     /// Who sent what was taken at last, and was heard.
     sender: Option<IpAddr>,
@@ -76,16 +74,16 @@ impl UdpInlet {
     /// By a socket that is bound.
     pub(super) fn over(socket: UdpSocket, listening: &Listening) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        options::join_group(&socket, listening.at, listening.interface)?;
-        let room = options::receive_room(&socket, listening.room.0)?;
-        options::count_drops(&socket)?;
-        options::join_segments(&socket);
+        datagram::join_group(&socket, listening.at, listening.interface)?;
+        let room = datagram::receive_room(&socket, listening.room.0)?;
+        datagram::count_drops(&socket)?;
+        datagram::join_segments(&socket);
         if listening.busy_poll > 0 {
-            options::busy_poll(&socket, listening.busy_poll)?;
+            datagram::busy_poll(&socket, listening.busy_poll)?;
         }
         let senders = Senders::new(&listening.allowed);
         Ok(UdpInlet {
-            batch: Batch::new(senders.are_asked()),
+            batch: DatagramBatch::new(senders.are_asked()),
             socket,
             senders,
             sender: None,
@@ -137,7 +135,7 @@ impl UdpInlet {
         (std::mem::replace(&mut self.aside, bytes), std::mem::replace(&mut self.packets, packets))
     }
 
-    fn count(&mut self, message: &Message) {
+    fn count(&mut self, message: &DatagramMessage) {
         let packets = message.packets() as u64;
         self.counted.packets += packets;
         self.counted.bytes += message.length as u64;
@@ -163,13 +161,13 @@ impl UdpInlet {
 
     /// Behind the last message that waits no other tells what was dropped: the kernel is asked, if it answers.
     fn ask_for_drops(&mut self) {
-        if let Some(dropped) = options::drops(&self.socket) {
+        if let Some(dropped) = datagram::drops(&self.socket) {
             self.count_drops(dropped);
         }
     }
 
     /// Puts the packets of a message aside.
-    fn put_aside(&mut self, number: usize, spots: &[Spot<'_>], message: &Message) {
+    fn put_aside(&mut self, number: usize, spots: &[Spot<'_>], message: &DatagramMessage) {
         let begin = self.aside.len();
         self.batch.gather(number, spots, message.length, &mut self.aside);
         let step = message.segment.max(1);
@@ -221,7 +219,7 @@ impl Joined {
 const DISCARD: u32 = 100_000;
 
 /// How many of these spots the packets of a message fill exactly, if they fill as many as there are packets.
-fn fills(spots: &[Spot<'_>], message: &Message) -> Option<usize> {
+fn fills(spots: &[Spot<'_>], message: &DatagramMessage) -> Option<usize> {
     let mut left = message.length;
     let mut count = 0;
     while left > 0 {
@@ -244,9 +242,9 @@ impl Transport for UdpInlet {
         let each = self.joined.each;
         // Whole messages only.
         let several = self.joined.are_alike() && !self.senders.learns();
-        let messages = if several { (spots.len() / each).clamp(1, MESSAGES) } else { 1 };
+        let messages = if several { (spots.len() / each).clamp(1, MESSAGES_AT_ONCE) } else { 1 };
         let some = (messages * each).min(spots.len());
-        let came = self.batch.receive(self.socket.as_raw_fd(), &mut spots[..some], each, messages)?;
+        let came = self.batch.receive(&self.socket, &mut spots[..some], each, messages)?;
         self.counted.calls += 1;
         let mut filled = 0;
         for number in 0..came {

@@ -20,12 +20,7 @@ fn inlet(allowed: &[IpAddr]) -> (UdpInlet, UdpSocket) {
 
 /// Sends packets of one size, the last one shorter if it has to be, as one message that the kernel cuts.
 fn send_joined(sender: &UdpSocket, bytes: &[u8], segment: usize) {
-    let size = libc::c_int::try_from(segment).expect("at most 64 KiB");
-    // SAFETY: the kernel reads the four bytes of a number that is alive for the whole call.
-    let set = unsafe {
-        libc::setsockopt(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const size).cast(), 4)
-    };
-    assert_eq!(set, 0, "{}", io::Error::last_os_error());
+    nilometer_datagram::set_segment(sender, segment).expect("the kernel cuts messages");
     sender.send(bytes).expect("sent");
 }
 

@@ -11,7 +11,7 @@ use std::{
 use libc::c_int;
 
 /// Sets an option whose value is plain memory.
-pub(super) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
+pub(crate) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `value`, which is alive for the whole call.
     let returned =
@@ -20,12 +20,12 @@ pub(super) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value:
 }
 
 /// Reads an option that is a number.
-pub(super) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
+pub(crate) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
     get_all(socket, level, name).map(|[value]: [c_int; 1]| value)
 }
 
 /// Reads an option that is so many numbers; those that the kernel does not know are 0.
-pub(super) fn get_all<const COUNT: usize>(
+pub(crate) fn get_all<const COUNT: usize>(
     socket: &UdpSocket,
     level: c_int,
     name: c_int,
@@ -41,7 +41,7 @@ pub(super) fn get_all<const COUNT: usize>(
 
 /// Asks for room for packets that leave, beyond the limit of the system where this user may; what the kernel gave. It
 /// counts its own bookkeeping in, so it grants twice what is asked.
-pub(super) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
+pub(crate) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
     let wished = c_int::try_from(bytes / 2).unwrap_or(c_int::MAX);
     if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, wished).is_err() {
         set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, wished)?;
@@ -50,17 +50,20 @@ pub(super) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
 }
 
 /// Whether the kernel cuts one large message into packets (UDP GSO).
-pub(super) fn cuts_segments(socket: &UdpSocket) -> bool {
+pub(crate) fn cuts_segments(socket: &UdpSocket) -> bool {
     get(socket, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
 }
 
 /// Where the kernel cuts messages, in bytes; 0 nowhere.
-pub(super) fn set_segment(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+///
+/// # Errors
+/// If the kernel cuts none.
+pub fn set_segment(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, c_int::try_from(bytes).unwrap_or(0))
 }
 
 /// How many routers a packet to a group may pass.
-pub(super) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Result<()> {
+pub(crate) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Result<()> {
     let (level, name) = match to {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS),
@@ -69,7 +72,7 @@ pub(super) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Resu
 }
 
 /// By which interface packets to a group leave.
-pub(super) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> io::Result<()> {
+pub(crate) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> io::Result<()> {
     let index = index.cast_signed();
     match to {
         SocketAddr::V4(_) => {
@@ -82,7 +85,7 @@ pub(super) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> i
 }
 
 /// The number of a named interface.
-pub(super) fn interface_index(name: &str) -> io::Result<u32> {
+pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a NUL and is alive for the whole call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

@@ -1,13 +1,26 @@
 //! One call of `recvmmsg`: messages into spots, and what is longer than expected into memory of its own behind them.
 
-use std::{io, mem::zeroed, net::IpAddr, os::fd::RawFd, ptr};
+use std::{
+    io,
+    mem::zeroed,
+    net::{IpAddr, UdpSocket},
+    os::fd::AsRawFd,
+    ptr,
+};
 
 use libc::{c_int, c_void, iovec, mmsghdr, sockaddr, sockaddr_storage};
 
-use crate::assembly::Spot;
+/// Memory for the next packet: for its prefix, and for its place in a block.
+#[derive(Debug)]
+pub struct Spot<'a> {
+    /// As long as the prefix, which the format drops.
+    pub prefix: &'a mut [u8],
+    /// As long as the part of a frame that is expected.
+    pub body: &'a mut [u8],
+}
 
-/// Messages of a call.
-pub(super) const MESSAGES: usize = 64;
+/// Messages of a call, at the most.
+pub const MESSAGES_AT_ONCE: usize = 64;
 /// A message is not longer: that is the most that UDP carries.
 const MESSAGE: usize = 1 << 16;
 /// Memory for control messages: a segment's size and a count of drops.
@@ -17,26 +30,26 @@ struct Control([u8; 64]);
 
 /// A message that came.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Message {
+pub struct DatagramMessage {
     /// Bytes of it.
-    pub(super) length: usize,
+    pub length: usize,
     /// Bytes of each packet in it but the last, which may be shorter.
-    pub(super) segment: usize,
+    pub segment: usize,
     /// What the socket dropped since it was opened, if it says so.
-    pub(super) dropped: Option<u32>,
+    pub dropped: Option<u32>,
     /// Who sent it, if that was asked.
-    pub(super) sender: Option<IpAddr>,
+    pub sender: Option<IpAddr>,
 }
 
-impl Message {
+impl DatagramMessage {
     /// How many packets it was joined from.
-    pub(super) fn packets(&self) -> usize {
+    pub fn packets(&self) -> usize {
         self.length.div_ceil(self.segment.max(1)).max(1)
     }
 }
 
-/// See the module.
-pub(super) struct Batch {
+/// Memory for what one call brings, and what it said of it.
+pub struct DatagramBatch {
     headers: Vec<mmsghdr>,
     pieces: Vec<iovec>,
     controls: Vec<Control>,
@@ -47,37 +60,44 @@ pub(super) struct Batch {
 }
 
 // SAFETY: the pointers in headers and pieces are made anew before each call and used in it only.
-unsafe impl Send for Batch {}
+unsafe impl Send for DatagramBatch {}
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for DatagramBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batch").field("asks_senders", &self.asks_senders).finish_non_exhaustive()
+        f.debug_struct("DatagramBatch").field("asks_senders", &self.asks_senders).finish_non_exhaustive()
     }
 }
 
-impl Batch {
-    pub(super) fn new(asks_senders: bool) -> Self {
+impl DatagramBatch {
+    /// Empty. Who sent a message costs a little more, and is asked for only if it matters.
+    pub fn new(asks_senders: bool) -> Self {
         // SAFETY: these are plain numbers and pointers, for which zero is a value.
         let (header, sender): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
-        Batch {
-            headers: vec![header; MESSAGES],
-            pieces: Vec::with_capacity(3 * MESSAGES),
-            controls: vec![Control([0; 64]); MESSAGES],
-            senders: vec![sender; MESSAGES],
-            rest: vec![0; MESSAGES * MESSAGE],
+        DatagramBatch {
+            headers: vec![header; MESSAGES_AT_ONCE],
+            pieces: Vec::with_capacity(3 * MESSAGES_AT_ONCE),
+            controls: vec![Control([0; 64]); MESSAGES_AT_ONCE],
+            senders: vec![sender; MESSAGES_AT_ONCE],
+            rest: vec![0; MESSAGES_AT_ONCE * MESSAGE],
             asks_senders,
         }
     }
 
-    /// Receives at most so many messages that are there, each into the next `each` spots; how many came.
-    pub(super) fn receive(
+    /// Receives at most so many messages that are there, each into the next `each` spots; how many came. It does not wait.
+    ///
+    /// # Errors
+    /// If no message can come any more.
+    ///
+    /// # Panics
+    /// If more messages are wanted than [`MESSAGES_AT_ONCE`].
+    pub fn receive(
         &mut self,
-        fd: RawFd,
+        socket: &UdpSocket,
         spots: &mut [Spot<'_>],
         each: usize,
         messages: usize,
     ) -> io::Result<usize> {
-        assert!(messages <= MESSAGES, "the caller takes no more at once");
+        assert!(messages <= MESSAGES_AT_ONCE, "the caller takes no more at once");
         self.pieces.clear();
         for (message, rest) in self.rest.chunks_exact_mut(MESSAGE).take(messages).enumerate() {
             let begin = (message * each).min(spots.len());
@@ -94,7 +114,7 @@ impl Batch {
         // the spots, all of them borrowed mutably until this returns and none of them twice.
         let came = unsafe {
             libc::recvmmsg(
-                fd,
+                socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
                 messages as u32,
                 libc::MSG_DONTWAIT,
@@ -136,10 +156,10 @@ impl Batch {
         }
     }
 
-    /// What came as a message of the last call.
-    pub(super) fn message(&self, number: usize) -> Message {
+    /// What came as a message of the last call, by its number.
+    pub fn message(&self, number: usize) -> DatagramMessage {
         let length = self.headers[number].msg_len as usize;
-        let mut message = Message { length, segment: length, ..Message::default() };
+        let mut message = DatagramMessage { length, segment: length, ..DatagramMessage::default() };
         self.control(number, |level, name, value| match (level, name) {
             (libc::SOL_UDP, libc::UDP_GRO) => message.segment = value as usize,
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => message.dropped = Some(value),
@@ -174,8 +194,14 @@ impl Batch {
         unsafe { address_at(ptr::from_ref(&self.senders[number]).cast()) }
     }
 
+    /// The packets of a message that came into no spots.
+    pub fn packets(&self, number: usize) -> impl Iterator<Item = &[u8]> {
+        let DatagramMessage { length, segment, .. } = self.message(number);
+        self.rest[number * MESSAGE..][..length.min(MESSAGE)].chunks(segment.max(1))
+    }
+
     /// The bytes of a message, from its spots and what lies behind them.
-    pub(super) fn gather(&self, number: usize, spots: &[Spot<'_>], length: usize, into: &mut Vec<u8>) {
+    pub fn gather(&self, number: usize, spots: &[Spot<'_>], length: usize, into: &mut Vec<u8>) {
         let end = into.len() + length;
         let mut add = |bytes: &[u8]| {
             let count = bytes.len().min(end - into.len());
@@ -194,7 +220,7 @@ impl Batch {
 /// # Safety
 ///
 /// It is null, or points to an address that is as long as its family says.
-pub(super) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
+pub(crate) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
     }

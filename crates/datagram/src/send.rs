@@ -13,10 +13,9 @@ use std::{
     ptr,
 };
 
-use nilometer_model::Bytes;
+use nilometer_model::{ByteRate, Bytes, Nanos};
 
-use super::options::{cuts_segments, interface_index, send_room, set_hops, set_interface, set_segment};
-use crate::transport::{Outlet, Sent};
+use crate::options::{cuts_segments, interface_index, send_room, set_hops, set_interface, set_segment};
 use nilometer_wire::Packet;
 
 /// How packets are to leave.
@@ -35,6 +34,43 @@ pub struct Sending {
 impl Default for Sending {
     fn default() -> Self {
         Sending { room: Bytes(8 << 20), hops: None, interface: None, segments: true }
+    }
+}
+
+/// What an outlet counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Packets that were handed to the network.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// How often the other end said that nobody listens there.
+    pub refused: u64,
+    /// Packets that the network did not take: no way there, or no room.
+    pub unsent: u64,
+    /// Datagrams that came back, and were dropped.
+    pub answers: u64,
+    /// Times that the kernel was called to send.
+    pub calls: u64,
+}
+
+impl Sent {
+    /// Two outlets together.
+    #[must_use]
+    pub fn and(self, other: Sent) -> Self {
+        Sent {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            refused: self.refused + other.refused,
+            unsent: self.unsent + other.unsent,
+            answers: self.answers + other.answers,
+            calls: self.calls + other.calls,
+        }
+    }
+
+    /// The rate at which they left.
+    pub fn rate(&self, time: Nanos) -> ByteRate {
+        ByteRate::of(self.bytes, time)
     }
 }
 
@@ -91,9 +127,54 @@ impl UdpOutlet {
         self.to
     }
 
+    /// The socket, to ask it things.
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
     /// Whether the kernel cuts messages into packets, as far as it is known: it may turn out that the way there can't.
     pub fn cuts(&self) -> bool {
         self.cuts
+    }
+
+    /// Sends these packets, in this order. Their bytes may be changed as soon as it returns.
+    ///
+    /// # Errors
+    /// What would befall every packet. What the network does wrong is counted.
+    pub fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
+        let (mut rest, mut refusals) = (packets, 0);
+        while !rest.is_empty() {
+            let done = match self.hand_over(rest) {
+                Ok(count) => {
+                    refusals = 0;
+                    self.sent.packets += count as u64;
+                    self.sent.bytes += rest[..count].iter().map(|packet| size(packet) as u64).sum::<u64>();
+                    count
+                }
+                Err(error) => self.bear(error, rest, &mut refusals)?,
+            };
+            rest = &rest[done..];
+            if self.sent.calls.is_multiple_of(CALLS_PER_LOOK) {
+                self.drop_answers();
+            }
+        }
+        Ok(())
+    }
+
+    /// How many packets of so many bytes leave with one call, at the most.
+    pub fn burst(&self, packet_size: usize) -> usize {
+        let of_message = (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX);
+        if self.cuts { of_message * RUNS_MAX } else { MESSAGES_MAX }
+    }
+
+    /// How many bytes of packets may wait for the network: what the kernel gave, its own bookkeeping counted in.
+    pub fn room(&self) -> u64 {
+        self.room.0
+    }
+
+    /// What was counted so far.
+    pub fn totals(&self) -> Sent {
+        self.sent
     }
 
     /// Hands over the first of these packets, as many as one call takes: how many those were.
@@ -169,42 +250,6 @@ impl UdpOutlet {
                 _ => break,
             }
         }
-    }
-}
-
-impl Outlet for UdpOutlet {
-    fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
-        let (mut rest, mut refusals) = (packets, 0);
-        while !rest.is_empty() {
-            let done = match self.hand_over(rest) {
-                Ok(count) => {
-                    refusals = 0;
-                    self.sent.packets += count as u64;
-                    self.sent.bytes += rest[..count].iter().map(|packet| size(packet) as u64).sum::<u64>();
-                    count
-                }
-                Err(error) => self.bear(error, rest, &mut refusals)?,
-            };
-            rest = &rest[done..];
-            if self.sent.calls.is_multiple_of(CALLS_PER_LOOK) {
-                self.drop_answers();
-            }
-        }
-        Ok(())
-    }
-
-    fn burst(&self, packet_size: usize) -> usize {
-        let of_message = (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX);
-        if self.cuts { of_message * RUNS_MAX } else { MESSAGES_MAX }
-    }
-
-    /// The kernel's own bookkeeping is counted in.
-    fn room(&self) -> u64 {
-        self.room.0
-    }
-
-    fn totals(&self) -> Sent {
-        self.sent
     }
 }
 

@@ -1,0 +1,245 @@
+//! What the network between machines carried, in several records: between the same machines, by their names. It is measured
+//! once for all targets of a record, and stands under the first of them.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{NetworkCell, NetworkProtocol, NetworkResults, TrafficPattern, statistics::Summary};
+
+use super::{
+    CellDifference, LoneCells, NamedRecord, PairBasis, Subject, SubjectPair,
+    pair::{CellLogs, RoundLog, unpaired},
+    question::{by_means, in_pairs},
+};
+use crate::{LossFreeRate, loss_free_rates};
+
+/// A stage of the network that one of the records or several have.
+#[derive(Debug, Clone)]
+pub struct AlignedNetwork {
+    /// Its name.
+    pub stage: String,
+    /// In the order in which the records have them.
+    pub rows: Vec<AlignedTraffic>,
+    /// Subjects that are compared by their rates of TCP, the fastest first.
+    pub order: Vec<usize>,
+    /// All pairs of at most three of them, else each with the fastest.
+    pub pairs: Vec<SubjectPair>,
+    /// Rows that some of those that measured the stage lack.
+    pub lone: Vec<LoneCells>,
+}
+
+/// Who sent to whom and how, as all subjects measured it.
+#[derive(Debug, Clone)]
+pub struct AlignedTraffic {
+    /// `node1 to node2, TCP, 4 flows`.
+    pub words: String,
+    /// By subject; none where it was not measured.
+    pub rates: Vec<Option<NetworkRates>>,
+    key: TrafficKey,
+}
+
+/// What one record has of a row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NetworkRates {
+    /// Bytes a second of each repeat of TCP in which no flow failed.
+    pub repeats: Vec<f64>,
+    /// How many repeats there are, those that failed too; of a search, its trials.
+    pub samples: usize,
+    /// Why the first that failed did.
+    pub failed: Option<String>,
+    /// What a search with UDP found. It is made once, and so says nothing of how much it differs from another one.
+    pub loss_free: Option<LossFreeRate>,
+}
+
+/// What makes two rows the same. With patterns of all machines these belong to it: a machine more is another load.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct TrafficKey {
+    words: String,
+    machines: Vec<String>,
+}
+
+/// Of all records, in the order of their stages.
+pub(super) fn aligned(
+    records: &[NamedRecord<'_>],
+    subjects: &[Subject],
+    shown: &[usize],
+) -> Vec<AlignedNetwork> {
+    let mut all: Vec<AlignedNetwork> = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let Some(subject) = subjects.iter().position(|subject| subject.record == index) else { continue };
+        for stage in &record.results.network {
+            let place = all.iter().position(|known| known.stage == stage.stage).unwrap_or_else(|| {
+                all.push(AlignedNetwork::new(&stage.stage));
+                all.len() - 1
+            });
+            all[place].put(&stage.results, subject, subjects.len());
+        }
+    }
+    for network in &mut all {
+        network.name_apart();
+        network.lone = network.lone();
+        network.compare(shown);
+    }
+    all
+}
+
+impl TrafficKey {
+    fn of(cell: &NetworkCell, names: &[String]) -> Self {
+        let mut machines = match cell.pattern {
+            TrafficPattern::Pair { .. } | TrafficPattern::BothWays { .. } => Vec::new(),
+            _ => names.to_vec(),
+        };
+        machines.sort();
+        TrafficKey { words: words(cell, names), machines }
+    }
+}
+
+/// The same whichever of two machines a record has first.
+fn words(cell: &NetworkCell, names: &[String]) -> String {
+    let pattern = match cell.pattern {
+        TrafficPattern::BothWays { one, other } if names[other] < names[one] => {
+            TrafficPattern::BothWays { one: other, other: one }
+        }
+        pattern => pattern,
+    };
+    match cell.protocol {
+        NetworkProtocol::Tcp => NetworkCell { pattern, ..*cell }.words(names),
+        NetworkProtocol::Udp => format!("{}, UDP without loss", pattern.words(names)),
+    }
+}
+
+impl NetworkRates {
+    fn of(results: &NetworkResults, number: usize) -> Self {
+        let cell = results.cells[number];
+        let samples = || results.of_cell(number);
+        let whole = samples().filter(|sample| sample.failed().is_none());
+        let is_stream = cell.protocol == NetworkProtocol::Tcp;
+        let rates = whole.map(|sample| sample.rate().0).filter(|rate| is_stream && *rate > 0.0);
+        let ends = |found: &LossFreeRate| TrafficPattern::Pair { from: found.from, to: found.to };
+        let found = loss_free_rates(results).into_iter().find(|found| ends(found) == cell.pattern);
+        NetworkRates {
+            repeats: rates.collect(),
+            samples: samples().count(),
+            failed: samples().find_map(|sample| sample.failed()).map(Into::into),
+            loss_free: found.filter(|_| !is_stream),
+        }
+    }
+
+    /// Of a stream, over the repeats in which no flow failed.
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(&self.repeats)
+    }
+
+    /// Repeats belong to no rounds of another record; these numbers only tell them apart.
+    fn logs(&self) -> Vec<RoundLog> {
+        (0..).zip(&self.repeats).map(|(round, rate)| RoundLog { round, log: rate.ln() }).collect()
+    }
+}
+
+impl AlignedTraffic {
+    /// What a subject measured.
+    pub fn of(&self, subject: usize) -> Option<&NetworkRates> {
+        self.rates.get(subject)?.as_ref()
+    }
+}
+
+impl AlignedNetwork {
+    fn new(stage: &str) -> Self {
+        AlignedNetwork {
+            stage: stage.into(),
+            rows: Vec::new(),
+            order: Vec::new(),
+            pairs: Vec::new(),
+            lone: Vec::new(),
+        }
+    }
+
+    fn put(&mut self, results: &NetworkResults, subject: usize, subjects: usize) {
+        let names = results.names();
+        for (number, cell) in results.cells.iter().enumerate() {
+            let key = TrafficKey::of(cell, &names);
+            let place = self.rows.iter().position(|row| row.key == key).unwrap_or_else(|| {
+                let words = key.words.clone();
+                self.rows.push(AlignedTraffic { words, rates: vec![None; subjects], key });
+                self.rows.len() - 1
+            });
+            self.rows[place].rates[subject] = Some(NetworkRates::of(results, number));
+        }
+    }
+
+    /// Patterns of other machines are called alike: which machines they are is told then.
+    fn name_apart(&mut self) {
+        let mut called: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &self.rows {
+            *called.entry(row.key.words.clone()).or_insert(0) += 1;
+        }
+        for row in self.rows.iter_mut().filter(|row| called[&row.key.words] > 1) {
+            row.words = format!("{}, {}", row.key.words, row.key.machines.join(" "));
+        }
+    }
+
+    /// Those that measured something of it.
+    pub fn subjects(&self) -> Vec<usize> {
+        let count = self.rows.first().map_or(0, |row| row.rates.len());
+        (0..count).filter(|subject| self.rows.iter().any(|row| row.of(*subject).is_some())).collect()
+    }
+
+    /// Rows by who has them, where somebody lacks them who measured the stage.
+    fn lone(&self) -> Vec<LoneCells> {
+        let all = self.subjects();
+        let mut found: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
+        for row in &self.rows {
+            let having: Vec<usize> =
+                all.iter().copied().filter(|subject| row.of(*subject).is_some()).collect();
+            if having.len() < all.len() {
+                found.entry(having).or_default().push(row.words.clone());
+            }
+        }
+        found.into_iter().map(|(subjects, cells)| LoneCells { subjects, cells }).collect()
+    }
+
+    fn compare(&mut self, shown: &[usize]) {
+        let means = |row: &AlignedTraffic| {
+            let mean = |subject: &usize| Summary::of(&logs(row.of(*subject)?)).map(|logs| logs.mean);
+            shown.iter().map(mean).collect::<Vec<_>>()
+        };
+        self.order = by_means(shown, self.rows.iter().map(means));
+        self.pairs = in_pairs(&self.order, |first, second| self.pair(first, second));
+    }
+
+    fn pair(&self, first: usize, second: usize) -> Option<SubjectPair> {
+        let found = unpaired(&self.cells(first, second))?;
+        let cells = found.cells.iter();
+        let cells = cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.effect() });
+        Some(SubjectPair {
+            first,
+            second,
+            basis: PairBasis::Repeats,
+            effect: found.overall.effect(),
+            cells: cells.collect(),
+        })
+    }
+
+    /// The repeats of both in each row that both have.
+    pub(super) fn cells(&self, first: usize, second: usize) -> Vec<CellLogs> {
+        let logs =
+            |row: &AlignedTraffic, subject| row.of(subject).map(NetworkRates::logs).unwrap_or_default();
+        let rows = self.rows.iter().enumerate();
+        rows.map(|(row, of)| CellLogs { row, first: logs(of, first), second: logs(of, second) })
+            .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+            .collect()
+    }
+
+    /// What a row says of the second of two against the first.
+    pub fn effect(&self, row: usize, first: usize, second: usize) -> Option<crate::effect::Effect> {
+        let is_of = |pair: &&SubjectPair| [pair.first, pair.second] == [first, second];
+        let is_reversed = |pair: &&SubjectPair| [pair.first, pair.second] == [second, first];
+        let cell =
+            |pair: &SubjectPair| pair.cells.iter().find(|cell| cell.row == row).map(|cell| cell.effect);
+        let reversed = self.pairs.iter().find(is_reversed).and_then(cell);
+        reversed.or_else(|| self.pairs.iter().find(is_of).and_then(cell).map(|effect| effect.reversed()))
+    }
+}
+
+fn logs(rates: &NetworkRates) -> Vec<f64> {
+    rates.logs().iter().map(|round| round.log).collect()
+}

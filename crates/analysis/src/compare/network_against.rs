@@ -1,0 +1,59 @@
+//! The network between machines against that of a baseline.
+
+use nilometer_model::ByteRate;
+
+use super::{
+    AlignedNetwork, AlignedTraffic, NetworkRates, RecordsCompared,
+    against::{Held, Tested},
+    pair::unpaired,
+};
+
+impl RecordsCompared<'_> {
+    /// The rows of each stage of the network, and each stage over all its rows, of each record against the first.
+    pub(super) fn test_networks(&self, tested: &mut Vec<Tested>, left: &mut Vec<String>) {
+        let of_record = |record| self.subjects.iter().position(|subject| subject.record == record);
+        let Some(before) = of_record(0) else { return };
+        for now in (1..self.records.len()).filter_map(of_record) {
+            for network in &self.networks {
+                let held = Held { now, before };
+                network.test(held, tested);
+                let gone = network.rows.iter().filter_map(|row| row.gone(held));
+                let stage = &network.stage;
+                left.extend(gone.map(|what| format!("{}: {stage}, {what}", self.name(now))));
+            }
+        }
+    }
+}
+
+impl AlignedNetwork {
+    fn test(&self, held: Held, tested: &mut Vec<Tested>) {
+        let Some(found) = unpaired(&self.cells(held.now, held.before)) else { return };
+        if found.cells.len() > 1 {
+            let what = format!("{}, network over {} cells", self.stage, found.cells.len());
+            tested.push(Tested { held, what, difference: found.overall, rates: None });
+        }
+        for (row, difference) in found.cells {
+            let row = &self.rows[row];
+            let rate = |subject| row.of(subject).and_then(NetworkRates::summary);
+            let shown = rate(held.now).zip(rate(held.before));
+            tested.push(Tested {
+                held,
+                what: format!("{}, {}", self.stage, row.words),
+                difference,
+                rates: shown.map(|(now, before)| [now, before].map(|of| ByteRate(of.mean).bits())),
+            });
+        }
+    }
+}
+
+impl AlignedTraffic {
+    /// Why it can't be held against the baseline, which has it. A search is made once: nothing can be said of it.
+    fn gone(&self, held: Held) -> Option<String> {
+        let has = |subject| self.of(subject).is_some_and(|rates| !rates.repeats.is_empty());
+        let why = match self.of(held.now) {
+            None => "not measured",
+            Some(_) => "FAILED",
+        };
+        (has(held.before) && !has(held.now)).then(|| format!("{}: {why} now", self.words))
+    }
+}
