@@ -118,10 +118,15 @@ impl Record {
         let ReadyRecording { settings, mut server, mut prepared } = ready;
         together.note(begins(&prepared, together));
         let before = BeforeRecording::now();
-        prepared.recorder.begin().run()?;
-        server.enter(ServiceState::Recording, &prepared, &settings);
-        let quiet = self.quiet || together.rank() > 0;
-        let outcome = follow(&mut prepared.recorder, settings.wishes().stop, &mut server, quiet);
+        let begun = prepared.recorder.begin();
+        let outcome = if begun.is_ok() {
+            server.enter(ServiceState::Recording, &prepared, &settings);
+            let quiet = self.quiet || together.rank() > 0;
+            follow(&mut prepared.recorder, settings.wishes().stop, &mut server, quiet)
+        } else {
+            // Others are waited for, and wait for what is told here.
+            prepared.recorder.give_up()
+        };
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
         let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
@@ -130,7 +135,8 @@ impl Record {
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
-        let mut faults: Vec<String> = fault_of(&outcome).into_iter().collect();
+        let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
+        faults.extend(fault_of(&outcome));
         faults.extend(failed("the rest of --metadata into the files", joined));
         faults.extend(failed("the file over those of the recording", master));
         faults.extend(failed("the summary beside the recording", kept));
