@@ -41,6 +41,9 @@ pub enum MasterError {
     /// The directory did not take it.
     #[error("can't write it: {0}")]
     Storage(#[from] io::Error),
+    /// Another recording than the one that was made.
+    #[error("{} is not seen here: what is there is another recording", .0.display())]
+    Foreign(PathBuf),
     /// The directory took too long.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -92,7 +95,7 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let runs = runs(&recording, home, turn);
     let frames = recording.index.expected();
     let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
-    let tree = over(tree, "", &Whole { runs: &runs, frames, path });
+    let tree = over(tree, "", &Whole { runs: &runs, frames, path, left_out: BTreeSet::new() });
     written(&master_name(recording.name()), &tree).map(Some)
 }
 
@@ -282,11 +285,18 @@ struct Whole<'a> {
     frames: u64,
     /// Where the frames are.
     path: String,
+    /// Datasets that are not in the file.
+    left_out: BTreeSet<String>,
 }
 
 impl Whole<'_> {
-    fn is_of_modules(&self) -> bool {
-        self.runs.iter().any(|run| run.across.is_some())
+    /// Not in the file over all: what is left out, and other names of it.
+    fn leaves_out(&self, path: &str, node: &TreeNode) -> bool {
+        match node {
+            TreeNode::Dataset(_) => self.left_out.contains(path),
+            TreeNode::HardLink(to) | TreeNode::SoftLink(to) => self.left_out.contains(to),
+            TreeNode::Group(_) | TreeNode::ExternalLink { .. } => false,
+        }
     }
 
     fn parts(&self, path: &str) -> Vec<VirtualPart> {
@@ -331,13 +341,12 @@ impl Whole<'_> {
 }
 
 /// The tree of the files, with what is in them in the place of what would be written. Of files with some modules each, what they
-/// say of frames beside their pixels stays with them.
+/// say of frames beside their pixels stays with them, and names of that go with it.
 fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
     let mut made = TreeGroup { attributes: group.attributes.clone(), members: Vec::new() };
     for (name, node) in &group.members {
         let path = format!("{path}/{name}");
-        let is_column = matches!(node, TreeNode::Dataset(dataset) if matches!(dataset.content, DatasetContent::Column(_)));
-        if is_column && whole.is_of_modules() {
+        if whole.leaves_out(&path, node) {
             continue;
         }
         let node = match node {

@@ -74,6 +74,8 @@ pub struct StoredPart {
     pub wall: Nanos,
     /// The longest from when a frame was due until it was acknowledged.
     pub longest: Nanos,
+    /// Which recording its directories have: all parts have one number, or each its own.
+    pub recording: u64,
     /// The number of its first frame as packets have it, where they were counted without a break.
     pub first_frame: Option<u64>,
     /// What became of frames that are not stored, in words.

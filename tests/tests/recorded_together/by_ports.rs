@@ -12,26 +12,26 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// 2 MiB a frame from two modules, each with a port of its own and 128 packets.
+/// 4 MiB a frame from four modules, each with a port of its own and 128 packets.
 fn detector(port: u16) -> String {
     format!(
-        "name = \"detector\"\ntitle = \"t\"\nsource = \"none\"\nshape = [2, 512, 1024]\npixel = \"uint16\"\n\
-         frame_rate = \"20 Hz\"\ndata = \"diffraction\"\n[packets]\nport = {port}\n[packets.format.described]\n\
-         header = \"16 B\"\nframe = {{ offset = 0, bytes = 8 }}\npacket = {{ offset = 8, bytes = 4 }}\nmodules = 2\n\
+        "name = \"detector\"\ntitle = \"t\"\nsource = \"none\"\nshape = [4, 512, 1024]\npixel = \"uint16\"\n\
+         frame_rate = \"10 Hz\"\ndata = \"diffraction\"\n[packets]\nport = {port}\n[packets.format.described]\n\
+         header = \"16 B\"\nframe = {{ offset = 0, bytes = 8 }}\npacket = {{ offset = 8, bytes = 4 }}\nmodules = 4\n\
          packets = 128\npayload = \"8192 B\"\n"
     )
 }
 
-/// Two neighbouring ports that are free, and the sockets that keep them so.
-fn two_ports() -> (u16, [UdpSocket; 2]) {
+/// Four neighbouring ports that are free.
+fn four_ports() -> u16 {
     let at = |port| UdpSocket::bind(("127.0.0.1", port)).ok();
-    let pair = || {
+    let four = || {
         let first = at(0)?;
         let number = first.local_addr().ok()?.port();
-        let second = at(number.checked_add(1)?)?;
-        Some((number, [first, second]))
+        let others = (1..4).map(|more| at(number.checked_add(more)?));
+        others.collect::<Option<Vec<_>>>().map(|_| number)
     };
-    (0..100).find_map(|_| pair()).expect("some are free")
+    (0..100).find_map(|_| four()).expect("some are free")
 }
 
 /// A directory for recordings and their instrument.
@@ -41,10 +41,10 @@ struct Lab {
 }
 
 impl Lab {
-    /// Of an instrument with packets to a port and the one behind it.
+    /// Of an instrument with packets to a port and those behind it.
     fn new(instrument: impl Fn(u16) -> String) -> Self {
         let home = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
-        let (port, _) = two_ports();
+        let port = four_ports();
         fs::write(home.path().join("it.toml"), instrument(port)).expect("space");
         Lab { home, port }
     }
@@ -123,7 +123,7 @@ const COMPARED: &str = "import sys, h5py\n\
 const FIRST_PIXELS: &str = "import sys, h5py\n\
     with h5py.File(sys.argv[1]) as file:\n\
     \x20   data = file['/entry/data/data']\n\
-    \x20   print(data.shape, data[:, 0, 3, 5].tolist(), data[:, 1, 511, 1023].tolist())\n";
+    \x20   print(data.shape, data[:, 0, 3, 5].tolist(), data[:, 3, 511, 1023].tolist())\n";
 
 fn said_by_python(program: &str, files: &[PathBuf]) -> String {
     let mut python = python(&["h5py"]).expect("it was there before");
@@ -139,10 +139,10 @@ fn modules_of_a_detector_are_recorded_apart_and_are_whole_frames_in_the_file_ove
         return;
     }
     let lab = Lab::new(detector);
-    let hdf5 = ["--format", "hdf5", "--packets", "2560"];
+    let hdf5 = ["--format", "hdf5", "--packets", "5120"];
     let ended = lab.recorded(&mpi, &hdf5, |lab| lab.simulated("20"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("module 0 at udp://") && ended.stdout.contains("module 1 at udp://"));
+    assert!(ended.stdout.contains("modules 0 to 1 at") && ended.stdout.contains("modules 2 to 3 at"));
     let master = lab.at().join("run_0/run_master.h5");
     assert!(ended.stdout.contains(&format!("all frames  {}", master.display())), "{ended:?}");
     for name in ["run_0", "run_1"] {
@@ -150,30 +150,37 @@ fn modules_of_a_detector_are_recorded_apart_and_are_whole_frames_in_the_file_ove
     }
     // One process records the same frames.
     let alone = ["record", "it.toml", "--to", ".", "--name", "alone", "--buffer", "32 MiB"];
-    let alone = [&alone[..], &["--format", "hdf5", "--packets", "5120"]].concat();
+    let alone = [&alone[..], &["--format", "hdf5", "--packets", "10240"]].concat();
     let mut recording = nilometer_tests::start(lab.at(), &alone);
     recording.await_said("recording alone");
     lab.simulated("20");
     let ended = recording.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let files = [master, lab.at().join("alone/alone.h5")];
-    assert_eq!(said_by_python(COMPARED, &files), "(20, 2, 512, 1024) True");
+    assert_eq!(said_by_python(COMPARED, &files), "(20, 4, 512, 1024) True");
 }
 
-/// Sends frames of a module of [`detector`], each of a byte that tells frame and module.
-fn send_frames(module: u16, port: u16, frames: std::ops::Range<u64>) {
+/// Sends frames of two modules of [`detector`], each of a byte that tells frame and module.
+fn send_frames(modules: [u16; 2], port: u16, frames: std::ops::Range<u64>) {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
     for frame in frames {
-        for packet in 0..128_u32 {
+        for (module, packet) in
+            modules.into_iter().flat_map(|module| (0..128_u32).map(move |packet| (module, packet)))
+        {
             let header = [&frame.to_le_bytes()[..], &packet.to_le_bytes(), &[0; 4]].concat();
-            let byte = (frame * 2 + u64::from(module)) as u8;
-            let sent = [&header[..], &[byte; 8192]].concat();
+            let sent = [&header[..], &[byte_of(frame, module); 8192]].concat();
             socket.send_to(&sent, ("127.0.0.1", port + module)).expect("it is taken");
         }
+        // A frame may wait in the room that every user has.
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Frames are put together by their numbers, whenever a recorder began.
+fn byte_of(frame: u64, module: u16) -> u8 {
+    (frame * 4 + u64::from(module)) as u8
+}
+
+/// Frames are put together by their numbers, whenever a recorder began; and are not where nothing says which belong together.
 #[test]
 fn frames_of_modules_that_began_at_different_numbers_are_put_together_by_these() {
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
@@ -183,16 +190,30 @@ fn frames_of_modules_that_began_at_different_numbers_are_put_together_by_these()
     let lab = Lab::new(detector);
     let hdf5 = ["--format", "hdf5", "--silence", "2 s"];
     let ended = lab.recorded(&mpi, &hdf5, |lab| {
-        send_frames(0, lab.port, 40..50);
-        send_frames(1, lab.port, 42..50);
+        send_frames([0, 1], lab.port, 40..50);
+        send_frames([2, 3], lab.port, 42..50);
     });
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let pixels = |first: u64, module: u64| -> Vec<u64> {
-        let pixel = |frame: u64| if frame < first { 0 } else { (frame * 2 + module) * 0x101 };
+    let pixels = |first: u64, module: u16| -> Vec<u64> {
+        let pixel = |frame| if frame < first { 0 } else { u64::from(byte_of(frame, module)) * 0x101 };
         (40..50).map(pixel).collect()
     };
-    let expected = format!("(10, 2, 512, 1024) {:?} {:?}", pixels(40, 0), pixels(42, 1));
+    let expected = format!("(10, 4, 512, 1024) {:?} {:?}", pixels(40, 0), pixels(42, 3));
     assert_eq!(said_by_python(FIRST_PIXELS, &[lab.at().join("run_0/run_master.h5")]), expected);
+    fs::remove_dir_all(lab.at().join("run_0")).expect("it is there");
+    fs::remove_dir_all(lab.at().join("run_1")).expect("it is there");
+    let ended = lab.recorded(&mpi, &hdf5, |lab| {
+        send_frames([0, 1], lab.port, 40..50);
+        send_frames([2, 3], lab.port, 40..50);
+        // The detector was told to count anew, which one of the two recorders hears of.
+        send_frames([2, 3], lab.port, 10..20);
+    });
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stdout.contains("no file over all: which frames of different modules belong together"),
+        "{ended:?}"
+    );
+    assert!(!lab.at().join("run_0/run_master.h5").exists(), "{ended:?}");
 }
 
 #[test]
@@ -215,7 +236,7 @@ fn what_can_not_be_shared_out_or_can_not_be_made_is_told_once_and_nothing_is_mad
         &["it.toml"],
         "telescope can't be recorded by 3 processes: start 2, one for each of its streams",
     );
-    refused(3, &["detector.toml"], "start as many as divide its 2 modules evenly");
+    refused(3, &["detector.toml"], "start as many as divide its 4 modules evenly");
     refused(2, &["camera.toml"], "it has no `packets`");
     refused(2, &["--from", "tcp://127.0.0.1:9"], "frames that come over TCP are recorded by one process");
     refused(

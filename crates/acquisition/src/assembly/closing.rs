@@ -194,6 +194,7 @@ impl Assembly {
 
     /// So many places were left out, and so many frames that were open are not any more.
     fn moved_down(&mut self, begin: u64, places: u64, frames: u64) {
+        self.tally.left_out += places;
         for port in &mut self.ports {
             port.next = port.next.saturating_sub(frames * self.shape.per_frame());
             port.arrivals.move_down(places);

@@ -349,6 +349,7 @@ impl Assembly {
         // The frame gets the place where the stream is, and the gap stands before it. With no slot for it
         // there is no block that could have the gap.
         self.order.move_down(count);
+        self.tally.left_out += count;
         if count == 0 || !self.reach(now, part) {
             return self.tally.lose_unfilled(count);
         }

@@ -19,6 +19,9 @@ pub struct PacketTally {
     pub missing: u64,
     /// That came and found no free slot in the ring: they are left out, and among the missing where others follow.
     pub refused: u64,
+    /// Places of packets that were left out, so that those behind them moved down: those of the recording are no longer as far
+    /// from its first as their numbers are.
+    pub left_out: u64,
     /// That did not come either and are in no gap: nothing came behind them that could say so.
     pub unfilled: u64,
     /// Times that packets were missing one after the other (RFC 3357, loss periods).

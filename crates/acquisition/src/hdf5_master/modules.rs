@@ -1,7 +1,12 @@
 //! The same over recordings that several machines made, each of some modules of a detector: its virtual dataset has whole frames.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use nilometer_hdf5::tree::{DatasetContent, TreeGroup, TreeNode};
 use nilometer_model::{Format, Nanos, Storing};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_storage::{in_time, target::KeptDirectory};
@@ -14,6 +19,8 @@ use crate::sink::Hdf5Contents;
 pub struct ModulesPart {
     /// Where it is.
     pub directories: Vec<PathBuf>,
+    /// Its number, in its journals: something else may be there under the same path.
+    pub recording: u64,
     /// Which frame of all parts its first one is: they need not begin with the same.
     pub begins: u64,
     /// Where its modules begin along the first dimension of a frame.
@@ -43,19 +50,39 @@ pub fn put_master_of_modules(
         let Some(all) = runs_of_all(&parts, &home)? else { return Ok(None) };
         let mut paths = contents.tree.frames().into_iter().map(|(path, _)| path);
         let (Some(path), None) = (paths.next(), paths.next()) else { return Ok(None) };
+        let mut left_out = BTreeSet::new();
+        columns(&contents.tree, "", &mut left_out);
         let frames = all.iter().map(|run| run.first + run.count).max().unwrap_or(0);
-        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path });
+        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path, left_out });
         directory.put(&file, &written(&file, &tree)?)?;
         Ok(Some(shown))
     })?
 }
 
+/// The paths of what files say of each frame beside its pixels.
+fn columns(group: &TreeGroup, path: &str, found: &mut BTreeSet<String>) {
+    for (name, node) in &group.members {
+        let path = format!("{path}/{name}");
+        match node {
+            TreeNode::Group(group) => columns(group, &path, found),
+            TreeNode::Dataset(dataset) if matches!(dataset.content, DatasetContent::Column(_)) => {
+                found.insert(path);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Where the frames of all parts are; none where nobody can say tomorrow what is there.
-fn runs_of_all(parts: &[ModulesPart], home: &std::path::Path) -> Result<Option<Vec<FileRun>>, MasterError> {
+fn runs_of_all(parts: &[ModulesPart], home: &Path) -> Result<Option<Vec<FileRun>>, MasterError> {
     let mut all = Vec::new();
     for part in parts {
         let recording = Recording::open(&part.directories, Trust::Acknowledged)?;
         let head = recording.head();
+        if head.recording != part.recording {
+            let path = part.directories.first().cloned().unwrap_or_default();
+            return Err(MasterError::Foreign(path));
+        }
         if head.format != Format::Hdf5 || head.storing == Storing::Files {
             return Ok(None);
         }

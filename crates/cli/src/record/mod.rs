@@ -81,9 +81,15 @@ impl Record {
         // From here on all processes say the same in the same order, whatever becomes of one of them.
         let together = Together::share(cluster.as_ref(), &shared(settings.as_ref().ok()));
         let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
-        let Some(ready) = together.all_prepared(ready, |ready| ready.prepared.discard())? else {
-            return Ok(());
-        };
+        let Some(mut ready) = together.all_prepared(ready, ReadyRecording::discard)? else { return Ok(()) };
+        if together.is_shared() {
+            // What came while others were not ready is none of the recording; what comes from now on is.
+            let heard = ready.prepared.recorder.discard().run().map(|()| ready);
+            let Some(all) = together.all_prepared(heard, ReadyRecording::discard)? else { return Ok(()) };
+            ready = all;
+            together.note(all_listen(&ready, &together));
+        }
+        let Some(ready) = ready.awaited(&together, &stop)? else { return Ok(()) };
         self.recorded(ready, &together)
     }
 
@@ -92,7 +98,7 @@ impl Record {
         Ok(RecordingSettings::of_share(self.wishes.clone().over(file.unwrap_or_default()), share?)?)
     }
 
-    /// Everything is there; where a time is named it has come.
+    /// Everything is there.
     fn ready(
         &self,
         settings: RecordingSettings,
@@ -100,23 +106,21 @@ impl Record {
         stop: &Arc<AtomicBool>,
     ) -> Result<ReadyRecording, Failure> {
         together.check_alike()?;
-        let settings = own_settings(settings, together);
+        let settings = own_settings(settings, together)?;
         let log = if together.rank() == 0 { tell::log } else { |_: &str| {} };
         let Shown { http, listen_beyond_loopback } = &self.shown;
         let server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, log)?;
         server.awaits(&settings);
-        let mut prepared = settings.prepare(stop.clone(), log)?;
+        let prepared = settings.prepare(stop.clone(), log)?;
         server.enter(ServiceState::Armed, &prepared, &settings);
-        // Without a buffer in the kernel it is a series, which began after that time.
-        if let (Some(start), Some(_)) = (settings.wishes().start, prepared.room) {
-            prepared = until_start(prepared, start, stop)?;
-        }
         Ok(ReadyRecording { settings, server, prepared })
     }
 
     fn recorded(&self, ready: ReadyRecording, together: &Together<'_>) -> Outcome {
         let ReadyRecording { settings, mut server, mut prepared } = ready;
-        together.note(begins(&prepared, together));
+        if !together.is_shared() {
+            tell::note(begins(&prepared));
+        }
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
         let outcome = if begun.is_ok() {
@@ -136,7 +140,9 @@ impl Record {
         let tally = joined.as_ref().ok().cloned().flatten();
         let text = told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally });
         let mut faults: Vec<String> = begun.err().map(|error| error.to_string()).into_iter().collect();
-        faults.extend(fault_of(&outcome));
+        if faults.is_empty() {
+            faults.extend(fault_of(&outcome));
+        }
         faults.extend(failed("the rest of --metadata into the files", joined));
         faults.extend(failed("the file over those of the recording", master));
         faults.extend(failed("the summary beside the recording", kept));
@@ -174,11 +180,7 @@ fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServ
 }
 
 /// That packets are recorded from now on, and how many came too early.
-fn begins(prepared: &PreparedRecording, together: &Together<'_>) -> String {
-    if together.is_shared() {
-        let name = &together.shared.name;
-        return format!("recording {name} by {} processes: all of them listen", together.size());
-    }
+fn begins(prepared: &PreparedRecording) -> String {
     let PreparedRecording { recorder, name, from, room, .. } = prepared;
     let Some(room) = room else { return format!("recording {name} from {from}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {
@@ -226,13 +228,41 @@ fn told(
     what + &lines.join("\n") + "\n"
 }
 
+/// That several processes are ready, and when they begin if that is not at once.
+fn all_listen(ready: &ReadyRecording, together: &Together<'_>) -> String {
+    let from =
+        ready.settings.wishes().start.map(|start| format!("; they begin at {start}")).unwrap_or_default();
+    let name = &together.shared.name;
+    format!("recording {name} by {} processes: all of them listen{from}", together.size())
+}
+
+impl ReadyRecording {
+    fn discard(self) {
+        self.prepared.discard();
+    }
+
+    /// When the time to begin has come, where one is named, of all; none if it is stopped before and process 0 says so.
+    fn awaited(self, together: &Together<'_>, stop: &Arc<AtomicBool>) -> Result<Option<Self>, Failure> {
+        // Without a buffer in the kernel it is a series, which began after that time.
+        let (Some(start), Some(_)) = (self.settings.wishes().start, self.prepared.room) else {
+            return Ok(Some(self));
+        };
+        if !together.is_shared() {
+            tell::note(format_args!("{} is prepared, and begins at {start}", self.prepared.name));
+        }
+        let ReadyRecording { settings, server, prepared } = self;
+        let prepared = until_start(prepared, start, stop);
+        let ready = prepared.map(|prepared| ReadyRecording { settings, server, prepared });
+        together.all_prepared(ready, ReadyRecording::discard)
+    }
+}
+
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.
 fn until_start(
     mut prepared: PreparedRecording,
     start: Moment,
     stop: &Arc<AtomicBool>,
 ) -> Result<PreparedRecording, Failure> {
-    tell::note(format_args!("{} is prepared, and begins at {start}", prepared.name));
     loop {
         let left = Calendar::left_until(start);
         if left == Nanos(0) {

@@ -44,7 +44,7 @@ pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
         id,
         name: named.unwrap_or_else(|| format!("{what}-{id:016x}")),
         // What can't be recorded is said before it is compared.
-        instrument: what.into(),
+        instrument: settings.map_or_else(String::new, RecordingSettings::asked_of_all),
         // None is as long as it comes.
         duration: wishes.and_then(|wishes| wishes.duration).unwrap_or_default(),
         frames: wishes.and_then(|wishes| wishes.packets),
@@ -53,11 +53,15 @@ pub(super) fn shared(settings: Option<&RecordingSettings>) -> SharedRecording {
 }
 
 /// Of several processes each has directories of its own, whose name is that of its part: readers of chunks know no dots.
-pub(super) fn own_settings(settings: RecordingSettings, together: &Together<'_>) -> RecordingSettings {
+pub(super) fn own_settings(
+    settings: RecordingSettings,
+    together: &Together<'_>,
+) -> Result<RecordingSettings, Failure> {
     if !together.is_shared() {
-        return settings;
+        return Ok(settings);
     }
-    settings.named(format!("{}_{}", together.shared.name, together.rank()))
+    let named = settings.named(format!("{}_{}", together.shared.name, together.rank()));
+    Ok(named?)
 }
 
 /// What this process stored.
@@ -102,13 +106,15 @@ impl OwnStored<'_> {
         let OwnStored { settings, prepared, outcome, text, faults } = self;
         let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max();
         let tally = outcome.traffic.as_ref().map(|traffic| &traffic.tally);
-        let is_counted = |tally: &&PacketTally| tally.restarts == 0 && tally.jumps == 0;
+        let is_counted =
+            |tally: &&PacketTally| tally.restarts == 0 && tally.jumps == 0 && tally.left_out == 0;
         let heading = format!("{} at {}", settings.part(), prepared.from);
         let lines = std::iter::once(heading).chain(text.lines().map(Into::into));
         StoredPart {
             node: together.node(),
             due: outcome.due,
             delivered: tally.map_or(0, |tally| tally.placed),
+            recording: prepared.id(),
             first_frame: tally.filter(is_counted).and_then(|tally| tally.first_frame),
             stored: outcome.stored(),
             written: outcome.written(),
@@ -137,33 +143,42 @@ fn over_modules(
     if let Some(unseen) = unseen(&directories) {
         return Ok(format!("no file over all: {} is not seen here", unseen.display()));
     }
-    let Some(begins) = first_frames(parts) else {
+    let Some(begins) = first_frames(parts, prepared.number_bits) else {
         return Ok("no file over all: which frames of different modules belong together is not known, since a part has none, \
-                   or its numbers did not go on without a break"
+                   left some out, or its numbers began anew"
             .into());
     };
     let extent = prepared.instrument.shape.first().copied().unwrap_or(0);
-    let part = |(part, begins): (&StoredPart, u64)| (part.directories.clone(), begins);
-    let modules = (0..).zip(parts.iter().zip(begins).map(part)).map(|(number, (directories, begins))| {
-        ModulesPart { directories, begins, at: number * extent, extent }
+    let modules = (0..).zip(parts.iter().zip(begins)).map(|(number, (part, begins))| ModulesPart {
+        directories: part.directories.clone(),
+        recording: part.recording,
+        begins,
+        at: number * extent,
+        extent,
     });
-    let put = prepared.put_master_of_modules(name, modules.collect(), settings.patience())?;
-    Ok(put.map_or_else(
-        || {
+    match prepared.put_master_of_modules(name, modules.collect(), settings.patience()) {
+        Ok(Some(path)) => Ok(path.display().to_string()),
+        Ok(None) => Ok(
             "no file over all: frames in several datasets, or of which only the latest are kept, have none"
-                .into()
-        },
-        |path| path.display().to_string(),
-    ))
+                .into(),
+        ),
+        Err(foreign @ MasterError::Foreign(_)) => Ok(format!("no file over all: {foreign}")),
+        Err(error) => Err(error),
+    }
 }
 
-/// From the first frame of all parts to the first of each; none where nothing says so.
-fn first_frames(parts: &[StoredPart]) -> Option<Vec<u64>> {
+/// From the first frame of all parts to the first of each, of numbers with so many bits that begin anew behind the highest; none
+/// where nothing says so.
+fn first_frames(parts: &[StoredPart], bits: u32) -> Option<Vec<u64>> {
     let firsts: Vec<u64> = parts.iter().map(|part| part.first_frame).collect::<Option<_>>()?;
-    let least = *firsts.iter().min()?;
-    let begins = firsts.into_iter().map(|first| first - least);
-    // Numbers of a detector that wrapped between two of them.
-    begins.map(|begins| (begins < APART_MAX).then_some(begins)).collect()
+    let shift = u64::BITS - bits.clamp(1, u64::BITS);
+    let from = *firsts.first()?;
+    // The shorter way round.
+    let ahead = |first: &u64| (first.wrapping_sub(from) << shift).cast_signed() >> shift;
+    let least = firsts.iter().map(ahead).min()?;
+    let begins: Vec<u64> = firsts.iter().map(|first| ahead(first).abs_diff(least)).collect();
+    let is_near = |begins: &u64| *begins < APART_MAX.min(1 << (bits.clamp(3, u64::BITS) - 2));
+    begins.iter().all(is_near).then_some(begins)
 }
 
 /// What all came to, and each part.
@@ -183,4 +198,42 @@ fn told_of_all(name: &str, parts: &[StoredPart]) -> String {
         lines.extend(told.map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }));
     }
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Nanos;
+
+    use super::*;
+
+    fn begins(firsts: &[Option<u64>], bits: u32) -> Option<Vec<u64>> {
+        let part = |first_frame: &Option<u64>| StoredPart {
+            node: "n".into(),
+            due: 0,
+            delivered: 0,
+            stored: 0,
+            written: 0,
+            wall: Nanos(0),
+            longest: Nanos(0),
+            recording: 0,
+            first_frame: *first_frame,
+            lost: None,
+            lines: Vec::new(),
+            faults: Vec::new(),
+            directories: Vec::new(),
+        };
+        first_frames(&firsts.iter().map(part).collect::<Vec<_>>(), bits)
+    }
+
+    #[test]
+    fn parts_are_put_together_by_their_first_frames_also_where_numbers_begin_anew() {
+        assert_eq!(begins(&[Some(40), Some(42), Some(39)], 64), Some(vec![1, 3, 0]));
+        for bits in [16, 24, 32, 64] {
+            let last = u64::MAX >> (64 - bits);
+            assert_eq!(begins(&[Some(1), Some(last), Some(0)], bits), Some(vec![2, 0, 1]), "{bits} bits");
+        }
+        assert_eq!(begins(&[Some(1), None], 64), None, "nothing came to one");
+        assert_eq!(begins(&[Some(0), Some(1 << 15)], 16), None, "either may be the earlier one");
+        assert_eq!(begins(&[Some(0), Some(1 << 40)], 64), None, "these are of different runs");
+    }
 }

@@ -59,6 +59,8 @@ pub struct PreparedRecording {
     pub(super) layout: RawLayout,
     /// Values that are joined to frames, if there are any.
     pub(super) joining: Option<JoiningValues>,
+    /// In how many bits packets count frames; 64 where frames come in none.
+    pub number_bits: u32,
     /// Of the whole detector, where this is a recording of some of its modules in HDF5.
     pub(super) whole: Option<Hdf5Contents>,
 }
@@ -126,6 +128,7 @@ impl RecordingSettings {
         let targets = make(described, &name)?;
         let stream = Stream::new(packets.stored(), geometry, self.missing());
         let frames_of_block = blocks.size / geometry.frame_size() as u64;
+        let number_bits = geometry.number_bits;
         // What its file says of the rate is better than nothing for whoever reads the recording.
         let stream = stream.sent_as(packets, &said(instrument));
         let network = self.network(formats, inlets, frames_of_block);
@@ -142,7 +145,8 @@ impl RecordingSettings {
         let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = format!("udp://{}", listening.at);
-        Ok(PreparedRecording { from, room: Some(room), whole, ..prepared }.joining(joining))
+        let prepared = PreparedRecording { from, room: Some(room), number_bits, whole, ..prepared };
+        Ok(prepared.joining(joining))
     }
 
     /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.
@@ -170,6 +174,7 @@ impl RecordingSettings {
                     durability,
                     layout,
                     joining: None,
+                    number_bits: u64::BITS,
                     whole: None,
                 })
             }
@@ -267,6 +272,11 @@ impl PreparedRecording {
         put_master(contents, &self.name, &self.targets, Vec::new(), at_most).map(drop)
     }
 
+    /// Which recording it is: the same number in all its journals, and in no other's.
+    pub fn id(&self) -> u64 {
+        self.layout.head.recording
+    }
+
     /// Puts a file over the recordings of all modules of a detector into the directory of the first ones, if they are in HDF5;
     /// where it is then.
     ///
@@ -279,7 +289,7 @@ impl PreparedRecording {
         parts: Vec<ModulesPart>,
         at_most: Nanos,
     ) -> Result<Option<PathBuf>, MasterError> {
-        let (Some(whole), [directory]) = (&self.whole, &self.targets[..]) else { return Ok(None) };
+        let (Some(whole), Some(directory)) = (&self.whole, self.targets.first()) else { return Ok(None) };
         put_master_of_modules(whole, name, directory, parts, at_most)
     }
 

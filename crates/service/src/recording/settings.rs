@@ -90,10 +90,28 @@ impl RecordingSettings {
     }
 
     /// The same under another name.
-    #[must_use]
-    pub fn named(mut self, name: String) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// It can't be one.
+    pub fn named(mut self, name: String) -> Result<Self, ServiceError> {
+        check_name(&name)?;
         self.wishes.name = Some(name);
-        self
+        Ok(self)
+    }
+
+    /// What several recorders must have been asked for alike, as text: the whole instrument, and what stands in the place of frames
+    /// that do not come. How many threads encode is each one's own.
+    pub fn asked_of_all(&self) -> String {
+        let whole = match &self.source {
+            RecordedSource::Packets(source) => Some(&source.whole),
+            RecordedSource::Series(source) => source.instrument.as_ref(),
+        };
+        let mut whole = whole.cloned();
+        if let Some(whole) = &mut whole {
+            whole.recording.encoders = None;
+        }
+        serde_json::to_string(&(whole, self.missing().name())).unwrap_or_default()
     }
 
     /// What the instrument is called, if one is named.
@@ -129,7 +147,11 @@ impl RecordingSettings {
         match &self.source {
             RecordedSource::Packets(source) => {
                 let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, source.packets.port);
-                self.wishes.listen.as_ref().map_or_else(usual, ToString::to_string)
+                match (&self.wishes.listen, source.part) {
+                    (Some(listen), PacketPartKind::All) => listen.to_string(),
+                    (Some(listen), part) => format!("{listen}, its ports for {part}"),
+                    (None, _) => usual(),
+                }
             }
             RecordedSource::Series(source) => source.text(),
         }
@@ -273,6 +295,11 @@ impl RecordingSettings {
         match &self.wishes.listen {
             Some(ListenAddress::Packets(address)) => {
                 let first = address.resolve().map_err(ServiceError::asked_wrongly)?;
+                require(first.port() > 0 || source.part == PacketPartKind::All, || {
+                    format!(
+                        "--listen {address}: name a port, from which on those of all processes are counted"
+                    )
+                })?;
                 let own = first.port().checked_add(source.ports_before);
                 let why = || {
                     ServiceError::AskedWrongly(format!(
