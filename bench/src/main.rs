@@ -59,7 +59,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 66] = [
+const COMPARISONS: [Comparison; 67] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -125,6 +125,7 @@ const COMPARISONS: [Comparison; 66] = [
     Comparison { name: "between", run: between::run },
     Comparison { name: "network-one", run: network::one },
     Comparison { name: "network-four", run: network::four },
+    Comparison { name: "network-udp", run: network::udp },
     Comparison { name: "ranks-files", run: ranks::files },
     Comparison { name: "ranks-stream", run: ranks::stream },
     Comparison { name: "ranks-mpi-io", run: ranks::independent },

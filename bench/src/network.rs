@@ -1,5 +1,5 @@
-//! Streams of TCP from a node of the testbed to another, against iperf3 and nuttcp, as Debian has them: what a GiB costs in
-//! processor time at both ends together. Each says itself what its threads or processes spent while data were sent, by the
+//! Streams of TCP from a node of the testbed to another, against iperf3 and nuttcp, as Debian has them, and packets of UDP at the
+//! same rate and of the same size against iperf3: what a GiB costs in processor time at both ends together. Each says itself what its threads or processes spent while data were sent, by the
 //! kernel's account; what the kernel does for a connection on behalf of nobody is counted for none of them.
 
 use std::{
@@ -24,6 +24,9 @@ const IPERF: &str = "iperf3";
 const NUTTCP: &str = "nuttcp";
 /// How long data are sent in each run.
 const SECONDS: u32 = 2;
+const UDP_RATE: &str = "1 Gbit/s";
+/// What a packet holds where the longest has 1500 bytes, as in the testbed.
+const UDP_SIZE: usize = 1472;
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// One stream.
@@ -50,6 +53,25 @@ fn compare(flows: u32, stop: &Stop) -> anyhow::Result<Outcome> {
             Contestant::new(OURS, || nodes.ours(flows)),
         ],
         bounds: vec![bound(IPERF), bound(NUTTCP)],
+    };
+    contest.run(stop)
+}
+
+/// Packets of UDP at a rate that both carry here. A GiB is one that came.
+pub(crate) fn udp(stop: &Stop) -> anyhow::Result<Outcome> {
+    let nodes = Nodes::up()?;
+    let contest = Contest {
+        title: format!(
+            "network: UDP from node to node, {UDP_RATE}, packets of {UDP_SIZE} bytes, {SECONDS} s"
+        ),
+        quantity: Quantity::CpuPerGib,
+        phases: &["both ends"],
+        rounds: 5,
+        contestants: vec![
+            Contestant::new(IPERF, || nodes.iperf_udp()),
+            Contestant::new(OURS, || nodes.ours_udp()),
+        ],
+        bounds: vec![Bound { subject: OURS, peer: IPERF, limit: Limit::Times(1.0) }],
     };
     contest.run(stop)
 }
@@ -121,27 +143,42 @@ impl Nodes {
         Ok(vec![nuttcp_cost(&said).with_context(|| format!("nuttcp's answer lacks a figure: {said}"))?])
     }
 
+    fn iperf_udp(&self) -> anyhow::Result<Vec<Cost>> {
+        let [seconds, size] = [SECONDS as usize, UDP_SIZE].map(|number| number.to_string());
+        let words = [IPERF, "--client", &self.address, "--time", &seconds, "--json"];
+        let of_packets = ["--udp", "--bitrate", "1G", "--length", &size];
+        let said = self.said(&[&words[..], &of_packets].concat())?;
+        let said: Value = serde_json::from_str(&said).context("iperf3 did not answer in JSON")?;
+        Ok(vec![iperf_cost(&said).context("iperf3's answer lacks a figure")?])
+    }
+
     /// Both ways, one after the other.
     fn ours(&self, flows: u32) -> anyhow::Result<Vec<Cost>> {
-        let (duration, flows) = (format!("{SECONDS} s"), flows.to_string());
+        let said = self.we_say(&["--flows", &flows.to_string()])?;
+        let figures = said["figures"].as_array().context("no figures")?;
+        ensure!(figures.len() == 2, "there is one way and the other: {figures:?}");
+        both_ways(figures.iter().map(our_cost).collect())
+    }
+
+    fn ours_udp(&self) -> anyhow::Result<Vec<Cost>> {
+        let said = self.we_say(&["--flows", "1", "--udp", "--udp-rate", UDP_RATE])?;
+        let samples = said["samples"].as_array().context("no samples")?;
+        let packets: Vec<&Value> = samples.iter().filter(|sample| !sample["asked"].is_null()).collect();
+        ensure!(packets.len() == 2, "there is one way and the other: {samples:?}");
+        both_ways(packets.into_iter().map(our_udp_cost).collect())
+    }
+
+    /// What our program finds between the nodes.
+    fn we_say(&self, of_flows: &[&str]) -> anyhow::Result<Value> {
+        let duration = format!("{SECONDS} s");
         let program = self.program.to_str().context("a path in plain letters")?;
         let launch = ["1", "mpirun.openmpi", "--host", "node-1,node-2", "-x", "NILOMETER_MPI", "-n", "2"];
-        let asked = ["network", "--pattern", "pairs", "--repeats", "1", "--json"];
-        let of_flows = ["--flows", &flows, "--duration", &duration];
-        let words = [&launch[..], &[program], &asked, &of_flows].concat();
+        let asked = ["network", "--pattern", "pairs", "--repeats", "1", "--json", "--duration", &duration];
+        let words = [&launch[..], &[program], &asked, of_flows].concat();
         let mut command = self.testbed.command("node", &words);
         command.current_dir(self.home.path()).env("NILOMETER_MPI", self.home.path().join("adapter.so"));
         let (_, output) = measure::child(1.0, &mut command)?;
-        let said: Value = serde_json::from_slice(&output.stdout).context("no JSON")?;
-        let figures = said["figures"].as_array().context("no figures")?;
-        ensure!(figures.len() == 2, "there is one way and the other: {figures:?}");
-        let costs: Option<Vec<Cost>> = figures.iter().map(our_cost).collect();
-        let both = costs.context("a figure is missing")?.into_iter().reduce(|one, other| Cost {
-            amount: one.amount + other.amount,
-            cpu: one.cpu + other.cpu,
-            wall: one.wall + other.wall,
-        });
-        Ok(both.into_iter().collect())
+        serde_json::from_slice(&output.stdout).context("no JSON")
     }
 }
 
@@ -155,6 +192,15 @@ impl Drop for Nodes {
     }
 }
 
+fn both_ways(costs: Option<Vec<Cost>>) -> anyhow::Result<Vec<Cost>> {
+    let both = costs.context("a figure is missing")?.into_iter().reduce(|one, other| Cost {
+        amount: one.amount + other.amount,
+        cpu: one.cpu + other.cpu,
+        wall: one.wall + other.wall,
+    });
+    Ok(both.into_iter().collect())
+}
+
 fn our_cost(figure: &Value) -> Option<Cost> {
     let number = |key: &str| figure[key].as_f64();
     let wall = f64::from(SECONDS);
@@ -162,6 +208,14 @@ fn our_cost(figure: &Value) -> Option<Cost> {
     let for_gigabyte = number("sending_processor_seconds_per_gigabyte")?
         + number("receiving_processor_seconds_per_gigabyte")?;
     Some(Cost { amount: bytes / GIB, cpu: for_gigabyte * bytes / 1e9, wall })
+}
+
+/// A trial of one flow of packets.
+fn our_udp_cost(sample: &Value) -> Option<Cost> {
+    let end = |side: &str| &sample["flows"][0][side];
+    let amount = end("received")["bytes"].as_f64()? / GIB;
+    let cpu = end("sent")["processor_s"].as_f64()? + end("received")["processor_s"].as_f64()?;
+    Some(Cost { amount, cpu, wall: f64::from(SECONDS) })
 }
 
 /// Percent of a processor at both ends, over the time of the test.
@@ -210,5 +264,8 @@ mod tests {
         let ours = json!({ "bytes_per_second": GIB, "sending_processor_seconds_per_gigabyte": 0.1,
                            "receiving_processor_seconds_per_gigabyte": 0.2 });
         assert_cost(our_cost(&ours), Cost { amount: 2.0, cpu: 0.6 * GIB / 1e9, wall: 2.0 });
+        let packets = json!({ "asked": 5, "flows": [{ "sent": { "processor_s": 0.25 },
+                              "received": { "processor_s": 0.5, "bytes": 2.0 * GIB } }] });
+        assert_cost(our_udp_cost(&packets), Cost { amount: 2.0, cpu: 0.75, wall: 2.0 });
     }
 }

@@ -1,8 +1,7 @@
 //! The ends of flows of TCP: bytes as fast as the other end takes them.
 //!
-//! A thread serves several flows and goes to those that are ready, as servers do: a thread for each would be more threads than
-//! processors, which the kernel stops in the middle of a block and goes on with on another processor, where neither the block
-//! nor what came is in the cache.
+//! A thread serves several flows and goes to those that are ready, as servers do: of a thousand flows no thousand threads wait
+//! for each other's processors.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
