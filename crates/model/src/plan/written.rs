@@ -210,6 +210,7 @@ impl Stage {
         for workload in workload.cells() {
             runs.push(WorkloadRun {
                 workers: 1,
+                lone_worker: None,
                 nodes: None,
                 processes: None,
                 engine: EngineKind::Sync,
@@ -232,9 +233,8 @@ impl Stage {
         }
         let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
         let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
-        let workers = Siblings::workers(self.siblings, &self.workers)?;
         let volumes = Siblings::volumes(self.siblings, &self.volumes)?;
-        let runs = workers.over(runs, |run, value| run.workers = value);
+        let runs = Siblings::by_workers(self.siblings, &self.workers, runs)?;
         let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
@@ -261,6 +261,13 @@ impl Stage {
         if self.mpi_io.is_some() && !is_used {
             return Err(
                 "mpi_io: it is of the engine `mpi_io`: add it to engine, or leave the table out".into()
+            );
+        }
+        if is_used && self.siblings == Some(Siblings::Workers) {
+            return Err(
+                "siblings = \"workers\": processes call MPI-IO together, so that no worker can be measured by itself: write \
+                 another engine, or leave siblings out"
+                    .into(),
             );
         }
         let ways = self.mpi_io.clone().unwrap_or_default();
