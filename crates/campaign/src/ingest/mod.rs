@@ -138,8 +138,9 @@ fn record_part(
     let traffic = job.target.traffic();
     let members = prepared(run, job);
     let Some(ready) = all_ready(run, whole, members) else { return PartRecorded::default() };
-    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
+    // A load takes its time to begin: frames are due from the start that is agreed upon.
     without_load.append(&mut loads.begin());
+    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
     let (moment, before) = surroundings.begin(&run.clock);
     let beside = loads.done(job.number);
     let mut begun = Begun { at: at.unwrap_or_default(), calendar: Calendar::now().time, late: Nanos(0) };
