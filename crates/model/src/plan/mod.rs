@@ -143,6 +143,21 @@ impl ResolvedPlan {
         cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
     }
 
+    /// Measures each cell so often, and makes each of its recordings so often.
+    pub fn set_repeats(&mut self, repeats: u32) {
+        self.repeats = repeats;
+        for cell in &mut self.cells {
+            if let Measurement::Recording(run) = &mut cell.measurement {
+                run.repeats = repeats;
+            }
+        }
+    }
+
+    /// How many of its workloads are the same as others where the layout of files can't be chosen.
+    pub fn cells_by_layout(&self) -> usize {
+        self.workloads().filter(|(cell, ..)| !self.applies(*cell, None)).count()
+    }
+
     /// All settings that its cells are measured under.
     pub fn settings(&self) -> impl Iterator<Item = &AppliedSetting> {
         self.cells.iter().flat_map(Cell::settings)
