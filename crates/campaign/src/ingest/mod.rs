@@ -39,7 +39,7 @@ pub use sample::sample_of;
 pub(crate) use sample::sample_of_all;
 use sample::samples;
 pub(crate) use setup::Shape;
-use setup::{PacketsIn, Ready, setup};
+use setup::{PacketsIn, Ready, descriptions_of, setup};
 use streams::{OwnStreams, awaited};
 pub(crate) use together::RecordingRanks;
 
@@ -419,10 +419,8 @@ impl Pass {
 
 /// Memory of all rings.
 fn memory(job: &Job<'_>) -> Bytes {
-    let all = job
-        .cells
-        .iter()
-        .map(|(cell, _)| u64::from(cell.count) * Shape::of(cell, job.target.description()).memory().0);
+    let onto = descriptions_of(job.target);
+    let all = job.cells.iter().map(|(cell, _)| u64::from(cell.count) * Shape::over(cell, &onto).memory().0);
     Bytes(all.sum())
 }
 

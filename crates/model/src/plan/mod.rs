@@ -231,6 +231,11 @@ pub fn parse_with(
     }
     check_patience(&plan, &cells).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let accept = match &plan.accept {
+        Some(_) if has_recordings_over_several(&cells) => {
+            let why =
+                "volumes: each offer is judged by itself, and a recording lies on several: leave volumes out";
+            return Err(PlanError::Accept { file: file.into(), line: None, why: why.into() });
+        }
         Some(terms) => {
             terms.resolve(plan.repeats, catalogue, &mut cells).map_err(|refused| PlanError::Accept {
                 file: file.into(),
@@ -259,6 +264,10 @@ fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     Err(format!(
         "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate, or thinks, may wait for"
     ))
+}
+
+fn has_recordings_over_several(cells: &[Cell]) -> bool {
+    cells.iter().filter_map(Cell::as_recording).any(|run| !run.volumes.is_empty())
 }
 
 /// The line in which a byte of a text stands, from 1.
