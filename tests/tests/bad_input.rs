@@ -2,7 +2,9 @@
 //! record. What goes wrong later is data: the record has it, and exit code 1 says so.
 
 use std::{
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -370,5 +372,20 @@ fn a_memory_file_system_that_fills_up_in_the_middle_is_data() {
 fn a_disk_that_fills_up_in_the_middle_is_data() {
     if may_mount() {
         filled_in_the_middle(&FileSystem::ext4(48));
+    }
+}
+
+/// Records are UTF-8, and so is what names a target; which one it is, is said as far as it can be.
+#[test]
+fn a_target_whose_name_is_no_text_is_named_when_it_is_refused() {
+    let desk = Desk::new();
+    let target = desk.0.path().join(OsStr::from_bytes(b"data-\xff-here"));
+    fs::create_dir(&target).expect("space");
+    for command in ["evaluate", "describe"] {
+        let arguments = [OsStr::new(command), target.as_os_str()];
+        let ended = start(desk.0.path(), &arguments).end(Duration::from_mins(1));
+        let said = &ended.stderr;
+        assert_eq!(ended.code, Some(2), "{command}: {said}");
+        assert!(said.contains("data-") && said.contains("-here") && said.contains("not UTF-8"), "{said}");
     }
 }

@@ -105,6 +105,39 @@ fn a_number_of_elements_that_can_not_be_is_refused() {
     }
 }
 
+/// Each worker does its own part while the others rest, and all do theirs together.
+#[test]
+fn siblings_that_are_workers_are_measured_one_by_one_and_together() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(home.path().join("target")).expect("space");
+    let stage = plan("\"alone\"", 1).replace("volumes = [\"alone\"]", "siblings = \"workers\"\nworkers = 3");
+    fs::write(home.path().join("plan.toml"), &stage).expect("space");
+    let evaluate = ["evaluate", "--plan", "./plan.toml", "target"];
+    let ended = start(home.path(), &evaluate).end(LIMIT);
+    assert!(ended.has_answered(), "{ended:?}");
+    assert!(ended.stdout.contains("SIBLINGS: write, workers alone"), "{}", ended.stdout);
+    let results = nilometer_record::read(&home.path().join("evaluation.sqlite")).expect("a record");
+    for measured in results.samples.iter().filter(|measured| measured.key.target == 0) {
+        let run = results.cells[measured.key.cell].as_workload().expect("a workload");
+        let workers = if run.lone_worker.is_some() { 1 } else { 3 };
+        assert_eq!((measured.sample.workers.len(), measured.sample.bytes), (workers, (workers as u64) << 20));
+    }
+    let lone = results.cells.iter().filter_map(|cell| cell.as_workload()?.lone_worker).collect::<Vec<_>>();
+    assert_eq!(lone, [0, 1, 2]);
+    let report = start(home.path(), &["report", "evaluation.sqlite", "--format", "json"]).end(LIMIT);
+    let report: Value =
+        serde_json::from_str(&report.stdout).unwrap_or_else(|error| panic!("{error}: {report:?}"));
+    let all = ["worker 1", "worker 2", "worker 3"];
+    for group in report["siblings"].as_array().into_iter().flatten() {
+        let members = group["members"].as_array().into_iter().flatten();
+        let names: Vec<&str> = members.filter_map(|member| member["name"].as_str()).collect();
+        assert_eq!(names, all, "{group}");
+    }
+    fs::write(home.path().join("plan.toml"), stage + "layout = \"segmented\"\n").expect("space");
+    let refused = start(home.path(), &[&evaluate[..], &["--record", "no.sqlite"]].concat()).end(LIMIT);
+    assert!(refused.code == Some(2) && refused.stderr.contains("have something together"), "{refused:?}");
+}
+
 /// Of three disks the last takes a third of what the others take.
 #[test]
 fn the_odd_one_of_siblings_is_named_alone_and_together() {

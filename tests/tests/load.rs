@@ -208,6 +208,41 @@ fn an_instrument_that_loses_frames_beside_a_workload_is_named() {
     assert_eq!(ended.stdout.contains("beside it loses frames: "), lost, "{}", ended.stdout);
 }
 
+/// A camera of 10 MB/s that is recorded, beside none, one and two others that deliver a frame every half second.
+const CAMERA_BESIDE: &str = "[stage.ingest]\ninstrument = \"./camera.toml\"\nrate = \"10 Hz\"\nduration = \"2 s\"\nbuffer = \"64 MB\"\n\
+                             keep = \"64 MB\"\n[stage.background]\ncount = [0, 1, 2]\n[stage.background.ingest]\n\
+                             instrument = \"./camera.toml\"\nrate = \"2 Hz\"\nbuffer = \"16 MB\"\nkeep = \"16 MB\"\n";
+
+#[test]
+fn an_instrument_beside_recordings_is_recorded_at_levels_and_all_have_verdicts() {
+    let home = home("repeats = 2", CAMERA_BESIDE);
+    let said = ended(&home).stdout;
+    assert!(said.contains("beside camera at 2 Hz at 2 MB/s"), "{said}");
+    let results = results(&home);
+    let frames = [0, 1, 2].map(|level| frames_at(&results, level));
+    assert!(frames[0].is_empty() && frames[1].len() == 2 && frames[2].len() == 2, "{frames:?}");
+    // Four of each in two seconds, some of which may be counted before.
+    let came = |level: usize| frames[level].iter().map(|(due, _)| due).sum::<u64>();
+    assert!(came(1) >= 4 && came(2) > came(1), "{frames:?}");
+    for measured in samples(&results) {
+        let ingest = measured.sample.ingest.as_ref().expect("a recording");
+        assert_eq!(ingest.load.is_empty(), load(&results, measured) == 0, "{}", ingest.load);
+        // Its own frames are due when it begins, however long the load took to.
+        assert!(ingest.due >= 19 && ingest.due <= 21, "{} due in two seconds of 10 Hz", ingest.due);
+    }
+    let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let verdicts = report["verdicts"].as_array().expect("a list");
+    assert_eq!(verdicts.len(), 1, "of the camera that is recorded: {verdicts:?}");
+    // Only of recordings that may be used is it told what was lost beside them.
+    let is_usable = |measured: &&Measured| load(&results, measured) > 0 && measured.sample.invalid.is_none();
+    let told = verdicts[0]["more"].to_string();
+    let is_told = told.contains("; of what was beside it ");
+    assert_eq!(is_told, samples(&results).iter().any(is_usable), "{told}");
+    let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
+    assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
+}
+
 #[test]
 fn what_an_instrument_that_is_a_load_can_not_have_is_refused() {
     for (from, to, part) in [

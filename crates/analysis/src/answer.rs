@@ -189,8 +189,13 @@ mod tests {
     }
 
     fn verdict(finding: Finding, under: Option<Finding>) -> Verdict {
-        let condition =
-            |finding| Under { condition: "a disk lost".into(), load: String::new(), finding, limit: None };
+        let condition = |finding| Under {
+            condition: "a disk lost".into(),
+            load: String::new(),
+            finding,
+            limit: None,
+            beside: None,
+        };
         Verdict {
             target: 0,
             instrument: RecordedInstrument { name: "camera".into(), ..RecordedInstrument::default() },

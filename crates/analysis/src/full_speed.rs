@@ -1,12 +1,14 @@
 //! Instruments that were recorded as fast as the storage takes frames, and never at their own pace: no verdict, but a figure.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
     ByteRate, Measured, Results, Sample,
     plan::{Goal, Onto, RecordedInstrument, RecordingRun},
     sustained::{SustainedRate, sustained},
 };
+
+use crate::{comparison::paired, letter};
 
 /// What a target takes of an instrument.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,9 @@ pub struct FullSpeed {
     pub passes: usize,
     /// Those that can be used.
     pub valid: usize,
+    /// Against the target that takes most of it, in pairs of the same round, in words; none of that one, and where there is no
+    /// pair.
+    pub compared: Option<String>,
 }
 
 /// In the order of cells, then of targets.
@@ -42,7 +47,14 @@ pub(crate) fn full_speeds(results: &Results) -> Vec<FullSpeed> {
             None => groups.push(Passes { target, instrument, run, samples: vec![measured] }),
         }
     }
-    let mut found: Vec<FullSpeed> = groups.iter().filter_map(Passes::full_speed).collect();
+    let mut found: Vec<FullSpeed> = Vec::new();
+    for passes in &groups {
+        let Some(alone) = passes.full_speed() else { continue };
+        let fastest = groups.iter().filter(|of| of.instrument == passes.instrument);
+        let fastest = fastest.max_by(|one, other| one.mean().total_cmp(&other.mean()));
+        let compared = fastest.and_then(|fastest| fastest.against(passes, results.margin));
+        found.push(FullSpeed { compared, ..alone });
+    }
     found.sort_by_key(|of| of.target);
     found
 }
@@ -76,14 +88,39 @@ impl Passes<'_> {
             limit: sustained(&series),
             passes: passes.len(),
             valid: valid.len(),
+            compared: None,
         })
+    }
+
+    /// The rates of valid passes, by round.
+    fn rates(&self) -> BTreeMap<u32, f64> {
+        let valid = self.samples.iter().filter(|measured| measured.sample.invalid.is_none());
+        let rates = valid.map(|measured| (measured.key.repeat, measured.sample.sustained_rate().0));
+        rates.filter(|(_, rate)| *rate > 0.0).collect()
+    }
+
+    fn mean(&self) -> f64 {
+        let rates = self.rates();
+        rates.values().sum::<f64>() / rates.len().max(1) as f64
+    }
+
+    /// How many times as fast as another target, in words.
+    fn against(&self, other: &Passes<'_>, margin: f64) -> Option<String> {
+        if self.target == other.target {
+            return None;
+        }
+        let others = other.rates();
+        let pairs =
+            self.rates().into_iter().filter_map(|(round, rate)| Some((rate / others.get(&round)?).ln()));
+        let effect = paired(&[(0, pairs.collect())])?.effect;
+        Some(effect.words(margin, &letter(self.target), &letter(other.target)))
     }
 }
 
 impl fmt::Display for FullSpeed {
     /// Behind the target's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FullSpeed { needed, limit, passes, valid, .. } = self;
+        let FullSpeed { needed, limit, passes, valid, compared, .. } = self;
         let taken = match limit {
             Some(SustainedRate { rate, low, high, .. }) => format!(
                 "takes {rate} in the long run ({low} to {high}), {:.1} times the {needed} that it delivers",
@@ -94,7 +131,11 @@ impl fmt::Display for FullSpeed {
                 format!("what it takes in the long run is not known: {valid} valid passes were too short")
             }
         };
-        write!(f, "{taken}; whether it carries it only a recording at its own pace says (goal = \"pace\")")
+        let compared = compared.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
+        write!(
+            f,
+            "{taken}{compared}; whether it carries it only a recording at its own pace says (goal = \"pace\")"
+        )
     }
 }
 
@@ -146,6 +187,33 @@ mod tests {
         assert!(words.starts_with("takes 250 MB/s in the long run (2"), "{words}");
         assert!(words.contains("2.5 times the 100 MB/s that it delivers"), "{words}");
         assert!(study.verdicts.is_empty(), "there is no verdict");
+    }
+
+    /// Eight rounds, of which each pass on the second target takes half as long.
+    #[test]
+    fn targets_are_compared_in_pairs_of_the_same_round() {
+        let one = results(Goal::Limit, None);
+        let mut samples = Vec::new();
+        for repeat in 0..8 {
+            for target in 0..2 {
+                let mut sample = one.samples[0].sample.clone();
+                let speed = (1 + target as u64) * 100 + u64::from(repeat);
+                (sample.bytes, sample.wall) = (3_000_000_000, Nanos(3_000_000_000_000 / speed));
+                sample.series = Series::new(Nanos(0));
+                (1..=3000_u64)
+                    .for_each(|frame| sample.series.add(Nanos(frame * 1_000_000_000 / speed), 1_000_000));
+                let key = Key { target, cell: 0, repeat, phase: Phase::Ingest };
+                samples.push(Measured { key, sample });
+            }
+        }
+        let targets = vec![one.targets[0].clone(); 2];
+        let both = Results { samples, targets, margin: 5.0, repeats: 8, ..one };
+        let told: Vec<String> = full_speeds(&both).iter().map(ToString::to_string).collect();
+        assert!(told[0].contains("; B is ") && told[0].contains(" times as fast as A ("), "{told:?}");
+        assert!(!told[1].contains("as fast as"), "the fastest is compared with none: {told:?}");
+        let mut once = both.clone();
+        once.samples.truncate(2);
+        assert!(!full_speeds(&once)[0].to_string().contains("is 1"), "one pair decides nothing");
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl LoadLevel {
 }
 
 /// `no frame of 300 lost, the longest stall was 8 ms`.
-fn lost_words(frames: &FramesBeside) -> String {
+pub(crate) fn lost_words(frames: &FramesBeside) -> String {
     let FramesBeside { due, lost, late, allowance, longest_stall } = frames;
     let what = match lost {
         0 => format!("no frame of {due} lost"),

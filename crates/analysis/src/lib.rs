@@ -6,6 +6,7 @@
 
 mod acceptance;
 mod across_machines;
+mod additive_fit;
 mod answer;
 mod ceiling;
 mod compare;

@@ -269,8 +269,8 @@ fn why(results: &Results) -> String {
 fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
     let mut stages: Vec<&str> = resolved.plan.workloads().map(|(_, stage, _)| stage).collect();
     stages.dedup();
-    let targets = resolved.asked();
-    let places = stages.iter().flat_map(|stage| targets.clone().map(move |target| (stage, target)));
+    let targets: Vec<usize> = resolved.named().collect();
+    let places = stages.iter().flat_map(|stage| targets.iter().map(move |&target| (stage, target)));
     places.filter_map(|(stage, target)| unused_on(resolved, stage, target)).collect()
 }
 
@@ -289,10 +289,10 @@ fn unused_on(resolved: &PlannedCampaign, stage: &str, target: usize) -> Option<U
 /// Every instrument and target without a recording at its own pace, whatever else was recorded.
 fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
     let mut all: Vec<OpenQuestion> = Vec::new();
-    let recordings = resolved.plan.recordings().map(|(_, run)| run);
-    let paced = recordings.filter(|run| run.goal == Goal::Pace && is_onto_target(run));
-    for cell in paced {
-        for target in resolved.asked() {
+    let recordings = resolved.plan.recordings();
+    let paced = recordings.filter(|(_, run)| run.goal == Goal::Pace && is_onto_target(run));
+    for (index, cell) in paced {
+        for target in resolved.asked().filter(|&target| resolved.is_about(index, target)) {
             let instrument = cell.recorded_instrument();
             let known = all.iter().any(|open| open.target == target && open.instrument == instrument);
             let made = |goal| recorded(results, cell, target, goal);

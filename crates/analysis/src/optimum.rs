@@ -4,6 +4,8 @@
 //! How much: the sum of squares of the logarithms of rates between the values of a parameter, over that of all repeats around
 //! their mean (eta squared of a one-way analysis of variance). In a whole matrix the shares of parameters add up to what the
 //! parameters explain by themselves; what is left of the cells is how they act together, and the rest is how repeats differ.
+//! Where cells are missing, or have other numbers of repeats, parameters explain the same in part. Then they are taken one after
+//! the other, the one that explains most alone first, and each has what it adds to those before it (`additive_fit.rs`).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,8 @@ use nilometer_model::{
 
 use crate::{
     CellOutcome, Quantity, StudyStage, Value,
-    parameters::{plain, words},
+    additive_fit::{CellMean, added_squares},
+    parameters::{AT_WORK, plain, words},
 };
 
 /// What a matrix came to on a target in a phase.
@@ -33,8 +36,11 @@ pub struct StageOptimum {
     pub rate: Summary,
     /// How many cells were measured.
     pub cells: usize,
-    /// What part of all differences each parameter explains by itself, the greatest first.
+    /// What part of all differences each parameter explains by itself beside those before it, in the order of what each explains
+    /// alone, the greatest first.
     pub shares: Vec<ExplainedShare>,
+    /// Cells are missing, so that parameters explain the same in part: it counts for the first of them.
+    pub overlap: bool,
     /// What all cells together explain: the rest is how repeats differ.
     pub explained: f64,
     /// What suffices of each parameter that is a number.
@@ -82,10 +88,16 @@ pub struct SufficientValue {
 
 /// Fewer cells are no matrix.
 const CELLS_LEAST: usize = 3;
+/// Less of a share is not seen.
+const SHOWN_LEAST: f64 = 0.005;
 
 /// For each phase and target with enough cells.
 pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOptimum> {
-    let names: Vec<&String> = stage.varying.axis.iter().chain(&stage.varying.others).collect();
+    let names = stage.varying.names().into_iter().filter(|name| *name != AT_WORK);
+    let names: Vec<&String> = names.collect();
+    // One of several workers by itself is no combination that anybody would choose.
+    let is_lone =
+        |cell: usize| results.cells[cell].as_workload().is_some_and(|run| run.lone_worker.is_some());
     let mut optima = Vec::new();
     for question in &stage.questions {
         for target in stage.targets() {
@@ -93,6 +105,7 @@ pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOpti
                 .outcomes
                 .iter()
                 .filter(|outcome| outcome.phase == question.phase && outcome.target == target)
+                .filter(|outcome| !is_lone(outcome.cell))
                 .filter(|outcome| {
                     outcome.summary(question.quantity).is_some_and(|summary| summary.mean > 0.0)
                 })
@@ -123,15 +136,11 @@ impl Matrix<'_> {
         let rate = best.summary(self.quantity)?;
         let label =
             self.stage.cell(best.cell).map(|cell| words(&cell.parameters, self.names.iter().copied()));
-        let mut shares: Vec<ExplainedShare> = self
-            .names
-            .iter()
-            .map(|name| ExplainedShare {
-                parameter: (*name).clone(),
-                share: self.explained_by(|cell| self.value(name, cell)),
-            })
-            .collect();
-        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let alone = self.explained_alone();
+        let shares = self.beside_those_before(&alone);
+        let differs =
+            |(one, other): (&ExplainedShare, &ExplainedShare)| (one.share - other.share).abs() > SHOWN_LEAST;
+        let overlap = alone.iter().zip(&shares).any(differs);
         let strongest = shares.first().map(|share| share.parameter.clone());
         Some(StageOptimum {
             phase,
@@ -141,10 +150,53 @@ impl Matrix<'_> {
             rate,
             cells: self.outcomes.len(),
             shares,
+            overlap,
             explained: self.explained_by(|cell| cell.to_string()),
             sufficient: self.names.iter().filter_map(|name| self.sufficient(name, phase, &rate)).collect(),
             by_value: strongest.map(|name| self.by_value(&name, best.cell)).unwrap_or_default(),
         })
+    }
+
+    /// Each parameter as if there were no other, the greatest first.
+    fn explained_alone(&self) -> Vec<ExplainedShare> {
+        let share = |name: &&String| self.explained_by(|cell| self.value(name, cell));
+        let of = |name: &&String| ExplainedShare { parameter: (*name).clone(), share: share(name) };
+        let mut shares: Vec<ExplainedShare> = self.names.iter().map(of).collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        shares
+    }
+
+    /// The same in that order, each with what it adds.
+    fn beside_those_before(&self, alone: &[ExplainedShare]) -> Vec<ExplainedShare> {
+        let logs: Vec<Vec<f64>> = self.outcomes.iter().map(|outcome| self.logs(outcome)).collect();
+        let count = |logs: &Vec<f64>| logs.len() as f64;
+        let mean = |logs: &Vec<f64>| logs.iter().sum::<f64>() / count(logs).max(1.0);
+        let cells: Vec<CellMean> =
+            logs.iter().map(|logs| CellMean { log: mean(logs), count: count(logs) }).collect();
+        let values: Vec<Vec<usize>> = alone.iter().map(|of| self.numbered(&of.parameter)).collect();
+        let whole = cells.iter().map(|cell| cell.count * cell.log).sum::<f64>()
+            / cells.iter().map(|cell| cell.count).sum::<f64>().max(1.0);
+        let total: f64 = logs.iter().flatten().map(|log| (log - whole).powi(2)).sum();
+        let added = added_squares(&cells, &values).into_iter();
+        let share = |added: f64| if total > 0.0 { added / total } else { 0.0 };
+        let named = alone.iter().zip(added);
+        named.map(|(of, added)| ExplainedShare { share: share(added), ..of.clone() }).collect()
+    }
+
+    /// Which of a parameter's values each cell has.
+    fn numbered(&self, name: &str) -> Vec<usize> {
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        let mut number = |value: String| {
+            let next = known.len();
+            *known.entry(value).or_insert(next)
+        };
+        self.outcomes.iter().map(|outcome| number(self.value(name, outcome.cell))).collect()
+    }
+
+    /// The logarithms of a cell's rates.
+    fn logs(&self, outcome: &CellOutcome<'_>) -> Vec<f64> {
+        let rates = outcome.usable().map(|measured| self.quantity.of(&measured.sample));
+        rates.filter(|rate| *rate > 0.0).map(f64::ln).collect()
     }
 
     /// The best cell with each value of a parameter.
@@ -183,9 +235,7 @@ impl Matrix<'_> {
     fn explained_by(&self, group: impl Fn(usize) -> String) -> f64 {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for outcome in &self.outcomes {
-            let rates = outcome.usable().map(|measured| self.quantity.of(&measured.sample));
-            let logs = rates.filter(|rate| *rate > 0.0).map(f64::ln);
-            groups.entry(group(outcome.cell)).or_default().extend(logs);
+            groups.entry(group(outcome.cell)).or_default().extend(self.logs(outcome));
         }
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let all: Vec<f64> = groups.values().flatten().copied().collect();
@@ -271,8 +321,13 @@ impl StageOptimum {
         } else {
             String::new()
         };
+        let overlap = if self.overlap {
+            "; cells are missing, so that parameters explain the same in part: each has what it adds to those before it"
+        } else {
+            ""
+        };
         let explained = format!(
-            "what explains how rates differ: {}{joined}, how repeats of a cell differ {}",
+            "what explains how rates differ: {}{joined}, how repeats of a cell differ {}{overlap}",
             shares.join(", "),
             percent(1.0 - self.explained)
         );
@@ -360,6 +415,33 @@ mod tests {
         );
         assert!(told[1].contains("workers 100 %, block size 0 %"), "{}", told[1]);
         assert!(told[2].starts_with("workers 4 reaches"), "{}", told[2]);
+    }
+
+    /// Cells are missing so that few workers have small blocks and many large ones: both seem to explain nearly all.
+    #[test]
+    fn where_cells_are_missing_shares_are_those_of_one_after_the_other() {
+        let mut ragged = results();
+        let has = |measured: &Measured| measured.key.cell;
+        // Blocks vary faster than workers, or slower: by their values.
+        let values: Vec<(u32, u64)> = ragged
+            .cells
+            .iter()
+            .filter_map(|cell| cell.as_workload().map(|run| (run.workers, run.block_size().0)))
+            .collect();
+        ragged.samples.retain(|measured| {
+            let (workers, block) = values[has(measured)];
+            (workers <= 2) == (block < 1 << 19) || workers == 4
+        });
+        let study = Study::of(&ragged);
+        let [optimum] = study.stages[0].optima.as_slice() else { panic!("one phase on one target") };
+        let sum: f64 = optimum.shares.iter().map(|of| of.share).sum();
+        assert!(optimum.overlap && sum <= optimum.explained + 1e-9, "{optimum:?}");
+        assert!(optimum.shares[0].parameter == "workers" && optimum.shares[0].share > 0.9, "{optimum:?}");
+        let told = optimum.sentences();
+        assert!(told[1].ends_with("each has what it adds to those before it"), "{}", told[1]);
+        let whole = results();
+        let study = Study::of(&whole);
+        assert!(!study.stages[0].optima[0].overlap, "nothing is missing");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos,
-    plan::{Cell, ImportedRun, Measurement},
+    plan::{Cell, ImportedRun, Measurement, Siblings},
 };
 use serde_json::Value as Json;
 
@@ -75,7 +75,20 @@ pub fn parameters(cell: &Cell) -> CommonParameters {
         Measurement::Recording(run) => serde_json::to_value(run),
         Measurement::Imported(run) => return of_imported(run),
     };
-    json.map(|json| by_name(&json)).unwrap_or_default()
+    let mut found = json.map(|json| by_name(&json)).unwrap_or_default();
+    found.extend(at_work(cell).map(|words| (AT_WORK.to_owned(), Value::Word(words))));
+    found
+}
+
+/// Who works, where each worker is measured by itself too.
+pub(crate) const AT_WORK: &str = "at_work";
+
+fn at_work(cell: &Cell) -> Option<String> {
+    let run = cell.as_workload().filter(|run| run.siblings == Some(Siblings::Workers))?;
+    Some(match run.lone_worker {
+        Some(worker) => format!("worker {} alone", worker + 1),
+        None => format!("all {}", run.workers),
+    })
 }
 
 /// Those of the source, and what was done. A parameter without a name is the source's own words for all of them.
@@ -243,7 +256,7 @@ fn named(name: &str, value: &Value) -> String {
 }
 
 /// What is said without its name: a source's own words.
-const UNNAMED: [&str; 3] = ["parameters", "task", "figure"];
+const UNNAMED: [&str; 4] = ["parameters", "task", "figure", AT_WORK];
 
 /// A parameter's name as it is read.
 pub(crate) fn plain(name: &str) -> String {

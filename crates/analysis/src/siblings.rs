@@ -10,11 +10,11 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, OddElement, Quantity, StudyStage,
+    CellOutcome, OddElement, Quantity, Question, StudyStage,
     effect::Effect,
     growth::{EQUALS_LEAST, ODD, ResidualSpread, RoundRates, differences, odd},
     letter,
-    parameters::words,
+    parameters::{AT_WORK, words},
 };
 
 /// Siblings in a phase of a workload.
@@ -64,9 +64,12 @@ pub(crate) fn sibling_groups(results: &Results, stage: &StudyStage<'_>) -> Vec<S
             let outcomes =
                 stage.outcomes.iter().filter(|of| (of.cell, of.phase) == (cell.index, question.phase));
             let outcomes: Vec<&CellOutcome<'_>> = outcomes.collect();
-            let names = stage.varying.names().into_iter().filter(|name| *name != "volumes");
+            let names = stage.varying.names().into_iter();
+            let names = names.filter(|name| ![VOLUMES, AT_WORK].contains(&name.as_str()));
             let workload = words(&cell.parameters, names);
-            groups.extend(of_cell(run, question.quantity, &outcomes).into_iter().map(|group| SiblingGroup {
+            let lone = lone_workers(results, stage, question, run);
+            let found = of_cell(run, question.quantity, &outcomes).into_iter().chain(lone);
+            groups.extend(found.map(|group| SiblingGroup {
                 workload: workload.clone(),
                 phase: question.phase,
                 ..group
@@ -74,6 +77,43 @@ pub(crate) fn sibling_groups(results: &Results, stage: &StudyStage<'_>) -> Vec<S
         }
     }
     groups
+}
+
+/// What tells how many targets work at once.
+const VOLUMES: &str = "volumes";
+
+/// The workers that work one by one, where this is the first of them: a group for each target.
+fn lone_workers(
+    results: &Results,
+    stage: &StudyStage<'_>,
+    question: &Question,
+    first: &WorkloadRun,
+) -> Vec<SiblingGroup> {
+    if first.lone_worker != Some(0) {
+        return Vec::new();
+    }
+    let is_like = |cell: usize| results.cells[cell].as_workload().is_some_and(|run| is_like(run, first));
+    let outcomes = stage.outcomes.iter().filter(|of| of.phase == question.phase && is_like(of.cell));
+    let mut by_target: BTreeMap<usize, Vec<NamedRow>> = BTreeMap::new();
+    for outcome in outcomes {
+        let lone = results.cells[outcome.cell].as_workload().and_then(|run| run.lone_worker);
+        let lone = lone.map(|worker| LoneWorker { worker, of: first.workers });
+        let mut rows = of_workers(outcome, question.quantity, lone);
+        if rows.is_empty() {
+            // It was measured, and nothing of it may be used.
+            rows.push(NamedRow { name: worker_name(0, &[], lone), rates: RoundRates::new() });
+        }
+        by_target.entry(outcome.target).or_default().extend(rows);
+    }
+    let groups = by_target
+        .into_iter()
+        .filter_map(|(target, rows)| group(question.quantity, Siblings::Workers, false, Some(target), &rows));
+    groups.collect()
+}
+
+/// It is the same workload, by one worker alone.
+fn is_like(run: &WorkloadRun, first: &WorkloadRun) -> bool {
+    run.lone_worker.is_some() && WorkloadRun { lone_worker: first.lone_worker, ..run.clone() } == *first
 }
 
 fn of_cell(run: &WorkloadRun, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> Vec<SiblingGroup> {
@@ -88,9 +128,10 @@ fn of_cell(run: &WorkloadRun, quantity: Quantity, outcomes: &[&CellOutcome<'_>])
             let together = run.volumes != Volumes::Alone;
             group(Siblings::Targets, together, None, rows.collect()).into_iter().collect()
         }
+        Some(Siblings::Workers) if run.lone_worker.is_some() => Vec::new(),
         Some(Siblings::Workers) => {
             let groups = outcomes.iter().filter_map(|outcome| {
-                group(Siblings::Workers, true, Some(outcome.target), of_workers(outcome, quantity))
+                group(Siblings::Workers, true, Some(outcome.target), of_workers(outcome, quantity, None))
             });
             groups.collect()
         }
@@ -103,13 +144,22 @@ fn of_target(outcome: &CellOutcome<'_>, quantity: Quantity) -> RoundRates {
     rates.filter(|(_, rate)| *rate > 0.0).collect()
 }
 
-/// What each worker did until it was done.
-fn of_workers(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<NamedRow> {
+/// The one of a process's workers that works.
+#[derive(Debug, Clone, Copy)]
+struct LoneWorker {
+    /// From 0.
+    worker: u32,
+    /// How many a process has.
+    of: u32,
+}
+
+/// What each worker did until it was done; of one that works alone what it did in each process.
+fn of_workers(outcome: &CellOutcome<'_>, quantity: Quantity, lone: Option<LoneWorker>) -> Vec<NamedRow> {
     let mut rows: BTreeMap<usize, NamedRow> = BTreeMap::new();
     for measured in outcome.usable() {
         for (index, worker) in measured.sample.workers.iter().enumerate() {
             let row = rows.entry(index).or_insert_with(|| NamedRow {
-                name: worker_name(index, &measured.sample.parts),
+                name: worker_name(index, &measured.sample.parts, lone),
                 rates: RoundRates::new(),
             });
             row.rates.extend(rate_of(worker, quantity).map(|rate| (measured.key.repeat, rate)));
@@ -127,15 +177,17 @@ fn rate_of(worker: &WorkerTotals, quantity: Quantity) -> Option<f64> {
 }
 
 /// Workers are counted from 1, in the order of the processes that they are of.
-fn worker_name(index: usize, parts: &[RankPart]) -> String {
+fn worker_name(index: usize, parts: &[RankPart], lone: Option<LoneWorker>) -> String {
+    // Of a process one works, which has its number among all of them.
+    let number = lone.map_or(index, |LoneWorker { worker, of }| index * of as usize + worker as usize);
     let mut before = 0;
     for part in parts {
         before += part.workers as usize;
         if index < before {
-            return format!("worker {} (process {} on {})", index + 1, part.rank, part.node);
+            return format!("worker {} (process {} on {})", number + 1, part.rank, part.node);
         }
     }
-    format!("worker {}", index + 1)
+    format!("worker {}", number + 1)
 }
 
 /// None of fewer than two.
@@ -238,7 +290,7 @@ mod tests {
         let cells = stage("equals", &format!("{text}\n{WORK}"));
         let mut samples = Vec::new();
         for (cell, run) in cells.iter().enumerate() {
-            let workers = run.as_workload().map_or(1, |run| run.workers);
+            let run = run.as_workload().expect("stages of workloads");
             for (target, repeat) in
                 (0..shares.len()).flat_map(|target| (0..6).map(move |repeat| (target, repeat)))
             {
@@ -252,7 +304,10 @@ mod tests {
                     last_done: Nanos::from_seconds(noise / shares[worker % shares.len()]),
                     ..WorkerTotals::default()
                 };
-                let workers = (0..workers as usize).map(of_worker).collect();
+                let workers = match run.lone_worker {
+                    Some(worker) => vec![of_worker(worker as usize)],
+                    None => (0..run.workers as usize).map(of_worker).collect(),
+                };
                 let sample =
                     Sample { bytes: 100_000_000, operations: 100, wall, workers, ..Sample::new(Nanos(0)) };
                 samples.push(Measured { key, sample });
@@ -305,8 +360,9 @@ mod tests {
             measured.sample.parts = vec![part(0, "n1"), part(1, "n2")];
         }
         let told = told(&results);
-        assert_eq!(told.len(), 1, "one by itself has no siblings: {told:?}");
-        assert!(told[0].0.ends_with("workers together on A"), "{told:?}");
-        assert!(told[0].1.starts_with("worker 2 (process 0 on n1) is the odd one: the median"), "{told:?}");
+        let headings: Vec<&str> = told.iter().map(|(heading, _)| heading.as_str()).collect();
+        assert_eq!(headings, ["write, workers alone on A", "write, workers together on A"]);
+        assert!(told[0].1.starts_with("worker 2 is the odd one: the median of the others"), "{told:?}");
+        assert!(told[1].1.starts_with("worker 2 (process 0 on n1) is the odd one: the median"), "{told:?}");
     }
 }

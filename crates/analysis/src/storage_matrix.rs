@@ -35,11 +35,11 @@ pub struct StorageMatrix {
 }
 
 impl StorageMatrix {
-    /// Of the targets whose descriptions the record has.
+    /// Of the targets whose descriptions the record has; several at once are what each of them is.
     pub fn of(results: &Results) -> Self {
         let described = results.targets.iter().enumerate().filter_map(|(index, target)| {
             let description =
-                target.description.as_ref().filter(|description| description.is_on_storage())?;
+                target.description.as_ref().filter(|on| on.is_on_storage() && !on.is_joined())?;
             Some((letter(index), description))
         });
         let (letters, described): (Vec<String>, Vec<&TargetDescription>) = described.unzip();

@@ -365,6 +365,7 @@ impl LoadWorker {
 fn cell(load: &BackgroundLoad, workload: &WorkloadCell) -> WorkloadRun {
     WorkloadRun {
         workers: load.workers,
+        lone_worker: None,
         nodes: None,
         processes: None,
         engine: EngineKind::Sync,

@@ -12,6 +12,7 @@ use nilometer_storage::{Target, TargetError, target::run_id};
 
 use crate::{
     environment::{environment, layouts},
+    joined::JoinedTarget,
     machines::this_machine,
 };
 
@@ -113,7 +114,12 @@ pub fn make_targets(
     record: &mut Record,
 ) -> Result<Vec<Option<Arc<dyn Target>>>, BeginError> {
     let id = run_id();
-    let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
+    let used: Vec<_> = resolved
+        .targets
+        .iter()
+        .enumerate()
+        .filter(|(index, target)| in_use[*index] && !target.is_joined())
+        .collect();
     let run = |index: usize| id.part(index as u64);
     // Sources are one for each target, since several may be written at the same time.
     let origin = |index: usize| {
@@ -131,5 +137,21 @@ pub fn make_targets(
     for (index, description) in used {
         targets[index] = Some(open(description, run(index).0, origin(index))?);
     }
+    for index in 0..targets.len() {
+        if resolved.targets[index].is_joined() {
+            targets[index] = joined(resolved, &targets, index);
+        }
+    }
     Ok(targets)
+}
+
+/// Several of the targets that were opened as one; none if one of them is not used.
+fn joined(
+    resolved: &PlannedCampaign,
+    opened: &[Option<Arc<dyn Target>>],
+    index: usize,
+) -> Option<Arc<dyn Target>> {
+    let members = resolved.members(index).into_iter().map(|member| opened[member].clone());
+    let members = members.collect::<Option<Vec<_>>>()?;
+    Some(Arc::new(JoinedTarget::of(resolved.targets[index].clone(), members)))
 }

@@ -41,13 +41,12 @@ pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for (cell, run) in campaign.plan.recordings().filter(|(_, run)| run.onto == Onto::Target) {
         for target in campaign.asked().filter(|&target| campaign.applies(cell, target)) {
-            let description = &campaign.targets[target];
-            let key = run.layout_key(&description.address.to_string());
+            let key = run.layout_key(&campaign.targets[target].address.to_string());
             if facts.iter().all(|(known, _)| *known != key) {
                 let recorders = campaign.plan.recorders_of(run);
                 let each =
                     if recorders > 1 { format!("{recorders} processes, each: ") } else { String::new() };
-                let plan = Shape::of(&run.part(0, recorders), description).plan;
+                let plan = Shape::over(&run.part(0, recorders), &campaign.described(target)).plan;
                 facts.push((key, format!("{each}{plan}")));
             }
         }

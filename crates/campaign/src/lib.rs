@@ -15,6 +15,7 @@ mod environment;
 mod follow;
 mod ingest;
 mod join;
+mod joined;
 mod locks;
 mod machines;
 mod parallel_files;

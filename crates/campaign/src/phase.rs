@@ -133,7 +133,7 @@ pub(crate) fn run_phase(
     let settling = settle(run);
     let load = process::load_average();
     let (sender, reports) = sync_channel(2 * task.cell.workers as usize * task.targets.len());
-    let crews = task.targets.iter().map(|_| Crew::new(task.cell.workers)).collect();
+    let crews = task.targets.iter().map(|_| Crew::new(task.cell.at_work())).collect();
     let mut watch = Watch { run, reports, crews, tell };
     for (number, crew) in watch.crews.iter_mut().enumerate() {
         match &chilled[number] {

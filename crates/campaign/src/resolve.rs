@@ -2,6 +2,7 @@
 
 mod accept;
 mod error;
+mod joined;
 mod processes;
 
 use nilometer_model::{
@@ -19,20 +20,36 @@ use crate::{ingest::Shape, turns, workload};
 
 /// Checks every cell against every target.
 pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
+    // Those of a record are resolved again when it goes on.
+    let campaign = PlannedCampaign::new(plan, targets);
+    check_named(&campaign)?;
+    let campaign = joined::with_joined(campaign)?;
+    for (cell, run) in campaign.plan.recordings() {
+        processes::check_recorders(&campaign.plan, &campaign.plan.cells[cell].stage, run)?;
+        check_recording(&campaign, cell)?;
+    }
+    (0..campaign.targets.len()).try_for_each(|target| check_able(&campaign, target))?;
+    Ok(campaign)
+}
+
+/// The plan, and its workloads, against the targets that the user named.
+fn check_named(campaign: &PlannedCampaign) -> Result<(), ResolveError> {
+    let plan = &campaign.plan;
+    let targets = named(campaign);
     check_expected(&targets, &plan.expect)?;
     accept::check_acceptance(&plan.accept, &targets)?;
-    processes::check_machines(&plan)?;
-    check_time(&plan, targets.len())?;
-    plan.cells.iter().try_for_each(|cell| processes::check_background(&plan, cell))?;
-    plan.cells.iter().try_for_each(|cell| processes::check_settings(&plan, cell))?;
+    processes::check_machines(plan)?;
+    check_time(plan, targets.len())?;
+    plan.cells.iter().try_for_each(|cell| processes::check_background(plan, cell))?;
+    plan.cells.iter().try_for_each(|cell| processes::check_settings(plan, cell))?;
     for (_, stage, run) in plan.workloads() {
-        processes::check_mpi_io(&plan, stage, run, &targets)?;
-        processes::check_processes(&plan, stage, run)?;
+        processes::check_mpi_io(plan, stage, run, &targets)?;
+        processes::check_processes(plan, stage, run)?;
         let on_this = plan.processes_a_node(run).first().copied().unwrap_or(1);
         let own_memory = workload::memory(run).0.saturating_mul(on_this.into());
         check_memory(stage, Bytes(own_memory))?;
-        check_space_limit(&plan, stage, run)?;
-        check_source(&plan, stage, run)?;
+        check_space_limit(plan, stage, run)?;
+        check_source(plan, stage, run)?;
         processes::check_siblings(stage, run, targets.len())?;
         let needs = run.needs();
         for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
@@ -41,25 +58,26 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
             let LoadNeeds { memory, footprint } = of_recorders(run.background.as_deref(), target);
             check_memory(stage, Bytes(own_memory.saturating_add(memory)))?;
             let own = run.footprint(plan.processes_of(run));
-            check_space(stage, own.and(footprint).times(sharing), target, &plan)?;
+            check_space(stage, own.and(footprint).times(sharing), target, plan)?;
             check_access(stage, run, target)?;
         }
     }
-    for (cell, run) in plan.recordings() {
-        processes::check_recorders(&plan, &plan.cells[cell].stage, run)?;
-        let needs = run.needs();
-        let able = targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty());
-        check_recording(&plan, cell, able)?;
-    }
-    let campaign = PlannedCampaign::new(plan, targets);
-    (0..campaign.targets.len()).try_for_each(|target| check_able(&campaign, target))?;
-    Ok(campaign)
+    Ok(())
+}
+
+/// The targets that the user named.
+fn named(campaign: &PlannedCampaign) -> Vec<TargetDescription> {
+    campaign.named().map(|target| campaign.targets[target].clone()).collect()
 }
 
 /// Something of the plan can be measured there.
 fn check_able(campaign: &PlannedCampaign, target: usize) -> Result<(), ResolveError> {
     let cells = 0..campaign.plan.cells.len();
     if cells.clone().any(|cell| campaign.applies(cell, target)) || cells.is_empty() {
+        return Ok(());
+    }
+    // It has a part of what is recorded over several.
+    if (0..campaign.targets.len()).any(|joined| campaign.members(joined).contains(&target)) {
         return Ok(());
     }
     let mut lacking: Vec<Capability> = cells.flat_map(|cell| campaign.lacking(cell, target)).collect();
@@ -195,39 +213,57 @@ fn of_recorders(load: Option<&BackgroundLoad>, target: &TargetDescription) -> Lo
     LoadNeeds { memory: count * shape.memory().0, footprint }
 }
 
-/// All that is recorded at the same time.
-fn check_recording<'a>(
-    plan: &ResolvedPlan,
-    cell: usize,
-    targets: impl Iterator<Item = &'a TargetDescription>,
-) -> Result<(), ResolveError> {
+/// All that is recorded at the same time, wherever it is.
+fn check_recording(campaign: &PlannedCampaign, cell: usize) -> Result<(), ResolveError> {
+    let plan = &campaign.plan;
     let members: Vec<_> = turns::company(plan, cell).into_iter().map(|(_, run)| run).collect();
     let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
     if members.iter().any(|cell| cell.readers.copy) && plan.copy_to.is_none() {
         return Err(ResolveError::NoArchive { instrument: name });
     }
-    for target in targets {
-        check_writable(target)?;
-        let load = members.first().and_then(|run| run.background.as_deref());
-        let LoadNeeds { mut memory, mut footprint } = of_recorders(load, target);
-        footprint = load.map_or(footprint, |load| footprint.and(load.footprint()));
-        for cell in &members {
-            let recorders = plan.recorders_of(cell);
-            let most_on_one = plan.recorders_a_node(cell).into_iter().max().unwrap_or(1);
-            for number in 0..recorders {
-                let cell = cell.part(number, recorders);
-                let shape = Shape::of(&cell, target);
-                check_lines(&cell, &shape, target)?;
-                let count = u64::from(cell.count);
-                memory += if number < most_on_one { count * shape.memory().0 } else { 0 };
-                footprint.bytes.0 += count * shape.footprint().0;
-                footprint.entries += count * shape.files();
-            }
+    let needs = members.iter().map(|run| run.needs()).collect::<Vec<_>>();
+    let is_able = |target: &TargetDescription| {
+        needs.first().is_some_and(|needs| target.capabilities.lacking(needs).is_empty())
+    };
+    for target in 0..campaign.targets.len() {
+        if is_able(&campaign.targets[target]) && campaign.is_about(cell, target) {
+            check_recorded_onto(plan, &members, &name, &campaign.described(target))?;
         }
-        // What lies in memory counts there too.
-        let files = if target.is_memory() { footprint.bytes.0 } else { 0 };
-        check_memory(&name, Bytes(memory + files))?;
-        check_space(&name, footprint, target, plan).map_err(|error| match error {
+    }
+    Ok(())
+}
+
+/// There is room for what is recorded at the same time onto a target, or over several, each of which has a part of it.
+fn check_recorded_onto(
+    plan: &ResolvedPlan,
+    members: &[&RecordingRun],
+    name: &str,
+    onto: &[TargetDescription],
+) -> Result<(), ResolveError> {
+    onto.iter().try_for_each(check_writable)?;
+    let load = members.first().and_then(|run| run.background.as_deref());
+    let LoadNeeds { mut memory, mut footprint } =
+        onto.first().map_or_else(LoadNeeds::default, |on| of_recorders(load, on));
+    footprint = load.map_or(footprint, |load| footprint.and(load.footprint()));
+    for cell in members {
+        let recorders = plan.recorders_of(cell);
+        let most_on_one = plan.recorders_a_node(cell).into_iter().max().unwrap_or(1);
+        for number in 0..recorders {
+            let cell = cell.part(number, recorders);
+            let shape = Shape::over(&cell, onto);
+            check_lines(&cell, &shape, onto)?;
+            let count = u64::from(cell.count);
+            memory += if number < most_on_one { count * shape.memory().0 } else { 0 };
+            footprint.bytes.0 += count * shape.footprint().0;
+            footprint.entries += count * shape.files();
+        }
+    }
+    // What lies in memory counts there too.
+    let in_memory = onto.iter().filter(|on| on.is_memory()).count() as u64;
+    check_memory(name, Bytes(memory + in_memory * footprint.bytes.0))?;
+    for on in onto {
+        let sharing = onto.iter().filter(|other| other.shares_space_with(on)).count().max(1) as u64;
+        check_space(name, footprint.times(sharing), on, plan).map_err(|error| match error {
             ResolveError::Space { stage: instrument, path, needed, free, reserve, .. } => {
                 ResolveError::Recording { instrument, path, needed, free, reserve }
             }
@@ -238,12 +274,12 @@ fn check_recording<'a>(
 }
 
 /// Each of several writers finds lines of a scan to write, and the storage takes such files.
-fn check_lines(cell: &RecordingRun, shape: &Shape, target: &TargetDescription) -> Result<(), ResolveError> {
-    let checked =
-        shape.plan.check_lines().and_then(|()| shape.plan.check_storage(std::slice::from_ref(target)));
+fn check_lines(cell: &RecordingRun, shape: &Shape, onto: &[TargetDescription]) -> Result<(), ResolveError> {
+    let checked = shape.plan.check_lines().and_then(|()| shape.plan.check_storage(onto));
+    let names = || onto.iter().map(|on| on.address.to_string()).collect::<Vec<_>>();
     checked.map_err(|why| ResolveError::Lines {
         instrument: cell.who(),
-        path: target.address.to_string(),
+        path: names().join(TargetDescription::BETWEEN),
         why,
     })
 }
@@ -261,12 +297,13 @@ pub fn with_source(
     check_keeps(&source, "from")?;
     check_writable(&source)?;
     let plan = &campaign.plan;
+    let targets = named(&campaign);
     for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
         // Targets that are written at the same time have a source each.
-        let sources = run.volumes.at_once(campaign.targets.len()).unwrap_or(0) as u64;
+        let sources = run.volumes.at_once(targets.len()).unwrap_or(0) as u64;
         let Footprint { bytes, entries } = run.footprint(1);
         let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
-        let all = each.times(sources + sharing(run, &campaign.targets, &source));
+        let all = each.times(sources + sharing(run, &targets, &source));
         check_space(stage, all, &source, plan)?;
     }
     Ok(PlannedCampaign { source: Some(source), ..campaign })
@@ -298,7 +335,7 @@ pub fn with_archive(
     check_writable(&archive)?;
     for (_, run) in campaign.plan.recordings().filter(|(_, run)| run.readers.copy) {
         let shape = Shape::of(run, &archive);
-        check_lines(run, &shape, &archive)?;
+        check_lines(run, &shape, std::slice::from_ref(&archive))?;
         let count = u64::from(run.count);
         let bytes = Bytes(count * shape.footprint().0);
         let footprint = Footprint { bytes, entries: count * shape.files() };

@@ -17,6 +17,8 @@ impl Task<'_> {
         let of_rank = |ours| WorkerPlace::of_rank(ours as u32, used.len() as u32, self.cell.workers);
         let places = ours.map(of_rank).into_iter().flatten();
         let attempt = self.attempt;
+        let lone = self.cell.lone_worker;
+        let places = places.filter(move |place| lone.is_none_or(|lone| lone == place.worker));
         places.map(move |place| place.with_nodes_of(like).in_attempt(attempt))
     }
 

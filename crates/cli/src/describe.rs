@@ -8,13 +8,13 @@ use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_ex
 use nilometer_remote::{describe, describe_in_child};
 use nilometer_storage::TargetError;
 
-use crate::{Blame, Outcome, tell};
+use crate::{Blame, Outcome, target_argument::target_argument, tell};
 
 /// Says what storage a directory is on: its type and servers, devices below, layout, options, fullness, and what it can do
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
     /// Directories to describe, URLs (root://, nfs://, s3://, hdfs://), or `null:`
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = target_argument())]
     targets: Vec<TargetAddress>,
     /// Refuse targets that are on another file system: one type for all, or one for each in their order (ext4, nfs, lustre ...;
     /// another word lists them)

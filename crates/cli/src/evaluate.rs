@@ -39,6 +39,7 @@ use crate::{
     report,
     resume::resumed,
     signals::stop_on_signal,
+    target_argument::target_argument,
     tell,
     tidied::{remove_targets, removed},
 };
@@ -49,7 +50,7 @@ use crate::{
 pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated, or URLs (root://, nfs://, s3://, hdfs://) where the program has a
     /// client for them; `null:` takes everything and keeps nothing
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present = "resume", value_parser = target_argument())]
     pub(crate) targets: Vec<TargetAddress>,
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
     /// times; `none` for the recordings of --for only [default: quick]
@@ -59,7 +60,8 @@ pub(crate) struct Evaluate {
     /// for each in their order (ext4, nfs, lustre ...; another word lists them)
     #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = "What is measured")]
     expect: Vec<FileSystemKind>,
-    /// How often each cell is measured, instead of what the plan says
+    /// How often each cell is measured, and each recording of a plan is made, instead of what the plan says; recordings of --for
+    /// are made as often as their answer needs
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What is measured")]
     repeats: Option<u32>,
     #[command(flatten)]
@@ -295,21 +297,23 @@ impl Evaluate {
     pub(crate) fn plans(&self) -> anyhow::Result<ResolvedPlan> {
         if self.plans == [NO_PLAN] {
             ensure!(self.recordings.any(), "--plan none: name an instrument with --for, or another plan");
-            return Ok(ResolvedPlan {
-                title: self.recordings.title(),
-                cells: Vec::new(),
-                ..load(DEFAULT_PLAN, self.scale)?
-            });
+            let default = load(DEFAULT_PLAN, self.scale)?;
+            let repeats = self.repeats.unwrap_or(default.repeats);
+            let title = self.recordings.title();
+            return Ok(ResolvedPlan { title, repeats, cells: Vec::new(), ..default });
         }
         let names = if self.plans.is_empty() { vec![DEFAULT_PLAN.to_owned()] } else { self.plans.clone() };
         let plans = names.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
         let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(ResolvedPlan::joined(plans).expect("there is at least the default"))
+        let mut plan = ResolvedPlan::joined(plans).expect("there is at least the default");
+        if let Some(repeats) = self.repeats {
+            plan.set_repeats(repeats);
+        }
+        Ok(plan)
     }
 
     /// A plan with what is said on the command line instead.
     fn changed(&self, mut plan: ResolvedPlan, nodes: &RankNodes) -> ResolvedPlan {
-        plan.repeats = self.repeats.unwrap_or(plan.repeats);
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         plan.reserve = self.reserve.unwrap_or(plan.reserve);
@@ -357,8 +361,15 @@ impl Evaluate {
             let ResolvedPlan { repeats, seed, reserve, .. } = *recorded;
             let source = recorded.source.clone();
             let expect = recorded.expect.clone();
-            plan = ResolvedPlan { repeats, seed, reserve, source, expect, ..self.plans()? };
-        } else if let Some(scale) = self.scale.given() {
+            plan = ResolvedPlan { seed, reserve, source, expect, ..self.plans()? };
+            // What was said when it began holds, unless it is said again.
+            if self.repeats.is_none() && plan.repeats != repeats {
+                plan.set_repeats(repeats);
+            }
+        } else if let Some(repeats) = self.repeats {
+            plan.repeats = repeats;
+        }
+        if let Some(scale) = self.scale.given().filter(|_| self.plans.is_empty()) {
             plan.scale = scale;
         }
         // What was asked for by --for stands behind the cells of the plans.

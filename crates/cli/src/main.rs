@@ -47,6 +47,7 @@ mod simulate;
 mod size;
 mod status_line;
 mod stored_at;
+mod target_argument;
 mod tell;
 mod tidied;
 mod together;

@@ -97,7 +97,7 @@ fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, nodes: &RankNodes, r
         addresses.iter().map(TargetAddress::to_string).collect::<Vec<_>>().join(" ")
     };
     if !asked.targets.is_empty() {
-        let there = recorded.targets[recorded.asked()].iter().map(|target| target.address.clone());
+        let there = recorded.named().map(|target| recorded.targets[target].address.clone());
         let there: Vec<_> = there.collect();
         let here: Vec<_> = asked.targets.iter().map(whole).collect();
         if there != here {
@@ -133,8 +133,16 @@ fn whole(address: &TargetAddress) -> TargetAddress {
 /// Each target as it is now, without what the killed campaign left there; none for one that was left out before and can't
 /// be used now either.
 fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<TargetDescription>>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Option<TargetDescription>> = Vec::new();
     for (index, was) in recorded.targets.iter().enumerate() {
+        if was.is_joined() {
+            // They stand behind those that they consist of.
+            let members =
+                recorded.members(index).into_iter().map(|member| found.get(member).cloned().flatten());
+            let members: Option<Vec<TargetDescription>> = members.collect();
+            found.push(members.map(|members| TargetDescription::joined(&members)));
+            continue;
+        }
         let left: Vec<&RunHandle> =
             begun.runs.iter().filter(|(target, _)| *target == index).map(|(_, handle)| handle).collect();
         if let Some(source) = &recorded.source {

@@ -17,6 +17,11 @@ pub(crate) fn remove_targets(
     let mut outcome = Ok(());
     for (target, left_out) in targets.into_iter().zip(left_out) {
         let Some(target) = target else { continue };
+        if *left_out && !target.members().is_empty() {
+            // What is left there is left on each of them, of which the same is said.
+            std::mem::forget(target);
+            continue;
+        }
         if *left_out {
             let source = target.source().map(|source| format!(" {}", source.description().address));
             let path = target.description().address.to_string();

@@ -47,7 +47,8 @@ impl DeviceUse {
 
 impl DeviceTraffic {
     /// What came to another device too.
-    pub(crate) fn and(self, other: DeviceTraffic) -> Self {
+    #[must_use]
+    pub fn and(self, other: DeviceTraffic) -> Self {
         DeviceTraffic {
             read: self.read + other.read,
             written: self.written + other.written,

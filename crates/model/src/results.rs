@@ -124,9 +124,11 @@ impl TargetEntry {
     }
 }
 
-/// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced.
+/// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced. Of several one is
+/// enough.
 pub fn is_volatile(file_system: &str) -> bool {
-    matches!(file_system, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs")
+    let mut types = file_system.split(TargetDescription::BETWEEN);
+    types.any(|name| matches!(name, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs"))
 }
 
 /// Where a sample belongs.

@@ -68,7 +68,17 @@ pub fn describe(address: &TargetAddress) -> Result<TargetDescription, TargetErro
         TargetAddress::Directory(path) => target::probe(path),
         TargetAddress::Null => Ok(NullTarget::new().description().clone()),
         TargetAddress::Url(url) => describe_url(url),
+        TargetAddress::Joined(members) => joined(members, describe),
     }
+}
+
+/// Several targets as one.
+fn joined(
+    members: &[TargetAddress],
+    describe: fn(&TargetAddress) -> Result<TargetDescription, TargetError>,
+) -> Result<TargetDescription, TargetError> {
+    let members = members.iter().map(describe).collect::<Result<Vec<_>, _>>()?;
+    Ok(TargetDescription::joined(&members))
 }
 
 /// What is at a URL; whether it can be written is tried.
@@ -111,6 +121,7 @@ pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, T
             system_of(url)?;
             in_child(Path::new(&url.to_string()))
         }
+        TargetAddress::Joined(members) => joined(members, describe_in_child),
     }
 }
 
@@ -139,6 +150,10 @@ pub fn open(
         TargetAddress::Null => Ok(Arc::new(NullTarget::new())),
         TargetAddress::Url(url) => {
             Ok(Arc::new(RemoteTarget::create(system_of(url)?, description.clone(), run)?))
+        }
+        // A campaign makes it of what it has opened on each.
+        TargetAddress::Joined(_) => {
+            Err(TargetError::NotADirectory { path: description.address.to_string().into() })
         }
     }
 }
@@ -210,7 +225,7 @@ pub fn run_handle(description: &TargetDescription, run: u64) -> Option<RunHandle
             Some(RunHandle(Posix::run_directory(path, run).display().to_string()))
         }
         TargetAddress::Url(url) => Some(RunHandle(url.join(&run_name(run)).to_string())),
-        TargetAddress::Null => None,
+        TargetAddress::Null | TargetAddress::Joined(_) => None,
     }
 }
 
@@ -222,7 +237,7 @@ pub fn is_run_at(handle: &RunHandle, description: &TargetDescription) -> bool {
             let run: Option<TargetUrl> = handle.0.parse().ok();
             run.as_ref().and_then(TargetUrl::split_last).is_some_and(|(above, _)| above == *url)
         }
-        TargetAddress::Null => false,
+        TargetAddress::Null | TargetAddress::Joined(_) => false,
     }
 }
 
@@ -244,7 +259,7 @@ pub fn clean_run(handle: &RunHandle) -> Result<Option<Cleaned>, TargetError> {
 pub fn clean(address: &TargetAddress) -> Result<Cleaned, TargetError> {
     match address {
         TargetAddress::Directory(path) => target::clean(path),
-        TargetAddress::Null => Ok(Cleaned::default()),
+        TargetAddress::Null | TargetAddress::Joined(_) => Ok(Cleaned::default()),
         TargetAddress::Url(url) => {
             let system = system_of(url)?;
             let url = url.clone();
@@ -285,7 +300,8 @@ fn clean_url(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Cleaned, Targ
 pub fn in_use(description: &TargetDescription) -> Result<Option<Holder>, TargetError> {
     let place: PathBuf = description.address.to_string().into();
     match &description.address {
-        TargetAddress::Null => Ok(None),
+        // What several consist of is asked for by itself.
+        TargetAddress::Null | TargetAddress::Joined(_) => Ok(None),
         TargetAddress::Directory(path) => {
             let path = path.clone();
             in_time(PATIENCE, place, move || target::in_use(&path)).flatten()

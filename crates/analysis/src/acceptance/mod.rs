@@ -112,7 +112,7 @@ pub fn acceptance(results: &Results) -> Vec<AcceptanceVerdict> {
     if accept.is_empty() {
         return Vec::new();
     }
-    let targets = campaign.asked().filter(|target| *target < results.targets.len());
+    let targets = campaign.named().filter(|target| *target < results.targets.len());
     targets.map(|target| verdict(results, campaign, target)).collect()
 }
 

@@ -97,7 +97,7 @@ pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
     notes.extend(rests_on(study));
     notes.extend(assumed(predictions));
     notes.extend([Without::Packing, Without::FileSync].into_iter().filter_map(|of| without(predictions, of)));
-    notes.extend(withheld(predictions));
+    notes.extend(withheld(study));
     notes
 }
 
@@ -149,14 +149,20 @@ fn without(predictions: &Predictions, what: Without) -> Option<String> {
     (!names.is_empty()).then(|| format!("? by {why}: {}.", names.join(", ")))
 }
 
-/// Where there is no prediction, and why.
-fn withheld(predictions: &Predictions) -> Option<String> {
+/// Where there is no prediction, and why. Nobody expects one for several targets at once.
+fn withheld(study: &Study<'_>) -> Option<String> {
+    let predictions = &study.predictions;
+    let is_single = |target: &usize| {
+        let description = study.results.targets.get(*target).and_then(|target| target.description.as_ref());
+        description.is_none_or(|description| !description.is_joined())
+    };
     let reasons = predictions.rows.iter().flat_map(|row| {
         let on = row.on.iter().enumerate();
         on.filter_map(move |(target, prospect)| {
             Some((target, prospect.as_ref().err()?, row.instrument.as_str()))
         })
     });
+    let reasons = reasons.filter(|(target, ..)| is_single(target));
     let groups = grouped(reasons.map(|(target, why, name)| ((target, why), name)));
     let rows = predictions.rows.len();
     let of = |((target, why), names): &((usize, &Withheld), Vec<&str>)| {

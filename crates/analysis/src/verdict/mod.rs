@@ -6,8 +6,8 @@ mod decision;
 mod words;
 
 use nilometer_model::{
-    ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
-    Sample, Series, TargetEntry,
+    ByteRate, Bytes, FramesBeside, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals,
+    Results, Sample, Series, TargetEntry,
     plan::{Goal, Onto, RecordedInstrument, RecordingRun, RecordingSplit, Route},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     sustained::{Margin, RateStep, SustainedRate, step, sustained},
@@ -134,6 +134,9 @@ pub struct Under {
     pub finding: Finding,
     /// As fast as the storage takes frames.
     pub limit: Option<SustainedRate>,
+    /// What became of the frames of an instrument that was the load, over all valid recordings at the pace; none where it was
+    /// another load.
+    pub beside: Option<FramesBeside>,
 }
 
 impl Under {
@@ -303,6 +306,10 @@ fn under_state(recorded: &Recorded<'_>, state: &Ingest) -> Under {
         load: state.load.clone(),
         finding: worst(of(Goal::Pace).collect()),
         limit: long_run(limits.map(|(sample, _)| sample)),
+        beside: of(Goal::Pace)
+            .filter(|(sample, _)| sample.invalid.is_none())
+            .filter_map(|(sample, _)| sample.background?.frames)
+            .reduce(FramesBeside::and),
     }
 }
 

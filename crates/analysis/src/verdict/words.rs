@@ -8,6 +8,8 @@ use nilometer_model::{
     sustained::{RateChange, SustainedRate},
 };
 
+use crate::interference::lost_words;
+
 use super::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict};
 
 /// In powers of 1000, as rates are.
@@ -287,7 +289,9 @@ impl Verdict {
             }
             _ => String::new(),
         };
-        format!("{}: {}{limit}", under.name(), self.compared(&under.finding))
+        let beside = under.beside.map(|frames| format!("; of what was beside it {}", lost_words(&frames)));
+        let beside = beside.unwrap_or_default();
+        format!("{}: {}{limit}{beside}", under.name(), self.compared(&under.finding))
     }
 
     /// A finding against that of the instrument by itself.

@@ -39,7 +39,7 @@ pub use sample::sample_of;
 pub(crate) use sample::sample_of_all;
 use sample::samples;
 pub(crate) use setup::Shape;
-use setup::{PacketsIn, Ready, setup};
+use setup::{PacketsIn, Ready, descriptions_of, setup};
 use streams::{OwnStreams, awaited};
 pub(crate) use together::RecordingRanks;
 
@@ -138,8 +138,9 @@ fn record_part(
     let traffic = job.target.traffic();
     let members = prepared(run, job);
     let Some(ready) = all_ready(run, whole, members) else { return PartRecorded::default() };
-    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
+    // A load takes its time to begin: frames are due from the start that is agreed upon.
     without_load.append(&mut loads.begin());
+    let at = ready.is_ok().then(|| job.together.agreed_start(&run.clock));
     let (moment, before) = surroundings.begin(&run.clock);
     let beside = loads.done(job.number);
     let mut begun = Begun { at: at.unwrap_or_default(), calendar: Calendar::now().time, late: Nanos(0) };
@@ -418,10 +419,8 @@ impl Pass {
 
 /// Memory of all rings.
 fn memory(job: &Job<'_>) -> Bytes {
-    let all = job
-        .cells
-        .iter()
-        .map(|(cell, _)| u64::from(cell.count) * Shape::of(cell, job.target.description()).memory().0);
+    let onto = descriptions_of(job.target);
+    let all = job.cells.iter().map(|(cell, _)| u64::from(cell.count) * Shape::over(cell, &onto).memory().0);
     Bytes(all.sum())
 }
 

@@ -13,7 +13,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{
     Bytes, Instrument, Invalid, Nanos, Seed, TargetDescription,
-    plan::{Goal, RecordingRun, Route},
+    plan::{Fill, Goal, RecordingRun, Route},
 };
 use nilometer_network::own_address;
 use nilometer_recording::{Stream, instrument::Content};
@@ -60,7 +60,8 @@ pub(super) fn setup(
     seed: Seed,
     name: &str,
 ) -> Result<Ready, Invalid> {
-    let shape = Shape::of(cell, target.description());
+    let onto = members_of(target);
+    let shape = Shape::over(cell, &descriptions_of(target));
     let stop = Arc::default();
     let Source { feed, expected, stream, packets } = source(run, cell, seed, &shape, &stop)?;
     let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
@@ -73,12 +74,13 @@ pub(super) fn setup(
     };
     let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
     let deep = layouts.iter().all(RawLayout::is_deep);
-    let lanes = layouts.iter().map(|layout| (target.clone(), layout.clone())).collect();
+    let each = onto.iter().flat_map(|member| std::iter::repeat_n(member, shape.plan.writers() as usize));
+    let lanes = each.cloned().zip(layouts.iter().cloned()).collect();
     let encoders = cell.instrument.recording.encoders.map(|count| count as usize);
     let options = LaneOptions { encoders, ..LaneOptions::default() };
     let setup = Setup {
         lanes: lanes_of(lanes, options).map_err(|error| Invalid::Refused(error.to_string()))?,
-        engine: engine(run, target, deep)?,
+        engine: engine(run, &onto, deep)?,
         slots: shape.plan.slots(),
         feed,
         stop,
@@ -128,8 +130,25 @@ fn packets_of(run: &Run, cell: &RecordingRun, seed: Seed, stop: &Arc<AtomicBool>
     Ok(Source { feed: Feed::Network(network), expected, stream: Some(stream), packets })
 }
 
-/// How the lanes' operations are best issued, which the target is asked.
-fn engine(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, Invalid> {
+/// A target, or each of those that one recording lies on.
+fn members_of(target: &Arc<dyn Target>) -> Vec<Arc<dyn Target>> {
+    let members = target.members();
+    if members.is_empty() { vec![target.clone()] } else { members.to_vec() }
+}
+
+/// What these are.
+pub(super) fn descriptions_of(target: &Arc<dyn Target>) -> Vec<TargetDescription> {
+    members_of(target).iter().map(|member| member.description().clone()).collect()
+}
+
+/// How the lanes' operations are best issued, which each target is asked: one at a time if one of them can't do more.
+fn engine(run: &Run, onto: &[Arc<dyn Target>], deep: bool) -> Result<Options, Invalid> {
+    let suited = onto.iter().map(|target| engine_on(run, target, deep)).collect::<Result<Vec<_>, _>>()?;
+    let least = suited.into_iter().min_by_key(|options| options.depth);
+    Ok(least.expect("a recording is onto one target at least"))
+}
+
+fn engine_on(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, Invalid> {
     let clock = run.clock;
     match within(run.hang_after, target, move |target| suited_engine(target, deep, clock)) {
         Ok(Ok(options)) => Ok(options),
@@ -152,22 +171,27 @@ pub(crate) struct Shape {
 impl Shape {
     /// On a target that is described so.
     pub(crate) fn of(cell: &RecordingRun, target: &TargetDescription) -> Self {
+        Shape::over(cell, std::slice::from_ref(target))
+    }
+
+    /// Of one recording over targets that are described so, one at least.
+    pub(crate) fn over(cell: &RecordingRun, onto: &[TargetDescription]) -> Self {
         let recorded = cell.recorded();
         let rings = cell.rings();
         // What comes over a network is recorded in blocks, with nothing between them.
         let padded = !cell.route.has_packets();
         let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
         let options = LayoutOptions {
-            retention: retention(cell, target, &recorded),
+            retention: retention(cell, onto, &recorded),
             writers: cell.swept.writers,
             ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))
         };
-        let plan = RecordingPlan::of(frames, std::slice::from_ref(target), &options);
+        let plan = RecordingPlan::of(frames, onto, &options);
         let bound = frames_at_the_most(cell, plan.spacing().stride).div_ceil(rings);
         Shape { plan, frames: if plan.is_bounded() { u64::MAX } else { bound }, rings }
     }
 
-    /// The most that lies on the target at once.
+    /// The most that lies on a target at once: of several on each.
     pub(crate) fn footprint(&self) -> Bytes {
         Bytes(self.plan.space(self.frames).0.saturating_mul(self.rings))
     }
@@ -185,9 +209,12 @@ impl Shape {
 
 /// What stays of each recording. Packets at their own pace are recorded as the recorder does it by itself, into one growing
 /// file, if all of them may stay; else, as it does with `--keep`, only the latest are.
-fn retention(cell: &RecordingRun, target: &TargetDescription, recorded: &Instrument) -> Retention {
-    let space = target.space;
-    let keep = cell.fill.map_or(cell.keep, |fill| fill.keep(space.usable(), space.free));
+fn retention(cell: &RecordingRun, onto: &[TargetDescription], recorded: &Instrument) -> Retention {
+    let filled = |fill: Fill| {
+        let each = onto.iter().map(|on| fill.keep(on.space.usable(), on.space.free).0);
+        Bytes(each.sum())
+    };
+    let keep = cell.fill.map_or(cell.keep, filled);
     if recorded.packets.is_some() && cell.goal == Goal::Pace && cell.all() <= keep {
         return Retention::All;
     }

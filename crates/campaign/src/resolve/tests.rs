@@ -219,3 +219,54 @@ fn a_shift_by_nodes_needs_as_many_on_each_and_visibility_two() {
     let why = over(&visible, &[1], 1).expect_err("nobody looks");
     assert!(why.contains("`visibility`, which needs 2 processes: there is 1"), "{why}");
 }
+
+/// A plan of one recording over several targets, of which the first two are on one file system.
+fn over_several(volumes: &[Volumes], keep: u64) -> ResolvedPlan {
+    let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                  frame_rate = \"1 Hz\"\n";
+    let run = RecordingRun {
+        buffer: Bytes(4 << 20),
+        keep: Bytes(keep << 30),
+        volumes: volumes.to_vec(),
+        ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
+    };
+    ResolvedPlan { cells: vec![Cell::recording("disks", run)], ..plan("alone") }
+}
+
+fn disks(free: u64) -> Vec<TargetDescription> {
+    let named = |path: &str, mount_point: &str| TargetDescription {
+        address: std::path::Path::new(path).into(),
+        ..target(mount_point, free)
+    };
+    vec![named("/a/one", "/a"), named("/a/two", "/a"), named("/b", "/b")]
+}
+
+#[test]
+fn what_is_recorded_over_several_targets_is_a_target_behind_them() {
+    let volumes = [Volumes::Alone, Volumes::First(2), Volumes::First(4), Volumes::Together];
+    let resolved = resolve(over_several(&volumes, 1), disks(9)).expect("there is room");
+    let names: Vec<String> = resolved.targets.iter().map(|target| target.address.to_string()).collect();
+    assert_eq!(names, ["/a/one", "/a/two", "/b", "/a/one + /a/two", "/a/one + /a/two + /b"]);
+    assert_eq!((resolved.members(3), resolved.members(2)), (vec![0, 1], Vec::new()));
+    assert!((0..5).all(|target| resolved.applies(0, target)));
+    let again = resolve(resolved.plan.clone(), resolved.targets.clone()).expect("it goes on");
+    assert_eq!(again, resolved, "what a record has is not made twice");
+    let together = resolve(over_several(&[Volumes::Together], 1), disks(9)).expect("there is room");
+    let on: Vec<usize> = (0..together.targets.len()).filter(|&target| together.applies(0, target)).collect();
+    assert_eq!(on, [3], "on each alone nothing was asked for");
+    assert_eq!(with_ceiling(together.clone()), together, "a recording has no ceiling");
+}
+
+#[test]
+fn a_recording_over_several_has_room_on_each_and_is_made_by_one_process() {
+    let fits =
+        |keep, free| resolve(over_several(&[Volumes::First(2)], keep), disks(free)[..2].to_vec()).is_ok();
+    // Of 8 GiB each has a half, and both are on one file system.
+    assert_eq!([fits(8, 12), fits(8, 7), fits(4, 7)], [true, false, true]);
+    let ranks = ResolvedPlan { ranks: 2, ..over_several(&[Volumes::Alone, Volumes::Together], 1) };
+    let why = resolve(ranks, disks(9)).expect_err("several processes").to_string();
+    assert!(why.contains("stage `disks`: volumes: one process makes a recording"), "{why}");
+    let why =
+        resolve(over_several(&[Volumes::First(4)], 1), disks(9)).expect_err("there are three").to_string();
+    assert!(why.contains("needs 4 directories") && why.contains("\"alone\""), "{why}");
+}

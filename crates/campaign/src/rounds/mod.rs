@@ -195,8 +195,9 @@ impl Campaign {
         let clock = Clock::start();
         let hang_after = plan.hang_after;
         let stop = self.stop.clone();
-        let served_by = |target: &Option<Arc<dyn Target>>| {
-            target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
+        let served_by = |(number, target): (usize, &Option<Arc<dyn Target>>)| match target {
+            Some(_) => self.resolved.described(number).iter().flat_map(daemons).collect(),
+            None => Vec::new(),
         };
         let left: Vec<ScheduledRepeat> =
             turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
@@ -206,7 +207,10 @@ impl Campaign {
         };
         State {
             run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Baseline::now() },
-            surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
+            surroundings: Surroundings::look(
+                &clock,
+                self.targets.iter().enumerate().map(served_by).collect(),
+            ),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
             remaining: Remaining::new(&left, recording),
@@ -335,6 +339,15 @@ impl Campaign {
         state.left_out[target] = true;
         self.record.leave_out(target, why)?;
         (state.tell)(Progress::LeftOut { target, why });
+        // Nothing is recorded over several of which one is not used.
+        let joined =
+            (0..self.resolved.targets.len()).filter(|&of| self.resolved.members(of).contains(&target));
+        for joined in joined.collect::<Vec<_>>() {
+            if !state.left_out[joined] {
+                let why = format!("{} was left out", self.resolved.targets[target].address);
+                self.leave_out(state, joined, &why)?;
+            }
+        }
         Ok(())
     }
 

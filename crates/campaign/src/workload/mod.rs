@@ -272,5 +272,5 @@ pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
 pub fn memory(cell: &WorkloadRun) -> Bytes {
     let of_phase = |phase| buffer_size(&cell.workload, phase) as u64 * buffer_count(cell, phase) as u64;
     let largest = cell.phases().into_iter().map(of_phase).max().unwrap_or(0);
-    Bytes(largest.saturating_mul(u64::from(cell.workers)))
+    Bytes(largest.saturating_mul(u64::from(cell.at_work())))
 }

@@ -51,7 +51,7 @@ const STAGE: [Row; 18] = [
     (
         "volumes",
         "\"alone\", \"together\", or a whole number from 2 on [\"alone\"]",
-        "Each target by itself, all at the same time, or so many of the first, if there are as many.",
+        "Each target by itself, all at the same time, or so many of the first; of an ingest one recording over them.",
     ),
     (
         "siblings",

@@ -158,8 +158,9 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     } else if workloads == 0 {
         rows.push(("takes", format!("{time} a target")));
     } else {
+        rows.push(("measures", format!("{workloads} cells in {} rounds", plan.repeats)));
+        rows.extend(by_layout(plan).map(|words| ("", words)));
         rows.extend([
-            ("measures", format!("{workloads} cells in {} rounds", plan.repeats)),
             ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
             (
                 "needs",
@@ -186,6 +187,16 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
     rows.extend(sees(plan));
     rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
+}
+
+/// How many cells are left where a target does not let the layout of files be chosen, which is not known before it is named.
+fn by_layout(plan: &ResolvedPlan) -> Option<String> {
+    let same = plan.cells_by_layout();
+    let rest = plan.workloads().count() - same;
+    let words = format!(
+        "{rest} on a target on which the layout of files can't be chosen: the other {same} differ in it alone"
+    );
+    (same > 0).then_some(words)
 }
 
 fn needs_source(plan: &ResolvedPlan) -> bool {
@@ -224,6 +235,18 @@ mod tests {
         for wrong in ["0", "-1", "1/0", "half", "nan", ""] {
             assert!(factor(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn cells_that_differ_in_layouts_alone_are_counted() {
+        let [wa105, quick] = ["wa105", "quick"].map(|name| {
+            let found = PLANS.iter().find(|plan| plan.name == name).expect("it is built in");
+            shown(&read(found.text, name, 1.0).expect(name))
+        });
+        let counted =
+            "12 on a target on which the layout of files can't be chosen: the other 84 differ in it alone";
+        assert!(wa105.contains("96 cells in 3 rounds") && wa105.contains(counted), "{wa105}");
+        assert!(!quick.contains("layout"), "{quick}");
     }
 
     #[test]

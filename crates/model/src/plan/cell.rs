@@ -145,6 +145,9 @@ impl fmt::Display for Cell {
 pub struct WorkloadRun {
     /// Threads of each process.
     pub workers: u32,
+    /// Of these the only one that works, from 0, where the others rest; all do if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lone_worker: Option<u32>,
     /// Machines that take part, the first so many; all if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
@@ -221,7 +224,10 @@ impl WorkloadRun {
     /// All of it in phrases.
     pub fn phrases(&self) -> Vec<String> {
         let mut phrases = self.workload.parameters().phrases();
-        phrases.push(plural(self.workers, "worker"));
+        phrases.push(match self.lone_worker {
+            Some(worker) => format!("worker {} of {} alone", worker + 1, self.workers),
+            None => plural(self.workers, "worker"),
+        });
         phrases.extend(self.processes.map(|count| match count {
             1 => "1 process a node".into(),
             count => format!("{count} processes a node"),
@@ -299,10 +305,15 @@ impl WorkloadRun {
         self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
     }
 
+    /// Workers of each process that work.
+    pub fn at_work(&self) -> u32 {
+        if self.lone_worker.is_some() { 1 } else { self.workers }
+    }
+
     /// Among how many the work of so many processes is counted: their workers, or where those of a process work on one thing
     /// the processes.
     pub(super) fn parts(&self, processes: u32) -> u32 {
-        let workers = if self.workload.parameters().one_a_process() { 1 } else { self.workers };
+        let workers = if self.workload.parameters().one_a_process() { 1 } else { self.at_work() };
         workers.saturating_mul(processes)
     }
 }

@@ -59,7 +59,9 @@ impl ResolvedPlan {
             space = Footprint { bytes: space.bytes.max(bytes), entries: space.entries.max(entries) };
         }
         for (_, recording) in self.recordings() {
-            seconds += f64::from(recording.repeats) * targets as f64 * recording.duration.seconds();
+            let onto_each = if recording.is_onto_each() { targets } else { 0 };
+            let times = (onto_each + recording.at_once(targets).len()).max(1);
+            seconds += f64::from(recording.repeats) * times as f64 * recording.duration.seconds();
         }
         seconds += self.network_time().seconds();
         // A plan that is longer than time can be counted is too long in any case.

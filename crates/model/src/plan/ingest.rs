@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AppliedSetting, BackgroundLoad, Phase, RecordedInstrument, Swept};
+use super::{AppliedSetting, BackgroundLoad, Phase, RecordedInstrument, Swept, Volumes};
 use crate::{
     ByteRate, Bytes, Capabilities, Capability, Format, Instrument, Nanos, Readers, ReadingWay,
     RecordingLayout, Subnet,
@@ -61,6 +61,9 @@ pub struct RecordingRun {
     /// Settings outside of the program, which commands of the user's apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
+    /// Onto each target, and over how many of them at once: one recording each. Onto each alone, if nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Volumes>,
 }
 
 /// Where a recorder stores frames.
@@ -243,6 +246,7 @@ impl RecordingRun {
             network: None,
             background: None,
             settings: Vec::new(),
+            volumes: Vec::new(),
         }
     }
 
@@ -374,7 +378,23 @@ impl RecordingRun {
         phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));
         phrases.extend(self.settings.iter().map(AppliedSetting::phrase));
         phrases.extend(self.background.iter().map(ToString::to_string));
+        phrases.extend(Volumes::phrase_of_recording(&self.volumes));
         phrases
+    }
+
+    /// It is made onto each target by itself.
+    pub fn is_onto_each(&self) -> bool {
+        self.volumes.is_empty() || self.volumes.contains(&Volumes::Alone)
+    }
+
+    /// Over how many of so many targets it is made at once, two at least: a recording each.
+    pub fn at_once(&self, targets: usize) -> Vec<usize> {
+        let counts = self.volumes.iter().filter(|volumes| **volumes != Volumes::Alone);
+        let mut counts: Vec<usize> = counts.filter_map(|volumes| volumes.at_once(targets)).collect();
+        counts.retain(|count| *count >= 2);
+        counts.sort_unstable();
+        counts.dedup();
+        counts
     }
 
     /// The condition that its target is brought into meanwhile, and its settings; empty for as it is.

@@ -143,6 +143,21 @@ impl ResolvedPlan {
         cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
     }
 
+    /// Measures each cell so often, and makes each of its recordings so often.
+    pub fn set_repeats(&mut self, repeats: u32) {
+        self.repeats = repeats;
+        for cell in &mut self.cells {
+            if let Measurement::Recording(run) = &mut cell.measurement {
+                run.repeats = repeats;
+            }
+        }
+    }
+
+    /// How many of its workloads are the same as others where the layout of files can't be chosen.
+    pub fn cells_by_layout(&self) -> usize {
+        self.workloads().filter(|(cell, ..)| !self.applies(*cell, None)).count()
+    }
+
     /// All settings that its cells are measured under.
     pub fn settings(&self) -> impl Iterator<Item = &AppliedSetting> {
         self.cells.iter().flat_map(Cell::settings)
@@ -216,6 +231,11 @@ pub fn parse_with(
     }
     check_patience(&plan, &cells).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let accept = match &plan.accept {
+        Some(_) if has_recordings_over_several(&cells) => {
+            let why =
+                "volumes: each offer is judged by itself, and a recording lies on several: leave volumes out";
+            return Err(PlanError::Accept { file: file.into(), line: None, why: why.into() });
+        }
         Some(terms) => {
             terms.resolve(plan.repeats, catalogue, &mut cells).map_err(|refused| PlanError::Accept {
                 file: file.into(),
@@ -244,6 +264,10 @@ fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     Err(format!(
         "hang_after = \"{hang_after}\": write more than {PATIENCE}, which a worker that is held to a rate, or thinks, may wait for"
     ))
+}
+
+fn has_recordings_over_several(cells: &[Cell]) -> bool {
+    cells.iter().filter_map(Cell::as_recording).any(|run| !run.volumes.is_empty())
 }
 
 /// The line in which a byte of a text stands, from 1.

@@ -87,6 +87,11 @@ pub trait Parameters {
         false
     }
 
+    /// Each worker has files of its own and needs nothing that others made, so that any of them can work while the others rest.
+    fn has_workers_apart(&self) -> bool {
+        true
+    }
+
     /// The workers of all processes write and read one file.
     fn shares_a_file(&self) -> bool {
         false

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sweep, Volumes};
+use super::{Sweep, Volumes, WorkloadRun};
 
 /// What should be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,19 +38,47 @@ impl Siblings {
         }
     }
 
-    /// How many workers there are: one by itself, and as many as are written.
-    pub(super) fn workers(siblings: Option<Self>, written: &Sweep<u32>) -> Result<Sweep<u32>, String> {
-        match siblings {
-            Some(Siblings::Workers) if written.values().iter().any(|count| *count < 2) => {
-                Err("siblings = \"workers\": one by itself is measured as well: write workers = 2 or more"
-                    .into())
-            }
-            Some(Siblings::Workers) => {
-                Ok(Sweep::of(std::iter::once(1).chain(written.values().iter().copied()).collect()))
-            }
-            _ => Ok(written.clone()),
+    /// Each of the runs by as many workers as are written; of siblings before that each worker by itself, of as many as there are
+    /// at the most.
+    pub(super) fn by_workers(
+        siblings: Option<Self>,
+        written: &Sweep<u32>,
+        runs: Vec<WorkloadRun>,
+    ) -> Result<Vec<WorkloadRun>, String> {
+        let together = |runs: Vec<WorkloadRun>| written.over(runs, |run, value| run.workers = value);
+        if siblings != Some(Siblings::Workers) {
+            return Ok(together(runs));
         }
+        let most = written.values().iter().copied().max().unwrap_or(1);
+        check_workers(written, most, &runs)?;
+        let lone = Sweep::of((0..most).collect());
+        let mut all = lone.over(runs.clone(), |run, worker| {
+            run.workers = most;
+            run.lone_worker = Some(worker);
+        });
+        all.extend(together(runs));
+        Ok(all)
     }
+}
+
+/// More are not measured one by one.
+const WORKERS_MOST: u32 = 64;
+
+/// Whether each of the workers can work by itself.
+fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
+    if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
+        return Err(format!(
+            "siblings = \"workers\": each by itself is measured as well: write workers = 2 to {WORKERS_MOST}"
+        ));
+    }
+    let together = runs.iter().find(|run| !run.workload.parameters().has_workers_apart());
+    together.map_or(Ok(()), |run| {
+        Err(format!(
+            "siblings = \"workers\": workers of `{}` have something together, so that none can be measured by itself: leave \
+             siblings out, or write a workload in which each has files of its own",
+            run.workload.name()
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -76,15 +104,24 @@ access = "buffered"
             plan.workloads().map(|(_, _, run)| (run.workers, run.volumes)).collect::<Vec<_>>()
         };
         assert_eq!(cells(PLAN), [(4, Volumes::Alone), (4, Volumes::Together)]);
-        let workers = PLAN.replace("\"targets\"", "\"workers\"");
-        assert_eq!(cells(&workers), [(1, Volumes::Alone), (4, Volumes::Alone)]);
+        let workers = PLAN.replace("\"targets\"", "\"workers\"").replace("= 4", "= [2, 3]");
+        let plan = parse(&workers, "my.toml", 1.0).expect("a valid plan");
+        let told: Vec<_> = plan.workloads().map(|(_, _, run)| (run.workers, run.lone_worker)).collect();
+        assert_eq!(told, [(3, Some(0)), (3, Some(1)), (3, Some(2)), (2, None), (3, None)]);
+        assert!(plan.cells[1].to_string().contains("worker 2 of 3 alone"), "{}", plan.cells[1]);
     }
 
     #[test]
     fn what_contradicts_it_is_refused_with_what_would_do() {
         for (from, to, part) in [
             ("workers = 4", "volumes = [\"alone\", 3]", "leave volumes out"),
-            ("siblings = \"targets\"\nworkers = 4", "siblings = \"workers\"", "write workers = 2 or more"),
+            ("siblings = \"targets\"\nworkers = 4", "siblings = \"workers\"", "write workers = 2 to 64"),
+            ("siblings = \"targets\"\nworkers = 4", "siblings = \"workers\"\nworkers = 65", "2 to 64"),
+            (
+                "\"targets\"\nworkers = 4\n[stage.workload.stream]",
+                "\"workers\"\nworkers = 4\n[stage.workload.stream]\nlayout = \"segmented\"",
+                "workers of `stream` have something together",
+            ),
             ("\"targets\"", "\"disks\"", "expected `targets` or `workers`"),
         ] {
             let text = PLAN.replace(from, to);

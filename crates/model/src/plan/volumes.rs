@@ -35,6 +35,19 @@ impl Volumes {
             Volumes::Together => Some("all at once".into()),
         }
     }
+
+    /// How reports say it of recordings, of which there is one over several targets; nothing where each target has its own.
+    pub(super) fn phrase_of_recording(volumes: &[Volumes]) -> Option<String> {
+        if volumes.iter().all(|volumes| *volumes == Volumes::Alone) {
+            return None;
+        }
+        let words = volumes.iter().map(|volumes| match volumes {
+            Volumes::Alone => "onto each".to_owned(),
+            Volumes::First(count) => format!("over the first {count}"),
+            Volumes::Together => "over all".into(),
+        });
+        Some(words.collect::<Vec<_>>().join(" and "))
+    }
 }
 
 impl Serialize for Volumes {

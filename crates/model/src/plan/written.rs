@@ -7,10 +7,10 @@ use toml::Spanned;
 
 use super::{
     AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, Catalogue, EngineKind, IngestSweep, MpiIoSweep,
-    NetworkSweep, OfferedRate, ProcessCount, RecordingRun, SettingSweep, Siblings, Sweep, Volumes,
-    WorkloadRun, WorkloadSweep, check::check_processes, setting,
+    NetworkSweep, OfferedRate, Onto, ProcessCount, RecordingRun, Route, SettingSweep, Siblings, Sweep,
+    Volumes, WorkloadRun, WorkloadSweep, check::check_processes, setting,
 };
-use crate::{ByteRate, Bytes, FileSystemKind, Nanos};
+use crate::{ByteRate, Bytes, FileSystemKind, Format, Nanos};
 
 /// A campaign as written.
 #[derive(Debug, Clone, Deserialize)]
@@ -113,7 +113,7 @@ pub struct Stage {
     /// A phase ends for all workers when the first has done its part.
     #[serde(default)]
     pub stonewall: Sweep<bool>,
-    /// Each target by itself, the first of them at the same time, or all.
+    /// Each target by itself, the first of them at the same time, or all. Of a recording: one over them.
     #[serde(default)]
     pub volumes: Sweep<Volumes>,
     /// What of it should be alike: it is measured alone and together.
@@ -182,7 +182,7 @@ impl Stage {
             ("depth", self.depth != one()),
             ("time_limit", self.time_limit.is_some()),
             ("stonewall", self.stonewall != Sweep::default()),
-            ("volumes", self.volumes != Sweep::default()),
+            ("volumes", self.volumes != Sweep::default() && by_all),
             ("siblings", self.siblings.is_some()),
             ("stripe_count", self.stripe_count.is_some()),
             ("stripe_size", self.stripe_size.is_some()),
@@ -210,6 +210,7 @@ impl Stage {
         for workload in workload.cells() {
             runs.push(WorkloadRun {
                 workers: 1,
+                lone_worker: None,
                 nodes: None,
                 processes: None,
                 engine: EngineKind::Sync,
@@ -232,9 +233,8 @@ impl Stage {
         }
         let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
         let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
-        let workers = Siblings::workers(self.siblings, &self.workers)?;
         let volumes = Siblings::volumes(self.siblings, &self.volumes)?;
-        let runs = workers.over(runs, |run, value| run.workers = value);
+        let runs = Siblings::by_workers(self.siblings, &self.workers, runs)?;
         let runs = self.by_engines(runs)?;
         let runs = self.depth.over(runs, |run, value| run.depth = value);
         let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
@@ -263,6 +263,13 @@ impl Stage {
                 "mpi_io: it is of the engine `mpi_io`: add it to engine, or leave the table out".into()
             );
         }
+        if is_used && self.siblings == Some(Siblings::Workers) {
+            return Err(
+                "siblings = \"workers\": processes call MPI-IO together, so that no worker can be measured by itself: write \
+                 another engine, or leave siblings out"
+                    .into(),
+            );
+        }
         let ways = self.mpi_io.clone().unwrap_or_default();
         let runs = self.engine.over(runs, |run, value| run.engine = value);
         let by_mpi_io = |run: &WorkloadRun| run.engine == EngineKind::MpiIo;
@@ -285,6 +292,10 @@ impl Stage {
         }
         runs.iter().try_for_each(|run| check_processes(run.into()))?;
         setting::check_settings(&self.setting)?;
+        if self.volumes != Sweep::default() {
+            runs.iter().try_for_each(|run| self.check_volumes(run))?;
+            runs.iter_mut().for_each(|run| run.volumes = self.volumes.values().to_vec());
+        }
         let all = setting::combinations(&self.setting);
         let with = |run: RecordingRun| {
             all.clone().into_iter().map(move |settings| RecordingRun { settings, ..run.clone() })
@@ -292,6 +303,30 @@ impl Stage {
         let runs: Vec<RecordingRun> = runs.into_iter().flat_map(with).collect();
         let levels = self.levels(scale, catalogue)?;
         Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
+    }
+
+    /// One recording over several targets can be made of it.
+    fn check_volumes(&self, run: &RecordingRun) -> Result<(), String> {
+        let refused = [
+            (
+                run.instrument.recording.format == Format::Hdf5,
+                "HDF5 files are not made over several targets: write another format",
+            ),
+            (run.onto == Onto::Nothing, "nothing is stored: leave onto out"),
+            (run.route == Route::Network, "it is made by one process: leave route out, or write another"),
+            (
+                self.nodes.is_some() || self.processes.is_some(),
+                "it is made by one process: leave nodes and processes out",
+            ),
+            (self.background.is_some(), "no load works beside it: leave background out"),
+            (!self.setting.is_empty(), "settings are those of one target: leave setting out"),
+        ];
+        match refused.into_iter().find(|(is_so, _)| *is_so) {
+            Some((_, why)) => {
+                Err(format!("volumes: of one recording over several targets, {why}, or leave volumes out"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Of what works beside it; none where nothing does.

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
-use super::{TargetUrl, TargetUrlError};
+use super::{TargetDescription, TargetUrl, TargetUrlError};
 
 /// Where a target is. As text, and in records, it is a path or begins with a scheme: a path that looks like one is written
 /// with `./` before it.
@@ -20,6 +20,8 @@ pub enum TargetAddress {
     Null,
     /// What a client in this program reaches, with no kernel between.
     Url(TargetUrl),
+    /// Several of the others, which one recording lies on. A campaign makes it of its targets; nobody names it.
+    Joined(Vec<TargetAddress>),
 }
 
 impl TargetAddress {
@@ -27,7 +29,7 @@ impl TargetAddress {
     pub fn directory(&self) -> Option<&Path> {
         match self {
             TargetAddress::Directory(path) => Some(path),
-            TargetAddress::Null | TargetAddress::Url(_) => None,
+            TargetAddress::Null | TargetAddress::Url(_) | TargetAddress::Joined(_) => None,
         }
     }
 
@@ -35,7 +37,15 @@ impl TargetAddress {
     pub fn url(&self) -> Option<&TargetUrl> {
         match self {
             TargetAddress::Url(url) => Some(url),
-            TargetAddress::Null | TargetAddress::Directory(_) => None,
+            TargetAddress::Null | TargetAddress::Directory(_) | TargetAddress::Joined(_) => None,
+        }
+    }
+
+    /// Of several that one recording lies on each; none of a single one.
+    pub fn members(&self) -> &[TargetAddress] {
+        match self {
+            TargetAddress::Joined(members) => members,
+            TargetAddress::Null | TargetAddress::Directory(_) | TargetAddress::Url(_) => &[],
         }
     }
 
@@ -108,26 +118,59 @@ impl fmt::Display for TargetAddress {
             TargetAddress::Directory(path) => path.display().fmt(f),
             TargetAddress::Null => f.write_str("null:"),
             TargetAddress::Url(url) => url.fmt(f),
+            TargetAddress::Joined(members) => {
+                let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(TargetDescription::BETWEEN))
+            }
         }
     }
 }
 
 impl Serialize for TargetAddress {
-    /// As text. A path that is no UTF-8 can't be.
+    /// As text, and several as a list. A path that is no UTF-8 can't be.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             TargetAddress::Directory(path) => match path.to_str() {
                 Some(text) => serializer.serialize_str(text),
-                None => Err(ser::Error::custom("path contains invalid UTF-8 characters")),
+                None => Err(ser::Error::custom(format!(
+                    "{}: the path is not UTF-8, which records are written in: name it by a link with another name",
+                    path.display()
+                ))),
             },
             TargetAddress::Null | TargetAddress::Url(_) => serializer.collect_str(self),
+            TargetAddress::Joined(members) => serializer.collect_seq(members),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for TargetAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_any(TextOrList)
+    }
+}
+
+struct TextOrList;
+
+impl<'de> de::Visitor<'de> for TextOrList {
+    type Value = TargetAddress;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an address, or a list of them")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<TargetAddress, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<TargetAddress, A::Error> {
+        let mut members = Vec::new();
+        while let Some(text) = list.next_element::<String>()? {
+            members.push(text.parse().map_err(de::Error::custom)?);
+        }
+        if members.is_empty() {
+            return Err(de::Error::invalid_length(0, &self));
+        }
+        Ok(TargetAddress::Joined(members))
     }
 }
 
@@ -164,6 +207,25 @@ mod tests {
         assert!(error.contains("`./null:/data`"), "{error}");
         let error = "gsiftp://host//x".parse::<TargetAddress>().expect_err("no such client").to_string();
         assert!(error.contains("mount it, and name the directory"), "{error}");
+    }
+
+    #[test]
+    fn several_are_a_list_of_texts() {
+        let text = r#"["/a","s3://bucket/x"]"#;
+        let address: TargetAddress = serde_json::from_str(text).expect("a list");
+        assert_eq!((address.to_string().as_str(), address.members().len()), ("/a + s3://bucket/x", 2));
+        assert_eq!(serde_json::to_string(&address).expect("a list"), text);
+        for wrong in ["[]", "[[\"/a\"]]", "[1]", "3", "{}"] {
+            assert!(serde_json::from_str::<TargetAddress>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_can_not_be_recorded_is_named() {
+        use std::os::unix::ffi::OsStrExt;
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"/data/\xff"));
+        let error = serde_json::to_string(&TargetAddress::from(path)).expect_err("no text").to_string();
+        assert!(error.contains("/data/") && error.contains("not UTF-8"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod address;
 mod capabilities;
 mod expected;
 mod feature;
+mod joined;
 mod kind;
 mod layer;
 mod mount_options;
@@ -257,6 +258,8 @@ pub enum DirectIo {
 impl TargetDescription {
     /// The fact that says why nothing can be written.
     pub const WRITTEN: &str = "written to";
+    /// What stands between the names of several targets that are described as one.
+    pub const BETWEEN: &str = " + ";
 
     /// Why nothing can be written, in brackets with a blank before them; nothing where that was not said.
     pub fn why_not_written(&self) -> String {

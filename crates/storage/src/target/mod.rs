@@ -34,6 +34,11 @@ pub trait Target: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Of several targets that a recording lies on at once each; none of a single one.
+    fn members(&self) -> &[Arc<dyn Target>] {
+        &[]
+    }
+
     /// The run's own directory, for who reads its files by their paths; none where they have none.
     fn directory(&self) -> Option<&Path> {
         None

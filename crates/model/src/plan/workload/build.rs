@@ -147,6 +147,10 @@ impl Parameters for BuildCell {
         Bytes(done.operations / (u64::from(self.headers) + 3) * 64)
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
         self.units = (scaled_count(self.units.into(), factor) as u32).min(sources(self.files).max(1));

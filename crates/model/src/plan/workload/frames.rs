@@ -182,6 +182,10 @@ impl Parameters for FramesCell {
         phase != Phase::Write || self.file == FrameFile::One
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.frames = scaled_count(self.frames, factor);
     }

@@ -55,6 +55,10 @@ impl Parameters for HotFileCell {
         self.access == Access::Buffered
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.file_size = scaled(self.file_size, factor, self.block_size);
     }

@@ -69,6 +69,10 @@ impl Parameters for LocksCell {
         2
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.rounds = scaled_count(u64::from(self.rounds), factor) as u32;
     }

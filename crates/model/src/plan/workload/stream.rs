@@ -172,6 +172,10 @@ impl Parameters for StreamCell {
         Work::moved(self.all(workers), self.block_size)
     }
 
+    fn has_workers_apart(&self) -> bool {
+        self.shift == Shift::OWN && self.layout == FileLayout::Own
+    }
+
     fn shifts_by_node(&self) -> bool {
         self.shift == Shift::Node
     }

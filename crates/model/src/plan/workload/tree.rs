@@ -145,6 +145,10 @@ impl Parameters for TreeCell {
         matches!(phase, Phase::StatDirectories | Phase::StatFiles | Phase::ReadFiles)
     }
 
+    fn has_workers_apart(&self) -> bool {
+        self.shift == Shift::OWN
+    }
+
     fn shifts_by_node(&self) -> bool {
         self.shift == Shift::Node
     }

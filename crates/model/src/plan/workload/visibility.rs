@@ -79,6 +79,10 @@ impl Parameters for VisibilityCell {
         2
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.rounds = scaled_count(u64::from(self.rounds), factor) as u32;
     }

@@ -57,6 +57,10 @@ impl Parameters for WaitCell {
         self.whole()
     }
 
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
     fn scale(&mut self, factor: f64) {
         self.operations = scaled_count(self.operations, factor);
     }

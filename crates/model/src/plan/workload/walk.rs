@@ -123,6 +123,10 @@ impl Parameters for WalkCell {
         self.cold && !phase.is_setup()
     }
 
+    fn has_workers_apart(&self) -> bool {
+        self.shift == Shift::OWN
+    }
+
     fn shifts_by_node(&self) -> bool {
         self.shift == Shift::Node
     }
