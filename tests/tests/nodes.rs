@@ -378,7 +378,8 @@ fn sends_packets_at(rate: u64, said: &Value) {
     assert_eq!((samples.len(), paced.len()), (2 * 3 + 2 * 3, 2 * 3), "{said}");
     for sample in paced {
         let packets = |end: &str| sample["flows"][0][end]["packets"]["packets"].as_u64();
-        assert!(packets("sent") > Some(0) && packets("sent") == packets("received"), "{sample}");
+        // A receiver that has no processor loses some.
+        assert!(packets("received") > Some(0) && packets("sent") >= packets("received"), "{sample}");
     }
 }
 

@@ -28,7 +28,9 @@ impl Disks {
         let home = tempfile::tempdir().expect("a temporary directory");
         let targets: Vec<PathBuf> =
             (0..count).map(|number| home.path().join(format!("disk{number}"))).collect();
-        targets.iter().for_each(|target| fs::create_dir(target).expect("space"));
+        for target in &targets {
+            fs::create_dir(target).expect("space");
+        }
         let disks = Disks { home, targets };
         disks.plan(stage);
         disks
@@ -140,7 +142,9 @@ fn a_campaign_that_was_killed_while_it_recorded_over_both_goes_on() {
     let runs = disks.left_behind();
     running.signal(Signal::KILL);
     running.end(LIMIT);
-    runs.iter().for_each(|run| await_let_go(run));
+    for run in &runs {
+        await_let_go(run);
+    }
     let resumed = disks.resumed();
     assert!(resumed.has_answered(), "{}{}", resumed.stdout, resumed.stderr);
     assert_eq!(disks.left_behind(), Vec::<PathBuf>::new());

@@ -211,9 +211,9 @@ mod tests {
         let told: Vec<String> = full_speeds(&both).iter().map(ToString::to_string).collect();
         assert!(told[0].contains("; B is ") && told[0].contains(" times as fast as A ("), "{told:?}");
         assert!(!told[1].contains("as fast as"), "the fastest is compared with none: {told:?}");
-        let mut once = both.clone();
-        once.samples.truncate(2);
-        assert!(!full_speeds(&once)[0].to_string().contains("is 1"), "one pair decides nothing");
+        let mut unrepeated = both.clone();
+        unrepeated.samples.truncate(2);
+        assert!(!full_speeds(&unrepeated)[0].to_string().contains("is 1"), "one pair decides nothing");
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub(crate) fn send(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
 /// A block, or as much of it as there is room for.
 fn write(mut stream: &TcpStream, end: &mut FlowEnd, block: &[u8], span: Span) -> io::Result<FlowState> {
     let now = span.clock.now();
+    if now >= span.until {
+        return Ok(FlowState::GoesOn);
+    }
     match stream.write(block) {
         Ok(bytes) => {
             end.bytes += bytes as u64;

@@ -58,6 +58,25 @@ pub struct LossFreeRate {
     pub lossy: Option<ByteRate>,
 }
 
+/// What was lost of packets that were sent at one rate from one machine to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PacedLoss {
+    /// The machine that sends.
+    pub from: usize,
+    /// The one that receives.
+    pub to: usize,
+    /// Which rate was asked for.
+    pub rate: ByteRate,
+    /// How many times they were sent.
+    pub rounds: usize,
+    /// Packets of all rounds that were sent.
+    pub sent: u64,
+    /// Of these, that did not come.
+    pub lost: u64,
+    /// That came after one that was sent later.
+    pub reordered: u64,
+}
+
 /// A link is odd if the upper end of its interval is below this share of the median of all.
 const ODD: f64 = 0.8;
 
@@ -128,10 +147,48 @@ pub fn odd_links(outcomes: &[NetworkOutcome]) -> Vec<OddLink> {
     odd
 }
 
+/// Of each pair to which packets were sent at one rate.
+pub fn paced_losses(results: &NetworkResults) -> Vec<PacedLoss> {
+    let cells = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Udp);
+    let found = cells.filter_map(|(number, cell)| {
+        let TrafficPattern::Pair { from, to } = cell.pattern else { return None };
+        let samples: Vec<_> = results.of_cell(number).filter(|sample| sample.failed().is_none()).collect();
+        let rate = paced_at(&samples)?;
+        let flows = || samples.iter().flat_map(|sample| &sample.flows);
+        let sent = flows().filter_map(|flow| flow.sent.packets).map(|packets| packets.packets).sum();
+        let reordered =
+            flows().filter_map(|flow| flow.received.packets).map(|packets| packets.reordered).sum();
+        let lost = samples.iter().map(|sample| sample.lost()).sum();
+        Some(PacedLoss {
+            from,
+            to,
+            rate: ByteRate(rate as f64),
+            rounds: samples.len(),
+            sent,
+            lost,
+            reordered,
+        })
+    });
+    found.collect()
+}
+
+/// At which rate all of these were sent, if nothing was searched for: a search goes on with another rate where some are lost,
+/// and ends where none is.
+fn paced_at(samples: &[&NetworkSample]) -> Option<u64> {
+    let rate = samples.first()?.asked?;
+    let is_one = samples.iter().all(|sample| sample.asked == Some(rate));
+    let is_search = samples.len() == 1 && samples[0].lost() == 0;
+    (is_one && !is_search).then_some(rate)
+}
+
 /// Of each pair that was searched.
 pub fn loss_free_rates(results: &NetworkResults) -> Vec<LossFreeRate> {
     let searched = results.cells.iter().enumerate().filter(|(_, cell)| cell.protocol == NetworkProtocol::Udp);
-    let found = searched.filter_map(|(number, cell)| {
+    let is_paced = |number| {
+        let samples: Vec<_> = results.of_cell(number).filter(|sample| sample.failed().is_none()).collect();
+        paced_at(&samples).is_some()
+    };
+    let found = searched.filter(|(number, _)| !is_paced(*number)).filter_map(|(number, cell)| {
         let TrafficPattern::Pair { from, to } = cell.pattern else { return None };
         let of = |is_whole: bool| {
             let samples = results.of_cell(number).filter(move |sample| sample.failed().is_none());
@@ -172,6 +229,34 @@ mod tests {
             samples: rates.iter().enumerate().flat_map(of).collect(),
             ..NetworkResults::default()
         }
+    }
+
+    #[test]
+    fn packets_at_one_rate_are_counted_and_are_no_search() {
+        let counted = |packets| FlowEnd {
+            packets: Some(DatagramCounts { packets, reordered: 1 }),
+            ..FlowEnd::default()
+        };
+        let of = |asked: &[(u64, u64)]| {
+            let cell = NetworkCell {
+                pattern: TrafficPattern::Pair { from: 0, to: 1 },
+                protocol: NetworkProtocol::Udp,
+                flows: 1,
+            };
+            let sample = |(repeat, &(rate, came)): (u32, &(u64, u64))| {
+                let flow = FlowSample { from: 0, to: 1, sent: counted(10), received: counted(came) };
+                NetworkSample { cell: 0, repeat, asked: Some(rate), flows: vec![flow] }
+            };
+            let samples = (0..).zip(asked).map(sample).collect();
+            let results = NetworkResults { cells: vec![cell], samples, ..NetworkResults::default() };
+            (paced_losses(&results), loss_free_rates(&results).len())
+        };
+        let (paced, searched) = of(&[(5, 10), (5, 8)]);
+        let expected =
+            PacedLoss { from: 0, to: 1, rate: ByteRate(5.0), rounds: 2, sent: 20, lost: 2, reordered: 2 };
+        assert_eq!((paced, searched), (vec![expected], 0));
+        assert_eq!(of(&[(9, 8), (5, 10)]), (Vec::new(), 1));
+        assert_eq!(of(&[(9, 10)]), (Vec::new(), 1), "a search that found no loss");
     }
 
     #[test]

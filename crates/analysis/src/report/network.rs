@@ -7,7 +7,8 @@ use nilometer_model::{
 use serde_json::{Value, json};
 
 use crate::{
-    LossFreeRate, NetworkOutcome, NetworkShare, OddLink, Study, loss_free_rates, network_outcomes, odd_links,
+    LossFreeRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study, loss_free_rates, network_outcomes,
+    odd_links, paced_losses,
 };
 
 use super::terminal::{BOLD, DIM, Page, RED};
@@ -116,6 +117,7 @@ pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -
     let mut sentences: Vec<String> =
         odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
     sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
+    sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
     for (number, cell) in results.cells.iter().enumerate() {
         let why = results.of_cell(number).find_map(|sample| sample.failed());
         sentences.extend(
@@ -146,6 +148,19 @@ fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
         (None, Some(lossy)) => format!("{way}: packets lost at {} and above", lossy.bits()),
         (None, None) => format!("{way}: not measured"),
     }
+}
+
+fn paced_sentence(found: PacedLoss, names: &[String]) -> String {
+    let PacedLoss { from, to, rate, rounds, sent, lost, reordered } = found;
+    let share = 100.0 * lost as f64 / sent.max(1) as f64;
+    let rounds = if rounds == 1 { "one round".into() } else { format!("{rounds} rounds") };
+    let overtaken = if reordered > 0 { format!(", {reordered} overtaken") } else { String::new() };
+    format!(
+        "UDP, {} to {}: {lost} of {sent} packets lost at {} ({share:.2} %){overtaken}, {rounds}",
+        names[from],
+        names[to],
+        rate.bits()
+    )
 }
 
 /// A link of a machine with its name: `node1 eth0`, or `eth0` where there is one machine.
@@ -226,6 +241,7 @@ pub fn network_json(results: &NetworkResults) -> Value {
         "figures": figures,
         "odd_links": odd,
         "loss_free": loss_free,
+        "paced": paced_losses(results).iter().map(|found| paced_object(*found, &names)).collect::<Vec<_>>(),
         "machines": super::units_in_keys(json!(results.machines)),
         "cells": super::units_in_keys(json!(results.cells)),
         "samples": super::units_in_keys(json!(results.samples)),
@@ -281,6 +297,18 @@ fn loss_free_object(found: LossFreeRate, names: &[String]) -> Value {
         "to": names[found.to],
         "loss_free_bytes_per_second": found.whole.map(|rate| rate.0),
         "lossy_bytes_per_second": found.lossy.map(|rate| rate.0),
+    })
+}
+
+fn paced_object(found: PacedLoss, names: &[String]) -> Value {
+    json!({
+        "from": names[found.from],
+        "to": names[found.to],
+        "asked_bytes_per_second": found.rate.0,
+        "rounds": found.rounds,
+        "sent": found.sent,
+        "lost": found.lost,
+        "reordered": found.reordered,
     })
 }
 

@@ -294,7 +294,9 @@ impl Stage {
         setting::check_settings(&self.setting)?;
         if self.volumes != Sweep::default() {
             runs.iter().try_for_each(|run| self.check_volumes(run))?;
-            runs.iter_mut().for_each(|run| run.volumes = self.volumes.values().to_vec());
+            for run in &mut runs {
+                run.volumes = self.volumes.values().to_vec();
+            }
         }
         let all = setting::combinations(&self.setting);
         let with = |run: RecordingRun| {
