@@ -43,7 +43,8 @@ pub fn put_master_of_modules(
     at_most: Nanos,
 ) -> Result<Option<PathBuf>, MasterError> {
     let file = master_name(name);
-    let (contents, directory) = (contents.clone(), directory.clone());
+    let contents = contents.clone();
+    let directory = directory.clone();
     let shown = directory.path().join(&file);
     in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
         let home = directory.path().to_owned();

@@ -123,7 +123,8 @@ impl PacketSource {
         own.check().map_err(|why| {
             ServiceError::AskedWrongly(format!("{part} of {} by itself: {why}", instrument.name))
         })?;
-        let (whole, instrument) = (settled(instrument)?, settled(own)?);
+        let whole = settled(instrument)?;
+        let instrument = settled(own)?;
         let packets = packets_of(&instrument)?.clone();
         Ok(PacketSource { instrument, packets, ports_before, part, whole })
     }
