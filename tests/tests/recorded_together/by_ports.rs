@@ -81,11 +81,7 @@ impl Lab {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.at()).expect("it is there").flatten();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+        super::names_in(self.at())
     }
 }
 

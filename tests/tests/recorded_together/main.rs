@@ -49,6 +49,14 @@ impl Together {
     }
 }
 
+/// The names of what is in a directory, in their order.
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there").flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 fn asked<'a>(target: &'a str, instrument: &'a str, options: &[&'a str]) -> Vec<&'a str> {
     let evaluate = ["evaluate", target, "--plan", "none", "--record", "r.sqlite", "--for", instrument];
     [&evaluate[..], &["--duration", "2 s", "--keep", "20 MB"], options].concat()
