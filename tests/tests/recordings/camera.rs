@@ -36,6 +36,16 @@ impl Recording {
         Recording { directory, to: to.iter().map(|path| path.to_path_buf()).collect() }
     }
 
+    /// The same, of a camera whose frames come twenty at once, fifty a second in the mean. One writer by itself keeps up with one
+    /// frame every 20 ms, and the other may then have few: of twenty each has some.
+    pub(crate) fn of_rows(to: &[&Path]) -> Self {
+        let recording = Recording::new(to);
+        let rows = "frame_rate = \"10 kHz\"\nburst = { frames = 20, pause = \"398 ms\" }";
+        let camera = CAMERA.replace("frame_rate = \"50 Hz\"", rows);
+        fs::write(recording.directory.path().join("camera.toml"), camera).expect("a file");
+        recording
+    }
+
     pub(crate) fn start(&self, more: &[&str]) -> Running {
         let mut arguments = vec!["simulate", "camera.toml", "--name", "scan"];
         if !more.contains(&"--reserve") {

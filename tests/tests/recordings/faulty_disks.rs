@@ -12,7 +12,7 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
         return;
     }
     let (mut failing, sound) = (FaultyDisk::ext4(600, Duration::ZERO), FileSystem::tmpfs("size=900m"));
-    let recording = Recording::new(&[&failing.path(), sound.path()]);
+    let recording = Recording::of_rows(&[&failing.path(), sound.path()]);
     let running = recording.start(&["--frames", "400"]);
     // Two files are full and on the disk: what is lost of one that is just being synced the kernel may forget at once.
     recording.await_durable(0, 1);
@@ -24,7 +24,14 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     let lane = lane.and_then(|line| line.split(": ").nth(1)?.split(' ').next()?.parse().ok());
     let acknowledged: u64 = lane.unwrap_or_else(|| panic!("which, when and how many: {ended:?}"));
     assert!(acknowledged >= 64 && ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
-    assert_whole(&recording.verify(&[]), 400);
+    // A file that was just being synced when the disk failed the kernel may have forgotten at once.
+    let there = recording.verify(&[]);
+    assert_eq!(
+        (number(&there, "expected"), number(&there, "right") + missing(&there)),
+        (400, 400),
+        "{there:?}"
+    );
+    assert!(missing(&there) <= 32, "one file at the most: {there:?}");
     // What the disk never had is gone: the newest frames of this lane.
     failing.remount();
     let back = recording.verify(&["--durable"]);

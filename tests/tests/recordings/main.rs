@@ -21,7 +21,7 @@ use crate::camera::{CAMERA, LIMIT, Recording, assert_whole, missing, number};
 /// One of two lanes loses its file system while it records.
 fn loses_a_lane(mut lost: FileSystem) {
     let sound = FileSystem::tmpfs("size=900m");
-    let recording = Recording::new(&[lost.path(), sound.path()]);
+    let recording = Recording::of_rows(&[lost.path(), sound.path()]);
     let running = recording.start(&["--frames", "250"]);
     recording.await_file(0, 2);
     lost.shut_down();
@@ -66,13 +66,13 @@ fn a_disk_that_fills_ends_in_order_and_leaves_the_rest_to_the_other() {
         return;
     }
     let (small, large) = (FileSystem::ext4(200), FileSystem::tmpfs("size=900m"));
-    let recording = Recording::new(&[small.path(), large.path()]);
-    let ended = recording.start(&["--frames", "200", "--reserve", "40 MiB"]).end(LIMIT);
+    let recording = Recording::of_rows(&[small.path(), large.path()]);
+    let ended = recording.start(&["--frames", "200", "--reserve", "100 MiB"]).end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 200), "{ended:?}");
     assert!(ended.stdout.contains("full up to the reserve after"), "{ended:?}");
     assert_whole(&recording.verify(&["--durable"]), 200);
     let stat = rustix::fs::statvfs(small.path()).expect("it is mounted");
-    assert!(stat.f_bavail * stat.f_frsize >= 40 << 20, "the reserve is there");
+    assert!(stat.f_bavail * stat.f_frsize >= 100 << 20, "the reserve is there");
 }
 
 #[test]
