@@ -4,6 +4,9 @@ use super::{DirectIo, FileSystemSpace, StorageProfile, TargetAddress, TargetDesc
 use crate::{Bytes, Capabilities};
 
 impl TargetDescription {
+    /// What stands between the names of several targets that are described as one.
+    pub const BETWEEN: &str = " + ";
+
     /// Targets as one: it can do what each of them can, and has the space of all. There is one at least.
     pub fn joined(members: &[TargetDescription]) -> Self {
         let profiles = members.iter().map(|member| &member.profile);

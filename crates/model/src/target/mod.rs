@@ -258,8 +258,6 @@ pub enum DirectIo {
 impl TargetDescription {
     /// The fact that says why nothing can be written.
     pub const WRITTEN: &str = "written to";
-    /// What stands between the names of several targets that are described as one.
-    pub const BETWEEN: &str = " + ";
 
     /// Why nothing can be written, in brackets with a blank before them; nothing where that was not said.
     pub fn why_not_written(&self) -> String {
@@ -466,7 +464,6 @@ mod tests {
 
     #[test]
     fn targets_that_are_not_what_is_expected_are_refused() {
-        let of = |kind| StorageProfile { kind, ..StorageProfile::default() };
         let found = |path: &str, kind: FileSystemKind| TargetDescription {
             address: std::path::Path::new(path).into(),
             capabilities: Capabilities::all(),
@@ -480,7 +477,7 @@ mod tests {
             direct: DirectIo::Unknown,
             striping: None,
             stripe_size: None,
-            profile: of(kind),
+            profile: StorageProfile { kind, ..StorageProfile::default() },
             facts: Vec::new(),
         };
         let targets = [found("/a", FileSystemKind::Xfs), found("/b", FileSystemKind::Ext4)];
