@@ -1,8 +1,10 @@
 //! Programs that no one here wrote, to read what we write and to write what we read: libraries of Python.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
 };
 
 use crate::root;
@@ -16,13 +18,7 @@ fn interpreters() -> [PathBuf; 3] {
 /// must be tested.
 pub fn python(modules: &[&str]) -> Option<Command> {
     let modules = modules.join(", ");
-    let script = format!("import {modules}");
-    let imports = |interpreter: &Path| {
-        let mut command = Command::new(interpreter);
-        command.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    if let Some(interpreter) = interpreters().into_iter().find(|interpreter| imports(interpreter)) {
+    if let Some(interpreter) = interpreter(&modules) {
         return Some(Command::new(interpreter));
     }
     assert!(
@@ -31,4 +27,19 @@ pub fn python(modules: &[&str]) -> Option<Command> {
     );
     eprintln!("skipped: this test needs Python with {modules}: scripts/bootstrap test");
     None
+}
+
+/// The first that imports them. It is looked for once: to import takes a good part of a second.
+fn interpreter(modules: &str) -> Option<PathBuf> {
+    static FOUND: Mutex<BTreeMap<String, Option<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let first = || interpreters().into_iter().find(|interpreter| imports(interpreter, modules));
+    found.entry(modules.to_owned()).or_insert_with(first).clone()
+}
+
+fn imports(interpreter: &Path, modules: &str) -> bool {
+    let mut command = Command::new(interpreter);
+    command.args(["-c", &format!("import {modules}")]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

@@ -50,6 +50,16 @@ impl StoredAt {
         Recording::open_on(self.storage.clone(), &self.directories, trust)
     }
 
+    /// Each recording in them, at least one.
+    pub(crate) fn open_those_named(&self, trust: Trust) -> Result<Vec<Recording>, OpenError> {
+        match self.open(trust) {
+            Err(OpenError::Several { .. }) => {
+                Ok(Recording::open_each_on(&self.storage, &self.directories, trust)?.0)
+            }
+            one => one.map(|one| vec![one]),
+        }
+    }
+
     /// Each recording in them, and in directories below those that are mounted; and what can't be read.
     pub(crate) fn open_each(&self, trust: Trust) -> Result<(Vec<Recording>, Unreadable), OpenError> {
         let directories =

@@ -22,10 +22,11 @@ use crate::{
     tell,
 };
 
-/// Reads a recording back, frame by frame, and names every frame that is missing or damaged
+/// Reads recordings back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of the recording, those of all lanes, or their URLs (root://, nfs://); or a file of HDF5 without a journal
+    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://); or a file of HDF5
+    /// without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Count only frames that survive the loss of power, not all that were acknowledged
@@ -51,13 +52,30 @@ impl Verify {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
-        let recording = stored.open(trust).input()?;
+        let mut recordings = stored.open_those_named(trust).input()?;
+        if recordings.len() == 1 {
+            let faults = self.tell_of(recordings.remove(0)).input()?;
+            return ended(faults.map(|faults| format!("the recording is not whole: {faults}")).as_slice());
+        }
+        let mut not_whole = Vec::new();
+        for (at, recording) in recordings.into_iter().enumerate() {
+            let name = in_line(recording.name());
+            let gap = if at == 0 { "" } else { "\n" };
+            tell::result(tell::visible(&format!("{gap}name        {name}\n")));
+            let faults = self.tell_of(recording).input()?;
+            not_whole.extend(faults.map(|faults| format!("{name} is not whole: {faults}")));
+        }
+        ended(&not_whole)
+    }
+
+    /// Reads a recording, and says what there is; why it is not whole, if it is not.
+    fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
         let whole = RecordingView::new(recording, Extent::All);
         let verified = verify(&whole);
         let scan = Scan::of(&whole);
-        let unproved = self.unproved(&stored, &whole, &verified).input()?;
-        let torn = whole.recording(|recording| torn(recording, &verified)).input()?;
-        let faults = whole.recording(|recording| {
+        let unproved = self.unproved(&whole, &verified)?;
+        let torn = whole.recording(|recording| torn(recording, &verified))?;
+        whole.recording(|recording| {
             tell::result(tell::visible(&told(recording, &verified, unproved, &scan)));
             let mut faults = faults(recording, &verified);
             for (path, why) in &torn {
@@ -74,24 +92,12 @@ impl Verify {
                 )
             }));
             faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
-            faults
-        });
-        if faults.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Run(anyhow!("the recording is not whole: {}", faults.join("; "))))
+            Ok((!faults.is_empty()).then(|| faults.join("; ")))
+        })
     }
-}
-
-impl Verify {
     /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
     /// were not durable by then anything may be there, and they have no checksum to be compared with.
-    fn unproved(
-        &self,
-        stored: &StoredAt,
-        whole: &RecordingView,
-        verified: &Verified,
-    ) -> Result<u64, OpenError> {
+    fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {
         let went_down = whole.recording(|recording| {
             let Index { boot, due, .. } = &recording.index;
             boot.is_some() && *boot != BootId::now() && due.is_none()
@@ -99,10 +105,15 @@ impl Verify {
         if self.durable || !went_down || verified.unchecked == 0 {
             return Ok(0);
         }
-        let durable = stored.open(Trust::Durable)?;
+        let durable = whole.recording(|recording| recording.opened_anew(Trust::Durable))?;
         let there = whole.recording(|recording| recording.index.frames.len());
         Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
     }
+}
+
+/// Ends well if nothing is said against it.
+fn ended(faults: &[String]) -> Outcome {
+    if faults.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!("{}", faults.join("; ")))) }
 }
 
 /// Files with an index that does not agree with the journals, and why; nothing of files of which frames are damaged, as

@@ -165,6 +165,17 @@ impl Recording {
         Recording { index, unreadable, stems, storage, directories: directories.to_vec() }
     }
 
+    /// The same recording as its journals say it is now, by what is trusted of them.
+    ///
+    /// # Errors
+    /// A directory is not there any more, or the recording is not.
+    pub fn opened_anew(&self, trust: Trust) -> Result<Self, OpenError> {
+        let (mut found, unreadable) = find(&*self.storage, &self.directories)?;
+        found.retain(|found| found.head.recording == self.head().recording);
+        check_one(&self.directories, &found)?;
+        Ok(Recording::of(self.storage.clone(), &found, unreadable, &self.directories, trust))
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         self.stems.first().map_or("", |stem| &stem.name)

@@ -35,25 +35,25 @@ fn four_ports() -> u16 {
 }
 
 /// A directory for recordings and their instrument.
-struct Lab {
+pub(crate) struct Lab {
     home: TempDir,
     port: u16,
 }
 
 impl Lab {
     /// Of an instrument with packets to a port and those behind it.
-    fn new(instrument: impl Fn(u16) -> String) -> Self {
+    pub(crate) fn new(instrument: impl Fn(u16) -> String) -> Self {
         let home = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
         let port = four_ports();
         fs::write(home.path().join("it.toml"), instrument(port)).expect("space");
         Lab { home, port }
     }
 
-    fn at(&self) -> &Path {
+    pub(crate) fn at(&self) -> &Path {
         self.home.path()
     }
 
-    fn to(&self) -> String {
+    pub(crate) fn to(&self) -> String {
         format!("udp://127.0.0.1:{}", self.port)
     }
 
@@ -74,10 +74,33 @@ impl Lab {
     }
 
     /// A recording of this name is whole.
-    fn assert_right(&self, name: &str, right: &str) {
+    pub(crate) fn assert_right(&self, name: &str, right: &str) {
         let path = self.at().join(name);
         let verified = run(&["verify", path.to_str().expect("plain letters")]);
         assert!(verified.code == Some(0) && verified.stdout.contains(right), "{name}: {verified:?}");
+    }
+
+    /// Both recordings are read by one command, and one of which a file is cut is named.
+    fn assert_parts_are_verified_at_once(&self) {
+        let verify = || {
+            let parts = ["run_0", "run_1"].map(|name| self.at().join(name));
+            run(&["verify".as_ref(), parts[0].as_os_str(), parts[1].as_os_str()])
+        };
+        let verified = verify();
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+        let names: Vec<_> =
+            verified.stdout.lines().filter_map(|line| line.strip_prefix("name        ")).collect();
+        assert_eq!(names, ["run_0", "run_1"], "{verified:?}");
+        let file = self.at().join("run_1/run_1.vdif");
+        let bytes = fs::read(&file).expect("it is there");
+        fs::write(&file, &bytes[..bytes.len() / 2]).expect("space");
+        let verified = verify();
+        assert_eq!(verified.code, Some(1), "{verified:?}");
+        let said = verified.stderr.lines().last().unwrap_or_default();
+        assert!(
+            said.contains("run_1 is not whole: 2 blocks are damaged") && !said.contains("run_0"),
+            "{verified:?}"
+        );
     }
 
     fn names(&self) -> Vec<String> {
@@ -85,10 +108,11 @@ impl Lab {
     }
 }
 
-const RECORD: [&str; 8] = ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "32 MiB"];
+pub(crate) const RECORD: [&str; 8] =
+    ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "32 MiB"];
 
 /// `super::TELESCOPE` at this port.
-fn telescope(port: u16) -> String {
+pub(crate) fn telescope(port: u16) -> String {
     super::TELESCOPE
         .replace("[packets.format.vdif]", &format!("[packets]\nport = {port}\n[packets.format.vdif]"))
 }
@@ -107,6 +131,7 @@ fn each_process_records_a_stream_of_packets() {
             let file = lab.at().join(name).join(format!("{name}.vdif"));
             assert_eq!(file.metadata().expect("it is there").len(), 512 * 8032, "{ended:?}");
         }
+        lab.assert_parts_are_verified_at_once();
     }
 }
 

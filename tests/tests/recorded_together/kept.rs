@@ -9,7 +9,7 @@ use nilometer_tests::{Ended, Mounted, Mpi, MpiKind, Testbed, await_some, may_sho
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{CAMERA, Running};
+use super::{CAMERA, Running, journals, right};
 
 /// A directory for recordings, and an instrument.
 struct Kept {
@@ -181,21 +181,14 @@ fn a_killed_process_ends_the_recording_and_leaves_what_was_acknowledged() {
         "32 MiB",
     ];
     let mut running = mpi.start(3, kept.at(), &asked);
-    let journals: Vec<PathBuf> = (0..3).map(|part| kept.at().join(format!("scan.{part}"))).collect();
-    let there = |directory: &PathBuf| {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let journals = entries.filter(|entry| entry.path().extension().is_some_and(|is| is == "journal"));
-        journals.filter_map(|journal| journal.metadata().ok()).map(|journal| journal.len()).sum::<u64>()
-    };
+    let parts: Vec<PathBuf> = (0..3).map(|part| kept.at().join(format!("scan.{part}"))).collect();
     // Fifty records and more of each.
-    await_some("frames of all", || journals.iter().all(|directory| there(directory) > 3200).then_some(()));
+    await_some("frames of all", || parts.iter().all(|part| journals(part) > 3200).then_some(()));
     let worker = await_some("the process", || mpi.worker_of(1, kept.at()));
     kill_process(worker, Signal::KILL).expect("it runs");
     await_some("the end of all", || running.is_over().then_some(()));
     let verified = Kept::asked("verify", &kept.directories("scan", 3), &[]);
-    let right = verified.stdout.lines().find_map(|line| line.strip_prefix("right       "));
-    let right: u64 = right.and_then(|right| right.split(' ').next()?.parse().ok()).unwrap_or(0);
-    assert!(right >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
+    assert!(right(&verified) >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
 }
 
 #[test]

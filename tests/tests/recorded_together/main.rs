@@ -2,12 +2,26 @@
 
 mod by_ports;
 mod kept;
+mod ports_faults;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
 use nilometer_model::{Results, Sample, plan::Goal};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, nilometer, run_directories};
 use tempfile::TempDir;
+
+/// Bytes of the journals in a directory.
+fn journals(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let journals = entries.filter(|entry| entry.path().extension().is_some_and(|is| is == "journal"));
+    journals.filter_map(|journal| journal.metadata().ok()).map(|journal| journal.len()).sum()
+}
+
+/// How much is right, as `nilometer verify` says it.
+fn right(verified: &Ended) -> u64 {
+    let right = verified.stdout.lines().find_map(|line| line.strip_prefix("right       "));
+    right.and_then(|right| right.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
 
 /// 2 MB/s, in frames of 10 kB.
 const CAMERA: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"none\"\nshape = [50, 100]\npixel = \"uint16\"\n\

@@ -25,6 +25,7 @@
 mod chunk_leases;
 mod counters;
 mod frame;
+mod seat;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ use crate::{Chronicle, FrameTurn, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
 pub use counters::{RingCounters, RingSnapshot};
 pub use frame::{Frame, StackedFrame};
+use seat::{Seat, WriterSeats};
 
 /// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {
@@ -108,16 +110,8 @@ struct State {
     in_use: usize,
     books: RingCounters,
     chronicle: Chronicle,
-    writers: Vec<Seat>,
+    writers: WriterSeats,
     source: Seat,
-}
-
-/// How the source or a writer is woken, and whether it waits for that.
-#[derive(Default)]
-struct Seat {
-    waker: Option<Arc<dyn Wake>>,
-    waits: bool,
-    left: bool,
 }
 
 /// The answer to a writer that asks for frames.
@@ -175,7 +169,7 @@ impl Ring {
             in_use: 0,
             books,
             chronicle,
-            writers: (0..writers).map(|_| Seat::default()).collect(),
+            writers: WriterSeats::new(writers),
             source: Seat::default(),
         };
         Arc::new(Ring { state: Apart(Mutex::new(state)), turn, batch, abandoned: AtomicBool::new(false) })
@@ -192,7 +186,7 @@ impl Ring {
 
     /// Sets how a writer is woken.
     pub fn seat_writer(&self, writer: usize, waker: Arc<dyn Wake>) {
-        self.lock().writers[writer].waker = Some(waker);
+        self.lock().writers.seats[writer].waker = Some(waker);
     }
 
     /// Writers get leases of consecutive frames.
@@ -244,7 +238,7 @@ impl Ring {
         if let Some(leases) = &mut state.leases {
             leases.close();
         }
-        wake_writers(&mut state);
+        state.writers.wake();
     }
 
     /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other
@@ -259,12 +253,12 @@ impl Ring {
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
         if let (Some(frames), 0) = (state.closed, state.in_use) {
-            wake_writers(&mut state);
+            state.writers.wake();
             let last = state.last.filter(|(number, _)| number + 1 == frames);
             let frames = self.turn.delivered(frames);
             return Taken::Closed(Due { frames, last: last.map(|(_, length)| length) });
         }
-        state.writers[writer].waits = true;
+        state.writers.seats[writer].waits = true;
         taken
     }
 
@@ -273,10 +267,10 @@ impl Ring {
         self.number_own(acknowledged.iter_mut());
         let mut state = self.lock();
         if state.release(now, acknowledged) {
-            wake_writers(&mut state);
+            state.writers.wake();
         }
         if state.closed.is_some() && state.in_use == 0 {
-            wake_writers(&mut state);
+            state.writers.wake();
         }
     }
 
@@ -289,7 +283,7 @@ impl Ring {
         if self.is_abandoned() {
             state.lose_all(now);
         }
-        wake_writers(&mut state);
+        state.writers.wake();
     }
 
     /// Frames get the numbers that the instrument gave them.
@@ -309,18 +303,18 @@ impl Ring {
     /// A writer takes no more frames.
     pub fn leave(&self, now: Nanos, writer: usize) {
         let mut state = self.lock();
-        state.writers[writer].left = true;
+        state.writers.seats[writer].left = true;
         if let Some(leases) = &mut state.leases {
             let waiting = leases.leave(writer);
             state.full.extend(waiting);
             // They may be older than frames that nobody claimed, which others take in order.
             state.full.make_contiguous().sort_unstable_by_key(|frame| frame.number);
         }
-        if state.writers.iter().all(|seat| seat.left) {
+        if state.writers.seats.iter().all(|seat| seat.left) {
             self.abandoned.store(true, Ordering::Release);
             state.lose_all(now);
         }
-        wake_writers(&mut state);
+        state.writers.wake();
     }
 
     /// No frame comes any more, but those that a lane gives back.
@@ -368,10 +362,10 @@ impl State {
             None => self.full.extend(frames.drain(..)),
             Some(_) => frames.drain(..).for_each(|frame| self.give_back(now, frame)),
         }
-        if self.writers.iter().all(|seat| seat.left) {
+        if self.writers.seats.iter().all(|seat| seat.left) {
             self.lose_all(now);
         }
-        wake_writers(self);
+        self.writers.wake();
     }
 
     /// Puts a frame among those that wait, in order.
@@ -393,7 +387,7 @@ impl State {
     fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let Some(leases) = &mut self.leases else {
             // One writer must not take all that waits: the others, as far as they are left, write at the same time.
-            let there = self.writers.iter().filter(|seat| !seat.left).count();
+            let there = self.writers.seats.iter().filter(|seat| !seat.left).count();
             let fair = self.full.len() / there.max(1);
             let count = fair.clamp(1, batch).min(self.full.len());
             frames.extend(self.full.drain(..count));
@@ -432,7 +426,7 @@ impl State {
             self.settle(now, number, Settled::Stored(due));
             self.free.push(data);
         }
-        self.wake_source();
+        self.source.wake();
         news
     }
 
@@ -453,12 +447,6 @@ impl State {
         self.settle(now, number, Settled::Lost);
     }
 
-    fn wake_source(&mut self) {
-        if std::mem::take(&mut self.source.waits) {
-            self.source.wake();
-        }
-    }
-
     /// Nobody is left to store what waits.
     fn lose_all(&mut self, now: Nanos) {
         // Every writer left, and gave up what waited for it.
@@ -468,22 +456,6 @@ impl State {
             self.free.push(data);
             self.lose(now, number);
         }
-        self.wake_source();
-    }
-}
-
-impl Seat {
-    fn wake(&self) {
-        if let Some(waker) = &self.waker {
-            waker.wake();
-        }
-    }
-}
-
-fn wake_writers(state: &mut State) {
-    for seat in &mut state.writers {
-        if std::mem::take(&mut seat.waits) {
-            seat.wake();
-        }
+        self.source.wake();
     }
 }
