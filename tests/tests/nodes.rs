@@ -35,6 +35,23 @@ levels = 1
 branching = 2
 "#;
 
+/// A file that all processes write, by POSIX and by MPI-IO.
+const BY_MPI_IO: &str = r#"
+title = "one file by MPI-IO"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "N-to-1"
+engine = ["sync", "mpi_io"]
+[stage.mpi_io]
+calls = ["independent", "collective"]
+[stage.workload.stream]
+file_size = "512 KiB"
+block_size = "64 KiB"
+access = "buffered"
+layout = "segmented"
+"#;
+
 /// What only several nodes can ask.
 const BETWEEN_NODES: &str = r#"
 title = "between nodes"
@@ -145,6 +162,7 @@ fn campaigns_over_three_nodes() {
     let Some(lab) = NodesLab::new() else { return };
     for mpi in Mpi::all() {
         a_campaign_is_one_record_of_all_nodes(&lab, &mpi);
+        a_file_of_all_nodes_is_written_by_mpi_io(&lab, &mpi);
     }
     let Some(mpi) = Mpi::of(MpiKind::OpenMpi) else { return };
     what_another_node_wrote_was_never_seen_here(&lab, &mpi);
@@ -176,6 +194,30 @@ fn a_campaign_is_one_record_of_all_nodes(lab: &NodesLab, mpi: &Mpi) {
     }
     lab.assert_left_nothing("gluster/mount/dispersed");
     lab.assert_left_nothing("moosefs/mount/goal-2");
+}
+
+/// In independent and in collective calls, beside POSIX in the same rounds: what each process wrote is what it reads.
+fn a_file_of_all_nodes_is_written_by_mpi_io(lab: &NodesLab, mpi: &Mpi) {
+    let record = format!("mpi-io-{:?}.sqlite", mpi.kind());
+    lab.plan(BY_MPI_IO);
+    let target = lab.mount("gluster-replicated");
+    let ended = lab.run(mpi, &["evaluate", &target, "--plan", "plan.toml", "--record", &record]);
+    assert!(ended.has_answered(), "{ended:?}");
+    let results = lab.results(&record);
+    assert_of_all_nodes(&results, 0, 1);
+    let on_target: Vec<_> = results.samples.iter().filter(|measured| measured.key.target == 0).collect();
+    let cells: BTreeSet<_> = on_target.iter().map(|measured| measured.key.cell).collect();
+    assert_eq!(
+        (cells.len(), on_target.len()),
+        (3, 6),
+        "POSIX and two kinds of calls, written and read: {ended:?}"
+    );
+    for measured in on_target {
+        let cell = &results.cells[measured.key.cell];
+        assert!(measured.sample.errors.is_empty(), "{cell}: {:?}", measured.sample.errors);
+        assert_eq!(measured.sample.bytes, 3 << 19, "{cell}");
+    }
+    lab.assert_left_nothing("gluster/mount/replicated");
 }
 
 /// Every node has a client of its own: what it reads of another is cold without anything being dropped. Whether what is closed is

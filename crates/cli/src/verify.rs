@@ -25,7 +25,7 @@ use crate::{
 /// Reads recordings back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://); or a file of HDF5
+    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://, s3://, hdfs://); or a file of HDF5
     /// without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,

@@ -35,11 +35,16 @@ pub(super) fn row(growth: &ElementGrowth, at: &AtOnce) -> [String; 4] {
     ]
 }
 
-/// `83 % (81 to 85 %)`; without the interval where there are too few repeats.
+/// A share of ten times the whole says only that little is known.
+const SHARE_MOST: f64 = 1000.0;
+
+/// `83 % (81 to 85 %)`; without the interval where there are too few repeats, and without its end where that is beyond reason.
 fn share(effect: &Effect) -> String {
     let [share, low, high] = [effect.log_ratio, effect.low, effect.high].map(|log| 100.0 * log.exp());
     if effect.high.is_infinite() {
         format!("{share:.0} %")
+    } else if high > SHARE_MOST {
+        format!("{share:.0} % ({low:.0} % or more)")
     } else {
         format!("{share:.0} % ({low:.0} to {high:.0} %)")
     }

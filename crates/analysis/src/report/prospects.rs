@@ -164,14 +164,21 @@ fn withheld(study: &Study<'_>) -> Option<String> {
     });
     let reasons = reasons.filter(|(target, ..)| is_single(target));
     let groups = grouped(reasons.map(|(target, why, name)| ((target, why), name)));
-    let rows = predictions.rows.len();
+    let all: Vec<&str> = predictions.rows.iter().map(|row| row.instrument.as_str()).collect();
     let of = |((target, why), names): &((usize, &Withheld), Vec<&str>)| {
-        let all = names.len() == rows && rows > 1;
-        let names = if all { format!("all {rows}") } else { names.join(", ") };
-        format!("on {} {names}: {why}", letter(*target))
+        format!("on {} {}: {why}", letter(*target), among(names, &all))
     };
     let groups: Vec<String> = groups.iter().map(of).collect();
     (!groups.is_empty()).then(|| format!("{NONE} not predicted: {}.", groups.join("; ")))
+}
+
+/// Names among all, in the fewer words.
+fn among(names: &[&str], all: &[&str]) -> String {
+    if names.len() <= 1 || names.len() * 2 <= all.len() {
+        return names.join(", ");
+    }
+    let others: Vec<&str> = all.iter().copied().filter(|name| !names.contains(name)).collect();
+    if others.is_empty() { format!("all {}", all.len()) } else { format!("all but {}", others.join(", ")) }
 }
 
 /// Names by what they share, in the order in which that comes first.
@@ -210,14 +217,21 @@ impl Page {
         }
     }
 
-    /// A row for each instrument, a column for each of a few targets.
+    /// A row for each instrument of which something is known, a column for each of a few targets.
     fn prospects_on(&mut self, predictions: &Predictions, targets: &[usize]) {
+        let is_known = |row: &&Prospects| {
+            targets.iter().any(|target| row.on.get(*target).is_some_and(std::result::Result::is_ok))
+        };
+        let rows: Vec<&Prospects> = predictions.rows.iter().filter(is_known).collect();
+        if rows.is_empty() {
+            return;
+        }
         let letters: Vec<String> =
             targets.iter().map(|target| format!("{:>PROSPECT$}", letter(*target))).collect();
         let letters = letters.join("  ");
         self.line(DIM, &format!("  {:<NAME$}{:>RATE$}{letters}", "", "rate"));
         let both = predictions.records() && predictions.predicts();
-        for row in &predictions.rows {
+        for row in rows {
             let prospects = targets.iter().map(|target| {
                 let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
                 let star = if both && is_recorded(prospect) { " *" } else { "  " };
@@ -236,5 +250,19 @@ fn colour(prospect: Option<&Prospect>) -> &'static str {
         Some(Prospect { carried: None, .. }) => YELLOW,
         Some(Prospect { basis: Basis::Recorded, .. }) => GREEN,
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::among;
+
+    #[test]
+    fn names_are_told_in_the_fewer_words() {
+        let all = ["a", "b", "c", "d"];
+        assert_eq!(among(&all, &all), "all 4");
+        assert_eq!(among(&["a", "b", "d"], &all), "all but c");
+        assert_eq!(among(&["a", "b"], &all), "a, b");
+        assert_eq!(among(&["a"], &["a"]), "a");
     }
 }

@@ -71,6 +71,8 @@ pub(super) struct ForeignLine {
     pub(super) durable: Durable,
     /// What is written is zeros.
     pub(super) zeros: bool,
+    /// All workers have parts of one file.
+    pub(super) is_shared: bool,
     /// A tree of items in the place of all that, of mdtest.
     pub(super) tree: Option<TreeLine>,
     /// What of the line has no counterpart here.
@@ -94,6 +96,7 @@ impl ForeignLine {
             direct: false,
             durable: Durable::Never,
             zeros: false,
+            is_shared: false,
             tree: None,
             not_taken: Vec::new(),
         };
@@ -178,6 +181,12 @@ impl ForeignLine {
     /// Engines that wait for each operation have depth 1 whatever is written.
     fn take_engine(&mut self, name: &str) {
         if ["libaio", "io_uring", "posixaio"].contains(&name) {
+            if name == "libaio" && !self.direct && self.depth > 1 {
+                self.not_taken.push(
+                    "that libaio waits for each operation without --direct=1: here --iodepth are in flight"
+                        .to_owned(),
+                );
+            }
             return;
         }
         self.depth = 1;
@@ -199,16 +208,14 @@ impl ForeignLine {
                 "of" => to = Some(PathBuf::from(value)),
                 "bs" => self.block = size(value, 1000)?,
                 "count" => blocks = Some(size(value, 1000)?.0),
-                "conv" if flags().any(|flag| ["fsync", "fdatasync"].contains(&flag)) => {
-                    self.durable = Durable::AtClose;
-                }
+                "conv" => self.take_conversions(flags()),
                 "oflag" | "iflag" => {
                     self.direct |= flags().any(|flag| flag == "direct");
                     if flags().any(|flag| ["sync", "dsync"].contains(&flag)) {
                         self.durable = Durable::Every(1);
                     }
                 }
-                "status" | "conv" => {}
+                "status" => {}
                 _ => self.not_taken.push(argument.clone()),
             }
         }
@@ -225,11 +232,23 @@ impl ForeignLine {
         Ok(())
     }
 
+    /// `conv=` of dd. How a file is opened, and what is done about errors, is ours.
+    fn take_conversions<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            match name {
+                "fsync" | "fdatasync" => self.durable = Durable::AtClose,
+                "notrunc" | "nocreat" | "excl" | "noerror" => {}
+                _ => self.not_taken.push(format!("conv={name}")),
+            }
+        }
+    }
+
     fn take_ior(&mut self, arguments: &[String]) -> anyhow::Result<()> {
         self.block = Bytes(256 << 10);
         self.size = Bytes(1 << 20);
         let mut segments = 1;
         let (mut writes, mut reads, mut is_random) = (false, false, false);
+        self.is_shared = true;
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value =
@@ -245,8 +264,14 @@ impl ForeignLine {
                 "-e" => self.durable = Durable::AtClose,
                 "-Y" => self.durable = Durable::Every(1),
                 "--posix.odirect" | "-B" => self.direct = true,
-                "-F" | "-k" | "-v" => {}
-                "-a" | "-i" | "-d" => drop(value()?),
+                "-F" => self.is_shared = false,
+                "-k" | "-v" => {}
+                "-a" | "-i" | "-d" => {
+                    let value = value()?;
+                    if (argument.as_str(), value.as_str()) != ("-a", "POSIX") {
+                        self.not_taken.push(format!("{argument} {value}"));
+                    }
+                }
                 _ => self.not_taken.push(argument.clone()),
             }
         }
@@ -257,7 +282,23 @@ impl ForeignLine {
             (false, true) => Way::RandomWrite,
             (true, true) => Way::RandomRead,
         };
+        if writes == reads {
+            self.not_taken.push("what it reads: it is compared by what it writes".to_owned());
+        }
+        self.share_one_file(segments, is_random);
         Ok(())
+    }
+
+    /// One process has the file to itself.
+    fn share_one_file(&mut self, segments: u64, is_random: bool) {
+        self.is_shared &= self.workers > 1;
+        if self.is_shared && is_random {
+            self.is_shared = false;
+            self.not_taken.push("one file of all processes: here each has one of its own".to_owned());
+        }
+        if self.is_shared && segments > 1 {
+            self.not_taken.push(format!("-s {segments}: the part of each process is in one piece here"));
+        }
     }
 }
 
@@ -294,7 +335,7 @@ pub(super) fn count(key: &str, text: &str, most: u32) -> anyhow::Result<u32> {
 }
 
 /// How many processes a launcher starts, and the line without it: `mpirun -n 4 ior ...`.
-fn without_launcher(line: &[String]) -> anyhow::Result<(u32, &[String])> {
+pub(super) fn without_launcher(line: &[String]) -> anyhow::Result<(u32, &[String])> {
     let name = line.first().and_then(|command| Path::new(command).file_name()).unwrap_or_default();
     if !["mpirun", "mpiexec", "srun"].iter().any(|known| name == *known) {
         return Ok((1, line));
@@ -361,6 +402,7 @@ mod tests {
             direct: false,
             durable: Durable::AtClose,
             zeros: false,
+            is_shared: false,
             tree: None,
             not_taken: Vec::new(),
         };
@@ -401,6 +443,29 @@ mod tests {
             1,
             "its own engine waits"
         );
+    }
+
+    #[test]
+    fn what_is_not_as_the_line_has_it_is_named() {
+        let shared = read("mpirun -n 4 ior -w -t 1m -b 4m -a MPIIO -i 3 -o /x/y").expect("valid");
+        assert_eq!(
+            (shared.is_shared, shared.not_taken),
+            (true, vec!["-a MPIIO".to_owned(), "-i 3".to_owned()])
+        );
+        let alone = read("ior -a POSIX -w -t 1m -b 4m -o /x/y").expect("valid");
+        assert_eq!((alone.is_shared, alone.not_taken), (false, Vec::new()), "one process has it to itself");
+        for (line, part) in [
+            ("ior -t 1m -b 4m -F -o /x/y", "what it reads"),
+            ("ior -w -r -t 1m -b 4m -F -o /x/y", "what it reads"),
+            ("mpirun -n 4 ior -r -z -t 1m -b 4m -o /x/y", "one file of all processes"),
+            ("mpirun -n 4 ior -w -s 8 -t 1m -b 4m -o /x/y", "-s 8: the part of each"),
+            ("dd if=/dev/zero of=/x/y bs=1M count=1 conv=sparse,notrunc", "conv=sparse"),
+            ("fio --rw=read --size=1m --ioengine=libaio --iodepth=4", "without --direct=1"),
+            ("mdtest -n 10 -d /x -i 3", "-i 3"),
+        ] {
+            let not_taken = read(line).expect(line).not_taken;
+            assert!(not_taken.len() == 1 && not_taken[0].contains(part), "{line}: {not_taken:?}");
+        }
     }
 
     #[test]

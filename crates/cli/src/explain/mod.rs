@@ -19,14 +19,15 @@ use nilometer_remote::describe_in_child;
 use serde_json::Value;
 
 use crate::{Blame, Outcome, tell};
-use line::{ForeignLine, ForeignProgram, Way};
+use line::{ForeignLine, ForeignProgram, Way, without_launcher};
 use tree_line::rate_of_mdtest;
 use variant::{ALL, AS_THE_LINE_SAYS, LineVariant, variants};
 
 /// Says what a figure of fio, dd, IOR or mdtest rests on
 ///
 /// The cell that the line asks for is measured in rounds beside the same with one assumption turned round at a time (sync,
-/// cache, data, depth, workers, clock; of mdtest data, directories, workers), in a directory of its own beside the line's file, and each round runs the line itself once.
+/// cache, data, depth, workers, clock; of mdtest data, directories, trees, cache, workers), in a directory of its own beside the
+/// line's file, and each round runs the line itself once.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// Rounds; six are the fewest that decide anything
@@ -44,6 +45,13 @@ pub(crate) struct Explain {
     /// The line, behind `--`; of IOR and mdtest also as `mpirun -n N ...`
     #[arg(last = true, required = true, value_name = "LINE")]
     line: Vec<String>,
+}
+
+/// Whether there is a program of this name, or path.
+fn is_there(command: &str) -> bool {
+    command.contains('/') && Path::new(command).is_file()
+        || std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(command).is_file()))
 }
 
 fn margin(text: &str) -> Result<f64, String> {
@@ -106,15 +114,13 @@ impl Explain {
     }
 
     fn is_installed(&self) -> bool {
-        let command = &self.line[0];
-        let there = command.contains('/') && Path::new(command).is_file()
-            || std::env::var_os("PATH").is_some_and(|path| {
-                std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
-            });
-        if !there {
+        // The launcher, and what it starts.
+        let behind = without_launcher(&self.line).ok().and_then(|(_, line)| line.first());
+        let missing = self.line.first().into_iter().chain(behind).find(|command| !is_there(command));
+        if let Some(command) = missing {
             tell::note(format_args!("note: {command} is not installed: its own figure is missing"));
         }
-        there
+        missing.is_none()
     }
 
     /// The line itself: each of its figures, none where it gives no rate.

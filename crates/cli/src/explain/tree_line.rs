@@ -69,7 +69,8 @@ impl TreeLine {
                 "-F" => read.kind = "files",
                 "-D" => read.kind = "directories",
                 "-u" => read.is_unique = true,
-                "-i" | "-e" | "-V" | "-f" | "-l" | "-s" | "-p" => drop(value()?),
+                "-V" => drop(value()?),
+                "-i" | "-e" | "-f" | "-l" | "-s" | "-p" => not_taken.push(format!("{name} {}", value()?)),
                 "-v" | "-P" => {}
                 _ => match PHASES.iter().find(|(option, ..)| *option == name) {
                     Some((option, ..)) => read.phases.push(option),
@@ -189,7 +190,7 @@ mod tests {
         let (line, not_taken) = read("-d /gone/md -n 1000 -z 2 -b 3 -F -u -w 3901 -i 5 -y").expect("valid");
         assert_eq!((line.levels, line.branching, line.items, line.is_unique), (2, 3, 76, true));
         assert_eq!((line.directory, line.file_size), (PathBuf::from("/gone"), Bytes(3901)));
-        assert_eq!(not_taken, ["-y", "the last 12 items, which are not in every directory"]);
+        assert_eq!(not_taken, ["-i 5", "-y", "the last 12 items, which are not in every directory"]);
         let (both, _) = read("-I 10 -C -T").expect("valid");
         let names: Vec<&str> = both.figures().iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["Directory creation", "Directory stat", "File creation", "File stat"]);

@@ -167,6 +167,7 @@ fn workload(line: &ForeignLine) -> Vec<String> {
         format!("access = \"{access}\""),
     ];
     keys.extend(own);
+    keys.extend((line.is_shared && line.workers > 1).then(|| "layout = \"segmented\"".to_owned()));
     keys
 }
 
@@ -211,6 +212,10 @@ mod tests {
                 "fio --rw=randread --bs=4k --size=1m --iodepth=8 --direct=1 --numjobs=2 --ioengine=io_uring"
             ),
             [AS_THE_LINE_SAYS, "through the page cache", "one operation at a time", "one worker", ALL]
+        );
+        assert_eq!(
+            names("mpirun -n 4 ior -w -t 64k -b 1m -e -o /data/file"),
+            [AS_THE_LINE_SAYS, "past the page cache", "16 operations in flight", "one worker", ALL]
         );
         assert_eq!(
             names("fio --rw=write --bs=4k --size=1m --fsync=1"),

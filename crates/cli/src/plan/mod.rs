@@ -111,16 +111,18 @@ pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<Resolve
 pub(crate) fn shown(plan: &ResolvedPlan) -> String {
     let mut lines = vec![plan.title.clone(), String::new()];
     lines.extend(head(plan));
-    let mut stage = "";
+    let mut shown = String::new();
     for cell in &plan.cells {
-        if cell.stage != stage {
-            stage = &cell.stage;
-            let what = match &cell.measurement {
-                Measurement::Workload(run) => format!("{} ({})", run.workload.name(), phases(cell)),
-                Measurement::Recording(_) => "recordings".into(),
-                Measurement::Imported(run) => format!("imported from {}", run.source),
-            };
-            lines.extend([String::new(), format!("{stage}: {what}")]);
+        let what = match &cell.measurement {
+            Measurement::Workload(run) => format!("{} ({})", run.workload.name(), phases(cell)),
+            Measurement::Recording(_) => "recordings".into(),
+            Measurement::Imported(run) => format!("imported from {}", run.source),
+        };
+        // What is measured may be all that cells of a stage differ in: `ls -lR` and `du`.
+        let heading = format!("{}: {what}", cell.stage);
+        if heading != shown {
+            lines.extend([String::new(), heading.clone()]);
+            shown = heading;
         }
         lines.push(format!("  {cell}"));
     }
