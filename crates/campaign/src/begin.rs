@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nilometer_model::{
     Results, TargetEntry,
-    plan::{PlannedCampaign, ResolvedPlan},
+    plan::{PlannedCampaign, ResolvedPlan, ShownScale},
 };
 use nilometer_record::{Record, RecordError};
 use nilometer_remote::{CopySource, open, run_handle};
@@ -32,7 +32,7 @@ fn titled(plan: &ResolvedPlan) -> String {
     if (plan.scale - 1.0).abs() < f64::EPSILON {
         return plan.title.clone();
     }
-    format!("{} (at scale {})", plan.title, plan.scale)
+    format!("{} (at scale {})", plan.title, ShownScale(plan.scale))
 }
 
 /// What stands at the head of the record of a campaign, which this version of the program runs.

@@ -74,7 +74,7 @@ struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  carried, or measured, or done
-  1  a fault
+  1  a fault; frames missing or damaged (verify); not set as needed (doctor)
   2  asked wrongly: nothing was started
   3  not carried, or FAIL (evaluate); changed (check); got worse (compare)
   4  not decided, or INVALID (evaluate); no seal (check); nothing to compare

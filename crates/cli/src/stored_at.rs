@@ -50,13 +50,13 @@ impl StoredAt {
         Recording::open_on(self.storage.clone(), &self.directories, trust)
     }
 
-    /// Each recording in them, at least one.
-    pub(crate) fn open_those_named(&self, trust: Trust) -> Result<Vec<Recording>, OpenError> {
+    /// Each recording in them, at least one; and what can't be read, where it is not known of which recording that is.
+    pub(crate) fn open_those_named(&self, trust: Trust) -> Result<(Vec<Recording>, Unreadable), OpenError> {
         match self.open(trust) {
             Err(OpenError::Several { .. }) => {
-                Ok(Recording::open_each_on(&self.storage, &self.directories, trust)?.0)
+                Recording::open_each_on(&self.storage, &self.directories, trust)
             }
-            one => one.map(|one| vec![one]),
+            one => one.map(|one| (vec![one], Unreadable::new())),
         }
     }
 

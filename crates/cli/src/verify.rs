@@ -25,8 +25,8 @@ use crate::{
 /// Reads recordings back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://, s3://, hdfs://); or a file of HDF5
-    /// without a journal
+    /// The directories of a recording, those of all lanes, or of several; or their URLs (root://, nfs://, s3://, hdfs://); or a
+    /// file of HDF5 without a journal
     #[arg(required = true)]
     directories: Vec<PathBuf>,
     /// Count only frames that survive the loss of power, not all that were acknowledged
@@ -52,12 +52,13 @@ impl Verify {
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
-        let mut recordings = stored.open_those_named(trust).input()?;
+        let (mut recordings, unread) = stored.open_those_named(trust).input()?;
         if recordings.len() == 1 {
             let faults = self.tell_of(recordings.remove(0)).input()?;
             return ended(faults.map(|faults| format!("the recording is not whole: {faults}")).as_slice());
         }
-        let mut not_whole = Vec::new();
+        let unread = unread.into_iter().map(|(path, why)| format!("{}: {why}", in_line(path.display())));
+        let mut not_whole: Vec<String> = unread.collect();
         for (at, recording) in recordings.into_iter().enumerate() {
             let name = in_line(recording.name());
             let gap = if at == 0 { "" } else { "\n" };
@@ -95,6 +96,7 @@ impl Verify {
             Ok((!faults.is_empty()).then(|| faults.join("; ")))
         })
     }
+
     /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
     /// were not durable by then anything may be there, and they have no checksum to be compared with.
     fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {

@@ -1,6 +1,10 @@
 //! What differs in program, plan, machine and storage between what is compared: what a difference may come from.
 
-use nilometer_model::{Results, TargetEntry, observed::ClockState, plan::ResolvedPlan};
+use nilometer_model::{
+    Results, TargetEntry,
+    observed::ClockState,
+    plan::{ResolvedPlan, ShownScale},
+};
 
 use super::{NamedRecord, Subject};
 
@@ -61,7 +65,7 @@ fn facts(results: &Results, target: &TargetEntry) -> Vec<(String, String)> {
 fn of_plan(plan: &ResolvedPlan) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
-        fact("scale", plan.scale.to_string()),
+        fact("scale", ShownScale(plan.scale).to_string()),
         fact("seed", plan.seed.to_string()),
         fact("warm-up rounds", plan.warm_up.to_string()),
         fact("processes", plan.ranks.to_string()),

@@ -23,7 +23,8 @@ use std::fmt;
 use nilometer_model::{
     Format, Instrument, RecordingLayout, Results,
     plan::{
-        DataSource, FileLayout, Phase, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell, WorkloadRun,
+        DataSource, FileLayout, Phase, ShownScale, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell,
+        WorkloadRun,
     },
     statistics::Summary,
 };
@@ -190,7 +191,7 @@ impl Found<'_> {
             _ if !measures.durable => Err(Withheld::NotDurable(name())),
             _ if outcome.valid == 0 => Err(Withheld::Invalid(name())),
             _ if outcome.valid < REPEATS_LEAST => Err(Withheld::FewRepeats(name(), outcome.valid)),
-            _ if scale < 1.0 => Err(Withheld::Scaled(scale.to_string())),
+            _ if scale < 1.0 => Err(Withheld::Scaled(ShownScale(scale).to_string())),
             _ if !is_files && data <= cache => Err(Withheld::Cached(name(), data, cache)),
             Some(summary) => {
                 let (value, most) = ends(&summary).ok_or_else(|| Withheld::Spread(name()))?;

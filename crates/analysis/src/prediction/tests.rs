@@ -153,7 +153,7 @@ fn a_small_scale_predicts_nothing() {
     let mut results = measured();
     results.campaign.as_mut().expect("planned").plan.scale = 0.001;
     assert_eq!(table(&results), []);
-    assert!(reasons(&results)[0].contains("at scale 0.001"), "{:?}", reasons(&results));
+    assert!(reasons(&results)[0].contains("at scale 1/1000"), "{:?}", reasons(&results));
     results.campaign.as_mut().expect("planned").plan.scale = 1.0;
     assert_eq!(table(&results).len(), 4);
 }

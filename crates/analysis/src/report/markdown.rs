@@ -110,7 +110,8 @@ fn write_table(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let letters: Vec<String> = (0..study.results.targets.len()).map(letter).collect();
     let rules = "--:|".repeat(letters.len());
     writeln!(text, "| instrument | rate | {} |\n|---|--:|{rules}", letters.join(" | "))?;
-    for row in &predictions.rows {
+    let targets: Vec<usize> = (0..study.results.targets.len()).collect();
+    for row in prospects::known_rows(predictions, &targets) {
         write!(text, "| {} | {} |", plain(&row.instrument), prospects::rate(row))?;
         for prospect in row.on.iter().map(|prospect| prospect.as_ref().ok()) {
             let bold = if prospects::is_recorded(prospect) { "**" } else { "" };
@@ -135,9 +136,14 @@ fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
             writeln!(text, "  - {}", plain(&sentence))?;
         }
     }
+    last = String::new();
     for of in &study.full_speeds {
         let target = words::target(study.results, of.target);
-        writeln!(text, "\n## {} at full speed\n", plain(&of.instrument.to_string()))?;
+        let instrument = of.instrument.to_string();
+        if instrument != last {
+            writeln!(text, "\n## {} at full speed\n", plain(&instrument))?;
+            last = instrument;
+        }
         writeln!(text, "- **{}**: {}.", plain(&target), plain(&of.to_string()))?;
     }
     for open in &study.missing.open {

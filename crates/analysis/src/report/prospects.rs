@@ -34,6 +34,15 @@ pub(super) fn is_table(predictions: &Predictions) -> bool {
     predictions.records() || predictions.predicts()
 }
 
+/// The rows of instruments of which something is known on one of these targets: of the others a sentence says why it is not.
+pub(super) fn known_rows<'a>(
+    predictions: &'a Predictions,
+    targets: &'a [usize],
+) -> impl Iterator<Item = &'a Prospects> {
+    let is_known = |row: &Prospects, target: &usize| row.on.get(*target).is_some_and(Result::is_ok);
+    predictions.rows.iter().filter(move |row| targets.iter().any(|target| is_known(row, target)))
+}
+
 /// What stands below the title.
 pub(super) const SUBTITLE: &str = "how many times the rate of each instrument the storage takes";
 
@@ -219,10 +228,7 @@ impl Page {
 
     /// A row for each instrument of which something is known, a column for each of a few targets.
     fn prospects_on(&mut self, predictions: &Predictions, targets: &[usize]) {
-        let is_known = |row: &&Prospects| {
-            targets.iter().any(|target| row.on.get(*target).is_some_and(std::result::Result::is_ok))
-        };
-        let rows: Vec<&Prospects> = predictions.rows.iter().filter(is_known).collect();
+        let rows: Vec<&Prospects> = known_rows(predictions, targets).collect();
         if rows.is_empty() {
             return;
         }

@@ -28,9 +28,14 @@ impl Page {
                 self.paragraph(DIM, "    - ", &sentence);
             }
         }
+        let mut last = String::new();
         for of in &study.full_speeds {
-            self.line("", "");
-            self.paragraph(BOLD, "", &format!("AT FULL SPEED: {}", of.instrument));
+            let instrument = of.instrument.to_string();
+            if instrument != last {
+                self.line("", "");
+                self.paragraph(BOLD, "", &format!("AT FULL SPEED: {instrument}"));
+                last = instrument;
+            }
             let sentence = format!("{}: {of}.", words::target(study.results, of.target));
             self.paragraph(YELLOW, "  ", &sentence);
         }
@@ -53,15 +58,19 @@ fn colour(verdict: &Verdict) -> &'static str {
 
 /// Behind the verdicts of the page.
 pub(super) fn write_full_speeds(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
-    for of in &study.full_speeds {
-        write!(
-            page,
-            "<section class=\"card\"><h2>{} at full speed</h2><div class=\"verdict maybe\">{} {}: {}.</div></section>",
-            Escaped(&of.instrument.to_string()),
-            letter(of.target),
-            Escaped(&words::target(study.results, of.target)),
-            Escaped(&of.to_string())
-        )?;
+    for of_one in study.full_speeds.chunk_by(|one, next| one.instrument == next.instrument) {
+        let instrument = of_one[0].instrument.to_string();
+        write!(page, "<section class=\"card\"><h2>{} at full speed</h2>", Escaped(&instrument))?;
+        for of in of_one {
+            write!(
+                page,
+                "<div class=\"verdict maybe\">{} {}: {}.</div>",
+                letter(of.target),
+                Escaped(&words::target(study.results, of.target)),
+                Escaped(&of.to_string())
+            )?;
+        }
+        page.push_str("</section>");
     }
     Ok(())
 }

@@ -71,7 +71,8 @@ fn write_table(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         write!(page, "<th class=\"f s{}\"><b>{}</b></th>", target % 8, letter(target))?;
     }
     page.push_str("</tr></thead><tbody>");
-    for row in &predictions.rows {
+    let targets: Vec<usize> = (0..study.results.targets.len()).collect();
+    for row in prospects::known_rows(predictions, &targets) {
         let rate = prospects::rate(row);
         write!(page, "<tr><td>{}</td><td class=\"f\">{rate}</td>", Escaped(&row.instrument))?;
         for prospect in &row.on {
