@@ -30,7 +30,7 @@ pub use known_device::{KNOWN_DEVICES, KnownDevice, Stated};
 pub use mounted::{Mounted, may_show};
 pub use mpi::{Mpi, MpiKind};
 pub use power::PowerLoss;
-pub use program::{Ended, Running, clients, command_of, nilometer, run, start, start_copy};
+pub use program::{Ended, Running, clients, command_of, nilometer, number, run, start, start_copy};
 pub use python::python;
 pub use shared_link::SharedLink;
 pub use sources::{assert_none, crates, files, is_for_tests, read};

@@ -87,6 +87,13 @@ impl Ended {
     }
 }
 
+/// The number at the beginning of a line of the summary.
+pub fn number(ended: &Ended, key: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key));
+    let first = line.and_then(|line| line.split_whitespace().next());
+    first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
+}
+
 /// A run that goes on. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Running {

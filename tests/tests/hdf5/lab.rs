@@ -13,6 +13,7 @@ use nilometer_recording::{
     instrument::Content,
     reader::{Index, Recording, Trust},
 };
+pub(crate) use nilometer_tests::number;
 use nilometer_tests::{Ended, Running, await_some, python, root, run, start};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -216,13 +217,6 @@ impl Found {
 fn numbers(array: &Value) -> Vec<i64> {
     let array = array.as_array().expect("numbers");
     array.iter().map(|number| number.as_i64().expect("a number")).collect()
-}
-
-/// The number at the beginning of a line of the summary.
-pub(crate) fn number(ended: &Ended, key: &str) -> u64 {
-    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key));
-    let first = line.and_then(|line| line.split_whitespace().next());
-    first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
 }
 
 /// Verify finds all of so many frames.

@@ -5,11 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_tests::{Ended, Mounted, Mpi, MpiKind, Testbed, await_some, may_show, python, run};
+use nilometer_tests::{Ended, Mounted, Mpi, MpiKind, Testbed, await_some, may_show, number, python, run};
 use rustix::process::{Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{CAMERA, Running, journals, right};
+use super::{CAMERA, Running, journals};
 
 /// A directory for recordings, and an instrument.
 struct Kept {
@@ -188,7 +188,7 @@ fn a_killed_process_ends_the_recording_and_leaves_what_was_acknowledged() {
     kill_process(worker, Signal::KILL).expect("it runs");
     await_some("the end of all", || running.is_over().then_some(()));
     let verified = Kept::asked("verify", &kept.directories("scan", 3), &[]);
-    assert!(right(&verified) >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
+    assert!(number(&verified, "right") >= 100 && !verified.stdout.contains("wrong"), "{verified:?}");
 }
 
 #[test]

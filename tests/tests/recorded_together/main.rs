@@ -17,12 +17,6 @@ fn journals(directory: &Path) -> u64 {
     journals.filter_map(|journal| journal.metadata().ok()).map(|journal| journal.len()).sum()
 }
 
-/// How much is right, as `nilometer verify` says it.
-fn right(verified: &Ended) -> u64 {
-    let right = verified.stdout.lines().find_map(|line| line.strip_prefix("right       "));
-    right.and_then(|right| right.split(' ').next()?.parse().ok()).unwrap_or(0)
-}
-
 /// 2 MB/s, in frames of 10 kB.
 const CAMERA: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"none\"\nshape = [50, 100]\npixel = \"uint16\"\n\
                       frame_rate = \"200 Hz\"\ndata = \"diffraction\"\n";

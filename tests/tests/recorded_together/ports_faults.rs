@@ -2,12 +2,14 @@
 
 use std::{path::Path, time::Duration};
 
-use nilometer_tests::{FileSystem, Mpi, MpiKind, Running, await_some, may_mount, nilometer, run, start};
+use nilometer_tests::{
+    FileSystem, Mpi, MpiKind, Running, await_some, may_mount, nilometer, number, run, start,
+};
 use rustix::process::{Signal, kill_process};
 
 use super::{
     by_ports::{Lab, RECORD, telescope},
-    journals, right,
+    journals,
 };
 
 const LIMIT: Duration = Duration::from_mins(2);
@@ -16,7 +18,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 fn right_of(directory: &Path) -> u64 {
     let verified = run(&["verify".as_ref(), directory.as_os_str()]);
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
-    right(&verified)
+    number(&verified, "right")
 }
 
 /// Sends both streams for a while.

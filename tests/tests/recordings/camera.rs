@@ -7,6 +7,7 @@ use std::{
 };
 
 use nilometer_recording::journal::{Entry, prefix};
+pub(crate) use nilometer_tests::number;
 use nilometer_tests::{Ended, Running, await_some, run, start};
 use tempfile::TempDir;
 
@@ -85,13 +86,6 @@ impl Recording {
             prefix(&journal).iter().any(is_durable).then_some(())
         });
     }
-}
-
-/// The number at the beginning of a line of the summary.
-pub(crate) fn number(ended: &Ended, key: &str) -> u64 {
-    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key));
-    let first = line.and_then(|line| line.split_whitespace().next());
-    first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
 }
 
 /// Frames that verify names as missing; none if it says so.
