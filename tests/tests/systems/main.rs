@@ -1,0 +1,8 @@
+//! Real storage systems: those of the testbed, by mount and by URL, on one machine and on several.
+
+mod automounted;
+mod by_url;
+mod nodes;
+mod real_systems;
+mod recognised;
+mod testbed;
