@@ -21,7 +21,7 @@ use crate::{
     parallel_files::{is_stuck, own_mpi_io, stuck},
     phase::{Reached, Run, Task, run_phase},
     settle::Baseline,
-    surroundings::Surroundings,
+    surroundings::{Surroundings, first_look},
 };
 
 /// Takes part in what rank 0 decides, to the end of the campaign, and leaves the targets then, before rank 0 removes what
@@ -85,7 +85,9 @@ fn follow_joined(
     let served_by = |target: &Option<Arc<dyn Target>>| {
         target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
     };
-    let surroundings = Surroundings::look(&clock, targets.iter().map(served_by).collect());
+    // Rank 0 looks for longer if the campaign is long. Until it begins, this rank waits, and the wait is a gap that counts too.
+    let surroundings =
+        Surroundings::look(&clock, targets.iter().map(served_by).collect(), first_look(Nanos(0)));
     let mut follower = Follower { cluster, targets, ranks, run, surroundings, repeat: None };
     loop {
         match cluster.broadcast(None) {

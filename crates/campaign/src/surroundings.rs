@@ -81,14 +81,17 @@ pub(crate) struct Surroundings {
     idle: Idle,
 }
 
-/// How long the machine is looked at before the first phase.
-const FIRST_LOOK: Nanos = Nanos::from_millis(500);
+/// How long to look at the machine before the first phase of a campaign that is expected to take `campaign`: a tenth of that, at
+/// least the shortest gap that says anything, at most the whole window of the idle level. Gaps between phases add to it.
+pub(crate) fn first_look(campaign: Nanos) -> Nanos {
+    Nanos(campaign.0 / 10).clamp(Idle::GAP, Idle::WINDOW)
+}
 
 impl Surroundings {
-    /// Looks at the machine for half a second in which this program does nothing. `daemons` are those of each target.
-    pub(crate) fn look(clock: &Clock, daemons: Vec<Vec<i32>>) -> Self {
+    /// Looks at the machine for a time in which this program does nothing. `daemons` are those of each target.
+    pub(crate) fn look(clock: &Clock, daemons: Vec<Vec<i32>>, time: Nanos) -> Self {
         let last = Moment::now(clock, &daemons);
-        std::thread::sleep(FIRST_LOOK.duration());
+        std::thread::sleep(time.duration());
         let spent = Moment::now(clock, &daemons).since(&last);
         let mut idle = Idle::default();
         idle.see(spent.by_others(), spent.activity.over);
@@ -177,6 +180,12 @@ mod tests {
             idle.see(gap.0, gap.1);
             assert!((idle.cores() - expected).abs() < 1e-9, "{} after {gap:?}, not {expected}", idle.cores());
         }
+    }
+
+    #[test]
+    fn the_first_look_takes_a_tenth_of_the_campaign_within_limits() {
+        let looks = [1, 2_000, 60_000].map(|millis| first_look(Nanos::from_millis(millis)));
+        assert_eq!(looks, [50, 200, 500].map(Nanos::from_millis));
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
     usual.stays(u64::MAX);
     let run =
         Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
-    let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
+    let mut surroundings = Surroundings::look(&clock, vec![Vec::new()], Nanos::from_millis(50));
     let cells = [(cell, Seed(1))];
     let ranks = CampaignRanks::alone();
     let together = RecordingRanks { cluster: &Alone, ranks: &ranks, attempt: 0 };

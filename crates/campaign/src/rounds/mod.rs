@@ -17,7 +17,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
 use nilometer_model::{
     Event, Invalid, Nanos, Sample, Seed,
-    plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
+    plan::{EstimatedSpeed, Measurement, Phase, PlannedCampaign, WorkloadRun},
 };
 use nilometer_network::NetworkLead;
 use nilometer_record::{Record, RecordError};
@@ -32,7 +32,7 @@ use crate::{
     remaining::{Planned, Remaining},
     settle::Baseline,
     supervise::SoFar,
-    surroundings::Surroundings,
+    surroundings::{Surroundings, first_look},
     turns::{self, Done, ScheduledRepeat, Trials, is_broken},
 };
 use ceiling::ceiling;
@@ -205,11 +205,13 @@ impl Campaign {
             let members = turns::company(plan, turn.cell).into_iter();
             members.map(|(_, run)| Planned::of(run)).max_by_key(|planned| planned.time)
         };
+        let expected = plan.estimate(self.resolved.targets.len(), EstimatedSpeed::ASSUMED).time;
         State {
             run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Baseline::now() },
             surroundings: Surroundings::look(
                 &clock,
                 self.targets.iter().enumerate().map(served_by).collect(),
+                first_look(expected),
             ),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
