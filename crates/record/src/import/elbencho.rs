@@ -23,7 +23,7 @@ const NEEDED: [&str; 4] = ["operation", "time ms [last]", "entries [last]", "MiB
 const MEBI: f64 = 1024.0 * 1024.0;
 
 pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    Table::each(text, &NEEDED, |row| take(row, gathered))
+    Table::each(text.as_bytes(), &NEEDED, |row| take(row, gathered))
 }
 
 fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>) -> Result<(), Fault> {

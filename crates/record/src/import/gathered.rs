@@ -76,10 +76,50 @@ impl GivenWork {
             ..GivenWork::default()
         })
     }
+}
+
+/// A sample as it is kept until all files are read: small, since there may be millions.
+#[derive(Debug)]
+struct KeptSample {
+    target: u32,
+    cell: u32,
+    repeat: u32,
+    phase: Phase,
+    bytes: u64,
+    operations: u64,
+    wall: Nanos,
+    /// `None` for most rows of a table: nothing else is known.
+    details: Option<Box<KeptDetails>>,
+}
+
+/// Figures that few files give for each sample.
+#[derive(Debug)]
+struct KeptDetails {
+    user: Nanos,
+    system: Nanos,
+    started: Nanos,
+    latency: Histogram,
+}
+
+impl KeptSample {
+    fn new(target: u32, cell: u32, repeat: u32, phase: Phase, did: GivenWork) -> Self {
+        let GivenWork { bytes, operations, wall, user, system, started, latency } = did;
+        let is_plain = [user, system, started] == [Nanos(0); 3] && latency.count() == 0;
+        let details = (!is_plain).then(|| Box::new(KeptDetails { user, system, started, latency }));
+        KeptSample { target, cell, repeat, phase, bytes, operations, wall, details }
+    }
+
+    fn key(&self) -> Key {
+        let KeptSample { target, cell, repeat, phase, .. } = *self;
+        Key { target: target as usize, cell: cell as usize, repeat, phase }
+    }
 
     fn sample(self) -> Sample {
-        let GivenWork { bytes, operations, wall, user, system, started, latency } = self;
-        Sample { bytes, operations, wall, user, system, started, latency, ..Sample::new(Nanos(0)) }
+        let KeptSample { bytes, operations, wall, details, .. } = self;
+        let plain = Sample { bytes, operations, wall, ..Sample::new(Nanos(0)) };
+        let Some(details) = details else { return plain };
+        let KeptDetails { user, system, started, latency } = *details;
+        Sample { user, system, started, latency, ..plain }
     }
 }
 
@@ -105,7 +145,7 @@ pub(super) struct Gathered<'a> {
     by_target: HashMap<String, usize>,
     by_cell: HashMap<(String, String), usize>,
     repeats: HashMap<Group, u32>,
-    samples: Vec<(Key, GivenWork)>,
+    samples: Vec<KeptSample>,
     sources: Vec<String>,
     /// What was left out, and how often.
     left_out: BTreeMap<String, u64>,
@@ -152,9 +192,9 @@ impl<'a> Gathered<'a> {
         }
         let cell = self.cell(stage, run);
         let next = self.repeats.entry(Group { cell, phase, target }).or_insert(0);
-        let key = Key { target, cell, repeat: *next, phase };
+        // There are no more of either than samples, so `SAMPLES_MAX` bounds them.
+        self.samples.push(KeptSample::new(target as u32, cell as u32, *next, phase, did));
         *next += 1;
-        self.samples.push((key, did));
     }
 
     /// Something was not taken.
@@ -200,9 +240,11 @@ impl<'a> Gathered<'a> {
         let place = by_stage(&self.cells);
         let mut cells: Vec<(usize, Cell)> = place.iter().copied().zip(self.cells).collect();
         cells.sort_by_key(|(place, _)| *place);
-        for (key, _) in &mut samples {
-            key.cell = place[key.cell];
+        for kept in &mut samples {
+            kept.cell = place[kept.cell as usize] as u32;
         }
+        // In the order of the index that the record keeps of them: it then grows at its end, and stays in few pages.
+        samples.sort_unstable_by_key(KeptSample::key);
         let head = Results {
             title,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -250,7 +292,7 @@ fn by_stage(cells: &[Cell]) -> Vec<usize> {
 #[derive(Debug)]
 pub struct ImportedResults {
     head: Results,
-    samples: Vec<(Key, GivenWork)>,
+    samples: Vec<KeptSample>,
     left_out: Vec<(String, u64)>,
 }
 
@@ -278,7 +320,7 @@ impl ImportedResults {
     /// Makes a record of it; when that fails nothing is left.
     pub fn write(self, path: &Path) -> Result<(), RecordError> {
         let mut record = Record::create(path, &self.head, 0)?;
-        let samples = self.samples.into_iter().map(|(key, did)| (key, did.sample()));
+        let samples = self.samples.into_iter().map(|kept| (kept.key(), kept.sample()));
         let written = record.add_imported(samples);
         if written.is_err() {
             drop(record);

@@ -161,7 +161,7 @@ fn row(text: &str, setup: &Setup, line: u64) -> Result<Option<Access>, Fault> {
 const CSV_NEEDED: [&str; 5] = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)"];
 
 pub(super) fn parse_csv(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    Table::each(text, &CSV_NEEDED, |row| take_row(row, gathered))
+    Table::each(text.as_bytes(), &CSV_NEEDED, |row| take_row(row, gathered))
 }
 
 fn take_row(row: &TableRow<'_>, gathered: &mut Gathered<'_>) -> Result<(), Fault> {

@@ -18,7 +18,7 @@ mod tidy;
 
 use std::{
     fs::File,
-    io::Read,
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -104,9 +104,8 @@ const BYTES_MAX: u64 = 1 << 30;
 pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResults, ImportError> {
     let mut gathered = Gathered::new(options);
     for path in paths {
-        let text = read(path)?;
         let before = gathered.count();
-        parse(&text, &mut gathered).map_err(|fault| fault.in_file(path))?;
+        take_file(path, &mut gathered)?;
         if gathered.is_full() {
             let most = gathered::SAMPLES_MAX;
             return Err(Fault::whole(format!("more than {most} samples: split it")).in_file(path));
@@ -118,7 +117,29 @@ pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResu
     Ok(gathered.finish(paths))
 }
 
-fn read(path: &Path) -> Result<String, ImportError> {
+/// A fault of text that is none.
+const NOT_TEXT: &str = "not UTF-8 text";
+
+/// The results of one file. A tidy CSV is read as it comes, files of other kinds whole: they are small.
+fn take_file(path: &Path, gathered: &mut Gathered<'_>) -> Result<(), ImportError> {
+    let unreadable = |source| ImportError::Unreadable { path: path.into(), source };
+    let mut file = BufReader::new(open(path)?.take(BYTES_MAX));
+    let begin = file.fill_buf().map_err(unreadable)?;
+    if tidy::is_header(&String::from_utf8_lossy(first_line(begin))) {
+        return tidy::parse(file, gathered).map_err(|fault| fault.in_file(path));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.split(|byte| *byte == b'\n').count() as u64;
+        Fault::at(line, NOT_TEXT).in_file(path)
+    })?;
+    parse(&text, gathered).map_err(|fault| fault.in_file(path))
+}
+
+/// A file whose results may be taken.
+fn open(path: &Path) -> Result<File, ImportError> {
     let unreadable = |source| ImportError::Unreadable { path: path.into(), source };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -128,13 +149,13 @@ fn read(path: &Path) -> Result<String, ImportError> {
     if metadata.len() > BYTES_MAX {
         return Err(Fault::whole("larger than 1 GiB: split it").in_file(path));
     }
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.split(|byte| *byte == b'\n').count() as u64;
-        Fault::at(line, "not UTF-8 text").in_file(path)
-    })
+    Ok(file)
+}
+
+/// The first line that is not empty.
+fn first_line(begin: &[u8]) -> &[u8] {
+    let mut lines = begin.split(|byte| *byte == b'\n');
+    lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or_default()
 }
 
 /// What the choice is, for a file that is none of it.
@@ -144,9 +165,6 @@ const KINDS: &str = "none of these: JSON of fio (--output-format=json), output o
 fn parse(text: &str, gathered: &mut Gathered) -> Result<(), Fault> {
     let has = |part: &str| text.contains(part);
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if tidy::is_header(first) {
-        return tidy::parse(text, gathered);
-    }
     if elbencho::is_header(first) {
         return elbencho::parse(text, gathered);
     }

@@ -1,10 +1,10 @@
 //! Tables in CSV: rows with their lines, columns by their names.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Read};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::Fault;
+use super::{Fault, NOT_TEXT};
 
 /// A CSV with a header.
 pub(super) struct Table {
@@ -24,11 +24,11 @@ const TEXT_MOST: usize = 4096;
 impl Table {
     /// Hands each row over. Every row must have as many columns as the header.
     pub(super) fn each(
-        text: &str,
+        text: impl Read,
         needed: &[&str],
         mut take: impl FnMut(&TableRow<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        let mut reader = ReaderBuilder::new().from_reader(text.as_bytes());
+        let mut reader = ReaderBuilder::new().from_reader(text);
         let header = reader.headers().map_err(|error| fault(&error))?.clone();
         let table = Table::of(&header, needed)?;
         let mut record = StringRecord::new();
@@ -63,6 +63,7 @@ fn fault(error: &csv::Error) -> Fault {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("{len} columns, and the header has {expected_len}")
         }
+        csv::ErrorKind::Utf8 { .. } => NOT_TEXT.to_owned(),
         _ => error.to_string(),
     };
     Fault { line, why }

@@ -285,6 +285,12 @@ fn what_is_none_of_these_is_refused_with_its_line() {
     std::fs::write(&path, b"source\n\xff\xfe").expect("space");
     let error = import(&[path], &ImportOptions::default()).expect_err("no text").to_string();
     assert!(error.contains("results:2: not UTF-8 text"), "{error}");
+    let mut table = format!("{HEADER}u,t,A,dd,p,time,1,,,,,s,\n").into_bytes();
+    table.extend(b"u,t,\xff,dd,p,time,1,,,,,s,\n");
+    let path = directory.path().join("table");
+    std::fs::write(&path, table).expect("space");
+    let error = import(&[path], &ImportOptions::default()).expect_err("no text").to_string();
+    assert!(error.contains("table:3: not UTF-8 text"), "{error}");
     let error = import(&[directory.path().into()], &ImportOptions::default()).expect_err("a directory");
     assert!(error.to_string().contains("not a regular file"), "{error}");
 }
@@ -297,5 +303,10 @@ fn almost_valid_files_never_panic() {
         let options = ImportOptions::default();
         let mut gathered = Gathered::new(&options);
         drop(parse(text, &mut gathered));
+    });
+    let table = format!("{HEADER}u,t,A,dd,p,max,3,,,,,s,\nu,t,B,dd,p,real,1,,,,,s,\n").into_bytes();
+    nilometer_fuzz::fuzz("import of a table", vec![table], |bytes: &[u8]| {
+        let options = ImportOptions::default();
+        drop(tidy::parse(bytes, &mut Gathered::new(&options)));
     });
 }

@@ -4,7 +4,7 @@
 //! params and metric are repeats, each a run. What belongs together in several rows is put together: the greatest, the least and
 //! the mean of iterations; real, user and system time of a run.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Read};
 
 use nilometer_model::plan::{ImportedRun, Phase};
 
@@ -63,9 +63,9 @@ struct Joined {
 /// A note of a row that repeats an earlier one.
 const COUNTED_ONCE: &str = "count it once";
 
-pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+/// Row by row: a table may be far larger than what is kept of it.
+pub(super) fn parse(text: impl Read, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let mut joined = Joined::default();
-    let text = text.trim_start_matches('\u{feff}');
     Table::each(text, &NEEDED, |row| take(row, gathered, &mut joined))?;
     joined.finish(gathered)
 }
