@@ -14,11 +14,7 @@ use crate::measure;
 /// The program, which is built beside the bench.
 pub(crate) fn program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("nilometer");
-    anyhow::ensure!(
-        program.exists(),
-        "{}: missing: build it with `cargo build --release -p nilometer-cli`",
-        program.display()
-    );
+    anyhow::ensure!(program.exists(), "{}: missing: build it with `make dist`", program.display());
     Ok(program)
 }
 
