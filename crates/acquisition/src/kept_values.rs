@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_in_journals_of_earlier_programs_are_numbers() {
+    fn a_column_of_a_journal_says_its_numbers_or_texts() {
         let said = r#"{"key":"Angle","element":"Float64","fill":[0,0,0,0,0,0,248,127]}"#;
         let read: FrameColumn = serde_json::from_str(said).expect("it is one");
         assert_eq!(read.element, NumberType::Float64.into());

@@ -26,7 +26,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, plan::EngineKind};
 use nilometer_recording::{
-    journal::RECORD,
+    journal::{JOURNAL_VERSION, RECORD},
     reader::{Recording, Trust, with_below},
     verify,
     view::{Extent, ReadAhead, RecordingView, Scan},
@@ -146,12 +146,11 @@ fn craft(directory: &Path, seed: u64) {
     let storing = random.below(5);
     let per_file = random.or_hostile(5, how_often);
     let told_lanes = random.or_hostile(lanes, how_often);
-    let program = random.of(&[4, 5, 6, 6]);
     for lane in 0..lanes {
         let mut journal = Journal::default();
         let told = random.or_hostile(lane, 2 * how_often);
-        let version = pair(program, storing | random.of(&[0, 0, 0, 1, 2, 3]) << 16);
-        let vdif_version = pair(program, storing | 2 << 16);
+        let version = pair(JOURNAL_VERSION.into(), storing | random.of(&[0, 0, 0, 1, 2, 3]) << 16);
+        let vdif_version = pair(JOURNAL_VERSION.into(), storing | 2 << 16);
         let version = if vdif { vdif_version } else { version };
         journal.add(1, [7, pair(told, told_lanes), frame, stride, per_file, version]);
         if vdif {
@@ -159,7 +158,7 @@ fn craft(directory: &Path, seed: u64) {
         } else if random.one_in(3) {
             journal.text(6, &origin(&mut random, frame, how_often));
         }
-        let lies = Lies { lane, lanes, frame, program, how_often };
+        let lies = Lies { lane, lanes, frame, how_often };
         lies.entries(&mut random, &mut journal);
         fs::write(directory.join(format!("r.{lane}.journal")), &journal.bytes).expect("room");
         let file = match storing {
@@ -212,8 +211,6 @@ struct Lies {
     lane: u64,
     lanes: u64,
     frame: u64,
-    /// The version of the journal.
-    program: u64,
     how_often: u64,
 }
 
@@ -226,23 +223,10 @@ impl Lies {
             let mut n = |right: u64| random.or_hostile(right, how_often);
             let number = n(count * lanes + lane);
             let (file, position, due) = (n(0), n(count), n(count * 1_000_000));
-            let length = if n(1) == 1 { 0 } else { n(frame) };
             let (offset, encoding) = (n(count.wrapping_mul(frame)), n(0));
             let (stored, size) = (n(frame), n(frame));
-            let (kind, found) = match self.program {
-                6 => (
-                    12,
-                    [
-                        number,
-                        file & ((1 << 48) - 1) | encoding << 48,
-                        offset,
-                        due,
-                        checksum,
-                        pair(stored, size),
-                    ],
-                ),
-                _ => (2, [number, file, position, due, checksum, length]),
-            };
+            let encoded = file & ((1 << 48) - 1) | encoding << 48;
+            let found = [number, encoded, offset, due, checksum, pair(stored, size)];
             let [gap, at, packets] = [n(count), n(1), n(2)];
             match random.below(20) {
                 0 => journal.add(3, [file, 0, 0, 0, 0, 0]),
@@ -252,9 +236,9 @@ impl Lies {
                 6 => journal.add(11, [number, due, 0, 0, 0, 0]),
                 3 | 4 => {
                     journal.add(7, [number, at, packets, gap & 1, 0, 0]);
-                    journal.add(kind, found);
+                    journal.add(12, found);
                 }
-                _ => journal.add(kind, found),
+                _ => journal.add(12, found),
             }
         }
         if random.one_in(2) {

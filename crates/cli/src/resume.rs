@@ -8,7 +8,7 @@ use nilometer_campaign::{
 };
 use nilometer_model::{
     Event, Results, RunHandle, TargetAddress, TargetDescription,
-    plan::{PlannedCampaign, RankNodes, ResolvedPlan, WorkloadRun},
+    plan::{PlannedCampaign, RankNodes},
 };
 use nilometer_record::{Begun, Record};
 use nilometer_remote::describe_in_child;
@@ -104,24 +104,8 @@ fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, nodes: &RankNodes, r
             return Err(another(format!("its targets are {}, not {}", names(&there), names(&here))));
         }
     }
-    let mut asked: ResolvedPlan = asked.plan_like(&recorded.plan, nodes)?;
-    if goes_without_nodes(&recorded.plan, &asked) {
-        asked.node_ranks.clear();
-    }
+    let asked = asked.plan_like(&recorded.plan, nodes)?;
     difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
-}
-
-/// Whether a record does not say on which machines its processes are, and nothing in it depends on that. Those of schema 5
-/// never say it.
-fn goes_without_nodes(recorded: &ResolvedPlan, asked: &ResolvedPlan) -> bool {
-    let by_nodes = |run: &WorkloadRun| {
-        let shifts = run.workload.parameters().shifts_by_node();
-        shifts || run.nodes.is_some() || run.processes.is_some()
-    };
-    let says_nothing = recorded.node_ranks.is_empty() && recorded.ranks == asked.ranks;
-    // Who records what follows from the machines.
-    let records = recorded.ranks > 1 && recorded.recordings().next().is_some();
-    says_nothing && !records && !recorded.workloads().any(|(_, _, run)| by_nodes(run))
 }
 
 /// An address as descriptions have it: a directory without symlinks.
@@ -172,33 +156,5 @@ fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescripti
         Ok(describe_in_child(&was.address)?)
     } else {
         Ok(is)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nilometer_model::plan::parse;
-
-    use super::*;
-
-    fn plan(of_stage: &str, of_workload: &str) -> ResolvedPlan {
-        let stage = format!("title = \"a test\"\n[[stage]]\nname = \"trees\"\n{of_stage}\n");
-        let workload = "[stage.workload.walk]\nlevels = 1\nbranching = 2\nfiles = 3";
-        let plan = parse(&format!("{stage}{workload}\n{of_workload}\n"), "my.toml", 1.0);
-        ResolvedPlan { ranks: 4, ..plan.expect("a valid plan") }
-    }
-
-    #[test]
-    fn a_record_that_names_no_machines_goes_on_where_nothing_depends_on_them() {
-        let recorded = plan("", "");
-        let asked = ResolvedPlan { node_ranks: vec![2, 2], ..recorded.clone() };
-        assert!(goes_without_nodes(&recorded, &asked));
-        assert!(!goes_without_nodes(&asked, &asked), "it names them");
-        let more = ResolvedPlan { ranks: 6, ..asked.clone() };
-        assert!(!goes_without_nodes(&recorded, &more), "there are more processes");
-        for (of_stage, of_workload) in [("nodes = 1", ""), ("processes = 2", ""), ("", "shift = \"node\"")] {
-            let recorded = plan(of_stage, of_workload);
-            assert!(!goes_without_nodes(&recorded, &asked), "{of_stage}{of_workload}");
-        }
     }
 }

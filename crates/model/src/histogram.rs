@@ -70,13 +70,11 @@ impl Histogram {
 
     /// The lowest value of a bucket, in nanoseconds.
     pub fn lowest(bucket: u16) -> u64 {
-        lowest_of(bucket, PER_OCTAVE_BITS)
-    }
-
-    /// The bucket that begins where that of a histogram with 32 buckets an octave begins: records of schema 6 and before have
-    /// these.
-    pub fn bucket_of_half_as_many(bucket: u16) -> u16 {
-        Self::bucket(lowest_of(bucket, PER_OCTAVE_BITS - 1)) as u16
+        let mantissa = u64::from(bucket) & (PER_OCTAVE - 1);
+        match u32::from(bucket) >> PER_OCTAVE_BITS {
+            0 => mantissa,
+            octave => (mantissa | PER_OCTAVE).checked_shl(octave - 1).unwrap_or(u64::MAX),
+        }
     }
 
     /// The used buckets with their counts, lowest first.
@@ -131,15 +129,6 @@ impl Histogram {
     /// The highest used bucket's lowest value; 0 if nothing was added.
     pub fn max(&self) -> u64 {
         self.buckets().last().map_or(0, |(bucket, _)| Self::lowest(bucket))
-    }
-}
-
-/// The lowest value of a bucket, of so many to the power of two an octave.
-fn lowest_of(bucket: u16, bits: u32) -> u64 {
-    let mantissa = u64::from(bucket) & ((1 << bits) - 1);
-    match u32::from(bucket) >> bits {
-        0 => mantissa,
-        octave => (mantissa | 1 << bits).checked_shl(octave - 1).unwrap_or(u64::MAX),
     }
 }
 

@@ -227,10 +227,9 @@ impl Invalid {
         }
     }
 
-    /// From the record. What is neither a code nor a sentence of an older version is the reason of a refusal.
+    /// From the record. A text that begins with no known code is the reason of a refusal.
     pub fn from_text(text: &str) -> Self {
-        let coded = || Self::from_coded(text);
-        coded().or_else(|| Self::from_sentence(text)).unwrap_or_else(|| Invalid::Refused(text.to_owned()))
+        Self::from_coded(text).unwrap_or_else(|| Invalid::Refused(text.to_owned()))
     }
 
     fn from_coded(text: &str) -> Option<Self> {
@@ -252,24 +251,6 @@ impl Invalid {
             Invalid::Slow(_) => Invalid::Slow(figures.lag()),
             Invalid::Bursts(_) => Invalid::Bursts(figures.at_once()),
             kind => kind,
-        })
-    }
-
-    /// The sentences that stood in records before there were codes. They must never change.
-    fn from_sentence(text: &str) -> Option<Self> {
-        Some(match text {
-            "hung: no answer within the time limit" => Invalid::Hung,
-            "operations failed" => Invalid::Errors,
-            "the read came from the page cache" => Invalid::WarmRead,
-            "O_DIRECT went through the page cache" => Invalid::NotDirect,
-            "the file system can't preallocate: its data were written without" => Invalid::NotPreallocated,
-            "a reader found frames that are not what was written" => Invalid::Wrong,
-            "the tool itself waited for a processor" => Invalid::Starved(None),
-            "the simulated instrument could not keep its own pace on this machine" => Invalid::Slow(None),
-            "the simulated instrument was late and then sent more packets at once than may wait in the kernel" => {
-                Invalid::Bursts(None)
-            }
-            _ => return None,
         })
     }
 
@@ -366,31 +347,6 @@ mod tests {
         #[test]
         fn any_text_is_read(text in any::<String>()) {
             Invalid::from_text(&text);
-        }
-    }
-
-    /// The literal sentences of version 0.1.0: records hold them.
-    #[test]
-    fn sentences_of_older_records_are_still_what_they_were() {
-        let old = [
-            ("hung: no answer within the time limit", Invalid::Hung),
-            ("operations failed", Invalid::Errors),
-            ("the read came from the page cache", Invalid::WarmRead),
-            ("O_DIRECT went through the page cache", Invalid::NotDirect),
-            ("the file system can't preallocate: its data were written without", Invalid::NotPreallocated),
-            ("a reader found frames that are not what was written", Invalid::Wrong),
-            ("the tool itself waited for a processor", Invalid::Starved(None)),
-            ("the simulated instrument could not keep its own pace on this machine", Invalid::Slow(None)),
-            (
-                "the simulated instrument was late and then sent more packets at once than may wait in the kernel",
-                Invalid::Bursts(None),
-            ),
-            ("no thread for worker 3: out of memory", {
-                Invalid::Refused("no thread for worker 3: out of memory".into())
-            }),
-        ];
-        for (text, expected) in old {
-            assert_eq!(Invalid::from_text(text), expected, "{text}");
         }
     }
 

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod background;
-mod earlier;
 pub mod import;
 mod ingest;
 mod lock;
@@ -30,11 +29,8 @@ pub use write::Record;
 use std::path::PathBuf;
 
 /// The version of the schema that this program writes (`PRAGMA user_version`). Another one for every change of
-/// `schema.sql`, which a test remembers; the one before then goes to `earlier`.
+/// `schema.sql`, which a test remembers. From this one on every version stays readable (CONTRIBUTING.md).
 pub const SCHEMA_VERSION: i64 = 9;
-
-/// The oldest schema that this program reads. All from then on are read.
-pub const OLDEST_SCHEMA: i64 = 3;
 
 /// A record that can't be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -51,10 +47,10 @@ pub enum RecordError {
         /// Which file.
         path: PathBuf,
     },
-    /// Neither this program's schema nor one before it that was kept.
+    /// A schema that this program does not read.
     #[error(
-        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {OLDEST_SCHEMA} to \
-         {SCHEMA_VERSION}: take the program that wrote it"
+        "{path} has schema {found}; this program reads schema {SCHEMA_VERSION}: measure again, or use the program that \
+         wrote it (nilometer {by})"
     )]
     Schema {
         /// Which file.

@@ -16,9 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 use serde::de::DeserializeOwned;
 
 use super::{
-    RecordError, SCHEMA_VERSION, background,
-    earlier::EarlierSchema,
-    ingest, network,
+    RecordError, SCHEMA_VERSION, background, ingest, network,
     place::Place,
     row::{nanos, number},
     schema, write,
@@ -27,27 +25,16 @@ use super::{
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let (connection, _) = current(path, connect)?;
-    let (second, _) = current(path, connect)?;
+    let connection = open(path, connect)?;
+    let second = open(path, connect)?;
     read_all(&connection, second).map_err(failed)
 }
 
-/// An existing record as one of today's schema, with what `connect` opens, and its own schema if that is another one.
-pub(super) fn current(
+/// Opens an existing record by `connect`. Refuses a file of another schema, or one that Nilometer did not write.
+pub(super) fn open(
     path: &Path,
     connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<(Connection, Option<&'static EarlierSchema>), RecordError> {
-    let (connection, earlier) = open(path, connect)?;
-    let shown = earlier.map_or(Ok(()), |earlier| earlier.show_as_current(&connection));
-    shown.map_err(|source| RecordError::Sqlite { path: path.into(), action: "read", source })?;
-    Ok((connection, earlier))
-}
-
-/// An existing record, and its schema if it is not today's.
-fn open(
-    path: &Path,
-    connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<(Connection, Option<&'static EarlierSchema>), RecordError> {
+) -> Result<Connection, RecordError> {
     let real = PathBuf::from(&Place::existing(path)?);
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => RecordError::Foreign { path: path.into() },
@@ -63,13 +50,11 @@ fn open(
     };
     let found = found.map_err(failed)?;
     let by = writer(&connection).ok_or_else(|| RecordError::Foreign { path: path.into() })?;
-    let earlier = EarlierSchema::of(found);
-    if found != SCHEMA_VERSION && earlier.is_none() {
+    if found != SCHEMA_VERSION {
         return Err(RecordError::Schema { path: path.into(), found, by });
     }
-    let statements = earlier.map_or(schema::SCHEMA, |earlier| earlier.statements);
-    match schema::foreign_object(&connection, statements).map_err(failed)? {
-        None => Ok((connection, earlier)),
+    match schema::foreign_object(&connection).map_err(failed)? {
+        None => Ok(connection),
         Some(what) => Err(RecordError::Changed { path: path.into(), what }),
     }
 }
@@ -94,7 +79,7 @@ fn writer(connection: &Connection) -> Option<String> {
 /// record are those of histograms and series.
 pub fn read_figures(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let (connection, _) = current(path, connect)?;
+    let connection = open(path, connect)?;
     figures(&connection).map_err(failed)
 }
 

@@ -8,16 +8,10 @@ use rusqlite::Connection;
 /// The statements that make a record, with their documentation.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// The statement that makes a table of today's schema.
-pub(super) fn statement_of(table: &str) -> String {
-    let begin = format!("CREATE TABLE {table} ");
-    statements(SCHEMA).into_iter().find(|statement| statement.starts_with(&begin)).unwrap_or_default()
-}
-
-/// What belongs to one of the tables that a schema's statements make, and is not what they made; `None` if all is as it
-/// should be.
-pub(super) fn foreign_object(connection: &Connection, schema: &str) -> rusqlite::Result<Option<String>> {
-    let ours: Vec<String> = statements(schema);
+/// Names an object that belongs to one of the tables of [`SCHEMA`] and is not one that Nilometer made. `None` if the file has
+/// all tables and nothing else is attached to them.
+pub(super) fn foreign_object(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let ours: Vec<String> = statements(SCHEMA);
     let names: Vec<&str> = ours.iter().filter_map(|statement| statement.split(' ').nth(2)).collect();
     let mut objects = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
     let mut rows = objects.query([])?;
@@ -59,7 +53,7 @@ mod tests {
         let connection = Connection::open_in_memory().expect("memory");
         connection.execute_batch(SCHEMA).expect("our own");
         connection.execute_batch(change).expect(change);
-        foreign_object(&connection, SCHEMA).expect("it can be read")
+        foreign_object(&connection).expect("it can be read")
     }
 
     #[test]

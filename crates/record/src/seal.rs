@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use super::{
     RecordError,
     place::Place,
-    read::{connect, current},
+    read::{connect, open},
 };
 
 /// Before the digits.
@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 /// Whether a record is as its program left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealState {
-    /// It has no seal: its campaign has not ended, or was run before there were seals.
+    /// It has no seal: its campaign has not ended.
     None,
     /// Not a byte was changed.
     Whole {
@@ -61,7 +61,7 @@ pub struct Concluded {
 /// # Errors
 /// If it can't be read, or is no record.
 pub fn concluded(path: &Path) -> Result<Concluded, RecordError> {
-    let (connection, _) = current(path, connect)?;
+    let connection = open(path, connect)?;
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
     let conclusions = conclusions(&connection).map_err(failed)?;
     let noted = noted(&connection).map_err(failed)?;

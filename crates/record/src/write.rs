@@ -15,9 +15,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
 
 use super::{
-    RecordError, SCHEMA_VERSION, background,
-    earlier::EarlierSchema,
-    ingest,
+    RecordError, SCHEMA_VERSION, background, ingest,
     lock::Lock,
     network,
     place::Place,
@@ -32,8 +30,6 @@ use super::{
 pub struct Record {
     path: PathBuf,
     connection: Connection,
-    /// Its schema, if that is not today's, until something is written.
-    earlier: Option<&'static EarlierSchema>,
     /// What was concluded of it before holds no more.
     is_open: bool,
     /// Dropped last: nobody else writes before all is closed.
@@ -65,16 +61,11 @@ impl Record {
             _ => unnamed(error),
         })?;
         let connection = connect(&PathBuf::from(&place)).map_err(failed)?;
-        Ok(Record::held(path, connection, None, lock))
+        Ok(Record::held(path, connection, lock))
     }
 
-    pub(super) fn held(
-        path: &Path,
-        connection: Connection,
-        earlier: Option<&'static EarlierSchema>,
-        lock: Lock,
-    ) -> Self {
-        Record { path: path.into(), connection, earlier, is_open: false, _lock: lock }
+    pub(super) fn held(path: &Path, connection: Connection, lock: Lock) -> Self {
+        Record { path: path.into(), connection, is_open: false, _lock: lock }
     }
 
     /// Where it is.
@@ -173,10 +164,6 @@ impl Record {
             let path = self.path.clone();
             move |source| RecordError::Sqlite { path, action, source }
         };
-        if let Some(earlier) = self.earlier {
-            earlier.bring_up_to_date(&mut self.connection).map_err(failed("bring up to date"))?;
-            self.earlier = None;
-        }
         let before = if self.is_open { "" } else { "DELETE FROM conclusion; DELETE FROM seal" };
         written(&mut self.connection, before, write).map_err(failed(action))?;
         self.is_open = true;

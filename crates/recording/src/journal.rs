@@ -36,12 +36,6 @@
 //! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
 //! are written before its record is.
 //!
-//! Versions up to 7 know one dataset of frames in a file. Versions up to 6 have no contents: files of which the index is lost can't be made again from them. Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
-//!
-//! | kind | numbers |
-//! |---|---|
-//! | 2 frame | number, file, position in the file, counted in strides, when it was due (ns), CRC-32 as in kind 12; bytes of it if it is a block of packets, or 0 |
-//!
 //! The texts of an origin, of a stream and of contents stand behind the head, each in as many records as it takes, the last one filled up with zeroes.
 
 mod extent;
@@ -50,7 +44,7 @@ mod record;
 
 pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
-pub use record::{RECORD, prefix};
+pub use record::{JOURNAL_VERSION, RECORD, UnreadVersion, prefix};
 
 use nilometer_model::{ChunkNumber, Format, PluginFilter, Storing};
 use nilometer_storage::process::BootId;
@@ -291,7 +285,7 @@ mod tests {
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
         {
             entry.put(sequence as u64, record);
-            assert_eq!(head.entry(sequence as u64, record), Some(entry));
+            assert_eq!(Entry::read(sequence as u64, record), Some(entry));
         }
         bytes
     }

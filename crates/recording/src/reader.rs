@@ -242,6 +242,9 @@ struct Found {
 
 impl Found {
     /// None if it does not begin with one.
+    ///
+    /// # Errors
+    /// If it can't be read, is of a version that this program does not read, or has numbers beyond their limits.
     fn read(storage: &dyn RecordingStorage, lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
         let RecordingFile { file, access } = storage.open(&path)?;
         let mut record = [0; RECORD];
@@ -249,7 +252,7 @@ impl Found {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let Some(head) = Head::read(&record) else { return Ok(None) };
+        let Some(head) = Head::read(&record)? else { return Ok(None) };
         head.check()?;
         Ok(Some(Found { lane, path, head, access }))
     }

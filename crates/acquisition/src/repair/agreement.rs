@@ -238,7 +238,7 @@ pub(super) struct FramesPlace<'a> {
     pub(super) shape: Option<&'a FramesShape>,
 }
 
-/// The frames of a tree; without one, where they were in files of earlier versions.
+/// The frames of a tree; without one, where they are in files without a layout of their own.
 pub(super) fn frames_of(tree: Option<&TreeGroup>) -> FramesPlace<'_> {
     let found = tree.and_then(|tree| tree.frames().into_iter().next());
     found.map_or_else(

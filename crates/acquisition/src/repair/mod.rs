@@ -293,8 +293,8 @@ impl Repair<'_> {
             return RepairOutcome::Whole;
         };
         let Some(tree) = &self.tree else {
-            let more = "its journal is of an earlier version and does not say what else is in the file, so that it can't be \
-                        made again: `nilometer export` reads the frames";
+            let more = "its journal does not say what else is in the file, so that it can't be made again: `nilometer export` \
+                        reads the frames";
             return RepairOutcome::Failed(format!("{why}; {more}"));
         };
         if self.options.dry_run {

@@ -463,7 +463,7 @@ access = "buffered"
                 "workers = 2000",
                 &["my.toml:4", "background: workers = 2000: write 0 to"],
             ),
-            ("\"write\"", "\"walk\"", &["background: phase", "write one of write, read"]),
+            ("\"write\"", "\"du\"", &["background: phase", "write one of write, read"]),
             ("phase = \"write\"", "rate_iops = 5", &["background has a rate and rate_iops", "one of them"]),
             ("phase = \"write\"", "depth = 5", &["unknown field `depth`", "`rate_iops`"]),
             (

@@ -2,6 +2,7 @@
 
 use std::{fs::File, io::Write};
 
+use nilometer_recording::journal::JOURNAL_VERSION;
 use tempfile::TempDir;
 
 use super::*;
@@ -33,8 +34,9 @@ impl Lane {
     fn new(directory: PathBuf, recording: u64, name: &str, (lane, lanes): (u64, u64)) -> Self {
         fs::create_dir_all(&directory).expect("room");
         let mut made = Lane { directory, name: name.to_owned(), index: lane, records: 0, frames: 0 };
-        // Version 4 of journals, growing files, bytes of frames.
-        made.note(1, [recording, lane | lanes << 32, FRAME, FRAME, 8, 4 | 1 << 32]);
+        // Growing files, bytes of frames.
+        let version = u64::from(JOURNAL_VERSION) | 1 << 32;
+        made.note(1, [recording, lane | lanes << 32, FRAME, FRAME, 8, version]);
         made
     }
 
@@ -52,7 +54,7 @@ impl Lane {
     fn store(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.append("raw", &frame(*number));
-            self.note(2, [*number, 0, self.frames, 0, 0, 0]);
+            self.note(12, [*number, 0, self.frames * FRAME, 0, 0, FRAME | FRAME << 32]);
             self.frames += 1;
         }
     }

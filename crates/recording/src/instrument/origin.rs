@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_every_version_are_verified_by_what_their_journal_says() {
+    fn frames_are_verified_by_the_head_that_their_journal_names() {
         let data = Data { distinct: Some(2), ..DataKind::Diffraction.into() };
         let shape = [30, 40];
         let content = Content::prepare(&data, &shape, PixelType::Int32, Seed(7)).expect("it can be made");

@@ -29,7 +29,7 @@ const CHUNKS: u64 = 2;
 const TILES: u64 = 256;
 
 impl Encoding {
-    /// Of frames that journals before version 6 have in this format.
+    /// The encoding of frames in files of this format, if they are not chunks.
     pub fn of(format: Format) -> Self {
         match format {
             Format::Cbf => Encoding::Cbf,
@@ -174,15 +174,6 @@ pub struct FrameExtent {
 }
 
 impl FrameExtent {
-    /// Of a frame at a position, as journals before version 6 say it: there a block of packets alone may be shorter than a
-    /// frame, and the length of a compressed frame is not known but for its limit.
-    pub(super) fn by_position(head: &Head, file: u64, position: u64, length: Option<u32>) -> Self {
-        let size = length.unwrap_or_else(|| saturated(head.frame_size));
-        let encoding = Encoding::of(head.format);
-        let length = saturated(encoding.length_max(size.into()));
-        FrameExtent { file, offset: position.saturating_mul(head.stride), length, encoding, size }
-    }
-
     /// Behind its last byte in the file.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length.into())
@@ -194,8 +185,4 @@ impl Head {
     pub fn extent(&self, file: u64, offset: u64, size: u32) -> FrameExtent {
         FrameExtent { file, offset, length: size, encoding: Encoding::Raw, size }
     }
-}
-
-fn saturated(bytes: u64) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -22,7 +22,7 @@
 
 use std::io;
 
-use super::{Encoding, Entry, FrameExtent, Head};
+use super::{Encoding, Entry, FrameExtent, Head, record::entries};
 use crate::{Due, Gap};
 
 /// Writers of a recording.
@@ -116,7 +116,7 @@ impl Head {
     /// Those of consecutive records, the first with this sequence number, that are whole and have numbers that may be; and
     /// what is wrong with the one that they end before, if that is why.
     pub fn entries_within_limits(&self, first: u64, records: &[u8]) -> (Vec<Entry>, io::Result<()>) {
-        let mut entries = self.entries(first, records);
+        let mut entries = entries(first, records);
         let checked = entries.iter().map(|entry| self.check_entry(entry));
         let Some((at, wrong)) = checked.enumerate().find_map(|(at, checked)| Some((at, checked.err()?)))
         else {

@@ -1,5 +1,7 @@
 //! Entries as records of 64 bytes, and back.
 
+use std::io;
+
 use nilometer_model::{Format, Storing};
 use nilometer_storage::process::BootId;
 
@@ -22,9 +24,28 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
     text
 }
 
-const VERSION: u32 = 8;
-/// The first that this program reads.
-const FIRST_VERSION: u32 = 4;
+/// The version of journals that this program writes and reads, in their head. From this one on every version stays readable
+/// (CONTRIBUTING.md).
+pub const JOURNAL_VERSION: u32 = 8;
+
+/// A journal of a version that this program does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "has journal version {found}; this program reads version {JOURNAL_VERSION}: record again, or use the program that wrote it"
+)]
+pub struct UnreadVersion {
+    /// The version in its head.
+    pub found: u32,
+}
+
+impl From<UnreadVersion> for io::Error {
+    fn from(version: UnreadVersion) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, version)
+    }
+}
+
+/// The kind of the record that a journal begins with.
+const HEAD: u32 = 1;
 
 /// Bits of a number that stands beside the encoding.
 const FILE_BITS: u32 = 48;
@@ -48,8 +69,8 @@ impl Entry {
                 storing,
                 format,
             }) => {
-                let version = pair(VERSION, storing as u32 | format.number() << 16);
-                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
+                let version = pair(JOURNAL_VERSION, storing as u32 | format.number() << 16);
+                (HEAD, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
             Entry::Frame { number, extent, due, checksum } => {
                 let FrameExtent { file, offset, length, encoding, size } = extent;
@@ -85,15 +106,13 @@ impl Entry {
         }
     }
 
-    /// Of a journal with this head; without it, of the record that a journal begins with.
     #[expect(
         clippy::many_single_char_names,
         reason = "what they mean is in the table of the module, by kind"
     )]
-    fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6], head: Option<&Head>) -> Option<Self> {
-        let checksum = || (e >> 32 == 1).then_some(e as u32);
+    fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) => Some(Entry::Head(Head {
+            HEAD if f as u32 == JOURNAL_VERSION => Some(Entry::Head(Head {
                 recording: a,
                 lane: b as u32,
                 lanes: (b >> 32) as u32,
@@ -103,11 +122,6 @@ impl Entry {
                 storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
                 format: *Format::STORED.get((f >> 48) as usize)?,
             })),
-            2 => {
-                let length = u32::try_from(f).ok().filter(|length| *length > 0);
-                let extent = FrameExtent::by_position(head?, b, c, length);
-                Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
-            }
             3 => Some(Entry::Durable { file: a }),
             4 => Some(Entry::Removed { file: a }),
             5 => {
@@ -132,7 +146,8 @@ impl Entry {
                 let size = (f >> 32) as u32;
                 let encoding = Encoding::numbered(b >> FILE_BITS)?;
                 let extent = FrameExtent { file, offset: c, length, encoding, size };
-                Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
+                let checksum = (e >> 32 == 1).then_some(e as u32);
+                Some(Entry::Frame { number: a, extent, due: d, checksum })
             }
             13 => Some(Entry::Contents(text_of([a, b, c, d, e, f]))),
             15 => {
@@ -155,28 +170,29 @@ impl Entry {
         let checksum = crc32fast::hash(&record[4..RECORD]);
         record[..4].copy_from_slice(&checksum.to_le_bytes());
     }
+
+    /// Reads a record, if it is whole and has this sequence number.
+    pub fn read(sequence: u64, record: &[u8]) -> Option<Self> {
+        let (kind, numbers) = checked(sequence, record)?;
+        Entry::from_parts(kind, numbers)
+    }
 }
 
 impl Head {
-    /// What a journal begins with, if that is the head of a version that this program reads.
-    pub fn read(record: &[u8]) -> Option<Self> {
-        let (kind, numbers) = checked(0, record)?;
-        match Entry::from_parts(kind, numbers, None)? {
-            Entry::Head(head) => Some(head),
-            _ => None,
+    /// Reads the head that a journal begins with. `None` if the record is torn, or none of a journal.
+    ///
+    /// # Errors
+    /// If it is the head of a version that this program does not read.
+    pub fn read(record: &[u8]) -> Result<Option<Self>, UnreadVersion> {
+        let Some((HEAD, numbers)) = checked(0, record) else { return Ok(None) };
+        let found = numbers[5] as u32;
+        if found != JOURNAL_VERSION {
+            return Err(UnreadVersion { found });
         }
-    }
-
-    /// Reads a record of the journal with this head, if it is whole and has this sequence number.
-    pub fn entry(&self, sequence: u64, record: &[u8]) -> Option<Entry> {
-        let (kind, numbers) = checked(sequence, record)?;
-        Entry::from_parts(kind, numbers, Some(self))
-    }
-
-    /// Those of consecutive records, the first with this sequence number, that are whole: up to the first that is not.
-    pub fn entries(&self, first: u64, records: &[u8]) -> Vec<Entry> {
-        let records = records.chunks_exact(RECORD).zip(first..);
-        records.map_while(|(record, sequence)| self.entry(sequence, record)).collect()
+        Ok(match Entry::from_parts(HEAD, numbers) {
+            Some(Entry::Head(head)) => Some(head),
+            _ => None,
+        })
     }
 }
 
@@ -195,17 +211,25 @@ fn checked(sequence: u64, record: &[u8]) -> Option<(u32, [u64; 6])> {
     Some((kind, numbers))
 }
 
+/// Reads consecutive records, the first with this sequence number, up to the first that is not whole.
+pub(super) fn entries(first: u64, records: &[u8]) -> Vec<Entry> {
+    let records = records.chunks_exact(RECORD).zip(first..);
+    records.map_while(|(record, sequence)| Entry::read(sequence, record)).collect()
+}
+
 /// The longest valid prefix of a journal: empty unless it begins with a head.
 pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
-    Head::read(bytes).map(|head| head.entries(0, bytes)).unwrap_or_default()
+    match Head::read(bytes) {
+        Ok(Some(_)) => entries(0, bytes),
+        Ok(None) | Err(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::{Index, Trust};
 
-    /// A record as versions before 6 wrote it.
+    /// A record of any kind.
     fn written(sequence: u64, kind: u32, numbers: [u64; 6]) -> [u8; RECORD] {
         let mut record = [0; RECORD];
         record[4..8].copy_from_slice(&kind.to_le_bytes());
@@ -218,49 +242,24 @@ mod tests {
         record
     }
 
-    fn head(format: Format) -> Head {
-        let (frame_size, stride, storing) = (1000, 4096, Storing::Files);
-        Head { recording: 1, lane: 0, lanes: 1, frame_size, stride, frames_per_file: 2, storing, format }
-    }
-
     #[test]
-    fn journals_of_versions_4_and_5_say_where_their_frames_are() {
-        for (version, format) in [(4, Format::Raw), (5, Format::Raw), (5, Format::Cbf)] {
-            let head = head(format);
-            let first = pair(version, (format as u32) << 16);
-            let journal = [
-                written(0, 1, [1, 1 << 32, 1000, 4096, 2, first]),
-                written(1, 2, [7, 3, 0, 70, 0, 0]),
-                written(2, 2, [8, 3, 1, 80, pair(9, 1), 999]),
-                written(3, 2, [9, 4, u64::MAX, 80, 0, 0]),
-            ];
-            let entries = prefix(journal.as_flattened());
-            assert_eq!(entries[0], Entry::Head(head));
-            let extent = |file, offset, size| match format {
-                Format::Cbf => {
-                    let length = Encoding::Cbf.length_max(size) as u32;
-                    FrameExtent { file, offset, length, encoding: Encoding::Cbf, size: size as u32 }
-                }
-                _ => head.extent(file, offset, size as u32),
-            };
-            let frame = |number, extent, due, checksum| Entry::Frame { number, extent, due, checksum };
-            assert_eq!(entries[1], frame(7, extent(3, 0, 1000), 70, None));
-            assert_eq!(entries[2], frame(8, extent(3, 4096, 999), 80, Some(9)));
-            assert_eq!(head.check_entry(&entries[1]).and(head.check_entry(&entries[2])), Ok(()));
-            let wrong = head.check_entry(&entries[3]).expect_err("no file is so long");
-            assert_eq!(wrong.field, "offset");
-            let index = Index::unite([journal[..3].as_flattened()], Trust::Acknowledged);
-            let there: Vec<_> = index.frames.iter().map(|(number, place)| (number, place.extent)).collect();
-            assert_eq!(there, [(7, extent(3, 0, 1000)), (8, extent(3, 4096, 999))]);
-        }
-    }
-
-    #[test]
-    fn a_version_that_is_not_known_and_a_frame_without_a_head_are_not_read() {
-        for version in [3, 9] {
-            let journal = written(0, 1, [1, 1 << 32, 1000, 4096, 2, pair(version, 0)]);
+    fn another_version_is_refused_and_what_is_no_head_is_none() {
+        for found in [7, 9] {
+            let journal = written(0, HEAD, [1, 1 << 32, 1000, 4096, 2, pair(found, 0)]);
+            let refused = Head::read(&journal).expect_err("another version");
+            assert_eq!(refused, UnreadVersion { found });
+            let said = format!("has journal version {found}; this program reads version 8: ");
+            assert!(refused.to_string().starts_with(&said), "{refused}");
             assert_eq!(prefix(&journal), []);
         }
-        assert_eq!(prefix(&written(0, 2, [7, 3, 0, 70, 0, 0])), []);
+        let frame = written(0, 12, [7, 3, 0, 70, 0, pair(1, 1)]);
+        assert_eq!(Head::read(&frame), Ok(None));
+        assert_eq!(prefix(&frame), [], "a frame without a head");
+        let head = written(0, HEAD, [1, 1 << 32, 1000, 4096, 2, pair(JOURNAL_VERSION, 0)]);
+        assert_eq!(prefix(&head).len(), 1);
+        let kind_of_version_5 = written(1, 2, [7, 3, 0, 70, 0, 0]);
+        assert_eq!(prefix(&[head, kind_of_version_5].concat()).len(), 1, "no kind of today");
+        let unknown_storing = written(0, HEAD, [1, 1 << 32, 1000, 4096, 2, pair(JOURNAL_VERSION, 99)]);
+        assert_eq!(Head::read(&unknown_storing), Ok(None));
     }
 }

@@ -113,11 +113,13 @@ impl Scan {
         Scan { read: Some(Read { invalid, unknown, jumps, first_jumps, lanes }), ..self }
     }
 
-    /// How long it lasts by the times of its frames, in seconds, the last frame included.
+    /// How long it lasts by the times of its frames, in seconds, the last frame included. `None` if they do not go forward.
     pub fn seconds(&self) -> Option<f64> {
         let ((_, first), (_, last)) = self.first.zip(self.last)?;
         let rate = self.survey.frames_per_second?;
-        Some((last.count(rate) + 1).checked_sub(first.count(rate))? as f64 / rate as f64)
+        // Times of frames that somebody made up may go back.
+        let frames = (last.count(rate) + 1).checked_sub(first.count(rate)).filter(|frames| *frames > 0)?;
+        Some(frames as f64 / rate as f64)
     }
 }
 

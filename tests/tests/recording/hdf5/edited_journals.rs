@@ -1,6 +1,5 @@
-//! Journals that an earlier program wrote, and those of another machine: what `verify`, `export` and `repair` make of files whose
-//! journals say less. The journals are those of recordings of today, with other bytes where the format differs, as the
-//! documentation of `crates/recording/src/journal.rs` has it.
+//! Journals that say less: `verify`, `export` and `repair` read files whose journals have no contents, or are those of another
+//! machine. Each test records, and then edits the records of the journal.
 
 use std::{
     fs,
@@ -18,7 +17,6 @@ use crate::hdf5::lab::{Lab, assert_verified, found_in};
 const FRAMES: u64 = 40;
 
 /// Kinds of records.
-const HEAD: u32 = 1;
 const END: u32 = 5;
 const BOOT: u32 = 11;
 const CONTENTS: u32 = 13;
@@ -48,18 +46,9 @@ fn edit_journal(directory: &Path, edit: impl Fn(EditedRecord) -> Option<EditedRe
     fs::write(&path, edited).expect("space");
 }
 
-/// As version 6 had it: it does not say what is in the files beside frames.
-fn make_version_6(directory: &Path) {
-    edit_journal(directory, |record| match record.kind {
-        CONTENTS => None,
-        HEAD => {
-            let mut numbers = record.numbers;
-            assert_eq!(numbers[5] & 0xffff_ffff, 8, "the version of today");
-            numbers[5] = numbers[5] & !0xffff_ffff | 6;
-            Some(EditedRecord { numbers, ..record })
-        }
-        _ => Some(record),
-    });
+/// Removes what the journal says of its files beside their frames: a recorder leaves it out if it is too long.
+fn remove_contents(directory: &Path) {
+    edit_journal(directory, |record| (record.kind != CONTENTS).then_some(record));
 }
 
 /// As of a machine that went down while it recorded, and was another one.
@@ -91,10 +80,10 @@ fn cut_superblock(file: &Path) {
     file.write_all_at(&[0; 48], 0).expect("space");
 }
 
-fn is_read_with_a_journal_of_version_6(compression: &str, more: &[&str]) {
+fn is_read_without_contents(compression: &str, more: &[&str]) {
     let lab = Lab::small("data = \"diffraction\"\n");
     lab.record(compression, &[&["--frames", "40"], more].concat());
-    make_version_6(&lab.lanes()[0]);
+    remove_contents(&lab.lanes()[0]);
     assert_verified(&lab, FRAMES);
     let scan = lab.about("scan");
     assert!(scan.code == Some(0) && scan.stdout.contains("recording   scan, hdf5\n"), "{scan:?}");
@@ -107,7 +96,7 @@ fn is_read_with_a_journal_of_version_6(compression: &str, more: &[&str]) {
     let damaged = fs::read(lab.file()).expect("it is there");
     let failed = lab.about("repair");
     assert!(failed.code == Some(1) && failed.stdout.starts_with("failed "), "{failed:?}");
-    assert!(failed.stdout.contains("its journal is of an earlier version"), "{failed:?}");
+    assert!(failed.stdout.contains("its journal does not say what else is in the file"), "{failed:?}");
     assert!(fs::read(lab.file()).expect("it is there") == damaged, "it is left as it is");
     assert!(
         exported(&lab, "damaged.raw") == truth,
@@ -116,9 +105,9 @@ fn is_read_with_a_journal_of_version_6(compression: &str, more: &[&str]) {
 }
 
 #[test]
-fn files_with_journals_of_version_6_are_read_and_not_made_anew() {
-    is_read_with_a_journal_of_version_6("none", &[]);
-    is_read_with_a_journal_of_version_6("bslz4", &[]);
+fn files_whose_journals_have_no_contents_are_read_and_not_made_anew() {
+    is_read_without_contents("none", &[]);
+    is_read_without_contents("bslz4", &[]);
 }
 
 #[test]

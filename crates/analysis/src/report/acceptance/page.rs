@@ -114,9 +114,7 @@ fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) ->
     let seal = match proof.is_whole {
         Some(true) => "The record is as it was when the campaign ended.",
         Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
-        None => {
-            "The record has no seal: its campaign has not ended, or was run by a version before there were seals."
-        }
+        None => "The record has no seal: its campaign has not ended.",
     };
     write!(
         page,

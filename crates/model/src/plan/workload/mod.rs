@@ -133,15 +133,9 @@ phases! {
     Ingest = "ingest" needs [Write],
 }
 
-/// What records call [`Phase::Walk`] that were made before there was another order.
-const WALKED: &str = "walk";
-
 impl Phase {
     /// The opposite of [`Phase::name`].
     pub fn from_name(name: &str) -> Option<Self> {
-        if name == WALKED {
-            return Some(Phase::Walk);
-        }
         Phase::ALL.iter().copied().find(|phase| phase.name() == name)
     }
 

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_of_earlier_records_are_regular_trees_that_were_walked_as_they_lay() {
+    fn a_cell_that_names_only_a_shape_is_a_regular_tree_walked_as_it_lies() {
         let cell: WalkCell = serde_json::from_str(r#"{"levels":2,"branching":3,"files":7}"#).expect("a cell");
         assert_eq!(cell.shape(), TreeShape::Regular { levels: 2, branching: 3, files: 7 });
         assert!(!cell.cold && cell.phases() == [Phase::LayOut, Phase::Walk]);

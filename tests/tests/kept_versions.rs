@@ -1,0 +1,161 @@
+//! Versions of files that stay readable: `tests/data` has a small record of each schema and a small recording of each version of
+//! journals, by name (`record-9.sql`, `journal-8`). The program opens each, and refuses the versions before and behind them.
+//!
+//! A new version gets a file of its own there, and those of older versions stay (CONTRIBUTING.md).
+
+use std::{
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use nilometer_record::SCHEMA_VERSION;
+use nilometer_recording::journal::{JOURNAL_VERSION, RECORD};
+use nilometer_tests::{Ended, root, run};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A rate and a verdict of each record in `tests/data`.
+const KNOWN_FIGURES: [&str; 3] = ["A   500 MB/s ", "A  1.25 GB/s ", "carries it; no frame lost in 2 s"];
+/// Frames of each recording in `tests/data`.
+const KNOWN_FRAMES: &str =
+    "right       4 frames, 512 B, compared with what the simulated instrument delivered";
+
+/// Where the version stands in the head of a journal, and behind its end.
+const VERSION_AT: Range<usize> = 56..60;
+
+/// A file or directory of `tests/data`.
+struct KeptFile {
+    path: PathBuf,
+    version: i64,
+}
+
+/// The files whose names begin and end like this, the oldest version first.
+fn kept_files(prefix: &str, suffix: &str) -> Vec<KeptFile> {
+    let entries = fs::read_dir(root().join("tests/data")).expect("it is in the repository");
+    let mut kept: Vec<KeptFile> = entries
+        .filter_map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name()?.to_str()?;
+            let version = name.strip_prefix(prefix)?.strip_suffix(suffix)?.parse().ok()?;
+            Some(KeptFile { path, version })
+        })
+        .collect();
+    kept.sort_by_key(|kept| kept.version);
+    kept
+}
+
+/// The versions of these files, which are all up to the current one; and the two beside them, which the program refuses.
+fn refused_versions(kept: &[KeptFile], current: i64) -> [i64; 2] {
+    let versions: Vec<i64> = kept.iter().map(|kept| kept.version).collect();
+    let oldest = *versions.first().expect("there is one");
+    assert_eq!(versions, (oldest..=current).collect::<Vec<_>>(), "tests/data has each version once");
+    [oldest - 1, current + 1]
+}
+
+/// Makes a record of the statements in a file.
+fn make_record(kept: &KeptFile, directory: &TempDir) -> PathBuf {
+    let path = directory.path().join("kept.sqlite");
+    let statements = fs::read_to_string(&kept.path).expect("it can be read");
+    let connection = Connection::open(&path).expect("a database");
+    connection.execute_batch(&statements).expect("valid statements");
+    path
+}
+
+/// Copies a recording, since its reader must own the files.
+fn copy_recording(kept: &KeptFile, directory: &TempDir) -> PathBuf {
+    let to = directory.path().join("kept");
+    fs::create_dir(&to).expect("space");
+    for entry in fs::read_dir(&kept.path).expect("it can be listed") {
+        let entry = entry.expect("an entry");
+        fs::write(to.join(entry.file_name()), fs::read(entry.path()).expect("a file")).expect("space");
+    }
+    to
+}
+
+/// Writes another version into the heads of all journals of a recording.
+fn set_journal_version(directory: &Path, version: i64) {
+    for entry in fs::read_dir(directory).expect("it can be listed") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "journal") {
+            let mut bytes = fs::read(&path).expect("a journal");
+            bytes[VERSION_AT].copy_from_slice(&u32::try_from(version).expect("it is small").to_le_bytes());
+            let checksum = crc32fast::hash(&bytes[4..RECORD]);
+            bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+            fs::write(&path, bytes).expect("space");
+        }
+    }
+}
+
+fn on_path(command: &str, path: &Path) -> Ended {
+    run(&[Path::new(command), path])
+}
+
+/// The program refused a file with this sentence alone, and did nothing.
+fn assert_refused_with(sentence: &str, command: &str, path: &Path) {
+    let refused = on_path(command, path);
+    assert_eq!(refused.code, Some(2), "{command}: {refused:?}");
+    assert!(refused.stdout.is_empty(), "{command}: {refused:?}");
+    assert_eq!(refused.stderr, format!("nilometer: {sentence}\n"), "{command}");
+}
+
+#[test]
+fn a_record_of_every_kept_schema_is_reported() {
+    for kept in kept_files("record-", ".sql") {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let reported = on_path("report", &make_record(&kept, &directory));
+        assert_eq!(reported.code, Some(0), "schema {}: {reported:?}", kept.version);
+        for figure in KNOWN_FIGURES {
+            assert!(reported.stdout.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
+        }
+    }
+}
+
+#[test]
+fn records_of_other_schemas_are_refused_in_one_sentence() {
+    let kept = kept_files("record-", ".sql");
+    for version in refused_versions(&kept, SCHEMA_VERSION) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = make_record(&kept[0], &directory);
+        let connection = Connection::open(&path).expect("a database");
+        connection.pragma_update(None, "user_version", version).expect("space");
+        drop(connection);
+        let sentence = format!(
+            "{} has schema {version}; this program reads schema {SCHEMA_VERSION}: measure again, or use the program that wrote \
+             it (nilometer 0.1.0)",
+            path.display()
+        );
+        assert_refused_with(&sentence, "report", &path);
+        assert_refused_with(&sentence, "check", &path);
+    }
+}
+
+#[test]
+fn a_recording_of_every_kept_journal_version_is_whole() {
+    for kept in kept_files("journal-", "") {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let verified = on_path("verify", &copy_recording(&kept, &directory));
+        assert_eq!(verified.code, Some(0), "version {}: {verified:?}", kept.version);
+        for line in [KNOWN_FRAMES, "missing     none"] {
+            assert!(verified.stdout.contains(line), "version {}: {verified:?}", kept.version);
+        }
+    }
+}
+
+#[test]
+fn recordings_of_other_journal_versions_are_refused_in_one_sentence() {
+    let kept = kept_files("journal-", "");
+    for version in refused_versions(&kept, JOURNAL_VERSION.into()) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = copy_recording(&kept[0], &directory);
+        set_journal_version(&path, version);
+        let sentence = format!(
+            "{}: has journal version {version}; this program reads version {JOURNAL_VERSION}: record again, or use the program \
+             that wrote it",
+            path.join("kept.0.journal").display()
+        );
+        for command in ["verify", "scan", "repair"] {
+            assert_refused_with(&sentence, command, &path);
+        }
+    }
+}
