@@ -11,6 +11,7 @@ mod explain;
 mod faults;
 mod import;
 mod items_and_frames;
+mod kept_versions;
 mod load;
 mod mpi_io;
 mod observed;

@@ -109,6 +109,26 @@ fn package(key: &str, value: &toml::Value) -> String {
     value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
 }
 
+/// Blocks of code in doc comments that `cargo test` would run: `scripts/run-tests` runs only programs of tests, so that none may be.
+fn doc_tests(text: &str) -> Vec<String> {
+    let mut is_open = false;
+    let mut complaints = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix("///").or_else(|| line.trim_start().strip_prefix("//!"));
+        let Some(language) = comment.and_then(|comment| comment.trim_start().strip_prefix("```")) else {
+            continue;
+        };
+        is_open = !is_open;
+        if is_open && !matches!(language.trim(), "text" | "toml") {
+            complaints.push(format!(
+                "line {}: a block of `{language}` is a doc test, which nothing runs",
+                number + 1
+            ));
+        }
+    }
+    complaints
+}
+
 /// What is wrong with a source file.
 fn style(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -120,6 +140,7 @@ fn style(text: &str) -> Vec<String> {
         complaints.extend(words.map(|word| format!("line {}: {word}", number + 1)));
     }
     let file = syn::parse_file(text).expect("rustc reads it");
+    complaints.extend(doc_tests(text));
     let lines = text.lines().count() - test_lines(&file);
     if lines > FILE_LINES_MAX {
         complaints.push(format!("{lines} lines without its tests: at most {FILE_LINES_MAX}"));

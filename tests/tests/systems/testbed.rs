@@ -457,9 +457,17 @@ fn only_root_may() {
     assert!(said.contains("needs root"), "{said}");
 }
 
-/// The scripts of the testbed, and that which installs what they need.
+/// The scripts of the testbed, the one that installs what they need, and those that check, build and run tests.
 fn scripts() -> Vec<PathBuf> {
-    let mut scripts = vec![root().join("scripts/bootstrap")];
+    let ours = [
+        "scripts/bootstrap",
+        "scripts/check",
+        "scripts/run-tests",
+        "scripts/steps",
+        "scripts/test",
+        ".ci/run",
+    ];
+    let mut scripts: Vec<_> = ours.iter().map(|name| root().join(name)).collect();
     for folder in ["testbed", "testbed/systems", "testbed/uml"] {
         let entries = fs::read_dir(root().join(folder)).expect("a directory");
         scripts.extend(entries.map(|entry| entry.expect("an entry").path()));

@@ -71,7 +71,7 @@ fn lab() -> Lab {
 }
 
 fn seeds() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 100_000 } else { 3000 }
+    if std::env::var_os("NILOMETER_LONG").is_some() { 100_000 } else { 1000 }
 }
 
 /// A moment of the recording, which takes about a quarter of a millisecond.

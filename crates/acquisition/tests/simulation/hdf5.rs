@@ -20,7 +20,7 @@ use nilometer_storage::{
 use crate::lab::{Lab, PAGE, Run, disk};
 
 fn seeds() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
+    if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 40 }
 }
 
 pub(crate) fn labs() -> [Lab; 7] {
