@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use nilometer_cluster::let_go_of_output;
+use nilometer_storage::Clock;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
 use signal_hook::{
     consts::{SIGCHLD, SIGHUP, SIGTSTP},
@@ -45,6 +46,8 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
     }
     // Storage under test must not be written for a user who is gone.
     set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
+    // Beside what comes before the first clock.
+    Clock::prepare();
     let code = work();
     if let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() {
         // A parent that doesn't listen any more doesn't need to know.

@@ -10,7 +10,6 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use nilometer_model::{Moment, Nanos, observed::ClockState};
@@ -25,7 +24,13 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts at zero now. The first of a process takes 20 ms to measure the counter's frequency.
+    /// Begins to measure the counter's frequency, so that the first clock of this process need not wait for it.
+    pub fn prepare() {
+        FIRST_PAIR.get_or_init(pair);
+    }
+
+    /// A clock that starts at zero now. The first of a process waits until 20 ms after [`Clock::prepare`], or for 20 ms, to measure
+    /// the counter's frequency.
     pub fn start() -> Self {
         static SCALE: OnceLock<Option<u64>> = OnceLock::new();
         let scale = *SCALE.get_or_init(measure_scale);
@@ -142,13 +147,21 @@ fn ticks() -> u64 {
     0
 }
 
+/// Both clocks when the measurement of the counter's frequency began.
+static FIRST_PAIR: OnceLock<(u64, u64)> = OnceLock::new();
+/// How long the frequency is measured at the least.
+const MEASURED_LEAST: Nanos = Nanos::from_millis(20);
+/// A machine may sleep meanwhile, and then the counter goes on without the clock: an older beginning does not count.
+const MEASURED_MOST: Nanos = Nanos::from_millis(1000);
+
 /// Nanoseconds a tick in units of 2^-32, where the kernel trusts the counter: to within some 5 in a million.
 fn measure_scale() -> Option<u64> {
     if clock_source() != "tsc" || !cfg!(target_arch = "x86_64") {
         return None;
     }
-    let (time, tick) = pair();
-    std::thread::sleep(Duration::from_millis(20));
+    let begun = FIRST_PAIR.get().copied().filter(|(time, _)| system_nanos() - time < MEASURED_MOST.0);
+    let (time, tick) = begun.unwrap_or_else(pair);
+    std::thread::sleep(Nanos(time + MEASURED_LEAST.0).since(Nanos(system_nanos())).duration());
     let (later, later_tick) = pair();
     let passed = later_tick.checked_sub(tick).filter(|&passed| passed > 0)?;
     u64::try_from((u128::from(later - time) << 32) / u128::from(passed)).ok()
@@ -184,6 +197,8 @@ impl VirtualClock {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
