@@ -50,8 +50,8 @@ test: ## run all tests
 	@scripts/bootstrap test
 	scripts/test
 
-# What is quick: format, lints and unit tests of the crates that a change touches. CRATES="storage wire" names them; BASE=COMMIT has
-# them found by what differs from another commit than the last one.
+# It finds the crates by comparing with the last commit. CRATES="storage wire" names them instead; BASE=COMMIT compares with another
+# commit.
 check: ## format, lints and unit tests of the crates that you changed
 	@scripts/bootstrap build
 	@BASE='$(BASE)' scripts/check $(CRATES)

@@ -85,7 +85,7 @@ fn follow_joined(
     let served_by = |target: &Option<Arc<dyn Target>>| {
         target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
     };
-    // Rank 0 looks for longer if the campaign is long. Until it begins, this rank waits, and the wait is a gap that counts too.
+    // Rank 0 looks for longer if the campaign is long. This rank waits for it meanwhile, and counts the wait as a gap too.
     let surroundings =
         Surroundings::look(&clock, targets.iter().map(served_by).collect(), first_look(Nanos(0)));
     let mut follower = Follower { cluster, targets, ranks, run, surroundings, repeat: None };

@@ -81,8 +81,8 @@ pub(crate) struct Surroundings {
     idle: Idle,
 }
 
-/// How long to look at the machine before the first phase of a campaign that is expected to take `campaign`: a tenth of that, at
-/// least the shortest gap that says anything, at most the whole window of the idle level. Gaps between phases add to it.
+/// How long to look at the machine before the first phase of a campaign that will take about `campaign`: a tenth of that, at
+/// least the shortest gap that [`Idle`] counts, at most its whole window. Longer gaps between phases add to the idle level.
 pub(crate) fn first_look(campaign: Nanos) -> Nanos {
     Nanos(campaign.0 / 10).clamp(Idle::GAP, Idle::WINDOW)
 }

@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 /// Whether a record is as its program left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealState {
-    /// It has no seal: its campaign has not ended.
+    /// It has no seal: its campaign has not ended, or it is a record of imported results.
     None,
     /// Not a byte was changed.
     Whole {

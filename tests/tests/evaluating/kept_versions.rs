@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    ops::Range,
+    ops::{Range, RangeInclusive},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,10 @@ use nilometer_recording::journal::{JOURNAL_VERSION, RECORD};
 use nilometer_tests::{Ended, root, run};
 use rusqlite::Connection;
 use tempfile::TempDir;
+
+/// The oldest schema and the oldest version of journals that must stay readable.
+const OLDEST_SCHEMA: i64 = 9;
+const OLDEST_JOURNAL: i64 = 8;
 
 /// A rate and a verdict of each record in `tests/data`.
 const KNOWN_FIGURES: [&str; 3] = ["A   500 MB/s ", "A  1.25 GB/s ", "carries it; no frame lost in 2 s"];
@@ -30,8 +34,18 @@ struct KeptFile {
     version: i64,
 }
 
-/// The files whose names begin and end like this, the oldest version first.
-fn kept_files(prefix: &str, suffix: &str) -> Vec<KeptFile> {
+/// The records, one of each schema.
+fn kept_records() -> Vec<KeptFile> {
+    kept_files("record-", ".sql", OLDEST_SCHEMA..=SCHEMA_VERSION)
+}
+
+/// The recordings, one of each version of journals.
+fn kept_recordings() -> Vec<KeptFile> {
+    kept_files("journal-", "", OLDEST_JOURNAL..=JOURNAL_VERSION.into())
+}
+
+/// The files whose names begin and end like this, the oldest version first. Each of these versions must be there.
+fn kept_files(prefix: &str, suffix: &str, expected: RangeInclusive<i64>) -> Vec<KeptFile> {
     let entries = fs::read_dir(root().join("tests/data")).expect("it is in the repository");
     let mut kept: Vec<KeptFile> = entries
         .filter_map(|entry| {
@@ -42,15 +56,9 @@ fn kept_files(prefix: &str, suffix: &str) -> Vec<KeptFile> {
         })
         .collect();
     kept.sort_by_key(|kept| kept.version);
-    kept
-}
-
-/// The versions of these files, which are all up to the current one; and the two beside them, which the program refuses.
-fn refused_versions(kept: &[KeptFile], current: i64) -> [i64; 2] {
     let versions: Vec<i64> = kept.iter().map(|kept| kept.version).collect();
-    let oldest = *versions.first().expect("there is one");
-    assert_eq!(versions, (oldest..=current).collect::<Vec<_>>(), "tests/data has each version once");
-    [oldest - 1, current + 1]
+    assert_eq!(versions, expected.collect::<Vec<_>>(), "tests/data has each version once");
+    kept
 }
 
 /// Makes a record of the statements in a file.
@@ -101,7 +109,7 @@ fn assert_refused_with(sentence: &str, command: &str, path: &Path) {
 
 #[test]
 fn a_record_of_every_kept_schema_is_reported() {
-    for kept in kept_files("record-", ".sql") {
+    for kept in kept_records() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let reported = on_path("report", &make_record(&kept, &directory));
         assert_eq!(reported.code, Some(0), "schema {}: {reported:?}", kept.version);
@@ -113,8 +121,8 @@ fn a_record_of_every_kept_schema_is_reported() {
 
 #[test]
 fn records_of_other_schemas_are_refused_in_one_sentence() {
-    let kept = kept_files("record-", ".sql");
-    for version in refused_versions(&kept, SCHEMA_VERSION) {
+    let kept = kept_records();
+    for version in [OLDEST_SCHEMA - 1, SCHEMA_VERSION + 1] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = make_record(&kept[0], &directory);
         let connection = Connection::open(&path).expect("a database");
@@ -132,7 +140,7 @@ fn records_of_other_schemas_are_refused_in_one_sentence() {
 
 #[test]
 fn a_recording_of_every_kept_journal_version_is_whole() {
-    for kept in kept_files("journal-", "") {
+    for kept in kept_recordings() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let verified = on_path("verify", &copy_recording(&kept, &directory));
         assert_eq!(verified.code, Some(0), "version {}: {verified:?}", kept.version);
@@ -144,8 +152,8 @@ fn a_recording_of_every_kept_journal_version_is_whole() {
 
 #[test]
 fn recordings_of_other_journal_versions_are_refused_in_one_sentence() {
-    let kept = kept_files("journal-", "");
-    for version in refused_versions(&kept, JOURNAL_VERSION.into()) {
+    let kept = kept_recordings();
+    for version in [OLDEST_JOURNAL - 1, i64::from(JOURNAL_VERSION) + 1] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = copy_recording(&kept[0], &directory);
         set_journal_version(&path, version);

@@ -1,7 +1,6 @@
 //! The repository itself: its style, its words, its README's commands, and what is installed of it.
 
 mod density;
-mod names;
 mod packages;
 mod readme;
 mod style;

@@ -276,6 +276,10 @@ fn a_source_beyond_a_limit_is_found() {
     for word in UNFINISHED {
         assert!(!style(&format!("{good}// {word}\n")).is_empty(), "{word}");
     }
+    for (language, complaints) in [("", 1), ("rust", 1), ("ignore", 1), ("text", 0), ("toml", 0)] {
+        let block = format!("/// ```{language}\n/// f();\n/// ```\nfn f() {{}}\n");
+        assert_eq!(style(&format!("//! For a test.\n{block}")).len(), complaints, "{block}");
+    }
     let tests = "#[test]\nfn f() {}\n".repeat(FILE_LINES_MAX);
     assert_none(&style(&format!("//! For a test.\n#[cfg(test)]\nmod tests {{\n{tests}}}\n")));
 }

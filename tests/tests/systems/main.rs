@@ -2,6 +2,7 @@
 
 mod automounted;
 mod by_url;
+mod names;
 mod nodes;
 mod real_systems;
 mod recognised;

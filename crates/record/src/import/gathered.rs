@@ -78,7 +78,7 @@ impl GivenWork {
     }
 }
 
-/// A sample as it is kept until all files are read: small, since there may be millions.
+/// A sample until the record is written: small, since there may be millions of them.
 #[derive(Debug)]
 struct KeptSample {
     target: u32,
@@ -88,11 +88,11 @@ struct KeptSample {
     bytes: u64,
     operations: u64,
     wall: Nanos,
-    /// `None` for most rows of a table: nothing else is known.
+    /// `None` if the file gives no more, as most rows of a table do.
     details: Option<Box<KeptDetails>>,
 }
 
-/// Figures that few files give for each sample.
+/// Figures of a sample that few files give.
 #[derive(Debug)]
 struct KeptDetails {
     user: Nanos,
@@ -243,7 +243,7 @@ impl<'a> Gathered<'a> {
         for kept in &mut samples {
             kept.cell = place[kept.cell as usize] as u32;
         }
-        // In the order of the index that the record keeps of them: it then grows at its end, and stays in few pages.
+        // The record has an index by key: samples in this order only ever append to it.
         samples.sort_unstable_by_key(KeptSample::key);
         let head = Results {
             title,

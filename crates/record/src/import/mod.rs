@@ -18,7 +18,7 @@ mod tidy;
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -117,20 +117,23 @@ pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResu
     Ok(gathered.finish(paths))
 }
 
-/// A fault of text that is none.
+/// Bytes at the beginning of a file in which the header of a table must stand.
+const HEADER_MOST: u64 = 64 << 10;
+
+/// The fault of a file, or of a row, that is not text.
 const NOT_TEXT: &str = "not UTF-8 text";
 
-/// The results of one file. A tidy CSV is read as it comes, files of other kinds whole: they are small.
+/// Takes the results of one file. It reads a tidy CSV row by row, and files of other kinds whole: they are small.
 fn take_file(path: &Path, gathered: &mut Gathered<'_>) -> Result<(), ImportError> {
     let unreadable = |source| ImportError::Unreadable { path: path.into(), source };
-    let mut file = BufReader::new(open(path)?.take(BYTES_MAX));
-    let begin = file.fill_buf().map_err(unreadable)?;
-    if tidy::is_header(&String::from_utf8_lossy(first_line(begin))) {
-        return tidy::parse(file, gathered).map_err(|fault| fault.in_file(path));
+    let mut file = open(path)?.take(BYTES_MAX);
+    let mut begin = Vec::new();
+    file.by_ref().take(HEADER_MOST).read_to_end(&mut begin).map_err(unreadable)?;
+    if tidy::is_header(&String::from_utf8_lossy(first_line(&begin))) {
+        return tidy::parse(begin.as_slice().chain(file), gathered).map_err(|fault| fault.in_file(path));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    file.read_to_end(&mut begin).map_err(unreadable)?;
+    let text = String::from_utf8(begin).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.split(|byte| *byte == b'\n').count() as u64;
         Fault::at(line, NOT_TEXT).in_file(path)

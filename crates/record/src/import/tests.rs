@@ -296,6 +296,16 @@ fn what_is_none_of_these_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_table_may_begin_with_a_byte_order_mark_and_have_a_long_header() {
+    let more: Vec<String> = (0..2000).map(|column| format!("more{column}")).collect();
+    let header = format!("{},{}", HEADER.trim_end(), more.join(","));
+    let table = format!("\u{feff}{header}\nu,t,A,dd,p,time,2,,,,,s,{}\n", ",".repeat(2000));
+    let results = plain(&table);
+    assert_eq!(results.samples[0].sample.wall, nilometer_model::Nanos::from_millis(2000));
+    assert_eq!(results.title, "u", "the first column is read too");
+}
+
+#[test]
 fn almost_valid_files_never_panic() {
     let valid = [IOR, MDTEST, MDTEST_4, ELBENCHO].map(|text| text.as_bytes().to_vec()).to_vec();
     nilometer_fuzz::fuzz("import", valid, |bytes: &[u8]| {

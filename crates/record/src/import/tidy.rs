@@ -63,7 +63,7 @@ struct Joined {
 /// A note of a row that repeats an earlier one.
 const COUNTED_ONCE: &str = "count it once";
 
-/// Row by row: a table may be far larger than what is kept of it.
+/// Reads the table row by row: it may be far larger than the samples that are made of it.
 pub(super) fn parse(text: impl Read, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let mut joined = Joined::default();
     Table::each(text, &NEEDED, |row| take(row, gathered, &mut joined))?;
