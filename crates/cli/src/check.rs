@@ -28,7 +28,7 @@ Exit codes:
   1  a fault
   2  asked wrongly: it is no record
   3  the record was changed, or says something else than its samples
-  4  not decided: it has no seal: its campaign has not ended, or `nilometer import` made it";
+  4  no seal, so not decided: the campaign has not ended, or `import` made the record";
 
 fn digits(text: &str) -> Result<String, String> {
     let is_sum = text.len() == 64 && text.chars().all(|digit| digit.is_ascii_hexdigit());

@@ -14,6 +14,7 @@ mod items_and_frames;
 mod kept_versions;
 mod load;
 mod mpi_io;
+mod names;
 mod observed;
 mod ranks;
 mod report;

@@ -2,7 +2,6 @@
 
 mod automounted;
 mod by_url;
-mod names;
 mod nodes;
 mod real_systems;
 mod recognised;
