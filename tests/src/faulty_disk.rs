@@ -45,6 +45,12 @@ struct Disk {
     delay: Duration,
     /// Bytes a second at the most, if it is limited.
     rate: Option<u64>,
+    /// Options of `mount`.
+    mounted: &'static str,
+}
+
+const fn at_rate(mebibytes: u64, rate: u64) -> Disk {
+    Disk { make: EXT4, mebibytes, delay: Duration::ZERO, rate: Some(rate), mounted: "loop" }
 }
 
 const EXT4: &[&str] = &["mkfs.ext4", "-q", "-m", "0"];
@@ -57,23 +63,29 @@ pub struct FaultyDisk {
     volume: Option<FileSystem>,
     daemon: Child,
     directory: TempDir,
+    mounted: &'static str,
 }
 
 impl FaultyDisk {
     /// ext4 on a disk of so many MiB, whose every write takes so much longer than the image's.
     pub fn ext4(mebibytes: u64, delay: Duration) -> Self {
-        Self::on(Disk { make: EXT4, mebibytes, delay, rate: None })
+        Self::on(Disk { make: EXT4, mebibytes, delay, rate: None, mounted: "loop" })
     }
 
     /// ext4 on a disk in memory of so many MiB that moves so many bytes a second. After a time in which it moved fewer it
     /// catches up, by at most two seconds' worth.
     pub fn ext4_at_rate(mebibytes: u64, rate: u64) -> Self {
-        Self::on(Disk { make: EXT4, mebibytes, delay: Duration::ZERO, rate: Some(rate) })
+        Self::on(at_rate(mebibytes, rate))
+    }
+
+    /// The same, which does not tell its disk to flush its cache when a file is synced.
+    pub fn ext4_without_barriers_at_rate(mebibytes: u64, rate: u64) -> Self {
+        Self::on(Disk { mounted: "loop,barrier=0", ..at_rate(mebibytes, rate) })
     }
 
     /// The same with XFS, of at least 300 MiB.
     pub fn xfs_at_rate(mebibytes: u64, rate: u64) -> Self {
-        Self::on(Disk { make: XFS, mebibytes, delay: Duration::ZERO, rate: Some(rate) })
+        Self::on(Disk { make: XFS, ..at_rate(mebibytes, rate) })
     }
 
     fn on(like: Disk) -> Self {
@@ -84,7 +96,12 @@ impl FaultyDisk {
         File::create(at("disk")).expect("a file to mount on");
         fs::create_dir(at("mounted")).expect("a directory to mount on");
         let daemon = serve(directory.path(), like).spawn();
-        let mut disk = FaultyDisk { volume: None, daemon: daemon.expect("nbdfuse starts"), directory };
+        let mut disk = FaultyDisk {
+            volume: None,
+            daemon: daemon.expect("nbdfuse starts"),
+            directory,
+            mounted: like.mounted,
+        };
         disk.await_served();
         must(Command::new(like.make[0]).args(&like.make[1..]).arg(disk.at("disk")));
         disk.mount();
@@ -101,7 +118,8 @@ impl FaultyDisk {
     }
 
     fn mount(&mut self) {
-        self.volume = Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", "loop"], &self.at("disk")));
+        self.volume =
+            Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", self.mounted], &self.at("disk")));
     }
 
     /// Where it is mounted.

@@ -59,22 +59,13 @@ impl FileSystem {
         system
     }
 
-    /// ext4 on a sparse file of so many MiB, which does not tell its device to flush its cache when a file is synced.
-    pub fn ext4_without_barriers(mebibytes: u64) -> Self {
-        Self::on_image_with(mebibytes, &["mkfs.ext4", "-q", "-m", "0"], "loop,barrier=0")
-    }
-
     fn on_image(mebibytes: u64, make: &[&str]) -> Self {
-        Self::on_image_with(mebibytes, make, "loop")
-    }
-
-    fn on_image_with(mebibytes: u64, make: &[&str], options: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let image = directory.path().join("image");
         let file = File::create(&image).expect("an image");
         file.set_len(mebibytes << 20).expect("a sparse file");
         must(Command::new(make[0]).args(&make[1..]).arg(&image));
-        Self::mounted(directory, &["-o", options], &image)
+        Self::mounted(directory, &["-o", "loop"], &image)
     }
 
     /// tmpfs with these mount options, such as `size=16m`.

@@ -49,6 +49,15 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Each of one kind with each of another where more is tested than usual; otherwise each of both in one pair at least.
+pub fn pairs<A: Copy, B: Copy>(some: &[A], others: &[B]) -> Vec<(A, B)> {
+    if std::env::var_os("NILOMETER_LONG").is_some() {
+        return some.iter().flat_map(|one| others.iter().map(|other| (*one, *other))).collect();
+    }
+    let most = some.len().max(others.len());
+    (0..most).map(|at| (some[at % some.len()], others[at % others.len()])).collect()
+}
+
 /// A plan that is done at once, so that all time goes into recordings.
 pub const RECORDINGS_ONLY: &str = r#"
 title = "recordings"

@@ -9,8 +9,10 @@ use serde_json::Value;
 /// Frames of 1 MB, so many a second; files that are large enough for each to be synced.
 const FRAME_RATE: u64 = 20;
 const FILES: &str = "recording.frames_per_file = 68\n";
-/// Far below what any offer is asked for, and far above what any disk here is slower than on a busy machine.
+/// Bytes a second of a disk that is far below what offers are asked for.
 const THROTTLED: u64 = 12_000_000;
+/// Those of the others: far above it.
+const SOUND: u64 = 60_000_000;
 
 const OFFERS: &str = r#"
 title = "Storage for a camera"
@@ -55,9 +57,9 @@ fn a_throttled_offer_and_one_that_does_not_sync_fail_and_others_can_check_that()
         return;
     }
     let home = home_with(OFFERS);
-    let (sound, slow) = (FileSystem::ext4(1000), FaultyDisk::ext4_at_rate(1000, THROTTLED));
-    let liar = FileSystem::ext4_without_barriers(1000);
-    let offers = [sound.path().to_owned(), slow.path(), liar.path().to_owned()];
+    let (sound, slow) = (FaultyDisk::ext4_at_rate(1000, SOUND), FaultyDisk::ext4_at_rate(1000, THROTTLED));
+    let liar = FaultyDisk::ext4_without_barriers_at_rate(1000, SOUND);
+    let offers = [&sound, &slow, &liar].map(FaultyDisk::path);
     let names = offers.each_ref().map(|path| path.to_str().expect("a plain name"));
     let evaluate =
         ["evaluate", names[0], names[1], names[2], "--plan", "./offers.toml", "--record", "o.sqlite"];

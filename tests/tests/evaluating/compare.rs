@@ -54,6 +54,12 @@ fn record(home: &Path, name: &str, day: u32, millis: u64) -> Record {
     record
 }
 
+/// Whether a busy machine left too few repeats for an interval.
+fn is_spoilt(home: &Path, record: &str) -> bool {
+    let results = nilometer_record::read(&home.join(record)).expect("a record");
+    results.samples.iter().any(|measured| measured.sample.invalid.is_some())
+}
+
 /// A busy machine spoils repeats: that is no matter of this test.
 fn evaluate(home: &Path, record: &str) {
     let ended = nilometer_in(home, &["evaluate", "data", "--plan", "plan.toml", "--record", record]);
@@ -82,7 +88,8 @@ fn two_campaigns_of_one_directory_are_compared() {
         (writes["phase"].as_str(), writes["cells"].as_array().map(Vec::len)),
         (Some("write"), Some(2))
     );
-    assert_eq!(writes["pairs"][0]["basis"], "repeats");
+    let spoilt = ["before.sqlite", "after.sqlite"].into_iter().any(|name| is_spoilt(path, name));
+    assert!(spoilt || writes["pairs"][0]["basis"] == "repeats", "{writes}");
     assert_eq!(json["differing"], Value::Array(Vec::new()), "nothing was changed between them");
 }
 

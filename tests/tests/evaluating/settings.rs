@@ -27,7 +27,7 @@ undo = "echo undone >> HOME/log; rm HOME/mode"
 
 const APPLY: &str = "echo $NILOMETER_VALUE >> HOME/log; echo $NILOMETER_VALUE > HOME/mode";
 /// Waits where it is applied for the first time.
-const WAITS: &str = "echo $NILOMETER_VALUE > HOME/mode; if [ ! -e HOME/again ]; then touch HOME/again; while [ ! -e \
+const WAITS: &str = "echo $NILOMETER_VALUE > HOME/mode; if [ ! -e HOME/again ]; then touch HOME/again; while [ -d HOME ] && [ ! -e \
                      HOME/go ]; do sleep 0.1; done; fi";
 
 fn home(apply: &str) -> TempDir {

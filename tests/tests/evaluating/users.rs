@@ -3,6 +3,7 @@
 
 use std::{
     fs::{self, File},
+    iter::repeat_with,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -186,31 +187,50 @@ fn caches_are_dropped_before_names_and_files_are_to_be_cold() {
         return;
     }
     let systems = [FileSystem::ext4(1000), FileSystem::xfs(1000)];
-    let evaluated = Evaluated::new(COLD_AND_WARM);
-    let targets = systems.each_ref().map(FileSystem::path);
-    let ended = start(evaluated.home.path(), &Evaluated::arguments(&targets)).end(LIMIT);
-    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
-    let results = evaluated.results();
-    for target in 0..targets.len() {
-        for phase in [Phase::Walk, Phase::DiskUsage] {
-            for (stage, sample) in samples(&results, target, phase) {
-                let read = sample.device.expect("a loop device counts").read;
-                let least = 64 * sample.operations;
-                match stage {
-                    "cold" => assert!(read >= least, "{read} B for {least} on {target}"),
-                    _ => assert!(read < least / 4, "{read} B of what is at hand on {target}"),
-                }
-                let coldness = (stage == "cold").then_some(Coldness::NotProvable);
-                assert_eq!(sample.coldness, coldness, "{stage} on {target}");
-            }
+    // Another test may drop the caches of the machine while this one measures what is at hand.
+    let at_hand =
+        |results: &Results| (0..systems.len()).all(|target| warm_names_are_at_hand(results, target));
+    let mut campaigns = repeat_with(|| cold_and_warm(&systems)).take(3);
+    let results = campaigns.find(at_hand).expect("one of three campaigns reads what is at hand");
+    for target in 0..systems.len() {
+        for (stage, sample) in names(&results, target) {
+            let least = 64 * sample.operations;
+            assert!(stage != "cold" || read(sample) >= least, "{} B for {least} on {target}", read(sample));
+            let coldness = (stage == "cold").then_some(Coldness::NotProvable);
+            assert_eq!(sample.coldness, coldness, "{stage} on {target}");
         }
         for (_, sample) in samples(&results, target, Phase::Search) {
             assert_eq!((sample.bytes, sample.operations), (40_000_000, 4000));
-            assert!(sample.device.expect("it counts").read > 36_000_000, "{:?}", sample.device);
+            assert!(read(sample) > 36_000_000, "{:?}", sample.device);
         }
         let [first, second] = samples(&results, target, Phase::OpenFiles)[..] else { panic!("two repeats") };
         assert_eq!([first, second].map(|(_, sample)| sample.operations), [500; 2]);
     }
+}
+
+fn cold_and_warm(systems: &[FileSystem]) -> Results {
+    let evaluated = Evaluated::new(COLD_AND_WARM);
+    let targets: Vec<_> = systems.iter().map(FileSystem::path).collect();
+    let ended = start(evaluated.home.path(), &Evaluated::arguments(&targets)).end(LIMIT);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}\n{}", ended.stdout, ended.stderr);
+    evaluated.results()
+}
+
+/// The samples of `ls` and `du` on a target, with their stages.
+fn names(results: &Results, target: usize) -> Vec<(&str, &Sample)> {
+    [Phase::Walk, Phase::DiskUsage].into_iter().flat_map(|phase| samples(results, target, phase)).collect()
+}
+
+/// Bytes that the device delivered for a sample.
+fn read(sample: &Sample) -> u64 {
+    sample.device.expect("a loop device counts").read
+}
+
+fn warm_names_are_at_hand(results: &Results, target: usize) -> bool {
+    let named = names(results, target);
+    let mut warm = named.iter().filter(|(stage, _)| *stage == "warm").map(|(_, sample)| sample).peekable();
+    assert!(warm.peek().is_some(), "they were measured");
+    warm.all(|sample| read(sample) < 16 * sample.operations)
 }
 
 /// On a device of this machine itself what was delivered proves that nothing was at hand.

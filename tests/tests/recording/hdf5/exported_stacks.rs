@@ -7,7 +7,7 @@ use std::{
 };
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::run;
+use nilometer_tests::{pairs, run};
 
 use crate::hdf5::{
     COMPRESSIONS,
@@ -17,19 +17,17 @@ use crate::hdf5::{
 
 #[test]
 fn several_frames_of_each_type_of_pixel_are_a_chunk() {
-    for (at, (pixel, said)) in PIXELS.into_iter().enumerate() {
+    let chunks = [("7x33x50", "[7,33,50]"), ("30x20x33", "[30,20,33]"), ("4x33x17", "[4,33,17]")];
+    for (at, ((pixel, said), (chunk, sides))) in pairs(&PIXELS, &chunks).into_iter().enumerate() {
         let lab = Lab::new("33, 50", pixel, "500 Hz", "data = \"diffraction\"\n");
         recorded(&lab, &["--format", "raw"], 30);
         let (compression, filters) = COMPRESSIONS[at % COMPRESSIONS.len()];
-        for (chunk, sides) in [("7x33x50", "[7,33,50]"), ("30x20x33", "[30,20,33]"), ("4x33x17", "[4,33,17]")]
-        {
-            let more = ["--compression", compression, "--chunk", chunk, "--verify"];
-            let file = exported(&lab, &format!("{chunk}.h5"), &more);
-            let Some(found) = found_in(&lab.truth(30), &file) else { return };
-            assert_whole(&found, 30, said);
-            let here = ["chunk", "shape", "filters"].map(|what| found.said(what));
-            assert_eq!(here, [sides, "[30,33,50]", filters], "{pixel}");
-        }
+        let more = ["--compression", compression, "--chunk", chunk, "--verify"];
+        let file = exported(&lab, &format!("{chunk}.h5"), &more);
+        let Some(found) = found_in(&lab.truth(30), &file) else { return };
+        assert_whole(&found, 30, said);
+        let here = ["chunk", "shape", "filters"].map(|what| found.said(what));
+        assert_eq!(here, [sides, "[30,33,50]", filters], "{pixel}");
     }
 }
 
@@ -42,19 +40,17 @@ fn frames_of_any_dimension_are_put_together_with_each_compression() {
         ("3, 17, 41", "40x2x9x41"),
         ("1", "3x1"),
     ];
-    for (compression, filters) in COMPRESSIONS {
-        for (shape, chunk) in shapes {
-            let lab = Lab::new(shape, "uint16", "500 Hz", "");
-            recorded(&lab, &["--format", "hdf5", "--compression", compression, "--checksums"], 40);
-            for (name, wished) in [("plain.h5", "none"), ("made.h5", compression)] {
-                let more = ["--compression", wished, "--chunk", chunk, "--verify"];
-                let file = exported(&lab, name, &more);
-                let Some(found) = found_in(&lab.truth(40), &file) else { return };
-                found.assert_whole(40);
-                assert_eq!(found.said("chunk"), format!("[{}]", chunk.replace('x', ",")), "{shape}");
-                let there = if wished == "none" { "[]" } else { filters };
-                assert_eq!(found.said("filters"), there, "{shape} {chunk}");
-            }
+    for ((compression, filters), (shape, chunk)) in pairs(&COMPRESSIONS, &shapes) {
+        let lab = Lab::new(shape, "uint16", "500 Hz", "");
+        recorded(&lab, &["--format", "hdf5", "--compression", compression, "--checksums"], 40);
+        for (name, wished) in [("plain.h5", "none"), ("made.h5", compression)] {
+            let more = ["--compression", wished, "--chunk", chunk, "--verify"];
+            let file = exported(&lab, name, &more);
+            let Some(found) = found_in(&lab.truth(40), &file) else { return };
+            found.assert_whole(40);
+            assert_eq!(found.said("chunk"), format!("[{}]", chunk.replace('x', ",")), "{shape}");
+            let there = if wished == "none" { "[]" } else { filters };
+            assert_eq!(found.said("filters"), there, "{shape} {chunk}");
         }
     }
 }

@@ -21,7 +21,7 @@ mod rewritten;
 mod scanned;
 mod without_journal;
 
-use nilometer_tests::run;
+use nilometer_tests::{pairs, run};
 
 use crate::hdf5::lab::{Lab, assert_verified, found_in};
 
@@ -64,23 +64,19 @@ fn is_read_as_raw_frames_are(lab: &Lab, compression: &str, said: [&str; 3]) {
 
 #[test]
 fn h5py_reads_each_type_of_pixel_with_each_filter() {
-    for (compression, filters) in COMPRESSIONS {
-        for (pixel, kind) in PIXELS {
-            let lab = Lab::new("200, 300", pixel, "500 Hz", "");
-            let kind = format!("\"{kind}\"");
-            is_read_as_raw_frames_are(&lab, compression, ["[40,200,300]", &kind, filters]);
-        }
+    for ((compression, filters), (pixel, kind)) in pairs(&COMPRESSIONS, &PIXELS) {
+        let lab = Lab::new("200, 300", pixel, "500 Hz", "");
+        let kind = format!("\"{kind}\"");
+        is_read_as_raw_frames_are(&lab, compression, ["[40,200,300]", &kind, filters]);
     }
 }
 
 #[test]
 fn h5py_reads_frames_of_any_shape() {
     let shapes = [("1", "[40,1]"), ("7", "[40,7]"), ("13, 31", "[40,13,31]"), ("3, 17, 41", "[40,3,17,41]")];
-    for (compression, filters) in COMPRESSIONS {
-        for (shape, said) in shapes {
-            let lab = Lab::new(shape, "uint16", "500 Hz", "");
-            is_read_as_raw_frames_are(&lab, compression, [said, "\"<u2\"", filters]);
-        }
+    for ((compression, filters), (shape, said)) in pairs(&COMPRESSIONS, &shapes) {
+        let lab = Lab::new(shape, "uint16", "500 Hz", "");
+        is_read_as_raw_frames_are(&lab, compression, [said, "\"<u2\"", filters]);
     }
 }
 

@@ -67,7 +67,8 @@ fn names_in(directory: &Path) -> Vec<String> {
 
 fn asked<'a>(target: &'a str, instrument: &'a str, options: &[&'a str]) -> Vec<&'a str> {
     let evaluate = ["evaluate", target, "--plan", "none", "--record", "r.sqlite", "--for", instrument];
-    [&evaluate[..], &["--duration", "2 s", "--keep", "20 MB"], options].concat()
+    let buffer: &[&str] = if options.contains(&"--buffer") { &[] } else { &["--buffer", "128 MiB"] };
+    [&evaluate[..], &["--duration", "2 s", "--keep", "20 MB"], buffer, options].concat()
 }
 
 /// The samples of a goal.
