@@ -144,7 +144,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
         }
         _ => {
             let bound = fewer_losses(*duration).join("; ");
-            evidence.push(format!("No {} lost: {bound}", trial.smallest()));
+            evidence.push(format!("No {} lost, which proves {bound}", trial.smallest()));
         }
     }
     let covered = match verdict.decision_alone() {
@@ -229,7 +229,10 @@ mod tests {
         let carried = || Finding::Carried(trial(0));
         let (decision, claim, evidence) = said(carried(), None);
         assert_eq!((decision, claim.as_str()), (Decision::Carries, "carries it"));
-        assert!(evidence.contains("No frame lost: fewer than 180 an hour (95 %)"), "{evidence}");
+        assert!(
+            evidence.contains("No frame lost, which proves fewer than 180 losses an hour (95 %)"),
+            "{evidence}"
+        );
         assert!(evidence.contains("which a buffer of 50 MB covers"), "{evidence}");
         let (decision, claim, evidence) = said(Finding::Lost(trial(60)), None);
         assert_eq!((decision, claim.as_str()), (Decision::DoesNotCarry, "loses frames at 100 MB/s"));

@@ -191,7 +191,7 @@ impl Interference {
             ));
         }
         let fewer = fewer_losses(last.done.wall).join("; ");
-        Some(format!("{} beside it loses no frame at any level: at the last one {fewer}", last.load))
+        Some(format!("{} beside it loses no frame at any level: the last one proves {fewer}", last.load))
     }
 
     fn verdict(&self, margin: f64) -> String {
@@ -321,7 +321,11 @@ mod tests {
         assert!(said[3].ends_with("no frame of 1000 lost, the longest stall was 8 ms"), "{}", said[3]);
         put(&mut results, [0, 0, 0]);
         let said = told(&results);
-        assert!(said[1].contains("loses no frame at any level: at the last one fewer than"), "{}", said[1]);
+        assert!(
+            said[1].contains("loses no frame at any level: the last one proves fewer than"),
+            "{}",
+            said[1]
+        );
         results.samples.retain(|measured| measured.key.repeat == 0);
         for measured in &mut results.samples {
             if let Some(done) = &mut measured.sample.background {

@@ -52,8 +52,8 @@ fn no_loss_is_carried_with_its_uncertainty() {
     assert!(carried);
     for part in [
         "carries 2.4 times its rate (2.4 to 2.4)",
-        "no frame lost in 60 s: fewer than 180 an hour (95 %)",
-        "to claim fewer than 1 a day, record 72 h",
+        "no frame lost in 60 s, which proves fewer than 180 losses an hour (95 %)",
+        "proving fewer than one a day takes 72 h",
         "310 ms",
         "50 MB covers",
     ] {
@@ -119,10 +119,10 @@ fn nothing_is_green_without_evidence() {
 fn losses_are_told_in_the_readers_terms() {
     let seconds = |seconds: u64| Nanos(seconds * SECOND.0);
     for (duration, expected) in [
-        (40, "fewer than 270 an hour (95 %); to claim fewer than 1 a day, record 72 h"),
-        (3600, "fewer than 3 an hour (95 %); to claim fewer than 1 a day, record 72 h"),
-        (86_400, "fewer than 3 a day (95 %); to claim fewer than 1 a day, record 72 h"),
-        (72 * 3600, "fewer than 370 a year (95 %)"),
+        (40, "fewer than 270 losses an hour (95 %); proving fewer than one a day takes 72 h"),
+        (3600, "fewer than 3 losses an hour (95 %); proving fewer than one a day takes 72 h"),
+        (86_400, "fewer than 3 losses a day (95 %); proving fewer than one a day takes 72 h"),
+        (72 * 3600, "fewer than 370 losses a year (95 %)"),
     ] {
         assert_eq!(words::fewer_losses(seconds(duration)).join("; "), expected);
     }

@@ -140,7 +140,7 @@ impl Verdict {
         let TrialVerdict { duration, longest_stall, cores, .. } = trial;
         write!(
             f,
-            "no {} lost in {duration}: {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
+            "no {} lost in {duration}, which proves {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
              recorder used {cores:.2} cores",
             trial.smallest(),
             fewer_losses(*duration).join("; "),
@@ -348,16 +348,17 @@ fn percents(change: &RateChange) -> Result<String, String> {
 /// Times in which losses are counted, the shortest first.
 const COUNTED_IN: [(&str, f64); 3] = [("an hour", 3600.0), ("a day", 86_400.0), ("a year", 31_557_600.0)];
 
-/// What no loss in so long a time says: how many there may be at the most, and what would have to be recorded to claim less.
+/// What no loss in so long a time proves of how often losses occur, and what would have to be recorded to prove less. A loss is an event:
+/// one stall may take a thousand frames, and that bounds no number of frames.
 pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
     let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let mut said = vec![format!("fewer than {} {time} (95 %)", rounded_up(most * seconds))];
+    let mut said = vec![format!("fewer than {} losses {time} (95 %)", rounded_up(most * seconds))];
     let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
     if duration < day {
         let hours = (day.seconds() / 3600.0).ceil();
-        said.push(format!("to claim fewer than 1 a day, record {hours:.0} h"));
+        said.push(format!("proving fewer than one a day takes {hours:.0} h"));
     }
     said
 }
