@@ -3,10 +3,7 @@
 
 use nilometer_model::{ByteRate, Bytes};
 
-use crate::{
-    Decision, Finding, OpenQuestion, Study, TrialVerdict, Verdict,
-    verdict::{fewer_losses, lost_frames},
-};
+use crate::{Decision, Finding, OpenQuestion, Study, TrialVerdict, Verdict, verdict::lost_frames};
 
 /// The question with its answers, one for each instrument on each target.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,8 +140,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
             ));
         }
         _ => {
-            let bound = fewer_losses(*duration).join("; ");
-            evidence.push(format!("No {} lost, which proves {bound}", trial.smallest()));
+            evidence.push(format!("No {} lost{}", trial.smallest(), trial.proof()));
         }
     }
     let covered = match verdict.decision_alone() {
