@@ -60,7 +60,11 @@ fn lost(limit: LossLimit, made: &[&Ingest], run: &RecordingRun) -> Found {
             let share = within.seconds() / time.seconds().max(f64::MIN_POSITIVE);
             let low = poisson_lower(lost) * share;
             let high = poisson_upper(lost) * share;
-            let words = format!("{counted}, which proves fewer than {high:.3} losses in {within} (95 %)");
+            let words = if lost == 0 {
+                format!("{counted}, which proves fewer than {high:.3} losses in {within} (95 %)")
+            } else {
+                format!("{counted}: fewer than {high:.3} in {within} (95 %), if each was lost by itself")
+            };
             Found::of(high <= count, low > count, words)
         }
     }
