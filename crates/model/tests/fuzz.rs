@@ -63,3 +63,14 @@ fn facilities_and_conditions_are_read_or_refused() {
         }
     });
 }
+
+/// A parser that follows each opening by a call of its own runs out of the stack in these.
+#[test]
+fn texts_that_open_again_and_again_are_refused() {
+    for part in ["a={", "a=[", "a=[[", "{", "a={{}", "a=[{]", "a={[]", "a.", "[a.", "[[a"] {
+        let text = part.repeat(1_000_000 / part.len());
+        plan::parse(&text, "p.toml", 1.0).map(drop).expect_err(part);
+        Instrument::parse(&text, "i.toml").map(drop).expect_err(part);
+        Facility::parse(&text, "f.toml").map(drop).expect_err(part);
+    }
+}

@@ -266,6 +266,7 @@ fn the_longest_layouts_are_over_at_once() {
         in_a_group(&numbered(5000)),
         fill("[a]\n"),
         fill("a=[["),
+        fill("a={{}"),
         fill("[a.b"),
     ] {
         drop(Hdf5Layout::from_xml("a.xml", text.as_bytes()));
