@@ -11,7 +11,7 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
-    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Schedule, Storing,
+    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Storing,
     plan::{Cell, Goal, Phase, RecordingRun},
     sustained::step,
 };
@@ -70,7 +70,8 @@ pub(super) fn results(case: &Case) -> Results {
 impl Running<'_> {
     fn record(&mut self, goal: Goal, repeat: u32, read: bool) {
         let pass = self.cache.map_or(Pass::Whole, Pass::after);
-        let outcome = recorded(self.case, goal, self.case.device(self.at, read), pass);
+        let device = self.case.device(self.at, read);
+        let outcome = recorded(self.case, &cell(self.case, goal), &layout(), device, pass);
         self.at += outcome.wall.seconds() + BETWEEN;
         let reader = ReaderTotals { frames: 1, bytes: FRAME, wall: Nanos(1), ..ReaderTotals::default() };
         let readers = if read { vec![reader] } else { Vec::new() };
@@ -84,7 +85,7 @@ impl Running<'_> {
     }
 }
 
-fn cell(case: &Case, goal: Goal) -> RecordingRun {
+pub(super) fn cell(case: &Case, goal: Goal) -> RecordingRun {
     let text = format!(
         "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [256, 256]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
         case.frame_rate
@@ -99,25 +100,31 @@ fn cell(case: &Case, goal: Goal) -> RecordingRun {
 }
 
 /// Records to the end, or until the pass may end.
-fn recorded(case: &Case, goal: Goal, device: Device, pass: Pass) -> Outcome {
+pub(super) fn recorded(
+    case: &Case,
+    run: &RecordingRun,
+    layout: &RawLayout,
+    device: Device,
+    pass: Pass,
+) -> Outcome {
     let clock = VirtualClock::default();
     let target = Simulated::new(device, clock.clone());
-    let instrument = cell(case, goal).instrument;
+    let RecordingRun { instrument, goal, .. } = run;
     let (_, slots) = Arena::shared_out(case.slots as usize, FRAME as usize);
     let ring = Ring::new(slots, 1, Chronicle::new(FRAME, instrument.allowance()));
     let mut engine = target.attach(DEPTH, 8);
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_writer(0, engine.waker());
     ring.seat_source(idle.waker());
-    let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))));
     let stop = Arc::new(AtomicBool::new(false));
-    let mut source = source(&ring, goal, instrument.schedule(), &stop);
+    let mut source = source(&ring, run, &stop);
     let mut looked = Nanos(0);
     {
         let mut drives = [Drive::new(&mut source, &mut idle), Drive::new(&mut writer, &mut engine)];
         interleave(&clock, &mut drives, Nanos::MAX, &mut |_, completion| {
             let now = completion.finished;
-            if goal == Goal::Limit && now.since(looked) >= LOOK {
+            if *goal == Goal::Limit && now.since(looked) >= LOOK {
                 looked = now;
                 stop.fetch_or(pass.may_end(now, &ring.chronicle().work), Ordering::Relaxed);
             }
@@ -126,7 +133,8 @@ fn recorded(case: &Case, goal: Goal, device: Device, pass: Pass) -> Outcome {
     outcome(case, &clock, &ring, source.due(), writer.totals().clone())
 }
 
-fn layout() -> RawLayout {
+/// Past the cache, in files that are not synced.
+pub(super) fn layout() -> RawLayout {
     let head = Head {
         recording: 1,
         lane: 0,
@@ -140,9 +148,10 @@ fn layout() -> RawLayout {
     RawLayout { keep: Some(4), ..RawLayout::suited("n_0".into(), head, true) }
 }
 
-fn source(ring: &Arc<Ring>, goal: Goal, schedule: Schedule, stop: &Arc<AtomicBool>) -> Source {
-    let pace = if goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(schedule) };
-    Source::new(ring.clone(), Delivery::lasting(pace, DURATION), stop.clone(), Box::new(|_, _| {}))
+fn source(ring: &Arc<Ring>, run: &RecordingRun, stop: &Arc<AtomicBool>) -> Source {
+    let pace =
+        if run.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(run.instrument.schedule()) };
+    Source::new(ring.clone(), Delivery::lasting(pace, run.duration), stop.clone(), Box::new(|_, _| {}))
 }
 
 fn outcome(

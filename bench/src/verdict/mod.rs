@@ -3,9 +3,11 @@
 
 mod campaign;
 mod devices;
+mod plans;
 mod storage;
 mod truths;
 
+use plans::{PLANS_HEAD, PlanRow};
 use storage::Kind;
 use truths::{HEAD, Row};
 
@@ -17,10 +19,15 @@ pub(crate) const NAME: &str = "verdict";
 /// Campaigns of each kind of storage.
 const SEEDS: u64 = 1000;
 
+/// Recordings of plans on each kind of storage in each way: 10 000 in all.
+const PLANS: u64 = 500;
+
 /// Prints the tables; whether the goals are met.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<bool> {
     println!("### {NAME}: verdicts against truths, by simulation\n");
-    let missed = judged(SEEDS, stop)?;
+    let mut missed = judged(SEEDS, stop)?;
+    println!("\n### {NAME}: recordings of plans against truths, by simulation\n");
+    missed.extend(plans(PLANS, stop)?);
     for goal in &missed {
         println!("missed: {goal}");
     }
@@ -44,6 +51,18 @@ fn judged(campaigns: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     println!("intervals that hold the truth, of all: {:.1} %", 100.0 * covered / all);
     if covered / all < COVERED {
         goals.push(format!("intervals that hold the truth, of all: {:.3}, not {COVERED}", covered / all));
+    }
+    Ok(goals)
+}
+
+/// The table of so many recordings of plans on each kind of storage in each way, and the goals that are missed.
+fn plans(campaigns: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
+    println!("{PLANS_HEAD}");
+    let mut goals = Vec::new();
+    for row in PlanRow::all(campaigns) {
+        stop.check()?;
+        println!("{row}");
+        goals.extend(row.missed());
     }
     Ok(goals)
 }
@@ -88,6 +107,13 @@ mod tests {
     fn verdicts_on_known_storages_are_right() {
         let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { SEEDS } else { 80 };
         let missed = judged(campaigns, &Stop::default()).expect("nobody stops it");
+        assert!(missed.is_empty(), "{missed:#?}");
+    }
+
+    #[test]
+    fn recordings_of_plans_are_never_judged_falsely() {
+        let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { PLANS } else { 25 };
+        let missed = plans(campaigns, &Stop::default()).expect("nobody stops it");
         assert!(missed.is_empty(), "{missed:#?}");
     }
 }

@@ -107,9 +107,14 @@ fn normal(stream: &mut RandomStream) -> f64 {
 impl Case {
     /// Another one for each seed.
     pub(super) fn new(kind: Kind, seed: Seed) -> Case {
+        Case::with_margin(kind, seed, [0.5, 2.5])
+    }
+
+    /// The same, which takes between so many times what the instrument delivers.
+    pub(super) fn with_margin(kind: Kind, seed: Seed, [least, most]: [f64; 2]) -> Case {
         let mut stream = seed.named(kind.name()).stream();
         let frame_rate = between(&mut stream, 60.0, 150.0);
-        let margin = (between(&mut stream, (0.5_f64).ln(), (2.5_f64).ln())).exp();
+        let margin = between(&mut stream, least.ln(), most.ln()).exp();
         let stalls = kind.stalls().then(|| Stalls::random(&mut stream));
         let shares = shares(kind, &mut stream);
         let readers_cost = if kind == Kind::Readers { between(&mut stream, 0.05, 0.5) } else { 0.0 };

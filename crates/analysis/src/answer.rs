@@ -155,7 +155,7 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TrialVerdict, Under};
+    use crate::{Hidden, TrialVerdict, Under};
     use nilometer_model::{
         Nanos,
         plan::{RecordedInstrument, Route},
@@ -176,6 +176,8 @@ mod tests {
             buffer: Bytes(100_000_000),
             frame_size: Bytes(1_000_000),
             filling: false,
+            grows: false,
+            hidden: Hidden { came: Bytes(6_000_000_000), buffer: Bytes(100_000_000), cache: Some(Bytes(0)) },
             cores: 0.25,
             read_back: 0,
             durable: None,

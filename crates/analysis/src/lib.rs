@@ -72,5 +72,5 @@ pub use reason::Reason;
 pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
 pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
-pub use verdict::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict, verdicts};
+pub use verdict::{Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

@@ -13,6 +13,7 @@ use crate::{
     Decision, Study, StudyStage, Verdict,
     evidence::{evidence, measured_packing},
 };
+pub(crate) use measured::dirty_limit;
 use measured::{Found, OnTarget, files};
 pub use measured::{LimitKind, LimitSource, MeasuredLimit, Withheld};
 

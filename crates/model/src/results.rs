@@ -223,6 +223,9 @@ pub struct Ingest {
 /// A ring fills if what waits at the end grows by more than this share of what comes.
 const FILLS: f64 = 0.025;
 
+/// And if nothing else tells whether the storage keeps up, by more than this share.
+const GROWS: f64 = 0.002;
+
 /// Slots in use for so many frames' time say nothing: they are on their way.
 const ON_THE_WAY: f64 = 8.0;
 
@@ -242,6 +245,16 @@ impl Ingest {
     /// that of the first third which counts. Of several recorders the levels are those of the one that was heard of last,
     /// which stands for all.
     pub fn is_filling(&self) -> bool {
+        self.fills_by(FILLS)
+    }
+
+    /// The same, of a ring that fills however slowly, as far as it can be told from frames on their way.
+    pub fn is_growing(&self) -> bool {
+        self.fills_by(GROWS)
+    }
+
+    /// By more than this share of what comes.
+    fn fills_by(&self, share: f64) -> bool {
         let spent = self.due.saturating_mul(self.period.0);
         let width = self.levels.width().0;
         let bins = self.levels.bins();
@@ -250,7 +263,7 @@ impl Ingest {
         let least = |bins: &[Level]| bins.iter().map(|level| level.last).min().unwrap_or(0);
         let grown = least(&bins[bins.len() - third..]).saturating_sub(least(&bins[..third]));
         let between = 2.0 / 3.0 * spent as f64;
-        let most = (FILLS * between).max(ON_THE_WAY * self.period.0 as f64);
+        let most = (share * between).max(ON_THE_WAY * self.period.0 as f64);
         (grown * u64::from(self.count.max(1)) * self.period.0) as f64 > most
     }
 

@@ -308,7 +308,7 @@ fn scale(results: &Results) -> f64 {
 }
 
 /// Bytes that may wait in this machine's memory to be written; none if the record does not tell.
-fn dirty_limit(results: &Results) -> Option<u64> {
+pub(crate) fn dirty_limit(results: &Results) -> Option<u64> {
     let fact = |name: &str| {
         let (_, value) = results.environment.iter().find(|(key, _)| key == name)?;
         value.trim_end_matches("kB").trim().parse::<u64>().ok()

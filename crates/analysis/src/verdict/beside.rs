@@ -6,7 +6,7 @@ use nilometer_model::{
     sustained::{RateChange, SustainedRate, rate_change},
 };
 
-use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers, worst};
+use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers};
 
 /// A recording that was read while it was made.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,7 @@ fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
     Some(Beside {
         readers: wanted.0,
         copied: wanted.1,
-        finding: worst(made.clone()),
+        finding: recorded.worst(made.clone()),
         limit: long_run(limits.map(|(sample, _)| sample)),
         change: change(recorded, wanted),
         got: ByteRate(readers(ingest).into_iter().map(rate).sum()),

@@ -5,9 +5,10 @@ use std::fmt;
 use nilometer_model::{
     Nanos,
     plan::{DURATION_LEAST, FRAMES_LEAST},
+    sustained::Margin,
 };
 
-use super::{Finding, TrialVerdict, Verdict};
+use super::{Finding, Hidden, TrialVerdict, Verdict};
 
 /// The answer in one word: what exit codes and tables go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +39,22 @@ pub(super) enum Doubt {
     TooLittle { frames: u64, duration: Nanos },
     /// The buffer was still filling, and it is not known what the storage takes in the long run.
     Filling,
+    /// Memory on the way may hold all of it, or enough that nobody would see the storage fall behind.
+    Hidden { hidden: Hidden, least: Option<Nanos> },
     /// The passes at full speed were too short, or all invalid.
     NoRate,
     /// The rate at full speed still rose or fell by this share.
     Changing(f64),
-    /// The interval of the margin holds one.
-    Close,
+    /// The interval of the margin holds one, and the margin is near it.
+    Close(Margin),
+    /// The interval of the margin holds one because it is wide.
+    Imprecise(Margin),
     /// At full speed it took less than the instrument delivers, but the buffer did not go on filling.
     Contradiction,
 }
+
+/// A margin is near one if it differs by less.
+const NEAR: f64 = 0.1;
 
 /// A rate that falls is enough if it would be after falling so many times as much again.
 const FALLS_ON: f64 = 2.0;
@@ -107,7 +115,9 @@ impl Verdict {
         if filling {
             return Some(Doubt::Filling);
         }
-        let Some(margin) = self.margins() else { return self.limit_tried.then_some(Doubt::NoRate) };
+        let Some(margin) = self.margins() else {
+            return if self.limit_tried { Some(Doubt::NoRate) } else { trial.may_be_hidden() };
+        };
         let trend = self.limit.and_then(|limit| limit.trend);
         // What rises is at least what it was; what falls may go on falling.
         let falls_on = trend.map_or(0.0, |trend| FALLS_ON * (-trend).max(0.0));
@@ -117,7 +127,8 @@ impl Verdict {
         Some(match trend {
             Some(trend) => Doubt::Changing(trend),
             None if margin.high < 1.0 => Doubt::Contradiction,
-            None => Doubt::Close,
+            None if (margin.times - 1.0).abs() < NEAR => Doubt::Close(margin),
+            None => Doubt::Imprecise(margin),
         })
     }
 }
@@ -130,6 +141,10 @@ impl fmt::Display for Doubt {
                 write!(f, "{frames} frames in {duration} are too few; record longer")
             }
             Doubt::Filling => f.write_str("the buffer was still filling when the recording ended; record longer"),
+            Doubt::Hidden { hidden, least } => {
+                write!(f, "{hidden}")?;
+                least.map_or(Ok(()), |least| write!(f, "; record at least {:.0} s", least.seconds().ceil()))
+            }
             Doubt::NoRate => f.write_str(
                 "what the storage takes in the long run is not known: the recordings at full speed were too short or INVALID",
             ),
@@ -138,7 +153,16 @@ impl fmt::Display for Doubt {
                 let percent = 100.0 * trend.abs();
                 write!(f, "at full speed its rate still {moves} by {percent:.0} % within a recording; record longer")
             }
-            Doubt::Close => f.write_str("its rate in the long run is too close to the instrument's; record longer"),
+            Doubt::Close(Margin { low, high, .. }) => write!(
+                f,
+                "what it takes in the long run, {low:.2} to {high:.2} times the rate, is too close to the instrument's; \
+                 record longer"
+            ),
+            Doubt::Imprecise(Margin { low, high, .. }) => write!(
+                f,
+                "what it takes in the long run is not known well enough: {low:.2} to {high:.2} times the rate, since its \
+                 passes at full speed differ; record longer"
+            ),
             Doubt::Contradiction => f.write_str(
                 "at full speed it took less than the instrument delivers, and yet its buffer did not go on filling; record longer",
             ),

@@ -3,6 +3,7 @@
 
 mod beside;
 mod decision;
+mod hidden;
 mod words;
 
 use nilometer_model::{
@@ -16,6 +17,8 @@ use nilometer_model::{
 pub use beside::Beside;
 use beside::beside;
 pub use decision::Decision;
+use hidden::Way;
+pub use hidden::Hidden;
 pub(crate) use words::{fewer_losses, lost_frames};
 
 use crate::{AcrossMachines, Quantity, study::stages_of};
@@ -102,6 +105,10 @@ pub struct TrialVerdict {
     pub frame_size: Bytes,
     /// The buffer was still filling when the last frame came.
     pub filling: bool,
+    /// It was filling, however slowly.
+    pub grows: bool,
+    /// What memory on the way to the storage may hide of it.
+    pub hidden: Hidden,
     /// Processors that the recorder kept busy, the simulated instrument apart.
     pub cores: f64,
     /// Frames that were read back when the recording was over, and found right.
@@ -168,6 +175,8 @@ pub fn verdicts(results: &Results) -> Vec<Verdict> {
 struct Recorded<'a> {
     target: usize,
     instrument: RecordedInstrument,
+    /// How frames come to the storage at the instrument's pace.
+    way: Way,
     /// In the order of cells and repeats.
     samples: Vec<&'a Measured>,
 }
@@ -179,6 +188,17 @@ impl<'a> Recorded<'a> {
             .iter()
             .filter_map(|measured| Some((&measured.sample, measured.sample.ingest.as_ref()?)));
         made.filter(move |(_, ingest)| ingest.goal == goal)
+    }
+
+    /// What the recording of several comes to that speaks most against the target: data that were read back wrong, then losses, then a
+    /// buffer that was still filling, then the longest stall. One that is INVALID for another reason speaks last.
+    fn worst(&self, made: Vec<Made<'_>>) -> Finding {
+        let badness = |(sample, ingest): &Made<'_>| {
+            let wrong = sample.invalid == Some(Invalid::Wrong);
+            (wrong, sample.invalid.is_none(), ingest.losses(), ingest.is_filling(), ingest.longest_stall)
+        };
+        let (sample, ingest) = made.into_iter().max_by_key(badness).expect("at least one is given");
+        finding(sample, ingest, self.way)
     }
 }
 
@@ -194,8 +214,13 @@ fn recorded(results: &Results) -> Vec<Recorded<'_>> {
         let target = measured.key.target;
         match all.iter_mut().find(|of| of.target == target && of.instrument == instrument) {
             Some(known) => known.samples.push(measured),
-            None => all.push(Recorded { target, instrument, samples: vec![measured] }),
+            None => {
+                all.push(Recorded { target, instrument, way: Way::default(), samples: vec![measured] });
+            }
         }
+    }
+    for recorded in &mut all {
+        recorded.way = Way::of(results, recorded);
     }
     all
 }
@@ -224,7 +249,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         dealt_out: dealt_out(results, recorded, &tried),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
-        finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
+        finding: recorded.worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
         read: beside(recorded),
         together: together(recorded),
         under: under(recorded),
@@ -248,16 +273,17 @@ fn paced_route(results: &Results, recorded: &Recorded<'_>) -> Route {
 
 /// How the frames are laid out, as the record's environment says it.
 fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
-    let target = &results.targets.get(recorded.target)?.path;
-    let layout = |goal: Goal| {
-        let key = runs(results, recorded).find(|run| run.goal == goal)?.layout_key(target);
-        results.environment.iter().find(|(name, _)| *name == key).map(|(_, layout)| layout.clone())
-    };
-    let paced = layout(Goal::Pace)?;
-    match layout(Goal::Limit).filter(|limit| *limit != paced) {
+    let paced = layout(results, recorded, Goal::Pace)?;
+    match layout(results, recorded, Goal::Limit).filter(|limit| *limit != paced) {
         Some(limit) => Some(format!("{paced}; as fast as they are taken as {limit}")),
-        None => Some(paced),
+        None => Some(paced.to_owned()),
     }
+}
+
+fn layout<'a>(results: &'a Results, recorded: &Recorded<'a>, goal: Goal) -> Option<&'a str> {
+    let target = &results.targets.get(recorded.target)?.path;
+    let key = runs(results, recorded).find(|run| run.goal == goal)?.layout_key(target);
+    results.environment.iter().find(|(name, _)| *name == key).map(|(_, layout)| layout.as_str())
 }
 
 /// Who recorded it, if it was several: how fast each machine was where frames came as fast as they were taken, or at its pace.
@@ -304,7 +330,7 @@ fn under_state(recorded: &Recorded<'_>, state: &Ingest) -> Under {
     Under {
         condition: state.condition.clone(),
         load: state.load.clone(),
-        finding: worst(of(Goal::Pace).collect()),
+        finding: recorded.worst(of(Goal::Pace).collect()),
         limit: long_run(limits.map(|(sample, _)| sample)),
         beside: of(Goal::Pace)
             .filter(|(sample, _)| sample.invalid.is_none())
@@ -318,18 +344,7 @@ fn readers(ingest: &Ingest) -> Vec<&ReaderTotals> {
     ingest.readers.iter().filter(|reader| !reader.after).collect()
 }
 
-/// The recording of several that speaks most against the target: data that were read back wrong, then losses, then a buffer
-/// that was still filling, then the longest stall. One that is INVALID for another reason speaks last.
-fn worst(made: Vec<Made<'_>>) -> Finding {
-    let badness = |(sample, ingest): &Made<'_>| {
-        let wrong = sample.invalid == Some(Invalid::Wrong);
-        (wrong, sample.invalid.is_none(), ingest.losses(), ingest.is_filling(), ingest.longest_stall)
-    };
-    let (sample, ingest) = made.into_iter().max_by_key(badness).expect("at least one is given");
-    finding(sample, ingest)
-}
-
-fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
+fn finding(sample: &Sample, ingest: &Ingest, way: Way) -> Finding {
     if let Some(why) = &sample.invalid {
         let over = if ingest.packets.is_some() { "in packets, " } else { "" };
         return Finding::Undecided(format!("{over}{why}"));
@@ -349,6 +364,8 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
         buffer: slots(ingest.slots),
         frame_size: slots(1),
         filling: ingest.is_filling(),
+        grows: ingest.is_growing(),
+        hidden: way.hidden(ingest),
         cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
         read_back: after.map(|reader| reader.frames).sum(),
         durable: quantile(&ingest.durable, 0.99),
@@ -372,7 +389,8 @@ fn together(recorded: &Recorded<'_>) -> Vec<Together> {
     companies.dedup();
     let one = |company: &str| Together {
         company: company.into(),
-        finding: worst(recorded.of(Goal::Pace).filter(|(_, ingest)| ingest.company == company).collect()),
+        finding: recorded
+            .worst(recorded.of(Goal::Pace).filter(|(_, ingest)| ingest.company == company).collect()),
     };
     companies.into_iter().map(one).collect()
 }

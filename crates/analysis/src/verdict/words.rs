@@ -13,7 +13,7 @@ use crate::interference::lost_words;
 use super::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict};
 
 /// In powers of 1000, as rates are.
-fn decimal(bytes: Bytes) -> String {
+pub(super) fn decimal(bytes: Bytes) -> String {
     ByteRate(bytes.0 as f64).to_string().replace("/s", "")
 }
 

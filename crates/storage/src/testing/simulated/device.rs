@@ -76,6 +76,9 @@ pub struct Device {
     pub speed: Option<Speed>,
     /// A cache before it.
     pub cache: Option<WriteCache>,
+    /// Memory of the machine before both: a write is done while no more bytes than this wait behind it, a sync when none do. 0
+    /// for `O_DIRECT`.
+    pub page_cache: u64,
     /// What would be done at this time or later fails with EIO.
     pub dead_from: Nanos,
     /// Bytes of data; what would need more fails with ENOSPC.
@@ -98,6 +101,7 @@ impl Default for Device {
             stalls: Vec::new(),
             speed: None,
             cache: None,
+            page_cache: 0,
             dead_from: Nanos::MAX,
             capacity: u64::MAX,
             alignment: 512,
@@ -120,6 +124,19 @@ impl Device {
         let work =
             if (cached - 1.0).abs() > 0.0 { Nanos::from_seconds(cost.seconds() / cached) } else { cost };
         (begin, self.done(begin, work))
+    }
+
+    /// When what waits in the page cache has reached the device, with this write behind it, and when the write is done.
+    pub(super) fn serve_cached(
+        &self,
+        drained: Nanos,
+        now: Nanos,
+        write: &Operation,
+        written: u64,
+    ) -> (Nanos, Nanos) {
+        let (_, drained) = self.serve(drained.max(now), write, written);
+        let ahead = Nanos(self.write.picoseconds_per_byte.saturating_mul(self.page_cache) / 1000);
+        (drained, now.max(drained.since(ahead)))
     }
 
     /// The stall that a time lies in.

@@ -19,6 +19,8 @@ pub(crate) struct Volume {
     device: Device,
     /// When each server of the device is free.
     servers: Vec<Nanos>,
+    /// When what the page cache holds has reached the device.
+    drained: Nanos,
     /// By the time when it is done, then by the order of coming.
     flying: BTreeMap<(Nanos, u64), Flying>,
     coming: u64,
@@ -66,7 +68,17 @@ impl Volume {
         let servers = vec![Nanos(0); device.parallel];
         let flying = BTreeMap::new();
         let clients = BTreeMap::new();
-        Volume { tree, device, servers, flying, coming: 0, clients, traffic: (0, 0), given: 0 }
+        Volume {
+            tree,
+            device,
+            servers,
+            drained: Nanos(0),
+            flying,
+            coming: 0,
+            clients,
+            traffic: (0, 0),
+            given: 0,
+        }
     }
 
     /// The same files, safe and not, without engines.
@@ -185,6 +197,7 @@ impl Volume {
     fn cut_off(&mut self) {
         self.clients.values_mut().for_each(|client| client.slots = None);
         self.servers.fill(Nanos(0));
+        self.drained = Nanos(0);
     }
 
     fn client(&mut self, client: u64) -> &mut Client {
@@ -192,12 +205,25 @@ impl Volume {
     }
 
     fn serve(&mut self, operation: &Operation, now: Nanos) -> (Nanos, Nanos) {
-        let server = self.servers.iter_mut().min().expect("a device serves at least one at a time");
-        let (begin, end) = self.device.serve(now.max(*server), operation, self.given);
-        *server = end;
+        let (begin, end) = match operation.kind {
+            OpKind::Write if self.device.page_cache > 0 => {
+                let (drained, end) = self.device.serve_cached(self.drained, now, operation, self.given);
+                self.drained = drained;
+                (now, end)
+            }
+            OpKind::Sync | OpKind::SyncData if self.device.page_cache > 0 => (now, now.max(self.drained)),
+            _ => self.serve_uncached(operation, now),
+        };
         if operation.kind == OpKind::Write {
             self.given += u64::from(operation.length);
         }
+        (begin, end)
+    }
+
+    fn serve_uncached(&mut self, operation: &Operation, now: Nanos) -> (Nanos, Nanos) {
+        let server = self.servers.iter_mut().min().expect("a device serves at least one at a time");
+        let (begin, end) = self.device.serve(now.max(*server), operation, self.given);
+        *server = end;
         (begin, end)
     }
 

@@ -1,0 +1,95 @@
+//! What memory on the way to the storage may hide of a recording, so that storage that is too slow looks as if it kept up.
+
+use std::fmt;
+
+use nilometer_model::{Bytes, Ingest, Nanos, Results, plan::Goal};
+
+use super::{Recorded, TrialVerdict, decision::Doubt, layout, words::decimal};
+use crate::prediction::dirty_limit;
+
+/// Storage that takes a tenth less than comes fills the buffer within ten times as much as that holds, and then frames are lost. That is
+/// long enough for the stalls that a buffer of this size covers to come several times.
+const TIMES_THE_BUFFER: u64 = 10;
+
+/// Storage that takes a twentieth less than comes fills a cache within twenty times as much as that holds. Nothing is seen before.
+const TIMES_THE_CACHE: u64 = 20;
+
+/// What memory may hold of a recording, in bytes of frames as they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hidden {
+    /// All that came.
+    pub came: Bytes,
+    /// The recorder's buffer.
+    pub buffer: Bytes,
+    /// The page cache: where files are synced, the most that was not durable at any time; otherwise the most that this machine lets
+    /// wait (`vm.dirty_ratio`). Nothing where writes go past it; none if the record does not say.
+    pub cache: Option<Bytes>,
+}
+
+impl Hidden {
+    /// How much has to be written before storage that is too slow is seen; none if that is not known.
+    fn least(&self) -> Option<Bytes> {
+        self.cache.map(|cache| Bytes(TIMES_THE_BUFFER * self.buffer.0 + TIMES_THE_CACHE * cache.0))
+    }
+}
+
+impl fmt::Display for Hidden {
+    /// Why nothing follows from it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [came, buffer] = [self.came, self.buffer].map(decimal);
+        if self.came <= self.buffer {
+            return write!(f, "all of it fitted into the buffer of {buffer}");
+        }
+        let Some(cache) = self.cache.map(decimal) else {
+            return write!(f, "the record does not say how much of {came} the page cache of the machine may have held");
+        };
+        write!(f, "{came} are too little to show whether the storage fills a buffer of {buffer}")?;
+        if self.cache == Some(Bytes(0)) { Ok(()) } else { write!(f, " behind {cache} of page cache") }
+    }
+}
+
+/// How frames come to a target.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Way {
+    /// What the page cache may hold of it without a sync; none if the record does not say.
+    unsynced: Option<Bytes>,
+}
+
+impl Way {
+    pub(super) fn of(results: &Results, recorded: &Recorded<'_>) -> Self {
+        let target = results.targets.get(recorded.target);
+        // Servers that are reached by URL have what they acknowledged, and the page cache has nothing of what it is itself.
+        let has_no_cache = target.is_some_and(|target| target.path.contains("://") || target.is_volatile());
+        let is_past_it =
+            layout(results, recorded, Goal::Pace).is_some_and(|layout| layout.contains("past the cache"));
+        let unsynced = if has_no_cache || is_past_it { Some(0) } else { dirty_limit(results) };
+        Way { unsynced: unsynced.map(Bytes) }
+    }
+
+    pub(super) fn hidden(self, ingest: &Ingest) -> Hidden {
+        let came = Bytes(ingest.due * ingest.frame_size.0);
+        let seconds = Nanos(ingest.due * ingest.period.0).seconds().max(1e-9);
+        let compressed = (ingest.stored * ingest.frame_size.0) as f64 / ingest.written.0.max(1) as f64;
+        let not_durable = came.0 as f64 / seconds * Nanos(ingest.durable.max()).seconds();
+        let is_synced = ingest.durable.count() > 0;
+        let unsynced = self.unsynced.map(|bytes| bytes.0 as f64 * compressed.max(1.0));
+        let cache = if is_synced { Some(not_durable) } else { unsynced };
+        #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
+        let cache = cache.map(|bytes| Bytes(bytes as u64));
+        Hidden { came, buffer: Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count)), cache }
+    }
+}
+
+impl TrialVerdict {
+    /// What speaks against it where no pass at full speed tells what the storage takes.
+    pub(super) fn may_be_hidden(&self) -> Option<Doubt> {
+        let hidden = self.hidden;
+        let needed = hidden.least();
+        if needed.is_some_and(|needed| hidden.came > needed) {
+            return self.grows.then_some(Doubt::Filling);
+        }
+        let so_many_times = needed.map(|needed| needed.0 as f64 / hidden.came.0.max(1) as f64);
+        let least = so_many_times.map(|times| Nanos::from_seconds(times * self.duration.seconds()));
+        Some(Doubt::Hidden { hidden, least })
+    }
+}
