@@ -116,7 +116,8 @@ pub(super) fn recorded(
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_writer(0, engine.waker());
     ring.seat_source(idle.waker());
-    let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))));
+    let mut writer =
+        Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))));
     let stop = Arc::new(AtomicBool::new(false));
     let mut source = source(&ring, run, &stop);
     let mut looked = Nanos(0);
@@ -149,8 +150,7 @@ pub(super) fn layout() -> RawLayout {
 }
 
 fn source(ring: &Arc<Ring>, run: &RecordingRun, stop: &Arc<AtomicBool>) -> Source {
-    let pace =
-        if run.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(run.instrument.schedule()) };
+    let pace = if run.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(run.instrument.schedule()) };
     Source::new(ring.clone(), Delivery::lasting(pace, run.duration), stop.clone(), Box::new(|_, _| {}))
 }
 

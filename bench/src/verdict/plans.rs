@@ -86,12 +86,8 @@ impl Planned {
         let sample = sample_of(&run, outcome, Vec::new());
         let key = Key { target: 0, cell: 0, repeat: 0, phase: Phase::Ingest };
         let cache = if self.way.buffered { "through the cache" } else { "past the cache" };
-        let target = TargetEntry {
-            path: TARGET.into(),
-            file_system: "simulated".into(),
-            description: None,
-            left_out: None,
-        };
+        let target =
+            TargetEntry { path: TARGET.into(), file_system: "simulated".into(), ..TargetEntry::default() };
         let results = Results {
             samples: vec![Measured { key, sample }],
             environment: vec![

@@ -201,6 +201,7 @@ mod tests {
             rate: ByteRate(1e8),
             limit: None,
             limit_tried: false,
+            limit_cached: None,
             cache: None,
             finding,
             route: Route::InPlace,

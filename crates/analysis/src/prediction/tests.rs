@@ -229,6 +229,7 @@ fn recording(results: &mut Results, instrument: &str, goal: Goal, taken: u64, lo
         frame_size: Bytes(1_000_000),
         period: Nanos::from_millis(10),
         due: 1000,
+        written: Bytes(1_000_000_000),
         lost,
         ..Ingest::default()
     };

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use nilometer_model::{
-    Nanos,
+    Bytes, Nanos,
     plan::{DURATION_LEAST, FRAMES_LEAST},
     sustained::Margin,
 };
 
-use super::{Finding, Hidden, TrialVerdict, Verdict};
+use super::{Finding, Hidden, TrialVerdict, Verdict, words::decimal};
 
 /// The answer in one word: what exit codes and tables go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(super) enum Doubt {
     Filling,
     /// Memory on the way may hold all of it, or enough that nobody would see the storage fall behind.
     Hidden { hidden: Hidden, least: Option<Nanos> },
+    /// So much went to the storage at full speed, and a page cache of this size may hold most of it.
+    Cached { came: Bytes, cache: Bytes },
     /// The passes at full speed were too short, or all invalid.
     NoRate,
     /// The rate at full speed still rose or fell by this share.
@@ -122,7 +124,7 @@ impl Verdict {
         // What rises is at least what it was; what falls may go on falling.
         let falls_on = trend.map_or(0.0, |trend| FALLS_ON * (-trend).max(0.0));
         if margin.low * (1.0 - falls_on) >= 1.0 {
-            return None;
+            return self.limit_cached.map(|(came, cache)| Doubt::Cached { came, cache });
         }
         Some(match trend {
             Some(trend) => Doubt::Changing(trend),
@@ -145,6 +147,13 @@ impl fmt::Display for Doubt {
                 write!(f, "{hidden}")?;
                 least.map_or(Ok(()), |least| write!(f, "; record at least {:.0} s", least.seconds().ceil()))
             }
+            Doubt::Cached { came, cache } => write!(
+                f,
+                "at full speed the storage was given {}, most of which {} of page cache may hold, so its own rate is not known; \
+                 record longer, or past the cache",
+                decimal(*came),
+                decimal(*cache)
+            ),
             Doubt::NoRate => f.write_str(
                 "what the storage takes in the long run is not known: the recordings at full speed were too short or INVALID",
             ),

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use nilometer_model::{Bytes, Ingest, Nanos, Results, plan::Goal};
+use nilometer_model::{
+    Bytes, Ingest, Nanos, Results,
+    plan::{Goal, seen_after},
+};
 
 use super::{Recorded, TrialVerdict, decision::Doubt, layout, words::decimal};
 use crate::prediction::dirty_limit;
 
-/// Storage that takes a tenth less than comes fills the buffer within ten times as much as that holds, and then frames are lost. That is
-/// long enough for the stalls that a buffer of this size covers to come several times.
-const TIMES_THE_BUFFER: u64 = 10;
-
-/// Storage that takes a twentieth less than comes fills a cache within twenty times as much as that holds. Nothing is seen before.
-const TIMES_THE_CACHE: u64 = 20;
+/// A pass at full speed is the storage's if so many times as much went to it as the page cache holds: a cache of the rest is found by the
+/// step in its rate.
+const PASSES_BEHIND_THE_CACHE: u64 = 2;
 
 /// What memory may hold of a recording, in bytes of frames as they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub struct Hidden {
 impl Hidden {
     /// How much has to be written before storage that is too slow is seen; none if that is not known.
     fn least(&self) -> Option<Bytes> {
-        self.cache.map(|cache| Bytes(TIMES_THE_BUFFER * self.buffer.0 + TIMES_THE_CACHE * cache.0))
+        self.cache.map(|cache| seen_after(self.buffer, cache))
     }
 }
 
@@ -41,7 +41,10 @@ impl fmt::Display for Hidden {
             return write!(f, "all of it fitted into the buffer of {buffer}");
         }
         let Some(cache) = self.cache.map(decimal) else {
-            return write!(f, "the record does not say how much of {came} the page cache of the machine may have held");
+            return write!(
+                f,
+                "the record does not say how much of {came} the page cache of the machine may have held"
+            );
         };
         write!(f, "{came} are too little to show whether the storage fills a buffer of {buffer}")?;
         if self.cache == Some(Bytes(0)) { Ok(()) } else { write!(f, " behind {cache} of page cache") }
@@ -64,6 +67,15 @@ impl Way {
             layout(results, recorded, Goal::Pace).is_some_and(|layout| layout.contains("past the cache"));
         let unsynced = if has_no_cache || is_past_it { Some(0) } else { dirty_limit(results) };
         Way { unsynced: unsynced.map(Bytes) }
+    }
+
+    /// What the passes at full speed wrote at the most, and the page cache that may hold most of it; none where it can't, or the record
+    /// does not say.
+    pub(super) fn cached<'a>(self, passes: impl Iterator<Item = &'a Ingest>) -> Option<(Bytes, Bytes)> {
+        let cache = self.unsynced.filter(|cache| cache.0 > 0)?;
+        let unsynced = passes.filter(|ingest| ingest.durable.count() == 0);
+        let most = unsynced.map(|ingest| ingest.written).max_by_key(|written| written.0)?;
+        (most.0 < PASSES_BEHIND_THE_CACHE * cache.0).then_some((most, cache))
     }
 
     pub(super) fn hidden(self, ingest: &Ingest) -> Hidden {

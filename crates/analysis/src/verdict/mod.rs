@@ -17,8 +17,8 @@ use nilometer_model::{
 pub use beside::Beside;
 use beside::beside;
 pub use decision::Decision;
-use hidden::Way;
 pub use hidden::Hidden;
+use hidden::Way;
 pub(crate) use words::{fewer_losses, lost_frames};
 
 use crate::{AcrossMachines, Quantity, study::stages_of};
@@ -38,6 +38,9 @@ pub struct Verdict {
     pub limit: Option<SustainedRate>,
     /// Passes at full speed were made, whether or not a rate follows from them.
     pub limit_tried: bool,
+    /// What the passes at full speed wrote at the most, and the page cache of this machine that may hold most of it; none where files are
+    /// synced or written past it.
+    pub limit_cached: Option<(Bytes, Bytes)>,
     /// Where a cache was full, in the recording that took the most before.
     pub cache: Option<RateStep>,
     /// What the recording at the instrument's pace came to, without readers.
@@ -243,13 +246,18 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
+        limit_cached: recorded.way.cached(limits.filter_map(|sample| sample.ingest.as_ref())),
         cache: steps.max_by_key(|step| step.volume),
         route: paced_route(results, recorded),
         stored: stored(results, recorded),
         dealt_out: dealt_out(results, recorded, &tried),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
-        finding: recorded.worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
+        finding: recorded.worst(if alone.is_empty() {
+            recorded.of(Goal::Pace).collect()
+        } else {
+            alone.clone()
+        }),
         read: beside(recorded),
         together: together(recorded),
         under: under(recorded),

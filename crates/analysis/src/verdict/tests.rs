@@ -116,6 +116,93 @@ fn nothing_is_green_without_evidence() {
     assert_eq!(verdict.decision(), Decision::NotDecided, "{verdict}");
 }
 
+/// The verdict of recordings on a target with so many bytes of page cache, through it or past it.
+fn through(cache: u64, layout: &str, samples: Vec<Measured>) -> Verdict {
+    let cells = cameras("camera", 9);
+    let layouts =
+        cells.iter().filter_map(|cell| Some((cell.as_recording()?.layout_key("/a"), layout.to_owned())));
+    let mut environment: Vec<_> = layouts.collect();
+    environment.push(("dirty_bytes".into(), cache.to_string()));
+    let target = TargetEntry { path: "/a".into(), file_system: "xfs".into(), ..TargetEntry::default() };
+    let results = Results { samples, cells, environment, targets: vec![target], ..Results::default() };
+    verdicts(&results).into_iter().next().expect("a verdict")
+}
+
+/// So many frames of 1 MB at 100 MB/s with a buffer of 100 MB, and no pass at full speed.
+fn of_a_plan(frames: u64) -> Measured {
+    changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.due = frames)
+}
+
+#[test]
+fn what_fits_into_the_buffer_shows_nothing() {
+    let past = |frames: u64| through(1 << 40, "files; past the cache", vec![of_a_plan(frames)]);
+    let verdict = past(100);
+    assert_eq!(verdict.decision(), Decision::NotDecided);
+    let why = "not decided: all of it fitted into the buffer of 100 MB; record at least 10 s";
+    assert!(verdict.to_string().starts_with(why), "{verdict}");
+    let verdict = past(1000);
+    assert_eq!(verdict.decision(), Decision::NotDecided);
+    let why = "not decided: 1 GB are too little to show whether the storage fills a buffer of 100 MB; record at least 10 s";
+    assert!(verdict.to_string().starts_with(why), "{verdict}");
+    assert_eq!(past(1001).decision(), Decision::Carries);
+}
+
+#[test]
+fn a_page_cache_has_to_be_filled_several_times_unless_files_are_synced() {
+    let layout = "files; through the cache";
+    let of = |frames: u64| through(20_000_000, layout, vec![of_a_plan(frames)]);
+    assert_eq!(of(1400).decision(), Decision::NotDecided);
+    assert!(
+        of(1400).to_string().contains("a buffer of 100 MB behind 20 MB of page cache; record at least 14 s"),
+        "{}",
+        of(1400)
+    );
+    assert_eq!(of(1401).decision(), Decision::Carries);
+    let synced =
+        |durable: Nanos, frames: u64| changed(&of_a_plan(frames), |ingest| ingest.durable.add(durable.0));
+    // No more than 10 MB were not durable at any time, whatever the machine lets wait.
+    let durable = Nanos::from_millis(100);
+    let of = |frames: u64| through(1 << 40, layout, vec![synced(durable, frames)]).decision();
+    assert_eq!((of(1180), of(1230)), (Decision::NotDecided, Decision::Carries));
+}
+
+#[test]
+fn a_ring_that_grows_slowly_carries_nothing_where_nothing_else_tells_the_rate() {
+    // 1 of 100 frames stays in the buffer.
+    let grows = changed(&of_a_plan(6000), |ingest| {
+        ingest.slots = 500;
+        (0..6000).for_each(|at| ingest.levels.set(Nanos::from_millis(10 * at), at / 100));
+    });
+    let verdict = through(0, "past the cache", vec![grows]);
+    assert_eq!(verdict.decision(), Decision::NotDecided);
+    assert!(verdict.to_string().contains("the buffer was still filling"), "{verdict}");
+}
+
+#[test]
+fn passes_at_full_speed_that_fit_into_the_page_cache_say_nothing_of_the_storage() {
+    let samples = || vec![measured(0, false, 240_000_000, 0), measured(1, true, 100_000_000, 0)];
+    // Each pass wrote 6 GB.
+    let of = |cache: u64, layout: &str| through(cache, layout, samples());
+    let cached = of(4_000_000_000, "through the cache");
+    assert_eq!(cached.decision(), Decision::NotDecided);
+    let why = "at full speed the storage was given 6 GB, most of which 4 GB of page cache may hold";
+    assert!(cached.to_string().contains(why), "{cached}");
+    assert_eq!(of(2_900_000_000, "through the cache").decision(), Decision::Carries);
+    assert_eq!(of(4_000_000_000, "past the cache").decision(), Decision::Carries);
+}
+
+#[test]
+fn a_margin_that_is_not_known_is_not_called_close() {
+    let passes = |rates: [u64; 2]| {
+        let mut samples: Vec<Measured> = rates.map(|rate| measured(0, false, rate, 0)).into();
+        samples.push(measured(1, true, 100_000_000, 0));
+        one(samples)
+    };
+    let [close, unknown] = [passes([100_000_000, 103_000_000]), passes([60_000_000, 240_000_000])];
+    assert!(close.to_string().contains("is too close to the instrument's"), "{close}");
+    assert!(unknown.to_string().contains("is not known well enough"), "{unknown}");
+}
+
 #[test]
 fn losses_are_told_in_the_readers_terms() {
     let seconds = |seconds: u64| Nanos(seconds * SECOND.0);

@@ -180,6 +180,7 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
             if searches > 0 { format!(", and {searches} searches for limits") } else { String::new() };
         rows.push(("records", format!("{recordings} recording{plural} a target{limits}")));
     }
+    rows.extend(shows_nothing(plan).into_iter().flatten().map(|words| ("", words)));
     if plan.warm_up > 0 {
         rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
     }
@@ -189,6 +190,17 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
     rows.extend(sees(plan));
     rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
+}
+
+/// Which recordings are too short to say that no frame will be lost, and how long they had to last.
+fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
+    let mut stages: Vec<&str> = plan.recordings_that_show_nothing().map(|(stage, _)| stage).collect();
+    stages.dedup();
+    let longest = plan.recordings_that_show_nothing().map(|(_, run)| run.shows_after()).max()?;
+    Some([
+        format!("not long enough to show that storage is too slow: `{}`", stages.join("`, `")),
+        format!("(a buffer may hold what comes; record {:.0} s at least)", longest.seconds().ceil()),
+    ])
 }
 
 /// How many cells are left where a target does not let the layout of files be chosen, which is not known before it is named.

@@ -10,6 +10,7 @@ mod check;
 mod choices;
 mod error;
 mod estimate;
+mod evidence;
 mod imported;
 mod ingest;
 mod joined;
@@ -41,6 +42,7 @@ pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, BufferData, EngineKind, SyncPolicy};
 pub use error::PlanError;
 pub use estimate::{Estimate, EstimatedSpeed};
+pub use evidence::seen_after;
 pub use imported::ImportedRun;
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordingRun, Route, USUAL_KEEP,

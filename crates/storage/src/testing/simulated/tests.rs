@@ -264,10 +264,12 @@ fn a_hollow_device_takes_more_than_memory_holds() {
 #[test]
 fn a_page_cache_takes_writes_at_once_until_it_is_full_and_a_sync_waits_for_it() {
     let write = Cost { base: Nanos(0), picoseconds_per_byte: 1000 };
-    let target = Simulated::new(Device { write, page_cache: 250, ..Device::default() }, VirtualClock::default());
+    let target =
+        Simulated::new(Device { write, page_cache: 250, ..Device::default() }, VirtualClock::default());
     let mut engine = target.attach(1, 3);
     ok(&mut engine, named(OpKind::Open(Open::CREATE), ROOT, FILE, "f"));
-    let finished = [0, 100, 200, 300].map(|offset| carry_out(&mut engine, filled(offset, &[1; 100])).finished);
+    let finished =
+        [0, 100, 200, 300].map(|offset| carry_out(&mut engine, filled(offset, &[1; 100])).finished);
     // Of 300 bytes, 50 have to reach the device first. Then the cache is full, and each write takes as long as the device.
     assert_eq!(finished, [0, 0, 50, 150].map(Nanos));
     let sync = carry_out(&mut engine, Operation::on(OpKind::Sync, FILE, Buffer::empty()));
