@@ -34,6 +34,8 @@ pub struct Interference {
     pub alone_p99: Option<Nanos>,
     /// From the lowest up.
     pub levels: Vec<LoadLevel>,
+    /// Loads that did nothing in any valid repeat, in words: they are no levels.
+    pub idle: Vec<String>,
 }
 
 /// A level of a load.
@@ -82,6 +84,14 @@ struct BesideOutcome<'a> {
     load: BackgroundLoad,
 }
 
+impl BesideOutcome<'_> {
+    /// The workload was measured, and nothing worked beside it.
+    fn is_idle(&self) -> bool {
+        let BackgroundDone { operations, frames, .. } = done(self.outcome);
+        self.outcome.valid > 0 && operations == 0 && frames.is_none_or(|frames| frames.due == 0)
+    }
+}
+
 /// What varies of a cell, its load apart.
 fn own(cell: &CommonParameters, varying: &[&String]) -> String {
     words(cell, varying.iter().copied().filter(|name| !name.starts_with(BESIDE)))
@@ -101,6 +111,7 @@ fn interference(
     }
     // From the lowest level up, in whichever order the plan has them.
     all.sort_by(|a, b| a.load.amount().partial_cmp(&b.load.amount()).unwrap_or(Ordering::Equal));
+    let (idle, all): (Vec<_>, Vec<_>) = all.into_iter().partition(BesideOutcome::is_idle);
     let pairs: Vec<(usize, Vec<f64>)> = all
         .iter()
         .map(|of| (of.outcome.cell, differences(of.outcome, alone, quantity)))
@@ -116,6 +127,7 @@ fn interference(
         alone: alone.summary(quantity),
         alone_p99: p99(alone),
         levels: all.iter().map(|of| level(of, quantity, effects.get(&of.outcome.cell).copied())).collect(),
+        idle: idle.iter().map(|of| level_words(&of.load)).collect(),
     })
 }
 
@@ -173,6 +185,8 @@ impl Interference {
             sentences.push(format!("{}{got}", told(&beside, level.rate, level.p99)));
         }
         sentences
+            .extend(self.idle.iter().map(|load| format!("{load} did nothing beside it: that is no level")));
+        sentences
     }
 
     /// What the workload costs the instrument beside it; none where the load is none.
@@ -191,7 +205,7 @@ impl Interference {
             ));
         }
         let fewer = fewer_losses(last.done.wall).join("; ");
-        Some(format!("{} beside it loses no frame at any level: the last one proves {fewer}", last.load))
+        Some(format!("{} beside it loses no frame at any level: beside the last one {fewer}", last.load))
     }
 
     fn verdict(&self, margin: f64) -> String {
@@ -203,6 +217,7 @@ impl Interference {
                 let by = level.effect.map(|effect| effect.loss_words()).unwrap_or_default();
                 format!("beside {} it is {by} than alone: the first such level", level.load)
             }
+            None if self.levels.is_empty() => "not decided what a load costs: none did anything".to_owned(),
             None if all(&[Answer::Alike, Answer::Faster]) => {
                 format!("not slower by more than {margin} % at any level, the last of which is {last}")
             }
@@ -297,6 +312,30 @@ mod tests {
     }
 
     #[test]
+    fn a_load_that_did_nothing_is_no_level() {
+        let mut results = results([1.0, 0.99, 0.7]);
+        let told = |results: &Results| Study::of(results).stages[0].interferences[0].sentences(5.0);
+        let mut rest = |results: &mut Results, cell: usize| {
+            for measured in results.samples.iter_mut().filter(|measured| measured.key.cell == cell) {
+                measured.sample.background = Some(BackgroundDone::default());
+            }
+        };
+        rest(&mut results, 2);
+        let said = told(&results);
+        assert!(
+            said[0].starts_with("not slower by more than 5 % at any level, the last of which is 1 worker"),
+            "{said:?}"
+        );
+        let idle = said.last().expect("sentences");
+        assert!(
+            idle.starts_with("2 workers of") && idle.ends_with("did nothing beside it: that is no level"),
+            "{idle}"
+        );
+        rest(&mut results, 1);
+        assert_eq!(told(&results)[0], "not decided what a load costs: none did anything");
+    }
+
+    #[test]
     fn an_instrument_that_is_the_load_has_a_verdict_of_its_own() {
         let mut results = results([1.0, 0.99, 0.98]);
         let frames = |lost| FramesBeside {
@@ -322,7 +361,7 @@ mod tests {
         put(&mut results, [0, 0, 0]);
         let said = told(&results);
         assert!(
-            said[1].contains("loses no frame at any level: the last one proves fewer than"),
+            said[1].contains("loses no frame at any level: beside the last one fewer than"),
             "{}",
             said[1]
         );

@@ -36,6 +36,8 @@ pub struct StageOptimum {
     pub rate: Summary,
     /// How many cells were measured.
     pub cells: usize,
+    /// So many others have too few valid repeats to be ranked.
+    pub left_out: usize,
     /// What part of all differences each parameter explains by itself beside those before it, in the order of what each explains
     /// alone, the greatest first.
     pub shares: Vec<ExplainedShare>,
@@ -88,10 +90,13 @@ pub struct SufficientValue {
 
 /// Fewer cells are no matrix.
 const CELLS_LEAST: usize = 3;
+/// Fewer repeats of a cell say nothing of how they differ.
+const REPEATS_LEAST: usize = 2;
 /// Less of a share is not seen.
 const SHOWN_LEAST: f64 = 0.005;
 
-/// For each phase and target with enough cells.
+/// For each phase and target with enough cells. Cells without repeats are not ranked: nothing is known of how they differ by chance. Nor
+/// are times that a table gives, since nobody knows that all took the same work.
 pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOptimum> {
     let names = stage.varying.names().into_iter().filter(|name| *name != AT_WORK);
     let names: Vec<&String> = names.collect();
@@ -110,11 +115,23 @@ pub(crate) fn optima(results: &Results, stage: &StudyStage<'_>) -> Vec<StageOpti
                     outcome.summary(question.quantity).is_some_and(|summary| summary.mean > 0.0)
                 })
                 .collect();
-            let matrix = Matrix { results, stage, names: &names, quantity: question.quantity, outcomes };
+            let all = outcomes.len();
+            let is_ranked =
+                |outcome: &&CellOutcome<'_>| outcome.valid >= REPEATS_LEAST && !is_time(results, outcome);
+            let outcomes: Vec<_> = outcomes.into_iter().filter(is_ranked).collect();
+            let left_out = all - outcomes.len();
+            let quantity = question.quantity;
+            let matrix = Matrix { results, stage, names: &names, quantity, outcomes, left_out };
             optima.extend(matrix.optimum(question.phase, target));
         }
     }
     optima
+}
+
+/// The time of something that was done once, as a table gives it.
+fn is_time(results: &Results, outcome: &CellOutcome<'_>) -> bool {
+    results.cells[outcome.cell].as_imported().is_some()
+        && outcome.samples.iter().all(|measured| measured.sample.operations == 1)
 }
 
 struct Matrix<'a> {
@@ -123,6 +140,7 @@ struct Matrix<'a> {
     names: &'a [&'a String],
     quantity: Quantity,
     outcomes: Vec<&'a CellOutcome<'a>>,
+    left_out: usize,
 }
 
 impl Matrix<'_> {
@@ -149,6 +167,7 @@ impl Matrix<'_> {
             best: label.unwrap_or_default(),
             rate,
             cells: self.outcomes.len(),
+            left_out: self.left_out,
             shares,
             overlap,
             explained: self.explained_by(|cell| cell.to_string()),
@@ -306,8 +325,13 @@ impl StageOptimum {
             let high = self.rate.mean + half;
             format!(" ({} to {})", self.quantity.show(low).trim_end(), self.quantity.show(high).trim_end())
         });
+        let left_out = match self.left_out {
+            0 => String::new(),
+            1 => "; one more has a single valid repeat".to_owned(),
+            more => format!("; {more} more have a single valid repeat"),
+        };
         let best = format!(
-            "the best of {} cells is {}: {}{}",
+            "the best of {} cells is {}: {}{}{left_out}",
             self.cells,
             self.best,
             self.quantity.show(self.rate.mean).trim_end(),
@@ -365,7 +389,10 @@ pub(crate) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::{Key, Measured, Nanos, Sample};
+    use nilometer_model::{
+        Invalid, Key, Measured, Nanos, Sample,
+        plan::{Cell, ImportedRun},
+    };
 
     /// Workers 1, 2, 4, 8 by two sizes of blocks; the rate follows from the workers up to 4, and a little from the block.
     fn results() -> Results {
@@ -415,6 +442,44 @@ mod tests {
         );
         assert!(told[1].contains("workers 100 %, block size 0 %"), "{}", told[1]);
         assert!(told[2].starts_with("workers 4 reaches"), "{}", told[2]);
+    }
+
+    #[test]
+    fn cells_without_repeats_are_not_ranked() {
+        let mut once = results();
+        once.samples.retain(|measured| measured.key.repeat == 0);
+        assert_eq!(Study::of(&once).stages[0].optima, []);
+        // The fastest has one valid repeat.
+        let mut spoilt = results();
+        let best = |measured: &&mut Measured| measured.key.repeat > 0 && measured.sample.bytes > 419_000_000;
+        spoilt.samples.iter_mut().filter(best).for_each(|measured| {
+            measured.sample.invalid = Some(Invalid::WarmRead);
+        });
+        let study = Study::of(&spoilt);
+        let [optimum] = study.stages[0].optima.as_slice() else { panic!("one phase on one target") };
+        let told = &optimum.sentences()[0];
+        assert!(
+            told.starts_with("the best of 6 cells is ") && told.contains("; 2 more have a single"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn times_of_who_knows_how_much_work_are_not_ranked() {
+        let run = |size: &str| ImportedRun {
+            source: "t.csv".into(),
+            task: "copy".into(),
+            parameters: vec![("size".into(), size.into())],
+            figure: String::new(),
+        };
+        let cells: Vec<Cell> = ["4GB", "8GB", "16GB"].map(|size| Cell::imported("copy", run(size))).into();
+        let samples = (0..6).map(|number| {
+            let key = Key { target: 0, cell: number / 2, repeat: number as u32 % 2, phase: Phase::Given };
+            let wall = Nanos(1_000_000_000 * (100 + number as u64));
+            Measured { key, sample: Sample { operations: 1, wall, ..Sample::new(Nanos(0)) } }
+        });
+        let results = Results { samples: samples.collect(), cells, ..Results::default() };
+        assert_eq!(Study::of(&results).stages[0].optima, []);
     }
 
     /// Cells are missing so that few workers have small blocks and many large ones: both seem to explain nearly all.

@@ -1,7 +1,8 @@
 //! What a phase of a cell came to on a target, over its repeats.
 
 use nilometer_model::{
-    ByteRate, Coldness, Group, Histogram, Invalid, Measured, Nanos, Results, Sample, Series, plan::Phase,
+    ByteRate, Coldness, Group, Histogram, Invalid, Measured, Nanos, Results, Sample, Series,
+    plan::{Cell, Phase, WorkloadCell},
     statistics::Summary,
 };
 
@@ -18,6 +19,8 @@ pub struct CellOutcome<'a> {
     pub phase: Phase,
     /// All its repeats, in order.
     pub samples: Vec<&'a Measured>,
+    /// What moves data from one end of files to the other: given in bytes a second, however small its operations are.
+    pub streams: bool,
     /// Bytes a second, over valid repeats; none where no data are moved or no repeat is valid.
     pub rate: Option<Summary>,
     /// Operations a second, over valid repeats.
@@ -94,7 +97,7 @@ impl Quantity {
     /// same quantity.
     const SMALL: f64 = 65_536.0;
 
-    /// Bytes if every one of them moves data, and one of them in large operations.
+    /// Bytes if every one of them moves data, and one of them in large operations or as a stream.
     pub fn for_all(outcomes: &[&CellOutcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
             let (rate, operations) = match (outcome.operations, outcome.at_least) {
@@ -107,7 +110,8 @@ impl Quantity {
             Some(rate / operations.max(f64::MIN_POSITIVE))
         });
         let (least, most) = means.fold((f64::INFINITY, 0.0_f64), |(l, m), mean| (l.min(mean), m.max(mean)));
-        if least > 0.0 && most >= Self::SMALL { Quantity::Bytes } else { Quantity::Operations }
+        let streams = outcomes.iter().any(|outcome| outcome.streams);
+        if least > 0.0 && (streams || most >= Self::SMALL) { Quantity::Bytes } else { Quantity::Operations }
     }
 
     /// Of a sample.
@@ -190,6 +194,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a
         target,
         cell,
         phase,
+        streams: results.cells.get(cell).is_some_and(is_stream),
         rate: summary(|sample| sample.sustained_rate().0).filter(|summary| summary.mean > 0.0),
         operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
         cores: cores(&valid, processors(results)).filter(|_| !is_imported),
@@ -204,6 +209,10 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a
         coldness: valid.iter().filter_map(|sample| sample.coldness).max_by_key(|coldness| *coldness as u8),
         samples: samples.to_vec(),
     }
+}
+
+fn is_stream(cell: &Cell) -> bool {
+    cell.as_workload().is_some_and(|run| matches!(run.workload, WorkloadCell::Stream(_)))
 }
 
 fn total(samples: &[&Sample], time: fn(&Sample) -> Nanos) -> f64 {

@@ -11,6 +11,7 @@ mod cold;
 mod condition;
 mod conversation;
 mod difference;
+mod driven;
 mod environment;
 mod follow;
 mod ingest;

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,7 +17,7 @@ use nilometer_model::{
     plan::{Access, BufferData, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
-    Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
+    Arena, Calendar, Clock, Counted, Drive, Tally, Target,
     engine::Options,
     process::{self, Usage},
 };
@@ -28,9 +27,10 @@ use crate::{
     barrier::Barrier,
     cold::{chilled, delivered},
     conversation::{converse, is_conversation},
+    driven::{DrivenPart, driven},
     parallel_files::{ParallelFiles, is_silenced},
     settle::{Baseline, settle},
-    supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
+    supervise::{Crew, Heartbeat, Report, SoFar, Watch},
     surroundings::{Moment, Surroundings},
     together::{decided, sleep_through, united},
     workload::{self, CrewShare, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
@@ -152,7 +152,7 @@ pub(crate) fn run_phase(
         return None;
     }
     without_load.append(&mut loads.begin());
-    let whole = measure(&mut watch, surroundings, task, loads);
+    let whole = measure(&mut watch, surroundings, task, loads) && watch.await_rest();
     without_load.append(&mut loads.end());
     if is_silenced(task) {
         return None;
@@ -230,6 +230,7 @@ pub(crate) fn muster(
             gate: crew.gate.clone(),
             clock: run.clock,
             time_limit: task.cell.time_limit.filter(|_| task.may_end_early()),
+            measured_for: task.cell.time_limit.filter(|_| !task.may_end_early() && !task.phase.is_setup()),
             wall: wall.clone(),
             share: share.clone(),
             reached: task.reached.0[&(*index, worker)].clone(),
@@ -363,6 +364,8 @@ struct Job {
     clock: Clock,
     /// When the phase ends at the latest.
     time_limit: Option<Nanos>,
+    /// How long it is measured at the most, where it goes on to its end all the same.
+    measured_for: Option<Nanos>,
     /// What ends the phase for all workers, if one of them may.
     wall: Option<Arc<AtomicBool>>,
     /// What the workers of a process have together.
@@ -428,39 +431,14 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let tally = if is_paced { tally.from_due() } else { tally };
     clock.sleep_until(start);
     let late = clock.now().since(start);
-    let mut work = driven(drive, tally, start, &job.pulse);
-    // Who waited for its next operation to be due was not broken off, but told that there is none.
-    work.cut_short |= is_paced && job.pulse.ceasing().load(Ordering::Relaxed);
-    Ok(Report::Done(Box::new(Work { began: late, ..work })))
-}
-
-/// Drives a worker's part to its end, and shows from time to time how far it is.
-fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -> Work {
-    let usage = Usage::of_thread();
-    let run_delay = process::run_delay();
-    let mut beat = start;
-    let mut told = DoneSinceBeat::default();
-    let ended = drive.run_while(|completion| {
-        tally.observe(completion);
-        if pulse.is_due(beat, completion.finished) {
-            let done = DoneSinceBeat::in_all(&tally);
-            let cease = pulse.beat(completion.finished, done.since(told));
-            beat = completion.finished;
-            told = done;
-            if cease {
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
-    });
-    pulse.beat(beat, DoneSinceBeat::in_all(&tally).since(told));
-    Work {
-        began: Nanos(0),
-        tally,
-        usage: Usage::of_thread().since(usage),
-        run_delay: process::run_delay().since(run_delay),
-        cut_short: ended == Ended::BrokenOff,
+    let measured_until = job.measured_for.map(|limit| start + limit);
+    let part = DrivenPart { start, measured_until, pulse: &job.pulse, report, late };
+    let mut last = driven(drive, &part, tally);
+    if let Report::Done(work) = &mut last {
+        // Who waited for its next operation to be due was not broken off, but told that there is none.
+        work.cut_short |= is_paced && job.pulse.ceasing().load(Ordering::Relaxed);
     }
+    Ok(last)
 }
 
 #[cfg(test)]

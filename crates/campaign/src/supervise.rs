@@ -23,6 +23,10 @@ pub(crate) enum Report {
     Ready(Nanos),
     /// It did its part.
     Done(Box<Work>),
+    /// Its time is over and it goes on, unmeasured.
+    Measured(Box<Work>),
+    /// After that: it did the rest.
+    Whole(Box<Work>),
     /// It could not begin.
     Refused(String),
 }
@@ -209,6 +213,8 @@ pub(crate) struct Crew {
     pub(crate) usage: Usage,
     /// Its workers are not broken off: those of other processes make the same calls, and would wait for them.
     pub(crate) keeps_step: bool,
+    /// Workers that go on after they were measured.
+    unfinished: u32,
     cut_short: bool,
 }
 
@@ -229,6 +235,7 @@ impl Crew {
             began: Nanos(0),
             usage: Usage::default(),
             keeps_step: false,
+            unfinished: 0,
             cut_short: false,
         }
     }
@@ -236,7 +243,7 @@ impl Crew {
     /// Gives the workers up.
     pub(crate) fn fail(&mut self, why: Invalid) {
         self.gate.cancel();
-        self.awaited = 0;
+        (self.awaited, self.unfinished) = (0, 0);
         self.sample = Sample { filling: self.sample.filling, ..Sample::invalid(why) };
     }
 
@@ -249,19 +256,46 @@ impl Crew {
         if !self.is_sound() {
             return;
         }
-        self.awaited -= 1;
         self.heard = now;
         match report {
-            Report::Ready(took) => self.sample.filling = self.sample.filling.max(took),
-            Report::Done(work) => {
-                work.tally.add_to(&mut self.sample);
-                self.began = self.began.max(work.began);
-                self.sample.run_delay += work.run_delay;
-                self.usage = self.usage.and(work.usage);
-                self.cut_short |= work.cut_short;
+            Report::Ready(took) => {
+                self.awaited -= 1;
+                self.sample.filling = self.sample.filling.max(took);
             }
+            Report::Done(work) => self.add(*work),
+            Report::Measured(work) => {
+                self.unfinished += 1;
+                self.add(*work);
+            }
+            Report::Whole(work) => self.end_rest(*work),
             Report::Refused(why) => self.fail(Invalid::Refused(why)),
         }
+    }
+
+    /// What a worker measured.
+    fn add(&mut self, work: Work) {
+        self.awaited -= 1;
+        work.tally.add_to(&mut self.sample);
+        self.began = self.began.max(work.began);
+        self.sample.run_delay += work.run_delay;
+        self.usage = self.usage.and(work.usage);
+        self.cut_short |= work.cut_short;
+    }
+
+    /// A worker did the rest. What can't be made whole spoils what was measured of it.
+    fn end_rest(&mut self, work: Work) {
+        self.unfinished -= 1;
+        self.cut_short |= work.cut_short;
+        let mut rest = Sample::new(Nanos(0));
+        work.tally.add_to(&mut rest);
+        for (errno, count) in rest.errors {
+            *self.sample.errors.entry(errno).or_default() += count;
+        }
+    }
+
+    /// Something is still to come of it.
+    fn is_awaited(&self) -> bool {
+        self.awaited > 0 || self.unfinished > 0
     }
 
     /// How long it may stay silent from now on.
@@ -287,12 +321,28 @@ impl Watch<'_> {
     /// Waits for a report of every worker of every sound crew. `ended` sees each crew that is then complete, with its
     /// number. Whether the campaign goes on; if not, what was measured is cut short.
     pub(crate) fn await_all(&mut self, begun: Nanos, ended: &mut dyn FnMut(usize, &mut Crew)) -> bool {
-        let mut now = self.run.clock.now();
+        let now = self.run.clock.now();
         for crew in self.crews.iter_mut().filter(|crew| crew.is_sound()) {
             (crew.awaited, crew.heard) = (crew.workers, now);
         }
+        self.await_while(begun, |crew| crew.awaited > 0, ended)
+    }
+
+    /// Waits for those that go on after they were measured. Whether the campaign goes on.
+    pub(crate) fn await_rest(&mut self) -> bool {
+        let begun = self.run.clock.now();
+        self.await_while(begun, Crew::is_awaited, &mut |_, _| {})
+    }
+
+    fn await_while(
+        &mut self,
+        begun: Nanos,
+        is_awaited: fn(&Crew) -> bool,
+        ended: &mut dyn FnMut(usize, &mut Crew),
+    ) -> bool {
+        let mut now = self.run.clock.now();
         let mut told = now;
-        while self.crews.iter().any(|crew| crew.awaited > 0) {
+        while self.crews.iter().any(is_awaited) {
             self.receive(now, ended);
             now = self.run.clock.now();
             self.give_up(now);
@@ -321,7 +371,7 @@ impl Watch<'_> {
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                for crew in self.crews.iter_mut().filter(|crew| crew.awaited > 0) {
+                for crew in self.crews.iter_mut().filter(|crew| crew.is_awaited()) {
                     crew.fail(Invalid::Refused("a worker ended without a report".into()));
                 }
             }
@@ -329,7 +379,7 @@ impl Watch<'_> {
     }
 
     fn step(&self, now: Nanos) -> Duration {
-        let silent = self.crews.iter().filter(|crew| crew.awaited > 0);
+        let silent = self.crews.iter().filter(|crew| crew.is_awaited());
         let patience = silent.map(|crew| crew.patience(now, self.run.hang_after)).min();
         patience.unwrap_or(GLANCE).min(GLANCE).duration()
     }
@@ -337,7 +387,7 @@ impl Watch<'_> {
     /// Hung: neither a report nor a completed operation for too long.
     fn give_up(&mut self, now: Nanos) {
         let hang_after = self.run.hang_after;
-        for crew in self.crews.iter_mut().filter(|crew| crew.awaited > 0) {
+        for crew in self.crews.iter_mut().filter(|crew| crew.is_awaited()) {
             if crew.patience(now, hang_after) == Nanos(0) {
                 crew.fail(Invalid::Hung);
             }

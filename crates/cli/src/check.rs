@@ -1,14 +1,22 @@
 //! `nilometer check`: a record that somebody else sends, against what it says of itself.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, conclusions};
-use nilometer_model::Conclusion;
+use nilometer_model::{Conclusion, Results};
 use nilometer_record::{Concluded, SealState, concluded, file_digest};
 
-use crate::{Blame, Failure, Outcome, evaluate::VERSION, tell};
+use crate::{
+    Blame, Failure, Outcome,
+    evaluate::VERSION,
+    signature::{beside, signer},
+    tell,
+};
 
 /// Derives every word of a record's verdicts again from its samples, and says where it differs
 #[derive(Debug, Args)]
@@ -19,16 +27,20 @@ pub(crate) struct Check {
     /// The SHA-256 that the record is to have, as on the page of its acceptance
     #[arg(long, value_name = "DIGITS", value_parser = digits)]
     sha256: Option<String>,
+    /// Whose signature the record must have (`evaluate --sign`): a public SSH key, or a file of allowed signers as `ssh-keygen -Y
+    /// verify` takes it
+    #[arg(long, value_name = "FILE")]
+    signed_by: Option<PathBuf>,
 }
 
 /// What `check` says with its exit code.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  every word is that of the record, and no byte was changed
+  0  the record is consistent: every word follows from its samples, and its seal fits; with --signed-by it is signed too
   1  a fault
   2  asked wrongly: it is no record
-  3  the record was changed, or says something else than its samples
-  4  no seal, so not decided: the campaign has not ended, or `import` made the record";
+  3  the record was changed, says something else than its samples, or is signed by somebody else
+  4  not decided: no seal, since the campaign has not ended or `import` made the record; or no signature where one must be";
 
 fn digits(text: &str) -> Result<String, String> {
     let is_sum = text.len() == 64 && text.chars().all(|digit| digit.is_ascii_hexdigit());
@@ -48,33 +60,13 @@ impl Check {
         for line in &differences {
             tell::result_line(tell::visible(line));
         }
+        self.refuse_another_sum(&sum)?;
+        refuse_unsealed(&seal)?;
+        refuse_differences(&differences, &results)?;
+        self.tell_signer()?;
         for verdict in &study.acceptance {
             let path = results.targets.get(verdict.target).map_or("", |target| &target.path);
             tell::result_line(format_args!("{:<8} {}", verdict.answer().name(), tell::visible(path)));
-        }
-        let other_sum = self.sha256.as_ref().is_some_and(|asked| *asked != sum);
-        let is_broken = matches!(seal, SealState::Broken { .. });
-        if other_sum {
-            return Err(Failure::NotCarried(anyhow!("its SHA-256 is not the one that was asked for")));
-        }
-        if is_broken {
-            return Err(Failure::NotCarried(anyhow!("the record was changed after its campaign had ended")));
-        }
-        if seal == SealState::None {
-            return Err(Failure::NotDecided(anyhow!(
-                "the record has no seal: `nilometer report` shows what follows from its samples"
-            )));
-        }
-        if !differences.is_empty() {
-            let count = differences.len();
-            let other = if results.version == VERSION {
-                ""
-            } else {
-                " (this program has another version, and may have other words)"
-            };
-            return Err(Failure::NotCarried(anyhow!(
-                "{count} conclusions differ from what the samples say{other}"
-            )));
         }
         tell::result_line(format_args!(
             "agrees   {} conclusions, each derived again from the samples",
@@ -82,12 +74,70 @@ impl Check {
         ));
         Ok(())
     }
+
+    fn refuse_another_sum(&self, sum: &str) -> Outcome {
+        if self.sha256.as_ref().is_some_and(|asked| asked != sum) {
+            return Err(Failure::NotCarried(anyhow!("its SHA-256 is not the one that was asked for")));
+        }
+        Ok(())
+    }
+
+    /// Says who signed the record, if that is asked for.
+    fn tell_signer(&self) -> Outcome {
+        let signature = beside(&self.record);
+        let is_signed = signature.exists();
+        let Some(signers) = &self.signed_by else {
+            let how = if is_signed { "not checked: --signed-by FILE says by whom" } else { "no" };
+            tell::result_line(format_args!("signed   {how}"));
+            return Ok(());
+        };
+        ensure_readable(signers).input()?;
+        if !is_signed {
+            return Err(Failure::NotDecided(anyhow!(
+                "the record is not signed: there is no {}",
+                signature.display()
+            )));
+        }
+        let name = signer(&self.record, signers).map_err(Failure::NotCarried)?;
+        tell::result_line(format_args!("signed   by {}", tell::visible(&name)));
+        Ok(())
+    }
 }
 
+fn ensure_readable(signers: &Path) -> anyhow::Result<()> {
+    let text = fs::read_to_string(signers);
+    text.map(drop).with_context(|| format!("--signed-by {}: it can't be read", signers.display()))
+}
+
+fn refuse_unsealed(seal: &SealState) -> Outcome {
+    match seal {
+        SealState::Whole { .. } => Ok(()),
+        SealState::Broken { .. } => {
+            Err(Failure::NotCarried(anyhow!("the record was changed after its campaign had ended")))
+        }
+        SealState::None => Err(Failure::NotDecided(anyhow!(
+            "the record has no seal: `nilometer report` shows what follows from its samples"
+        ))),
+    }
+}
+
+fn refuse_differences(differences: &[String], results: &Results) -> Outcome {
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let is_same = results.version == VERSION;
+    let other = if is_same { "" } else { " (this program has another version, and may have other words)" };
+    let count = differences.len();
+    Err(Failure::NotCarried(anyhow!("{count} conclusions differ from what the samples say{other}")))
+}
+
+/// A seal has no key: whoever changes a record can seal it again.
 fn in_words(seal: &SealState) -> String {
     match seal {
         SealState::None => "none".into(),
-        SealState::Whole { sealed } => format!("whole: no byte was changed since {sealed}"),
+        SealState::Whole { sealed } => {
+            format!("consistent: as it was sealed at {sealed}, which anybody can do again")
+        }
         SealState::Broken { sealed } => format!("BROKEN: changed since {sealed}"),
     }
 }

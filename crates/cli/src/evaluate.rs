@@ -39,6 +39,7 @@ use crate::{
     report,
     resume::resumed,
     signals::stop_on_signal,
+    signature::{self, SigningKey},
     target_argument::target_argument,
     tell,
     tidied::{remove_targets, removed},
@@ -75,6 +76,9 @@ pub(crate) struct Evaluate {
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long, help_heading = "The record")]
     pub(crate) record: Option<PathBuf>,
+    /// Sign the record when the campaign has ended, with this SSH key; `check --signed-by` says by whom it is signed
+    #[arg(long, value_name = "KEY", help_heading = "The record")]
+    sign: Option<PathBuf>,
     /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
     #[arg(long, group = RECORDED, help_heading = "The record")]
     pub(crate) resume: bool,
@@ -162,7 +166,13 @@ impl Prepared {
         })
     }
 
-    fn execute(self, cluster: Arc<dyn Cluster>, joined: Joined, progress: ProgressOptions) -> Outcome {
+    fn execute(
+        self,
+        cluster: Arc<dyn Cluster>,
+        joined: Joined,
+        key: Option<&SigningKey>,
+        progress: ProgressOptions,
+    ) -> Outcome {
         let Prepared { ready, targets, archive, load_places, stop } = self;
         let Joined { ranks, network } = joined;
         let head = record_head(&ready.resolved, VERSION);
@@ -190,7 +200,7 @@ impl Prepared {
         show.clear();
         // Where the record can't be written any more, a phase may still run.
         ending.store(true, Ordering::Relaxed);
-        let answer = ran.run().and_then(|ran| answered(ran, &path));
+        let answer = ran.run().and_then(|ran| answered(ran, &path, key));
         let tidied = remove_targets(targets, show.left_out(), patience);
         let beside = load_places.into_iter().flatten().map(|place| removed(patience, &place));
         let tidied = beside.fold(tidied, Result::and);
@@ -221,9 +231,21 @@ impl Evaluate {
             tell::result(self.would_do(&self.resolved(&nodes).input()?));
             return Ok(());
         }
+        let key = self.signing_key().input().inspect_err(|_| dismiss(cluster.as_ref()))?;
         let prepared = self.prepared(&nodes, stop).inspect_err(|_| dismiss(cluster.as_ref()))?;
         let joined = prepared.joined(cluster.as_ref(), nodes, self.resume)?;
-        prepared.execute(cluster, joined, self.progress)
+        prepared.execute(cluster, joined, key.as_ref(), self.progress)
+    }
+
+    /// The key that the record is to be signed with, which works.
+    fn signing_key(&self) -> anyhow::Result<Option<SigningKey>> {
+        let Some(key) = &self.sign else { return Ok(None) };
+        if let Some(record) = &self.record {
+            let signature = signature::beside(record);
+            let shown = signature.display();
+            ensure!(signature.symlink_metadata().is_err(), "--sign: {shown} exists: remove it first");
+        }
+        SigningKey::tried(key).map(Some)
     }
 
     /// All that is made before the first phase.
@@ -436,7 +458,7 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
 }
 
 /// Tells what was measured; the verdicts become the exit code.
-fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
+fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>) -> Outcome {
     let results = nilometer_record::read(path).run()?;
     let study = Study::of(&results);
     let concluded = conclusions(&study);
@@ -453,6 +475,10 @@ fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
     }
     // What was found is told by now, whether or not it can be noted.
     record.conclude(&concluded).run()?;
+    if let Some(key) = key {
+        let signature = key.sign(path).run()?;
+        tell::result_line(format_args!("Signed: {}", signature.display()));
+    }
     if study.acceptance.is_empty() {
         return ended(&study, missing, path);
     }

@@ -43,6 +43,7 @@ mod serve;
 mod share;
 mod show;
 mod signals;
+mod signature;
 mod simulate;
 mod size;
 mod status_line;

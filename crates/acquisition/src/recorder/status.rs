@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
-    PacketCount, RingSnapshot, StoredCounts, Traffic,
+    RingSnapshot, StoredCounts, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
     sink::{Gauge, LaneSetup},
 };
@@ -153,6 +153,8 @@ pub(super) struct LaneWatch {
     written: Arc<AtomicU64>,
     counts: Arc<StoredCounts>,
     gauge: Option<Gauge>,
+    /// Its directory is memory, which forgets without power: nothing there is durable, whatever is synced.
+    is_memory: bool,
     /// How it ended, also after the recording has told what it came to; none before.
     ended: Option<Ending>,
 }
@@ -168,6 +170,7 @@ impl LaneWatch {
             written: Arc::default(),
             counts: Arc::default(),
             gauge: lane.gauge.clone(),
+            is_memory: lane.target.description().is_memory(),
             ended: None,
         }
     }
@@ -240,13 +243,12 @@ struct Stored {
 
 impl Stored {
     fn of(watched: &[LaneWatch]) -> Self {
-        let sum = |count: fn(&StoredCounts) -> &PacketCount| {
-            let each = watched.iter().map(|lane| count(&lane.counts).get());
-            each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-        };
+        let add = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
         // In this order: what is durable was acknowledged before.
-        let durable = sum(|counts| &counts.durable);
-        Stored { acknowledged: sum(|counts| &counts.acknowledged), durable }
+        let lasting = watched.iter().filter(|lane| !lane.is_memory);
+        let durable = lasting.map(|lane| lane.counts.durable.get()).fold((0, 0), add);
+        let acknowledged = watched.iter().map(|lane| lane.counts.acknowledged.get()).fold((0, 0), add);
+        Stored { acknowledged, durable }
     }
 }
 

@@ -28,9 +28,20 @@ pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<
     Some(format!("at least {}", quantity.show(outcome.lower_bound(quantity)?)))
 }
 
+/// The mean where the reasons for invalid repeats do not stand beside it. If half of its repeats or more are invalid, how many are valid
+/// takes the place of the interval: `1.62 GB/s (1/6)`.
+pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+    let (valid, all) = (outcome.valid, outcome.samples.len());
+    if 2 * valid > all {
+        return rate(outcome, quantity);
+    }
+    let mean = outcome.summary(quantity)?.mean;
+    Some(format!("{} ({valid}/{all})", quantity.show(mean).trim_end()))
+}
+
 /// The mean, else the lower bound, else that it is invalid.
 pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
-    let known = rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
+    let known = marked_rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
     known.unwrap_or_else(|| "INVALID".into())
 }
 

@@ -46,7 +46,11 @@ const STAGE: [Row; 18] = [
     ),
     ("engine", "\"sync\", \"io_uring\", \"pool\", \"mpi_io\" [\"sync\"]", "How operations are issued."),
     ("depth", "a whole number [1]", "Operations in flight a worker."),
-    ("time_limit", "a time", "A phase ends then at the latest."),
+    (
+        "time_limit",
+        "a time",
+        "No phase is measured for longer. What later phases need is then made whole, or removed, without being measured.",
+    ),
     ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
     (
         "volumes",

@@ -371,7 +371,7 @@ impl std::fmt::Display for TargetDescription {
         writeln!(f)?;
         match (inodes, free_inodes) {
             (Some(all), Some(free)) => writeln!(f, "inodes        {free} free of {all}")?,
-            _ => writeln!(f, "inodes        made as needed")?,
+            _ => writeln!(f, "inodes        not known: the file system does not count them")?,
         }
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;

@@ -112,7 +112,9 @@ fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) ->
     }
     page.push_str("</table></div>");
     let seal = match proof.is_whole {
-        Some(true) => "The record is as it was when the campaign ended.",
+        Some(true) => {
+            "The record is consistent: as it was sealed when the campaign ended, which anybody can do again."
+        }
         Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
         None => "The record has no seal: its campaign has not ended.",
     };

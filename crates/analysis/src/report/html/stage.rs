@@ -204,7 +204,7 @@ impl Sweep<'_> {
     fn point(&self, cell: &StageCell, outcome: &CellOutcome<'_>) -> Option<Point> {
         let summary = outcome.summary(self.question.quantity)?;
         let value = cell.parameters.get(self.axis)?;
-        let rate = words::rate(outcome, self.question.quantity)?;
+        let rate = words::marked_rate(outcome, self.question.quantity)?;
         Some(Point {
             x: value.number()?,
             y: summary.mean,

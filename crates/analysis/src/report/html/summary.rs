@@ -216,9 +216,9 @@ fn write_rate(
     quantity: Quantity,
     share: f64,
 ) -> std::fmt::Result {
-    let known = |outcome| words::rate(outcome, quantity).or_else(|| words::at_least(outcome, quantity));
-    let text = outcome.and_then(known);
-    let (class, text) = text.map_or(("bad", "INVALID".to_owned()), |text| ("", text));
+    let text =
+        outcome.map_or_else(|| "INVALID".to_owned(), |outcome| words::rate_or_bound(outcome, quantity));
+    let class = if text == "INVALID" { "bad" } else { "" };
     write!(
         page,
         "<div class=\"rate s{}\"><b>{}</b><i style=\"width:{share:.1}%\"></i><em class=\"{class}\">{text}</em></div>",

@@ -211,7 +211,7 @@ fn device_traffic(description: &TargetDescription) -> Option<DeviceTraffic> {
 /// Size and free space at a path.
 fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
     let stat = rustix::fs::statvfs(path).map_err(TargetError::io(path, "ask for the free space of"))?;
-    let counted = stat.f_files > 0;
+    let counted = counts_inodes(stat.f_files, stat.f_favail);
     Ok(FileSystemSpace {
         size: Bytes(stat.f_blocks * stat.f_frsize),
         free: Bytes(stat.f_bavail * stat.f_frsize),
@@ -220,6 +220,11 @@ fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
         inodes: counted.then_some(stat.f_files),
         free_inodes: counted.then_some(stat.f_favail),
     })
+}
+
+/// Whether what `statvfs` says of inodes is a count. Where they are made as needed it says 0 (btrfs), and ceph-fuse says -1.
+fn counts_inodes(all: u64, free: u64) -> bool {
+    all > 0 && all <= i64::MAX as u64 && free <= all
 }
 
 /// Drops the file of this name in a directory on described storage from the cache of this machine: see [`Target::chill`].
