@@ -315,7 +315,7 @@ mod tests {
     fn a_load_that_did_nothing_is_no_level() {
         let mut results = results([1.0, 0.99, 0.7]);
         let told = |results: &Results| Study::of(results).stages[0].interferences[0].sentences(5.0);
-        let mut rest = |results: &mut Results, cell: usize| {
+        let rest = |results: &mut Results, cell: usize| {
             for measured in results.samples.iter_mut().filter(|measured| measured.key.cell == cell) {
                 measured.sample.background = Some(BackgroundDone::default());
             }

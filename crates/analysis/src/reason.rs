@@ -98,7 +98,7 @@ mod tests {
 
     fn starved(waited: u64, of: u64) -> Invalid {
         let [waited, of, allowed] = [waited, of, of / 5].map(Nanos::from_millis);
-        Invalid::Starved(Some(Waited { waited, of, allowed }))
+        Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) }))
     }
 
     fn invalid(why: Invalid) -> Sample {

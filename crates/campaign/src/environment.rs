@@ -8,7 +8,7 @@ use nilometer_model::{
 use nilometer_storage::{
     clock::{clock_source, clock_state},
     network::{interfaces, interrupts::InterruptSpread},
-    process::BootId,
+    process::{self, BootId},
 };
 use std::{fs, path::Path};
 
@@ -158,7 +158,14 @@ fn memory() -> Vec<(&'static str, String)> {
 
 fn limits() -> Vec<(&'static str, String)> {
     let limit = |resource| getrlimit(resource).current.map_or("unlimited".into(), |limit| limit.to_string());
-    vec![("open files", limit(Resource::Nofile)), ("locked memory", limit(Resource::Memlock))]
+    let memory = process::group_memory().map(|memory| memory.limit.to_string());
+    let quota = process::processor_quota().map(|quota| format!("{quota:.2} processors"));
+    vec![
+        ("open files", limit(Resource::Nofile)),
+        ("locked memory", limit(Resource::Memlock)),
+        ("memory limit", memory.unwrap_or_default()),
+        ("processor quota", quota.unwrap_or_default()),
+    ]
 }
 
 /// What the kernel does with a block device, under its name in `/sys/class/block`. A partition has the queue of its disk.

@@ -164,6 +164,7 @@ pub(crate) fn run_phase(
         let mut sample = Sample { settling, load, coldness, mpi_io, ..crew.sample };
         sample.coldness = delivered(&sample, target.as_ref(), task);
         let judged = judge(&sample, target.as_ref(), task);
+        let judged = judged.map(|why| why.throttled(crew.throttled));
         sample.invalid = Invalid::gravest(judged, without_load.remove(number));
         task.of_rank(sample, crew.began)
     });
@@ -310,6 +311,7 @@ fn settle_accounts(
     let alone = by_threads || task.cell.engine == EngineKind::Sync && !by_library;
     let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
+    crew.throttled = spent.throttled;
     (sample.user, sample.system, sample.switches) = (user, system, switches);
     sample.device = traffic_since(begun.traffic[number], task.at_work(&target.1).as_ref());
     spent.put(sample, target.0, all as u64, surroundings.idle_cores());
@@ -347,7 +349,7 @@ const WAITED_PART: u64 = 5;
 /// The workers waited for too long of all their time together.
 fn starved(waited: Nanos, of: Nanos) -> Option<Invalid> {
     let allowed = Nanos(of.0 / WAITED_PART);
-    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed })))
+    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })))
 }
 
 /// What a worker is told.

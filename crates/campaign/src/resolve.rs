@@ -117,7 +117,8 @@ fn check_access(stage: &str, run: &WorkloadRun, target: &TargetDescription) -> R
 fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
     match process::available_memory() {
         Some(available) if needed.0 > available.0 / 2 => {
-            Err(ResolveError::Memory { stage: stage.into(), needed, available })
+            let limit = process::memory_limit_words();
+            Err(ResolveError::Memory { stage: stage.into(), needed, available, limit })
         }
         _ => Ok(()),
     }

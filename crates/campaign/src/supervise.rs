@@ -213,6 +213,8 @@ pub(crate) struct Crew {
     pub(crate) usage: Usage,
     /// Its workers are not broken off: those of other processes make the same calls, and would wait for them.
     pub(crate) keeps_step: bool,
+    /// For how long a quota kept this process from running meanwhile.
+    pub(crate) throttled: Nanos,
     /// Workers that go on after they were measured.
     unfinished: u32,
     cut_short: bool,
@@ -235,6 +237,7 @@ impl Crew {
             began: Nanos(0),
             usage: Usage::default(),
             keeps_step: false,
+            throttled: Nanos(0),
             unfinished: 0,
             cut_short: false,
         }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use nilometer_model::{Activity, Nanos, Sample};
 use nilometer_storage::{
     Clock,
-    process::{Machine, Served, Usage},
+    process::{Machine, Served, Usage, throttled},
 };
 
 /// All counters at one moment.
@@ -17,6 +17,8 @@ pub(crate) struct Moment {
     kernel: Served,
     /// By target.
     daemons: Vec<Served>,
+    /// For how long a quota kept this process from running.
+    throttled: Nanos,
 }
 
 /// What was spent between two moments.
@@ -29,6 +31,8 @@ pub(crate) struct Spent {
     kernel: Nanos,
     /// By the daemons of each target.
     daemons: Vec<Nanos>,
+    /// For how long a quota on processor time kept this process from running.
+    pub(crate) throttled: Nanos,
 }
 
 impl Moment {
@@ -41,6 +45,7 @@ impl Moment {
             machine: Machine::now(clock),
             kernel: Served::by_kernel(),
             daemons: daemons.iter().map(|daemons| Served::by(daemons)).collect(),
+            throttled: throttled(),
         }
     }
 
@@ -51,6 +56,7 @@ impl Moment {
             ours: self.ours.since(earlier.ours),
             kernel: self.kernel.since(&earlier.kernel),
             daemons: daemons.map(|(is, was)| is.since(was)).collect(),
+            throttled: self.throttled.since(earlier.throttled),
         }
     }
 }

@@ -50,6 +50,9 @@ pub struct Waited {
     pub of: Nanos,
     /// Up to this the figure is used.
     pub allowed: Nanos,
+    /// For how long a quota on its processor time (a container's, a job's) kept it from running, of all processors together; 0 where
+    /// there is none.
+    pub throttled: Nanos,
 }
 
 /// How far a simulated instrument stayed behind its own pace.
@@ -182,7 +185,11 @@ impl fmt::Display for Invalid {
 
 impl fmt::Display for Waited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}, allowed {}", self.waited, self.of, self.allowed)
+        write!(f, "{} of {}, allowed {}", self.waited, self.of, self.allowed)?;
+        if self.throttled == Nanos(0) {
+            return Ok(());
+        }
+        write!(f, "; a quota on processor time kept it from running for {}", self.throttled)
     }
 }
 
@@ -205,14 +212,30 @@ impl fmt::Display for SentAtOnce {
     }
 }
 
+impl Waited {
+    /// `waited=12.3ms of=100ms allowed=5ms`, and `throttled=80ms` where a quota was why.
+    fn to_text(self) -> String {
+        let Waited { waited, of, allowed, throttled } = self;
+        let text = format!("waited={} of={} allowed={}", Millis(waited), Millis(of), Millis(allowed));
+        if throttled == Nanos(0) { text } else { format!("{text} throttled={}", Millis(throttled)) }
+    }
+}
+
 impl Invalid {
+    /// The same with how long a quota on processor time kept the tool from running, where that is why it waited.
+    #[must_use]
+    pub fn throttled(self, throttled: Nanos) -> Self {
+        match self {
+            Invalid::Starved(Some(waited)) => Invalid::Starved(Some(Waited { throttled, ..waited })),
+            other => other,
+        }
+    }
+
     /// As the record keeps it: the code, then figures. Read back by [`Invalid::from_text`].
     pub fn to_text(&self) -> String {
         let code = self.code();
         match self {
-            Invalid::Starved(Some(Waited { waited, of, allowed })) => {
-                format!("{code} waited={} of={} allowed={}", Millis(*waited), Millis(*of), Millis(*allowed))
-            }
+            Invalid::Starved(Some(waited)) => format!("{code} {}", waited.to_text()),
             Invalid::Slow(Some(SourceLag::Late { late, of, allowed })) => {
                 format!("{code} late={} of={} allowed={}", Millis(*late), Millis(*of), Millis(*allowed))
             }
@@ -290,7 +313,12 @@ impl Figures<'_> {
     }
 
     fn waited(&self) -> Option<Waited> {
-        Some(Waited { waited: self.get("waited")?, of: self.get("of")?, allowed: self.get("allowed")? })
+        Some(Waited {
+            waited: self.get("waited")?,
+            of: self.get("of")?,
+            allowed: self.get("allowed")?,
+            throttled: self.get("throttled").unwrap_or(Nanos(0)),
+        })
     }
 
     fn lag(&self) -> Option<SourceLag> {
@@ -317,7 +345,7 @@ mod tests {
         let figured = (three, 0..3_u8).prop_map(|((one, two, three), kind)| match kind {
             0 => {
                 let [waited, of, allowed] = [one, two, three].map(Nanos);
-                Invalid::Starved(Some(Waited { waited, of, allowed }))
+                Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(one / 2) }))
             }
             1 => {
                 let [late, of, allowed] = [one, two, three].map(Nanos);
@@ -353,10 +381,16 @@ mod tests {
     #[test]
     fn the_record_is_readable_and_the_sentence_has_figure_and_threshold() {
         let [waited, of, allowed] = [12, 100, 5].map(Nanos::from_millis);
-        let starved = Invalid::Starved(Some(Waited { waited, of, allowed }));
+        let starved = Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) }));
         assert_eq!(starved.to_text(), "starved waited=12ms of=100ms allowed=5ms");
         let sentence = "the tool itself waited for a processor: 12 ms of 100 ms, allowed 5 ms";
         assert_eq!(starved.to_string(), sentence);
+        let kept = starved.throttled(Nanos::from_millis(80));
+        assert_eq!(kept.to_text(), "starved waited=12ms of=100ms allowed=5ms throttled=80ms");
+        assert!(
+            kept.to_string().ends_with("a quota on processor time kept it from running for 80 ms"),
+            "{kept}"
+        );
         let slow = Invalid::Slow(Some(SourceLag::Unsent { unsent: 3, of: 1000 }));
         assert!(slow.to_string().ends_with(": 3 of 1000 packets were not sent, allowed none"), "{slow}");
         assert_eq!(Invalid::Hung.to_text(), "hung");
@@ -365,7 +399,12 @@ mod tests {
     #[test]
     fn a_later_version_may_add_figures() {
         let text = "starved waited=1.5ms of=9ms allowed=1ms cores=2";
-        let waited = Waited { waited: Nanos(1_500_000), of: Nanos(9_000_000), allowed: Nanos(1_000_000) };
+        let waited = Waited {
+            waited: Nanos(1_500_000),
+            of: Nanos(9_000_000),
+            allowed: Nanos(1_000_000),
+            throttled: Nanos(0),
+        };
         assert_eq!(Invalid::from_text(text), Invalid::Starved(Some(waited)));
         assert_eq!(Invalid::from_text("starved by=neighbours"), Invalid::Starved(None));
         let text = "starved of means, the target refused";

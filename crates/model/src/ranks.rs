@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn the_worst_finding_holds_for_all() {
         let found = |coldness, invalid| Sample { coldness, invalid, ..sample(1) };
-        let waited = |waited| Waited { waited: Nanos(waited), of: Nanos(9), allowed: Nanos(1) };
+        let waited =
+            |waited| Waited { waited: Nanos(waited), of: Nanos(9), allowed: Nanos(1), throttled: Nanos(0) };
         let starved = |time| Some(Invalid::Starved(Some(waited(time))));
         for (one, other, expected) in [
             (

@@ -102,6 +102,15 @@ file_size = "64 MiB"
 block_size = "4 KiB"
 access = "buffered"
 files = 3
+
+[[stage]]
+name = "limited tree"
+workers = 2
+time_limit = "50 ms"
+[stage.workload.tree]
+levels = 1
+branching = 3
+items = 5000
 "#;
 
 const KIB: u64 = 1024;
@@ -159,6 +168,7 @@ fn every_parameter_does_what_it_says_on_a_real_directory() {
     small_writes(&results);
     waits(&results);
     limits(&results);
+    limited_tree(&results);
     assert_eq!(
         of(&results, "written only").iter().map(|(_, phase, _)| *phase).collect::<Vec<_>>(),
         [Phase::Write]
@@ -280,5 +290,17 @@ fn limits(results: &Results) {
         if stage == "limited" {
             assert!(written < 192 * KIB * KIB, "20 ms do not write 192 MiB in 4 KiB");
         }
+    }
+}
+
+/// Creation and removal are measured for no longer than that, and done to the end: `measured` sees that nothing is left.
+fn limited_tree(results: &Results) {
+    let found = of(results, "limited tree");
+    let items = 2 * (1 + 3) * 5000;
+    for phase in [Phase::CreateFiles, Phase::RemoveFiles] {
+        let (.., sample) = found.iter().find(|(_, of, _)| *of == phase).expect("measured");
+        assert!(sample.wall <= Nanos::from_millis(50), "{}: {}", phase.name(), sample.wall);
+        let done = sample.operations;
+        assert!(0 < done && done < items, "{}: {done} of {items} in 50 ms", phase.name());
     }
 }

@@ -408,7 +408,7 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
         let [waited, of, allowed] = [millis, 1000, 200].map(Nanos::from_millis);
         let sample = &mut measured.sample;
         (sample.bytes, sample.wall) = (412_000_000, Nanos(SECOND));
-        sample.invalid = Some(Invalid::Starved(Some(Waited { waited, of, allowed })));
+        sample.invalid = Some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })));
     }
     let study = studied(&results);
     let why = "INVALID in 3 of 3 repeats: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";

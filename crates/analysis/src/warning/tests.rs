@@ -115,7 +115,8 @@ fn invalid_samples_are_counted_by_kind_with_the_worst_figure() {
     let mut samples = three(Phase::Write, 1 << 20);
     for (sample, waited) in samples.iter_mut().zip([300, 700, 400]) {
         let [waited, of, allowed] = [waited, 1000, 200].map(Nanos::from_millis);
-        sample.sample.invalid = Some(Invalid::Starved(Some(Waited { waited, of, allowed })));
+        sample.sample.invalid =
+            Some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })));
     }
     let told = told(&results(samples));
     let text = "3 of 3 samples are INVALID: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";

@@ -46,7 +46,7 @@ pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
 
 /// The tool waited longer for a processor than is allowed.
 pub(super) fn starved(waited: Nanos, of: Nanos, allowed: Nanos) -> Option<Invalid> {
-    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed })))
+    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })))
 }
 
 /// How long a recorder waited for a processor: what feeds it, and its lanes in the mean, for while one of them waits the
@@ -169,7 +169,8 @@ mod tests {
         let millis = Nanos::from_millis;
         let stalls = |waited| lossy(millis(40_000), millis(waited), 300, millis(2500));
         assert_eq!(stalls(1400), None, "3 s of frames are not lost by waiting for 1.4 s");
-        let waited = Waited { waited: millis(2000), of: millis(40_000), allowed: millis(1500) };
+        let waited =
+            Waited { waited: millis(2000), of: millis(40_000), allowed: millis(1500), throttled: Nanos(0) };
         assert_eq!(stalls(2000), Some(Invalid::Starved(Some(waited))), "and may be by 2 s");
         let one_frame = |waited| lossy(millis(5000), millis(waited), 1, millis(20));
         assert!(one_frame(20).is_some(), "two slots, and 20 ms without a processor");

@@ -167,7 +167,8 @@ fn record_part(
         (sample.settling, sample.load, sample.started, sample.before) =
             (settling, load, begun.calendar, before);
         (sample.device, sample.background) = (device, beside);
-        sample.invalid = Invalid::gravest(sample.invalid.take(), without_load.first().cloned());
+        let judged = sample.invalid.take().map(|why| why.throttled(spent.throttled));
+        sample.invalid = Invalid::gravest(judged, without_load.first().cloned());
     }
     PartRecorded { samples, began: begun.late }
 }

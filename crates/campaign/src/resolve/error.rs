@@ -213,7 +213,11 @@ pub enum ResolveError {
         why: String,
     },
     /// Too little memory.
-    #[error("stage `{stage}` needs {needed} of buffers, this machine has {available} of memory available")]
+    #[error(
+        "stage `{stage}` needs {needed} of buffers, and at most half of the {available} of memory that are available{limit}: write a \
+         smaller buffer (--buffer {}), fewer workers or smaller blocks",
+        Bytes(available.0 / 2)
+    )]
     Memory {
         /// The stage.
         stage: String,
@@ -221,6 +225,8 @@ pub enum ResolveError {
         needed: Bytes,
         /// What there is.
         available: Bytes,
+        /// What a container or a job allows, in words; empty if none limits it.
+        limit: String,
     },
 }
 

@@ -180,7 +180,12 @@ access = "buffered"
     }
 
     fn starved(waited: u64) -> Invalid {
-        Invalid::Starved(Some(Waited { waited: Nanos(waited), of: Nanos(9), allowed: Nanos(1) }))
+        Invalid::Starved(Some(Waited {
+            waited: Nanos(waited),
+            of: Nanos(9),
+            allowed: Nanos(1),
+            throttled: Nanos(0),
+        }))
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("r.sqlite");
     let key = |repeat| Key { target: 0, cell: 0, repeat, phase: Phase::Read };
-    let waited = Waited { waited: Nanos(3), of: Nanos(9), allowed: Nanos(1) };
+    let waited = Waited { waited: Nanos(3), of: Nanos(9), allowed: Nanos(1), throttled: Nanos(2) };
     let starved = Sample { invalid: Some(Invalid::Starved(Some(waited))), bytes: 1, ..full_sample() };
     let mut record = Record::create(&path, &head(), 0).expect("a new record");
     record.add(key(0), &starved).expect("space");

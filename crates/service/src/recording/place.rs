@@ -30,7 +30,10 @@ pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     require(buffer >= needed, || format!("--buffer {buffer}: two frames of {slot} need {needed}"))?;
     let Some(available) = process::available_memory() else { return Ok(()) };
     require(buffer.0 <= available.0 / 2, || {
-        format!("--buffer {buffer}: write at most half of the {available} of memory that are available")
+        let limit = process::memory_limit_words();
+        format!(
+            "--buffer {buffer}: write at most half of the {available} of memory that are available{limit}"
+        )
     })
 }
 

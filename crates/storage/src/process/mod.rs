@@ -2,11 +2,13 @@
 //! waited for a processor, disks and networks.
 
 mod client;
+mod control_group;
 mod machine;
 mod place;
 pub(crate) mod proc_text;
 
 pub use client::{Served, daemons};
+pub use control_group::{GroupMemory, group_memory, processor_quota, throttled};
 pub use machine::Machine;
 pub use place::{pin_to, processors};
 
@@ -129,10 +131,19 @@ pub fn dirty_bytes() -> u64 {
     levels.dirty_bytes + levels.writeback_bytes
 }
 
-/// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`).
+/// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`), or what a container or a job leaves of what it allows, if
+/// that is less.
 pub fn available_memory() -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    proc_text::meminfo(&text, "MemAvailable").map(Bytes)
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let of_machine = proc_text::meminfo(&text, "MemAvailable").map(Bytes);
+    let allowed = group_memory().map(|memory| memory.available);
+    of_machine.into_iter().chain(allowed).min()
+}
+
+/// What is said behind what is available, where a container or a job allows less than the machine has: ` (a container or job allows 512
+/// MiB)`.
+pub fn memory_limit_words() -> String {
+    group_memory().map_or_else(String::new, |memory| format!(" (a container or job allows {})", memory.limit))
 }
 
 #[cfg(test)]
