@@ -44,6 +44,11 @@ pub enum Warning {
     },
     /// There is nothing to take an interval from.
     OneRepeat,
+    /// Cells of the plan would do the same work as others at its scale, and were left out.
+    SameWork {
+        /// Each, with its stage.
+        cells: Vec<String>,
+    },
     /// Repeats differ much among themselves.
     Spread {
         /// How many phases of cells on targets.
@@ -157,6 +162,7 @@ impl Warning {
             Warning::Invalid { reason, .. } => return reason.advice(),
             Warning::Incomplete { .. } => "`nilometer evaluate --resume` goes on where it stopped",
             Warning::OneRepeat => "write repeats = 3 or more into the plan: six decide most",
+            Warning::SameWork { .. } => "a larger --scale tells them apart",
             Warning::Spread { .. } => "more repeats narrow the intervals; longer phases narrow the spread",
             Warning::Busy { .. } => "measure when nobody else works on this machine",
             Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
@@ -192,6 +198,9 @@ impl fmt::Display for Warning {
             }
             Warning::OneRepeat => {
                 f.write_str("a single repeat: no figure has an interval, nothing is decided")
+            }
+            Warning::SameWork { cells } => {
+                write!(f, "left out, since the scale makes it what another cell is: {}", cells.join("; "))
             }
             Warning::Spread { groups, of, widest: (what, share) } => write!(
                 f,
@@ -250,6 +259,7 @@ pub(crate) fn warnings(
     found.extend(invalid(results));
     found.extend(incomplete(results, &outcomes));
     found.extend(one_repeat(results, &outcomes));
+    found.extend(same_work(results));
     found.extend(spread(stages, &outcomes));
     found.extend(busy(results));
     found.extend(stolen(results));
@@ -266,6 +276,12 @@ pub(crate) fn warnings(
     found.extend(events(results));
     found.sort_by_key(Warning::grade);
     found
+}
+
+/// What a scale made equal.
+fn same_work(results: &Results) -> Option<Warning> {
+    let cells = results.campaign.as_ref()?.plan.merged.clone();
+    (!cells.is_empty()).then_some(Warning::SameWork { cells })
 }
 
 fn left_out(results: &Results) -> Vec<Warning> {

@@ -20,7 +20,8 @@ const OLDEST_SCHEMA: i64 = 9;
 const OLDEST_JOURNAL: i64 = 8;
 
 /// A rate and a verdict of each record in `tests/data`.
-const KNOWN_FIGURES: [&str; 3] = ["A   500 MB/s ", "A  1.25 GB/s ", "carries it; no frame lost in 2 s"];
+const KNOWN_FIGURES: [&str; 3] =
+    ["A   500 MB/s ", "A  1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with what the simulated instrument delivered";

@@ -55,6 +55,9 @@ pub(super) enum Doubt {
     Contradiction,
 }
 
+/// Who would have to record for longer learns more from a pass at full speed.
+const RECORDED_MOST: Nanos = Nanos::from_millis(3_600_000);
+
 /// A margin is near one if it differs by less.
 const NEAR: f64 = 0.1;
 
@@ -124,7 +127,9 @@ impl Verdict {
         // What rises is at least what it was; what falls may go on falling.
         let falls_on = trend.map_or(0.0, |trend| FALLS_ON * (-trend).max(0.0));
         if margin.low * (1.0 - falls_on) >= 1.0 {
-            return self.limit_cached.map(|(came, cache)| Doubt::Cached { came, cache });
+            // Where a cache was found to be full, what came behind it is the storage's.
+            let cached = self.limit_cached.filter(|_| self.cache.is_none());
+            return cached.map(|(came, cache)| Doubt::Cached { came, cache });
         }
         Some(match trend {
             Some(trend) => Doubt::Changing(trend),
@@ -145,7 +150,12 @@ impl fmt::Display for Doubt {
             Doubt::Filling => f.write_str("the buffer was still filling when the recording ended; record longer"),
             Doubt::Hidden { hidden, least } => {
                 write!(f, "{hidden}")?;
-                least.map_or(Ok(()), |least| write!(f, "; record at least {:.0} s", least.seconds().ceil()))
+                match least {
+                    Some(least) if *least <= RECORDED_MOST => {
+                        write!(f, "; record at least {:.0} s", least.seconds().ceil())
+                    }
+                    _ => f.write_str("; record it as fast as the storage takes frames, too (goal = \"limit\")"),
+                }
             }
             Doubt::Cached { came, cache } => write!(
                 f,

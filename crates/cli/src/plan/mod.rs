@@ -133,6 +133,12 @@ pub(crate) fn shown(plan: &ResolvedPlan) -> String {
         ]);
         lines.push(format!("  {run}"));
     }
+    if !plan.merged.is_empty() {
+        lines.extend([String::new(), "left out, since the scale makes it the same".to_owned()]);
+        lines.extend(
+            plan.merged.iter().map(|cell| format!("  {}", cell.replace(": the same as ", "\n    as "))),
+        );
+    }
     if !plan.accept.is_empty() {
         lines.extend([String::new(), "accepted if".to_owned()]);
         lines.extend(plan.accept.criteria.iter().map(|criterion| format!("  {criterion}")));
@@ -162,6 +168,12 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
     } else {
         rows.push(("measures", format!("{workloads} cells in {} rounds", plan.repeats)));
         rows.extend(by_layout(plan).map(|words| ("", words)));
+        if !plan.merged.is_empty() {
+            rows.push((
+                "left out",
+                format!("{} cells that the scale makes the same as others", plan.merged.len()),
+            ));
+        }
         rows.extend([
             ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
             (
@@ -196,9 +208,11 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
 fn shows_nothing(plan: &ResolvedPlan) -> Option<[String; 2]> {
     let mut stages: Vec<&str> = plan.recordings_that_show_nothing().map(|(stage, _)| stage).collect();
     stages.dedup();
+    let first = stages.first()?;
+    let more = if stages.len() > 1 { format!(" and {} more", stages.len() - 1) } else { String::new() };
     let longest = plan.recordings_that_show_nothing().map(|(_, run)| run.shows_after()).max()?;
     Some([
-        format!("not long enough to show that storage is too slow: `{}`", stages.join("`, `")),
+        format!("not long enough to show that storage is too slow: `{first}`{more}"),
         format!("(a buffer may hold what comes; record {:.0} s at least)", longest.seconds().ceil()),
     ])
 }

@@ -20,6 +20,9 @@ impl ResolvedPlan {
         for run in &mut self.network {
             run.stage = format!("{name}: {}", run.stage);
         }
+        for words in &mut self.merged {
+            *words = format!("{name}: {words}");
+        }
         self.accept.named(name);
         self
     }
@@ -41,6 +44,7 @@ impl ResolvedPlan {
         self.reserve = self.reserve.max(other.reserve);
         self.hang_after = self.hang_after.max(other.hang_after);
         self.accept = self.accept.and(other.accept);
+        self.merged.extend(other.merged);
         self.cells.extend(other.cells);
         self.network.extend(other.network);
         self

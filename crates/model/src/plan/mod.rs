@@ -124,6 +124,9 @@ pub struct ResolvedPlan {
     /// What must be found for a target to be accepted.
     #[serde(default, skip_serializing_if = "Acceptance::is_empty")]
     pub accept: Acceptance,
+    /// Cells that do the same work as another one at this scale, and are left out: each in words, with the one that stands for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
     /// What is measured of the network between machines, once for all targets, a stage each.
@@ -214,7 +217,7 @@ pub fn parse_with(
     let plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let mut cells = Vec::new();
+    let (mut cells, mut merged) = (Vec::new(), Vec::new());
     let mut network = Vec::new();
     for stage in &plan.stage {
         let name = stage.name.get_ref();
@@ -224,7 +227,7 @@ pub fn parse_with(
                 .and_then(|runs| stage.recordings(runs, scale, catalogue))
                 .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
             (None, Some(sweep)) => sweep.run(name).map(|run| network.push(run)),
-            (None, None) => add_cells(stage, scale, catalogue, &mut cells),
+            (None, None) => add_cells(stage, scale, catalogue, &mut cells).map(|again| merged.extend(again)),
         });
         added.map_err(|why| PlanError::Parameter {
             file: file.into(),
@@ -252,7 +255,7 @@ pub fn parse_with(
     if cells.is_empty() && network.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(ResolvedPlan { network, ..resolved(plan, scale, accept, cells) })
+    Ok(ResolvedPlan { network, merged, ..resolved(plan, scale, accept, cells) })
 }
 
 /// Who waits until its next operation is due, or thinks, must not be taken for one that hangs.
@@ -300,29 +303,35 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
         mpi_io_ranks: BTreeMap::new(),
         hang_after: plan.hang_after,
         accept,
+        merged: Vec::new(),
         cells,
         network: Vec::new(),
     }
 }
 
-/// The cells of a workload. At a small scale two sizes may become one.
+/// Adds the cells of a workload. At a small scale two sizes may become one: those that are left out, in words.
 fn add_cells(
     stage: &Stage,
     scale: f64,
     catalogue: Catalogue<'_>,
     cells: &mut Vec<Cell>,
-) -> Result<(), String> {
+) -> Result<Vec<String>, String> {
     let Some(workload) = &stage.workload else {
         return Err("write what is measured: [stage.workload.NAME], [stage.ingest] or [stage.network]".into());
     };
     setting::check_settings(&stage.setting)?;
+    let name = stage.name.get_ref();
+    let mut merged = Vec::new();
     for run in stage.runs(workload, scale, catalogue)? {
-        let cell = Cell::workload(stage.name.get_ref(), at_scale(run, scale)?);
-        if !cells.contains(&cell) {
+        let written = Cell::workload(name, run.clone());
+        let cell = Cell::workload(name, at_scale(run, scale)?);
+        if cells.contains(&cell) {
+            merged.push(format!("{name}: {written}: the same as {cell}"));
+        } else {
             cells.push(cell);
         }
     }
-    Ok(())
+    Ok(merged)
 }
 
 /// The cell as written must make sense, and so must what becomes of it.

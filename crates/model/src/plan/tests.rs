@@ -178,3 +178,14 @@ fn combinations_of_a_workload_have_different_names() {
     // The share of reads matters in a mix only.
     assert_eq!((plan.cells.len(), names.len()), (48, 2 * 2 * (1 + 1 + 2) * 2));
 }
+
+#[test]
+fn cells_that_a_scale_makes_one_are_left_out_and_named() {
+    let text = STREAM.replace("\"64 MiB\"", "[\"4 MiB\", \"8 MiB\", \"1 GiB\"]").replace("[1, 2]", "1");
+    let plan =
+        parse(&text.replace("[\"64 KiB\", \"1 MiB\"]", "\"1 MiB\""), "my.toml", 0.01).expect("a valid plan");
+    assert_eq!(plan.cells.len(), 2);
+    let same = "large files: 8 MiB by 1 MiB, direct, 1 worker: the same as 1 MiB by 1 MiB, direct, 1 worker";
+    assert_eq!(plan.merged, [same]);
+    assert!(parse(STREAM, "my.toml", 1.0).expect("a valid plan").merged.is_empty());
+}
