@@ -43,7 +43,7 @@ impl MeasuredRates {
 
     /// Whether some phase of a cell is not known as well as is asked, on one of these targets. Where no repeat is valid, more
     /// of them say nothing.
-    pub(crate) fn is_wide(&self, resolved: &PlannedCampaign, cell: usize, targets: &[usize]) -> bool {
+    pub fn is_wide(&self, resolved: &PlannedCampaign, cell: usize, targets: &[usize]) -> bool {
         let Some(precision) = resolved.plan.precision else { return false };
         let phases = resolved.plan.cells[cell].measured_phases();
         let of_all = targets
