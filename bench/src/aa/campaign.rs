@@ -10,29 +10,37 @@ use nilometer_model::{
 pub(super) struct Noise {
     pub(super) name: &'static str,
     /// Of each sample by itself.
-    pub(super) sample: f64,
+    pub(super) sample: Spread,
     /// Of a target in a round: its samples of all cells have it in common.
     pub(super) round: f64,
     /// Of a run: all its samples have it in common.
     pub(super) day: f64,
     /// How much slower all targets are in the last round than in the first.
     pub(super) drift: f64,
-    /// Each cell has its own spread, from 1 to 10 %, instead of `sample`.
-    pub(super) uneven: bool,
     /// The share of target and rounds in which the target stalls, and does a third of its rate.
     pub(super) stalls: f64,
     /// The share of samples that are INVALID.
     pub(super) invalid: f64,
 }
 
+/// How far the samples of a cell spread.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spread {
+    /// The same in all cells.
+    Same(f64),
+    /// Each cell draws its own, from 1 to 10 %.
+    Drawn,
+    /// 10 % in the first cell, and 1 % in all others.
+    FirstCell,
+}
+
 impl Noise {
     pub(super) const NONE: Noise = Noise {
         name: "none",
-        sample: 0.0,
+        sample: Spread::Same(0.0),
         round: 0.0,
         day: 0.0,
         drift: 0.0,
-        uneven: false,
         stalls: 0.0,
         invalid: 0.0,
     };
@@ -63,7 +71,7 @@ impl AlikeTargets<'_> {
     /// The record of the campaign, which follows from the seed.
     pub(super) fn results(&self, seed: u64) -> Results {
         let mut stream = Seed(seed).named("campaign").stream();
-        let spreads: Vec<f64> = (0..self.shape.cells).map(|_| self.spread(&mut stream)).collect();
+        let spreads: Vec<f64> = (0..self.shape.cells).map(|cell| self.spread(cell, &mut stream)).collect();
         let day = self.faster + self.noise.day * normal(&mut stream);
         let mut samples = Vec::new();
         for repeat in 0..self.shape.rounds {
@@ -81,8 +89,13 @@ impl AlikeTargets<'_> {
         self.record(samples)
     }
 
-    fn spread(&self, stream: &mut RandomStream) -> f64 {
-        if self.noise.uneven { 0.01 + 0.09 * stream.unit() } else { self.noise.sample }
+    fn spread(&self, cell: u32, stream: &mut RandomStream) -> f64 {
+        match self.noise.sample {
+            Spread::Same(spread) => spread,
+            Spread::Drawn => 0.01 + 0.09 * stream.unit(),
+            Spread::FirstCell if cell == 0 => 0.1,
+            Spread::FirstCell => 0.01,
+        }
     }
 
     fn of_round(&self, stream: &mut RandomStream) -> f64 {

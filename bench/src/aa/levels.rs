@@ -3,13 +3,13 @@
 use nilometer_analysis::Study;
 
 use super::{
-    campaign::{AlikeTargets, Noise, Shape, by_load},
+    campaign::{AlikeTargets, Noise, Shape, Spread, by_load},
     tally::{Missed, Tally},
 };
 
 const NOISES: [Noise; 2] = [
-    Noise { name: "5 % a sample", sample: 0.05, ..Noise::NONE },
-    Noise { name: "1 to 10 % by level", uneven: true, ..Noise::NONE },
+    Noise { name: "5 % a sample", sample: Spread::Same(0.05), ..Noise::NONE },
+    Noise { name: "1 to 10 % by level", sample: Spread::Drawn, ..Noise::NONE },
 ];
 
 /// With none.

@@ -3,22 +3,23 @@
 use nilometer_analysis::Study;
 
 use super::{
-    campaign::{AlikeTargets, Noise, Shape, by_workers},
+    campaign::{AlikeTargets, Noise, Shape, Spread, by_workers},
     tally::{Missed, Shapes, Tally},
 };
 
-const NOISES: [Noise; 11] = [
-    Noise { name: "5 % a sample", sample: 0.05, ..Noise::NONE },
-    Noise { name: "5 % a sample, 3 % a round", sample: 0.05, round: 0.03, ..Noise::NONE },
-    Noise { name: "5 % a sample, 5 % a round", sample: 0.05, round: 0.05, ..Noise::NONE },
-    Noise { name: "5 % a sample, 10 % a round", sample: 0.05, round: 0.1, ..Noise::NONE },
-    Noise { name: "10 % a round", sample: 0.002, round: 0.1, ..Noise::NONE },
-    Noise { name: "1 to 10 % by cell", uneven: true, ..Noise::NONE },
-    Noise { name: "1 to 10 % by cell, 5 % a round", uneven: true, round: 0.05, ..Noise::NONE },
-    Noise { name: "5 % and 5 %, drift of both by 30 %", sample: 0.05, round: 0.05, drift: 0.3, ..Noise::NONE },
-    Noise { name: "5 % and 5 %, a fifth INVALID", sample: 0.05, round: 0.05, invalid: 0.2, ..Noise::NONE },
-    Noise { name: "5 %, one round of ten stalls", sample: 0.05, stalls: 0.1, ..Noise::NONE },
-    Noise { name: "0.2 % a sample", sample: 0.002, ..Noise::NONE },
+const NOISES: [Noise; 12] = [
+    Noise { name: "5 % a sample", sample: Spread::Same(0.05), ..Noise::NONE },
+    Noise { name: "5 % a sample, 3 % a round", sample: Spread::Same(0.05), round: 0.03, ..Noise::NONE },
+    Noise { name: "5 % a sample, 5 % a round", sample: Spread::Same(0.05), round: 0.05, ..Noise::NONE },
+    Noise { name: "5 % a sample, 10 % a round", sample: Spread::Same(0.05), round: 0.1, ..Noise::NONE },
+    Noise { name: "10 % a round", sample: Spread::Same(0.002), round: 0.1, ..Noise::NONE },
+    Noise { name: "1 to 10 % by cell", sample: Spread::Drawn, ..Noise::NONE },
+    Noise { name: "10 % in one cell, 1 % in others", sample: Spread::FirstCell, ..Noise::NONE },
+    Noise { name: "1 to 10 % by cell, 5 % a round", sample: Spread::Drawn, round: 0.05, ..Noise::NONE },
+    Noise { name: "5 % and 5 %, drift of both by 30 %", sample: Spread::Same(0.05), round: 0.05, drift: 0.3, ..Noise::NONE },
+    Noise { name: "5 % and 5 %, a fifth INVALID", sample: Spread::Same(0.05), round: 0.05, invalid: 0.2, ..Noise::NONE },
+    Noise { name: "5 %, one round of ten stalls", sample: Spread::Same(0.05), stalls: 0.1, ..Noise::NONE },
+    Noise { name: "0.2 % a sample", sample: Spread::Same(0.002), ..Noise::NONE },
 ];
 
 const CELLS: [u32; 4] = [1, 2, 4, 8];

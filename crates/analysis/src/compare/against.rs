@@ -7,11 +7,11 @@ use nilometer_model::{
 
 use super::{
     AlignedRecording, AlignedStage, RecordsCompared,
-    pair::{LogDifference, unpaired},
+    pair::unpaired,
     question::{Asked, Taken},
     recordings::ratio,
 };
-use crate::{Decision, effect::Effect};
+use crate::{Decision, by_round::LogDifference, effect::Effect};
 
 /// What became of the cells of a baseline.
 #[derive(Debug, Clone, PartialEq)]

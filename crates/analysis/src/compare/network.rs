@@ -7,10 +7,10 @@ use nilometer_model::{NetworkCell, NetworkProtocol, NetworkResults, TrafficPatte
 
 use super::{
     CellDifference, LoneCells, NamedRecord, PairBasis, Subject, SubjectPair,
-    pair::{CellLogs, RoundLog, unpaired},
+    pair::{CellLogs, unpaired},
     question::{by_means, in_pairs},
 };
-use crate::{LossFreeRate, loss_free_rates};
+use crate::{LossFreeRate, by_round::RoundLog, loss_free_rates};
 
 /// A stage of the network that one of the records or several have.
 #[derive(Debug, Clone)]

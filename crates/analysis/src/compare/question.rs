@@ -4,9 +4,12 @@ use nilometer_model::{Sample, plan::Phase, statistics::Summary};
 
 use super::{
     AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,
-    pair::{CellLogs, RoundLog, unpaired},
+    pair::{CellLogs, unpaired},
 };
-use crate::{CellOutcome, Quantity, comparison::paired};
+use crate::{
+    CellOutcome, Quantity,
+    by_round::{CellRounds, RoundLog, round_means},
+};
 
 /// How subjects compare in a phase, over all its cells.
 #[derive(Debug, Clone)]
@@ -140,11 +143,12 @@ impl Asked<'_> {
                 cells: cells.collect(),
             });
         }
-        let differences = cells.iter().map(|cell| (cell.row, cell.differences()));
-        let differences: Vec<(usize, Vec<f64>)> = differences.filter(|(_, all)| !all.is_empty()).collect();
-        let found = paired(&differences)?;
-        let cells = found.cells.into_iter().map(|(row, effect)| CellDifference { row, effect });
-        let effect = found.effect;
+        let differences: Vec<CellRounds> = cells.iter().map(CellLogs::differences).collect();
+        let found = round_means(&differences)?;
+        let cells = found.cells.iter();
+        let cells =
+            cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.difference().effect() });
+        let effect = found.overall.difference().effect();
         Some(SubjectPair { first, second, basis: PairBasis::Rounds, effect, cells: cells.collect() })
     }
 
