@@ -31,8 +31,12 @@ struct Runs {
 
 /// Prints the table of two records.
 pub(super) fn print(campaigns: u64) -> Vec<Missed> {
-    println!("Two records of {CELLS} cells, by Welch's method; {campaigns} pairs. An alarm: something got worse by 1 %.\n");
-    println!("| noise | repeats | all cells: held | falsely | not decided | a cell: held | falsely | not decided | alarms |");
+    println!(
+        "Two records of {CELLS} cells, by Welch's method; {campaigns} pairs. An alarm: something got worse by 1 %.\n"
+    );
+    println!(
+        "| noise | repeats | all cells: held | falsely | not decided | a cell: held | falsely | not decided | alarms |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();
     for noise in &NOISES {
@@ -88,8 +92,12 @@ const LOSS: f64 = -0.357;
 
 /// Prints the table of a gate in continuous testing.
 pub(super) fn print_baselines(campaigns: u64) -> Vec<Missed> {
-    println!("A run of {CELLS} cells and {REPEATS_OF_RUN} repeats against baselines of other days; {campaigns} gates. An alarm: something got worse by 5 %.\n");
-    println!("| noise | baselines | alarms where nothing differs | where all is 30 % slower |\n|---|---|---|---|");
+    println!(
+        "A run of {CELLS} cells and {REPEATS_OF_RUN} repeats against baselines of other days; {campaigns} gates. An alarm: something got worse by 5 %.\n"
+    );
+    println!(
+        "| noise | baselines | alarms where nothing differs | where all is 30 % slower |\n|---|---|---|---|"
+    );
     let mut missed = Vec::new();
     for noise in &DAYS {
         for baselines in BASELINES {
@@ -116,7 +124,7 @@ fn gates(noise: &Noise, baselines: usize, faster: f64, campaigns: u64) -> Tally 
         let seed = |run: usize| gate * 100 + run as u64;
         let mut records: Vec<Results> = (0..baselines).map(|run| before.results(seed(run))).collect();
         records.push(now.results(seed(99)));
-        let compared = compared(&records);
+        let compared = compared(&records).with_baselines(baselines);
         let against = compared.against(MARGIN).expect("the same target");
         alarms.count(true, !against.worse.is_empty());
     }

@@ -22,7 +22,9 @@ const TRUTH: f64 = 1e9;
 /// Prints the table.
 pub(super) fn print(campaigns: u64) -> Vec<Missed> {
     let campaigns = 5 * campaigns;
-    println!("`precision` stops at the interval that it asks for; {campaigns} figures each, at most {REPEATS_MOST} repeats. Intervals that hold the truth, in percent (repeats):\n");
+    println!(
+        "`precision` stops at the interval that it asks for; {campaigns} figures each, at most {REPEATS_MOST} repeats. Intervals that hold the truth, in percent (repeats):\n"
+    );
     let spreads = SPREADS.map(|spread| format!("spread {:.0} %", 100.0 * spread)).join(" | ");
     println!("| precision | repeats at least | {spreads} |\n|---|---|---|---|---|---|");
     let mut missed = Vec::new();
@@ -84,9 +86,9 @@ impl StoppingRule {
             let rate = TRUTH * (1.0 + spread * normal(&mut stream));
             #[expect(clippy::cast_sign_loss, reason = "a spread of a tenth leaves rates positive")]
             let bytes = rate as u64;
-            let sample =
-                Sample { bytes, operations: 1, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) };
-            let key = Key { target: 0, cell: 0, repeat: repeat + self.plan.plan.warm_up, phase: Phase::Write };
+            let sample = Sample { bytes, operations: 1, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) };
+            let key =
+                Key { target: 0, cell: 0, repeat: repeat + self.plan.plan.warm_up, phase: Phase::Write };
             measured.add(&self.plan.plan, key, &sample);
             rates.push(rate);
         }

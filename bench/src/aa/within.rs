@@ -16,8 +16,20 @@ const NOISES: [Noise; 12] = [
     Noise { name: "1 to 10 % by cell", sample: Spread::Drawn, ..Noise::NONE },
     Noise { name: "10 % in one cell, 1 % in others", sample: Spread::FirstCell, ..Noise::NONE },
     Noise { name: "1 to 10 % by cell, 5 % a round", sample: Spread::Drawn, round: 0.05, ..Noise::NONE },
-    Noise { name: "5 % and 5 %, drift of both by 30 %", sample: Spread::Same(0.05), round: 0.05, drift: 0.3, ..Noise::NONE },
-    Noise { name: "5 % and 5 %, a fifth INVALID", sample: Spread::Same(0.05), round: 0.05, invalid: 0.2, ..Noise::NONE },
+    Noise {
+        name: "5 % and 5 %, drift of both by 30 %",
+        sample: Spread::Same(0.05),
+        round: 0.05,
+        drift: 0.3,
+        ..Noise::NONE
+    },
+    Noise {
+        name: "5 % and 5 %, a fifth INVALID",
+        sample: Spread::Same(0.05),
+        round: 0.05,
+        invalid: 0.2,
+        ..Noise::NONE
+    },
     Noise { name: "5 %, one round of ten stalls", sample: Spread::Same(0.05), stalls: 0.1, ..Noise::NONE },
     Noise { name: "0.2 % a sample", sample: Spread::Same(0.002), ..Noise::NONE },
 ];
@@ -28,8 +40,12 @@ const MARGIN: f64 = 5.0;
 
 /// Prints the table: over all cells and of a cell, of all shapes.
 pub(super) fn print(campaigns: u64) -> Vec<Missed> {
-    println!("Two targets of a record, {ROUNDS:?} rounds of {CELLS:?} cells; {campaigns} campaigns of each shape. In percent:");
-    println!("intervals that hold the truth (in the worst shape), *faster* or *slower* at a margin of 5 %, not decided.\n");
+    println!(
+        "Two targets of a record, {ROUNDS:?} rounds of {CELLS:?} cells; {campaigns} campaigns of each shape. In percent:"
+    );
+    println!(
+        "intervals that hold the truth (in the worst shape), *faster* or *slower* at a margin of 5 %, not decided.\n"
+    );
     println!("| noise | all cells: held | falsely | not decided | a cell: held | falsely | not decided |");
     println!("|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();
@@ -68,7 +84,8 @@ fn of_shape(noise: &Noise, shape: Shape, campaigns: u64) -> [Tally; 2] {
     for seed in 0..campaigns {
         let results = campaign.results(seed);
         let study = Study::of(&results);
-        let comparisons = study.stages.iter().flat_map(|stage| &stage.questions).flat_map(|of| &of.comparisons);
+        let comparisons =
+            study.stages.iter().flat_map(|stage| &stage.questions).flat_map(|of| &of.comparisons);
         for comparison in comparisons {
             tallies[0].add(&comparison.effect, MARGIN);
             comparison.cells.iter().for_each(|(_, effect)| tallies[1].add(effect, MARGIN));

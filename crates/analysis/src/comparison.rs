@@ -147,9 +147,7 @@ pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Qu
         rates.filter(|(_, rate)| *rate > 0.0).collect()
     };
     let others = rates(b);
-    let ratio = |(round, rate): (u32, f64)| {
-        Some(RoundLog { round, log: (rate / others.get(&round)?).ln() })
-    };
+    let ratio = |(round, rate): (u32, f64)| Some(RoundLog { round, log: (rate / others.get(&round)?).ln() });
     rates(a).into_iter().filter_map(ratio).collect()
 }
 

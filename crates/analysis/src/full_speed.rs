@@ -113,9 +113,8 @@ impl Passes<'_> {
             return None;
         }
         let others = other.rates();
-        let ratio = |(round, rate): (u32, f64)| {
-            Some(RoundLog { round, log: (rate / others.get(&round)?).ln() })
-        };
+        let ratio =
+            |(round, rate): (u32, f64)| Some(RoundLog { round, log: (rate / others.get(&round)?).ln() });
         let pairs = CellRounds { row: 0, values: self.rates().into_iter().filter_map(ratio).collect() };
         let effect = round_means(&[pairs])?.overall.difference().effect();
         Some(effect.words(margin, &letter(self.target), &letter(other.target)))

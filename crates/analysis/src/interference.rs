@@ -102,10 +102,9 @@ fn interference(
     }
     // From the lowest level up, in whichever order the plan has them.
     all.sort_by(|a, b| a.load.amount().partial_cmp(&b.load.amount()).unwrap_or(Ordering::Equal));
-    let pairs = all.iter().map(|of| CellRounds {
-        row: of.outcome.cell,
-        values: differences(of.outcome, alone, quantity),
-    });
+    let pairs = all
+        .iter()
+        .map(|of| CellRounds { row: of.outcome.cell, values: differences(of.outcome, alone, quantity) });
     let means = round_means(&pairs.collect::<Vec<_>>());
     let levels = means.iter().flat_map(|found| &found.cells);
     let effects: BTreeMap<usize, Effect> =

@@ -69,8 +69,7 @@ fn a_round_with_few_cells_adds_little_freedom() {
 
 #[test]
 fn a_cell_takes_from_others_what_they_do_not_have_in_common() {
-    let freedom =
-        |rows: &[&[f64]]| round_means(&cells(rows)).expect("cells").cells[0].1.difference().freedom;
+    let freedom = |rows: &[&[f64]]| round_means(&cells(rows)).expect("cells").cells[0].1.difference().freedom;
     let alone = freedom(&[&[0.1, 0.2, 0.3]]).expect("three rounds");
     let together = freedom(&[&[0.1, 0.2, 0.3], &[0.2, 0.3, 0.4], &[0.0, 0.1, 0.2]]).expect("three rounds");
     assert!(near(alone, 2.0) && near(together, 2.0), "{alone} {together}");

@@ -20,7 +20,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub use against::{AgainstBaseline, WorseCell};
+pub use against::{AgainstBaseline, RunSpread, WorseCell};
 pub use align::{AlignedCell, AlignedStage, LoneCells};
 pub use change_point::{ChangePoint, ChangeTest};
 pub use differing::DifferingFact;
@@ -49,6 +49,8 @@ pub struct NamedRecord<'a> {
 pub struct RecordsCompared<'a> {
     /// The records in the order in which they were named.
     pub records: Vec<NamedRecord<'a>>,
+    /// How many of the records, the first ones, are baselines of the others (`RecordsCompared::against`).
+    pub baselines: usize,
     /// Each target of each record.
     pub subjects: Vec<Subject>,
     /// Of these, those that are compared in pairs, as indices: of a target with a history its first and its last run.
@@ -80,6 +82,7 @@ impl<'a> RecordsCompared<'a> {
         }
         RecordsCompared {
             records: records.to_vec(),
+            baselines: 1,
             recordings: recordings::aligned(records, &subjects, &shown),
             networks: network::aligned(records, &subjects, &shown),
             histories: history::histories(records, &subjects, runs, &stages, margin),
@@ -89,6 +92,12 @@ impl<'a> RecordsCompared<'a> {
             margin,
             stages,
         }
+    }
+
+    /// The same with the first records as baselines: with several of them the spread from run to run counts.
+    #[must_use]
+    pub fn with_baselines(self, baselines: usize) -> Self {
+        RecordsCompared { baselines, ..self }
     }
 
     /// The name of a subject.

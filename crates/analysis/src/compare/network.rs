@@ -229,6 +229,22 @@ impl AlignedNetwork {
             .collect()
     }
 
+    /// The repeats of a subject in each row, and the mean of each of several runs before it.
+    pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize]) -> Vec<CellLogs> {
+        let of_run = |row: &AlignedTraffic, (round, &run): (u32, &usize)| {
+            let log = Summary::of(&logs(row.of(run)?))?.mean;
+            Some(RoundLog { round, log })
+        };
+        let rows = self.rows.iter().enumerate();
+        rows.map(|(row, of)| CellLogs {
+            row,
+            first: of.of(now).map(NetworkRates::logs).unwrap_or_default(),
+            second: (0..).zip(runs).filter_map(|run| of_run(of, run)).collect(),
+        })
+        .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+        .collect()
+    }
+
     /// What a row says of the second of two against the first.
     pub fn effect(&self, row: usize, first: usize, second: usize) -> Option<crate::effect::Effect> {
         let is_of = |pair: &&SubjectPair| [pair.first, pair.second] == [first, second];

@@ -79,8 +79,31 @@ pub(crate) fn unpaired(cells: &[CellLogs]) -> Option<Unpaired> {
     };
     let first = side(|cell| &cell.first)?;
     let second = side(|cell| &cell.second)?;
-    let cells = first.cells.iter().zip(&second.cells).map(|((row, one), (_, other))| (*row, one.minus(other)));
+    let cells =
+        first.cells.iter().zip(&second.cells).map(|((row, one), (_, other))| (*row, one.minus(other)));
     Some(Unpaired { overall: first.overall.minus(&second.overall), cells: cells.collect() })
+}
+
+/// A run against several earlier ones: each run counts once, with the mean of its repeats, so that the interval holds how much
+/// runs of different days differ. If the run's own repeats spread more than these runs do, their spread counts.
+///
+/// Of each cell the first has the repeats of the run, the second a value for each earlier run.
+pub(crate) fn against_runs(cells: &[CellLogs]) -> Option<Unpaired> {
+    let once = |cell: &CellLogs| {
+        let logs = cell.first.iter().map(|repeat| repeat.log);
+        let mean = logs.sum::<f64>() / cell.first.len().max(1) as f64;
+        let first = if cell.first.is_empty() { Vec::new() } else { vec![RoundLog { round: 0, log: mean }] };
+        CellLogs { first, ..cell.clone() }
+    };
+    let by_runs = unpaired(&cells.iter().map(once).collect::<Vec<_>>())?;
+    let by_repeats = unpaired(cells)?;
+    let wider = |runs: LogDifference, repeats: LogDifference| {
+        let is_wider = runs.freedom.is_some() && repeats.error > runs.error;
+        if is_wider { repeats } else { runs }
+    };
+    let both = by_runs.cells.iter().zip(&by_repeats.cells);
+    let cells = both.map(|((row, runs), (_, repeats))| (*row, wider(*runs, *repeats)));
+    Some(Unpaired { overall: wider(by_runs.overall, by_repeats.overall), cells: cells.collect() })
 }
 
 #[cfg(test)]
@@ -153,5 +176,19 @@ mod tests {
         // Three rounds of the variance 0.01 on each side, and four degrees of freedom.
         assert!(near(found.error, (2.0_f64 * 0.01 / 3.0).sqrt()), "{found:?}");
         assert!(near(found.freedom.expect("repeats"), 4.0), "{found:?}");
+    }
+
+    /// Four runs with the means 0.0, 0.2, 0.1 and 0.1, whose variance is 0.02 / 3: the difference has that of a run and of a
+    /// mean of four.
+    #[test]
+    fn a_run_is_held_against_the_spread_of_runs() {
+        let found = against_runs(&[cell(0, &[-0.1, -0.101, -0.099], &[0.0, 0.2, 0.1, 0.1])]).expect("a cell");
+        assert!(near(found.overall.mean, -0.2), "{found:?}");
+        assert!(near(found.overall.error, (0.02_f64 / 3.0 * 1.25).sqrt()), "{found:?}");
+        assert!(near(found.overall.freedom.expect("runs"), 3.0), "{found:?}");
+        let noisy = against_runs(&[cell(0, &[-1.0, 0.8, -0.1], &[0.0, 0.001, -0.001])]).expect("a cell");
+        assert!(noisy.overall.error > 0.5, "its own repeats spread more: {noisy:?}");
+        let lone = against_runs(&[cell(0, &[-0.1, -0.2], &[0.0])]).expect("a cell");
+        assert!(lone.overall.freedom.is_none(), "one run says nothing of how runs differ: {lone:?}");
     }
 }

@@ -146,8 +146,7 @@ impl Asked<'_> {
         let differences: Vec<CellRounds> = cells.iter().map(CellLogs::differences).collect();
         let found = round_means(&differences)?;
         let cells = found.cells.iter();
-        let cells =
-            cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.difference().effect() });
+        let cells = cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.difference().effect() });
         let effect = found.overall.difference().effect();
         Some(SubjectPair { first, second, basis: PairBasis::Rounds, effect, cells: cells.collect() })
     }
@@ -159,6 +158,21 @@ impl Asked<'_> {
             row: index,
             first: Self::logs(row, first, taken),
             second: Self::logs(row, second, taken),
+        })
+        .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+        .collect()
+    }
+
+    /// The repeats of a subject in each cell, and the mean of each of several runs before it.
+    pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize], taken: Taken) -> Vec<CellLogs> {
+        let rows = self.stage.of_phase(self.phase);
+        let of_run = |row: &AlignedCell<'_>, (round, &run): (u32, &usize)| {
+            Some(RoundLog { round, log: Self::mean(row, run, taken)? })
+        };
+        rows.map(|(index, row)| CellLogs {
+            row: index,
+            first: Self::logs(row, now, taken),
+            second: (0..).zip(runs).filter_map(|run| of_run(row, run)).collect(),
         })
         .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
         .collect()

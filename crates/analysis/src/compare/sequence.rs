@@ -97,8 +97,7 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
         return None;
     }
     let point = |&run: &usize| {
-        let logs =
-            |&row: &usize| CellRounds { row, values: Asked::logs(rows[row], runs[run], taken) };
+        let logs = |&row: &usize| CellRounds { row, values: Asked::logs(rows[row], runs[run], taken) };
         point(runs[run], &shared.iter().map(logs).collect::<Vec<_>>())
     };
     Some(RunSequence {
