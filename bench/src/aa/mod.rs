@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "aa";
 pub(crate) const SIMULATED: &str = "aa-simulated";
 
 /// Simulated campaigns of each kind and shape.
-const CAMPAIGNS: u64 = 400;
+const CAMPAIGNS: u64 = 1000;
 
 /// Prints all tables and returns whether all goals are met.
 pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_truth_and_words_are_rarely_false() {
-        let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { CAMPAIGNS } else { 40 };
+        let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { CAMPAIGNS } else { 25 };
         let missed = simulated(campaigns, &Stop::default()).expect("nobody stops it");
         assert!(missed.is_empty(), "{missed:#?}");
     }

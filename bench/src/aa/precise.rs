@@ -12,7 +12,7 @@ use super::{
     tally::{Missed, Tally},
 };
 
-const REPEATS: [u32; 3] = [2, 3, 5];
+const REPEATS: [u32; 2] = [3, 10];
 const SPREADS: [f64; 4] = [0.01, 0.03, 0.05, 0.1];
 const PRECISIONS: [u32; 2] = [2, 5];
 const REPEATS_MOST: u32 = 50;
@@ -21,7 +21,7 @@ const TRUTH: f64 = 1e9;
 
 /// Prints the table.
 pub(super) fn print(campaigns: u64) -> Vec<Missed> {
-    let campaigns = 5 * campaigns;
+    let campaigns = 10 * campaigns;
     println!(
         "`precision` stops at the interval that it asks for; {campaigns} figures each, at most {REPEATS_MOST} repeats. Intervals that hold the truth, in percent (repeats):\n"
     );

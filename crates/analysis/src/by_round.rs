@@ -18,8 +18,8 @@
 //! A cell by itself has few repeats. Its variance leans on that of all cells, which counts as [`SPREAD_PRIOR`] more degrees of freedom:
 //! cells may differ in their spread, so that all of them together say only that much about one (G. K. Smyth, "Linear models
 //! and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3, 2004, with a fixed prior). Cells
-//! that go up and down together have fewer degrees of freedom than their number says (F. E. Satterthwaite, Biometrics Bulletin
-//! 2, 1946), so that the more rounds have in common, the less a cell takes from the others.
+//! that go up and down together have fewer degrees of freedom than their number says: the more the cells of a round have in
+//! common, the less a cell takes from the others.
 
 use std::collections::BTreeMap;
 
@@ -258,11 +258,14 @@ fn round_sums(cells: &[&CellValues<'_>]) -> BTreeMap<u32, RoundSum> {
     rounds
 }
 
-/// How much cells of the same round go up and down together: 1 if they do nothing else, 0 if each goes by itself.
+/// How much cells of the same round go up and down together: 1 if they do nothing else, 0 if each goes by itself. Few rounds
+/// say little of it, so that one round in which cells go together is added to those that were measured.
 fn correlation(rounds: &BTreeMap<u32, RoundSum>, variance: f64) -> f64 {
     let products: f64 = rounds.values().map(|round| round.sum.powi(2) - round.squares).sum();
     let pairs: f64 = rounds.values().map(|round| round.count * (round.count - 1.0)).sum();
-    if pairs > 0.0 && variance > 0.0 { (products / pairs / variance).clamp(0.0, 1.0) } else { 0.0 }
+    let found = if pairs > 0.0 && variance > 0.0 { products / pairs / variance } else { 0.0 };
+    let count = rounds.len().max(1) as f64;
+    (found.clamp(0.0, 1.0) * (count - 1.0) + 1.0) / count
 }
 
 impl RoundEstimate {

@@ -74,7 +74,8 @@ fn a_cell_takes_from_others_what_they_do_not_have_in_common() {
     let together = freedom(&[&[0.1, 0.2, 0.3], &[0.2, 0.3, 0.4], &[0.0, 0.1, 0.2]]).expect("three rounds");
     assert!(near(alone, 2.0) && near(together, 2.0), "{alone} {together}");
     let apart = freedom(&[&[0.1, 0.2, 0.3], &[0.3, 0.2, 0.1], &[0.2, 0.1, 0.3], &[0.2, 0.3, 0.1]]);
-    assert!(near(apart.expect("three rounds"), 2.0 + SPREAD_PRIOR), "{apart:?}");
+    let apart = apart.expect("three rounds");
+    assert!(apart > 3.5 && apart <= 2.0 + SPREAD_PRIOR, "{apart}");
 }
 
 #[test]

@@ -97,9 +97,11 @@ pub(crate) fn against_runs(cells: &[CellLogs]) -> Option<Unpaired> {
     };
     let by_runs = unpaired(&cells.iter().map(once).collect::<Vec<_>>())?;
     let by_repeats = unpaired(cells)?;
-    let wider = |runs: LogDifference, repeats: LogDifference| {
-        let is_wider = runs.freedom.is_some() && repeats.error > runs.error;
-        if is_wider { repeats } else { runs }
+    // Few runs may be close to each other by chance: their degrees of freedom stay, whichever spread counts.
+    let wider = |runs: LogDifference, repeats: LogDifference| LogDifference {
+        error: runs.error.max(if repeats.freedom.is_some() { repeats.error } else { 0.0 }),
+        freedom: runs.freedom.zip(repeats.freedom).map(|(runs, repeats)| runs.min(repeats)).or(runs.freedom),
+        ..runs
     };
     let both = by_runs.cells.iter().zip(&by_repeats.cells);
     let cells = both.map(|((row, runs), (_, repeats))| (*row, wider(*runs, *repeats)));
