@@ -1,7 +1,7 @@
 //! Two subjects beside each other: differences of logarithms, paired within a record, by Welch's method between records.
 
 use crate::{
-    by_round::{CellRounds, LogDifference, RoundLog, round_means},
+    by_round::{CellRounds, LogDifference, RoundLog, RoundMeans, round_means},
     effect::Effect,
 };
 
@@ -73,15 +73,17 @@ pub(crate) struct Unpaired {
 pub(crate) fn unpaired(cells: &[CellLogs]) -> Option<Unpaired> {
     let both = cells.iter().filter(|cell| !cell.first.is_empty() && !cell.second.is_empty());
     let both: Vec<&CellLogs> = both.collect();
-    let side = |values: fn(&CellLogs) -> &Vec<RoundLog>| {
-        let rounds = both.iter().map(|cell| CellRounds { row: cell.row, values: values(cell).clone() });
-        round_means(&rounds.collect::<Vec<_>>())
-    };
-    let first = side(|cell| &cell.first)?;
-    let second = side(|cell| &cell.second)?;
+    let first = side(&both, |cell| &cell.first)?;
+    let second = side(&both, |cell| &cell.second)?;
     let cells =
         first.cells.iter().zip(&second.cells).map(|((row, one), (_, other))| (*row, one.minus(other)));
     Some(Unpaired { overall: first.overall.minus(&second.overall), cells: cells.collect() })
+}
+
+/// The means of one of the two.
+fn side(cells: &[&CellLogs], values: fn(&CellLogs) -> &Vec<RoundLog>) -> Option<RoundMeans> {
+    let rounds = cells.iter().map(|cell| CellRounds { row: cell.row, values: values(cell).clone() });
+    round_means(&rounds.collect::<Vec<_>>())
 }
 
 /// A run against several earlier ones: each run counts once, with the mean of its repeats, so that the interval holds how much

@@ -25,7 +25,7 @@ use nilometer_model::{
 
 use crate::{
     CellOutcome, Quantity, StudyStage,
-    by_round::{CellRounds, round_means},
+    by_round::{CellRounds, RoundLog, round_means},
     effect::{Answer, Effect},
     parameters::words,
 };
@@ -257,17 +257,20 @@ fn rate_of_all(samples: &[&Sample], quantity: Quantity) -> Option<f64> {
 
 /// Each number of several against the sum of what its elements do alone.
 fn set_shares(counts: &mut [AtOnce], alone: &BTreeMap<usize, RoundRates>) {
-    let against_sum = |(row, at): (usize, &AtOnce)| {
-        let of = |round: u32, target: &usize| alone.get(target)?.get(&round).copied();
-        let sum = |round: u32| -> Option<f64> { at.targets.iter().map(|target| of(round, target)).sum() };
-        let values = if at.count() > 1 { by_round(&at.repeats, sum) } else { Vec::new() };
-        CellRounds { row, values }
-    };
-    let shares: Vec<CellRounds> = counts.iter().enumerate().map(against_sum).collect();
+    let shares =
+        counts.iter().enumerate().map(|(row, at)| CellRounds { row, values: against_sum(at, alone) });
+    let shares: Vec<CellRounds> = shares.collect();
     let Some(means) = round_means(&shares) else { return };
     for (row, share) in means.cells {
         counts[row].share = Some(share.difference().effect());
     }
+}
+
+/// What several do at once against the sum of what each does alone, by round; empty of one element.
+fn against_sum(at: &AtOnce, alone: &BTreeMap<usize, RoundRates>) -> Vec<RoundLog> {
+    let of = |round: u32, target: &usize| alone.get(target)?.get(&round).copied();
+    let sum = |round: u32| -> Option<f64> { at.targets.iter().map(|target| of(round, target)).sum() };
+    if at.count() > 1 { by_round(&at.repeats, sum) } else { Vec::new() }
 }
 
 /// The numbers at once that have a figure, at least two.
