@@ -147,10 +147,11 @@ struct Check {
     run: fn(&Stop) -> anyhow::Result<bool>,
 }
 
-const CHECKS: [Check; 5] = [
+const CHECKS: [Check; 6] = [
     Check { name: verdict::NAME, run: verdict::run },
     Check { name: invalid::NAME, run: invalid::check },
     Check { name: aa::NAME, run: aa::check },
+    Check { name: aa::SIMULATED, run: aa::check_simulated },
     Check { name: index::NAME, run: index::check },
     Check { name: by_url::NAME, run: by_url::check },
 ];

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     Seed,
     plan::Phase,
-    statistics::{PAIRS_LEAST, Summary},
+    statistics::{ROUNDS_LEAST, Summary},
 };
 
 use crate::{
     CellOutcome, PairBasis, Quantity,
-    compare::{CellLogs, RoundLog, unpaired},
-    effect::{Answer, Effect, Swaps, pooled_variance},
+    by_round::{CellRounds, RoundLog, round_means},
+    compare::{CellLogs, unpaired},
+    effect::{Answer, Effect},
 };
 
 /// What is asked of a stage: how do the targets compare in a phase, over all its cells?
@@ -91,22 +92,20 @@ fn compare(
     if basis == PairBasis::Repeats {
         return compare_apart(outcomes, quantity, first, second);
     }
-    let mut cells: Vec<(usize, Vec<f64>)> = Vec::new();
-    for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
+    let of_cell = |cell: &[&CellOutcome<'_>]| {
         let of = |target| cell.iter().find(|outcome| outcome.target == target);
-        if let (Some(a), Some(b)) = (of(first), of(second)) {
-            cells.push((a.cell, differences(a, b, quantity)));
-        }
-    }
-    cells.retain(|(_, differences)| !differences.is_empty());
-    let found = paired(&cells)?;
+        Some(CellRounds { row: cell[0].cell, values: differences(of(first)?, of(second)?, quantity) })
+    };
+    let cells: Vec<CellRounds> = outcomes.chunk_by(|a, b| a.cell == b.cell).filter_map(of_cell).collect();
+    let found = round_means(&cells)?;
+    let overall = found.overall.difference();
     Some(Comparison {
         first,
         second,
-        effect: found.effect,
-        p: found.p,
-        rounds_missing: PAIRS_LEAST.saturating_sub(found.effect.pairs).div_ceil(cells.len().max(1)),
-        cells: found.cells,
+        effect: overall.effect(),
+        p: overall.p(),
+        rounds_missing: ROUNDS_LEAST.saturating_sub(found.rounds),
+        cells: found.cells.iter().map(|(cell, mean)| (*cell, mean.difference().effect())).collect(),
     })
 }
 
@@ -138,38 +137,18 @@ fn compare_apart(
     })
 }
 
-/// What pairs of the same round say, over all cells and by cell.
-pub(crate) struct PairedEffects {
-    /// Over all cells.
-    pub(crate) effect: Effect,
-    /// How probable so large a difference is if there is none.
-    pub(crate) p: f64,
-    /// The same by cell.
-    pub(crate) cells: Vec<(usize, Effect)>,
-}
-
-/// From the log-ratios of pairs by cell; none without pairs.
-pub(crate) fn paired(cells: &[(usize, Vec<f64>)]) -> Option<PairedEffects> {
-    let all: Vec<f64> = cells.iter().flat_map(|(_, differences)| differences).copied().collect();
-    let swaps = Swaps::of(&all, SEED)?;
-    let (variance, freedom) = pooled_variance(cells.iter().map(|(_, differences)| differences.as_slice()));
-    let effects = cells
-        .iter()
-        .filter_map(|(cell, differences)| Some((*cell, Effect::of_cell(differences, variance, freedom)?)));
-    Some(PairedEffects { effect: swaps.effect(), p: swaps.p(0.0), cells: effects.collect() })
-}
-
 /// The same record always gives the same report.
 pub(crate) const SEED: Seed = Seed(0x6e69_6c6f);
 
 /// The log-ratios of repeats of the same round in which both are valid.
-pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<f64> {
+pub(crate) fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<RoundLog> {
     let rates = |outcome: &CellOutcome<'_>| -> BTreeMap<u32, f64> {
         let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
         rates.filter(|(_, rate)| *rate > 0.0).collect()
     };
     let others = rates(b);
-    rates(a).into_iter().filter_map(|(round, rate)| Some((rate / others.get(&round)?).ln())).collect()
+    let ratio = |(round, rate): (u32, f64)| Some(RoundLog { round, log: (rate / others.get(&round)?).ln() });
+    rates(a).into_iter().filter_map(ratio).collect()
 }
 
 impl Comparison {

@@ -2,12 +2,9 @@
 //!
 //! Differences are log-ratios of pairs that were measured in the same round, so that what drifts for both cancels.
 
-use nilometer_model::{
-    RandomStream, Seed,
-    statistics::{CONFIDENCE, student},
-};
+use nilometer_model::statistics::student;
 
-/// The logarithm of a ratio, with its interval at [`CONFIDENCE`].
+/// The logarithm of a ratio, with its interval at 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
     /// The mean over pairs.
@@ -164,122 +161,6 @@ pub fn pooled_variance<'a>(cells: impl Iterator<Item = &'a [f64]>) -> (f64, usiz
         freedom += cell.len() - 1;
     }
     (squares / freedom.max(1) as f64, freedom)
-}
-
-/// A permutation test: were the labels swapped within some of the pairs, the sum of the differences would be as far from
-/// `n x delta` in how many cases?
-///
-/// Swapping those in a subset changes the sum by twice their excess over `delta`, so that a case counts where the mean of
-/// its subset lies beyond `delta`. The sorted means of subsets therefore hold the test of every `delta` at once, and the
-/// interval of those that are not rejected (Hartigan, "Using subsample values as typical values", Journal of the American
-/// Statistical Association 64, 1969): test and interval can't disagree.
-#[derive(Debug, Clone)]
-pub struct Swaps {
-    mean: f64,
-    pairs: usize,
-    /// Means of subsets that are not empty, sorted.
-    means: Vec<f64>,
-    /// All cases, the empty subset included.
-    cases: usize,
-}
-
-/// All cases are counted for at most so many pairs, 2^14 of them.
-const EXACT_MOST: usize = 14;
-/// So many random ones for more.
-const RANDOM_CASES: usize = 10_000;
-/// Swapped together where there are more pairs than this: a group of swaps is as exact, and loses almost no power.
-const BLOCKS: usize = 256;
-
-/// Sum and number of the pairs of a subset.
-type Total = (f64, usize);
-
-impl Swaps {
-    /// None without pairs. The seed decides which cases are looked at where there are too many.
-    pub fn of(differences: &[f64], seed: Seed) -> Option<Swaps> {
-        let mean = mean(differences)?;
-        let pairs = differences.len();
-        let blocks = blocks(differences, seed);
-        let (totals, cases) = if blocks.len() <= EXACT_MOST {
-            (subsets(&blocks), 1 << blocks.len())
-        } else {
-            (random_subsets(&blocks, seed), RANDOM_CASES)
-        };
-        let filled = totals.into_iter().filter(|(_, count)| *count > 0);
-        let mut means: Vec<f64> = filled.map(|(sum, count)| sum / count as f64).collect();
-        means.sort_unstable_by(f64::total_cmp);
-        Some(Swaps { mean, pairs, means, cases })
-    }
-
-    /// How probable a mean at least as far from `delta` is, if that is the true difference: two-sided.
-    pub fn p(&self, delta: f64) -> f64 {
-        let below = self.means.partition_point(|mean| *mean <= delta);
-        let above = self.means.len() - self.means.partition_point(|mean| *mean < delta);
-        let beyond = self.always() + below.min(above);
-        (2.0 * beyond as f64 / self.cases as f64).min(1.0)
-    }
-
-    /// All differences that the test does not reject.
-    pub fn effect(&self) -> Effect {
-        #[expect(clippy::cast_sign_loss, reason = "both are positive")]
-        let rejected = (self.cases as f64 * (1.0 - CONFIDENCE) / 2.0 + 1e-9) as usize;
-        let (low, high) = match rejected.checked_sub(self.always()) {
-            Some(beyond) => (self.means[beyond], self.means[self.means.len() - 1 - beyond]),
-            None => (f64::NEG_INFINITY, f64::INFINITY),
-        };
-        Effect { log_ratio: self.mean, low, high, pairs: self.pairs }
-    }
-
-    /// Cases that are as extreme whatever the difference: nothing is swapped.
-    fn always(&self) -> usize {
-        self.cases - self.means.len()
-    }
-}
-
-fn blocks(differences: &[f64], seed: Seed) -> Vec<Total> {
-    if differences.len() <= BLOCKS {
-        return differences.iter().map(|difference| (*difference, 1)).collect();
-    }
-    let mut blocks = vec![(0.0, 0); BLOCKS];
-    let mut stream = seed.named("blocks").stream();
-    for difference in differences {
-        let (sum, count) = &mut blocks[stream.below(BLOCKS as u64) as usize];
-        *sum += difference;
-        *count += 1;
-    }
-    blocks
-}
-
-/// The totals of all subsets, the empty one first.
-fn subsets(parts: &[Total]) -> Vec<Total> {
-    let mut totals = vec![(0.0, 0)];
-    for &(sum, count) in parts {
-        totals.extend_from_within(..);
-        let half = totals.len() / 2;
-        for total in &mut totals[half..] {
-            *total = (total.0 + sum, total.1 + count);
-        }
-    }
-    totals
-}
-
-/// Totals of random subsets, each part in or out like a coin; eight parts are looked up at once.
-fn random_subsets(parts: &[Total], seed: Seed) -> Vec<Total> {
-    let tables: Vec<Vec<Total>> = parts.chunks(8).map(subsets).collect();
-    let mut stream = seed.named("subsets").stream();
-    (1..RANDOM_CASES).map(|_| random_subset(&tables, &mut stream)).collect()
-}
-
-fn random_subset(tables: &[Vec<Total>], stream: &mut RandomStream) -> Total {
-    let mut total = (0.0, 0);
-    for eight in tables.chunks(8) {
-        let bits = stream.next().to_le_bytes();
-        for (table, byte) in eight.iter().zip(bits) {
-            let (sum, count) = table[usize::from(byte) & (table.len() - 1)];
-            total.0 += sum;
-            total.1 += count;
-        }
-    }
-    total
 }
 
 #[cfg(test)]

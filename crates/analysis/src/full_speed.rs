@@ -8,7 +8,10 @@ use nilometer_model::{
     sustained::{SustainedRate, sustained},
 };
 
-use crate::{comparison::paired, letter};
+use crate::{
+    by_round::{CellRounds, RoundLog, round_means},
+    letter,
+};
 
 /// What a target takes of an instrument.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,9 +113,10 @@ impl Passes<'_> {
             return None;
         }
         let others = other.rates();
-        let pairs =
-            self.rates().into_iter().filter_map(|(round, rate)| Some((rate / others.get(&round)?).ln()));
-        let effect = paired(&[(0, pairs.collect())])?.effect;
+        let ratio =
+            |(round, rate): (u32, f64)| Some(RoundLog { round, log: (rate / others.get(&round)?).ln() });
+        let pairs = CellRounds { row: 0, values: self.rates().into_iter().filter_map(ratio).collect() };
+        let effect = round_means(&[pairs])?.overall.difference().effect();
         Some(effect.words(margin, &letter(self.target), &letter(other.target)))
     }
 }

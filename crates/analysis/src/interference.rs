@@ -11,7 +11,8 @@ use nilometer_model::{
 
 use crate::{
     CellOutcome, Quantity, StudyStage,
-    comparison::{differences, paired},
+    by_round::{CellRounds, round_means},
+    comparison::differences,
     effect::{Answer, Effect},
     parameters::{BESIDE, CommonParameters, words},
     verdict::fewer_losses,
@@ -112,13 +113,13 @@ fn interference(
     // From the lowest level up, in whichever order the plan has them.
     all.sort_by(|a, b| a.load.amount().partial_cmp(&b.load.amount()).unwrap_or(Ordering::Equal));
     let (idle, all): (Vec<_>, Vec<_>) = all.into_iter().partition(BesideOutcome::is_idle);
-    let pairs: Vec<(usize, Vec<f64>)> = all
+    let pairs = all
         .iter()
-        .map(|of| (of.outcome.cell, differences(of.outcome, alone, quantity)))
-        .filter(|(_, differences)| !differences.is_empty())
-        .collect();
+        .map(|of| CellRounds { row: of.outcome.cell, values: differences(of.outcome, alone, quantity) });
+    let means = round_means(&pairs.collect::<Vec<_>>());
+    let levels = means.iter().flat_map(|found| &found.cells);
     let effects: BTreeMap<usize, Effect> =
-        paired(&pairs).map(|found| found.cells.into_iter().collect()).unwrap_or_default();
+        levels.map(|(cell, level)| (*cell, level.difference().effect())).collect();
     Some(Interference {
         phase,
         target,

@@ -8,6 +8,7 @@ mod acceptance;
 mod across_machines;
 mod additive_fit;
 mod answer;
+mod by_round;
 mod ceiling;
 mod compare;
 mod comparison;
@@ -42,11 +43,12 @@ pub use acceptance::{
 };
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
+pub use by_round::LogDifference;
 pub use ceiling::NearestCeiling;
 pub use compare::{
     AcrossQuestion, AgainstBaseline, AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage,
-    AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LogDifference, LoneCells,
-    NamedRecord, NamedStep, NetworkRates, PairBasis, RecordingPair, RecordsCompared, RunPoint, RunSequence,
+    AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LoneCells, NamedRecord,
+    NamedStep, NetworkRates, PairBasis, RecordingPair, RecordsCompared, RunPoint, RunSequence, RunSpread,
     Subject, SubjectPair, TargetHistory, WorseCell,
 };
 pub use comparison::{Comparison, Question};

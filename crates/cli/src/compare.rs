@@ -31,8 +31,10 @@ pub(crate) struct Compare {
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// A record to hold the others against: exit code 3 when a cell got worse by more than its noise and the threshold
+    ///
+    /// Name several, of different days: then the spread from run to run counts too, which one baseline does not show.
     #[arg(long, value_name = "RECORD")]
-    against: Option<PathBuf>,
+    against: Vec<PathBuf>,
     /// The loss that counts, such as "5 %" [default: the plan's margin]
     #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
     threshold: Option<f64>,
@@ -60,6 +62,7 @@ impl Compare {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let records = names.iter().zip(&results).map(|(name, results)| NamedRecord { name, results });
         let compared = RecordsCompared::of(&records.collect::<Vec<_>>());
+        let compared = compared.with_baselines(self.against.len().max(1));
         let against = self.held_against(&compared)?;
         self.write_page(&compared).run()?;
         if self.json {
@@ -95,7 +98,7 @@ impl Compare {
     }
 
     fn held_against(&self, compared: &RecordsCompared<'_>) -> Result<Option<AgainstBaseline>, Failure> {
-        let Some(baseline) = &self.against else { return Ok(None) };
+        let Some(baseline) = self.against.last() else { return Ok(None) };
         let against = compared.against(self.threshold.unwrap_or(compared.margin));
         Ok(Some(against.ok_or_else(|| no_target_of(baseline, compared)).input()?))
     }
@@ -110,7 +113,8 @@ impl Compare {
 }
 
 fn no_target_of(baseline: &Path, compared: &RecordsCompared<'_>) -> anyhow::Error {
-    let targets = compared.records[0].results.targets.iter();
+    let baseline_results = compared.records[compared.baselines - 1].results;
+    let targets = baseline_results.targets.iter();
     let paths: Vec<&str> = targets.map(|target| target.path.as_str()).collect();
     let baseline = baseline.display();
     anyhow!("{baseline}: none of its targets is in the other records: it has {}", paths.join(", "))

@@ -94,6 +94,29 @@ fn two_campaigns_of_one_directory_are_compared() {
 }
 
 #[test]
+fn several_baselines_hold_how_much_days_differ() {
+    let home = home();
+    let path = home.path();
+    for (name, day, millis) in [("a", 10, 100), ("b", 11, 130), ("c", 12, 110), ("d", 13, 120)] {
+        record(path, &format!("{name}.sqlite"), day, millis);
+    }
+    record(path, "now.sqlite", 14, 140);
+    let one = nilometer_in(path, &["compare", "now.sqlite", "--against", "d.sqlite"]);
+    assert_eq!(one.code, Some(3), "a single day shows no other: {one:?}");
+    let mut arguments = vec!["compare", "now.sqlite"];
+    for baseline in ["a.sqlite", "b.sqlite", "c.sqlite", "d.sqlite"] {
+        arguments.extend(["--against", baseline]);
+    }
+    let several = nilometer_in(path, &arguments);
+    assert_ne!(several.code, Some(3), "days differ by as much: {several:?}");
+    assert!(several.stdout.contains("the spread between 4 baselines counts: they show a loss of more than "));
+    arguments.extend(["--against", "a.sqlite"]);
+    let twice = nilometer_in(path, &arguments);
+    assert_eq!(twice.code, Some(2), "{twice:?}");
+    assert!(twice.stderr.contains("a.sqlite: the record is named twice"), "{twice:?}");
+}
+
+#[test]
 fn a_baseline_is_held_or_what_got_worse_is_told_line_by_line() {
     let home = home();
     let path = home.path();

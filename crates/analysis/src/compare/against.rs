@@ -2,16 +2,20 @@
 
 use nilometer_model::{
     plan::Phase,
-    statistics::{CONFIDENCE, student_at},
+    statistics::{CONFIDENCE, Summary, student_at},
 };
 
 use super::{
     AlignedRecording, AlignedStage, RecordsCompared,
-    pair::{LogDifference, unpaired},
+    pair::{CellLogs, Unpaired, against_runs, unpaired},
     question::{Asked, Taken},
     recordings::ratio,
 };
-use crate::{Decision, effect::Effect};
+use crate::{
+    Decision,
+    by_round::{LogDifference, RoundLog},
+    effect::Effect,
+};
 
 /// What became of the cells of a baseline.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +28,19 @@ pub struct AgainstBaseline {
     pub worse: Vec<WorseCell>,
     /// What could not be compared, in words.
     pub left: Vec<String>,
+    /// How much runs differ; none if there is one baseline, which does not show it.
+    pub spread: Option<RunSpread>,
+}
+
+/// How far several baselines differ from each other, and what that hides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunSpread {
+    /// How many baselines.
+    pub runs: usize,
+    /// The loss from which on the steadiest figure would have been called worse, in percent.
+    pub seen_least: f64,
+    /// The same of the figure that differs most from run to run.
+    pub seen_most: f64,
 }
 
 /// Something that got worse.
@@ -39,7 +56,7 @@ pub struct WorseCell {
     pub effect: Option<Effect>,
 }
 
-/// A subject with the one of the baseline that it is held against.
+/// A subject with the one of the baseline that it is held against: of several baselines the one of the last that has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) now: usize,
@@ -56,7 +73,7 @@ pub(super) struct Tested {
 }
 
 impl RecordsCompared<'_> {
-    /// All records but the first, against the first. None if no target of them is in the baseline.
+    /// All records but the baselines, against these. None if no target of them is in a baseline.
     pub fn against(&self, threshold: f64) -> Option<AgainstBaseline> {
         let mut left = Vec::new();
         let held = self.held(&mut left);
@@ -77,41 +94,74 @@ impl RecordsCompared<'_> {
             gone.map(|(pair, of)| format!("{}: {}: not recorded now", self.name(pair.now), of.instrument)),
         );
         let recorded: Vec<_> = recorded.into_iter().filter(|(pair, of)| of.has(pair.now)).collect();
+        let spread = |confidence| self.spread_of_runs(&tested, confidence);
         let compared = tested.len() + recorded.iter().filter(|(pair, of)| of.is_tested(*pair)).count();
         let confidence = 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64;
         let mut worse: Vec<WorseCell> =
             tested.iter().filter_map(|one| one.worse(confidence, threshold)).collect();
+        let spread = spread(confidence);
         for (pair, recording) in recorded {
-            worse.extend(recording.worse(pair, confidence, threshold));
+            let runs = self.runs_before(pair);
+            worse.extend(recording.worse(pair, &runs, confidence, threshold));
             left.extend(recording.undecided(pair).map(|what| format!("{}: {what}", self.name(pair.now))));
         }
-        Some(AgainstBaseline { threshold, compared, worse, left })
+        Some(AgainstBaseline { threshold, compared, worse, left, spread })
     }
 
-    /// Targets of the same path; or the only one of each record, whatever they are called.
-    fn held(&self, left: &mut Vec<String>) -> Vec<Held> {
-        let of_record = |record: usize| {
-            let all =
-                (0..self.subjects.len()).filter(move |&subject| self.subjects[subject].record == record);
-            all.collect::<Vec<usize>>()
-        };
+    /// The targets of a record.
+    fn of_record(&self, record: usize) -> Vec<usize> {
+        (0..self.subjects.len()).filter(|&subject| self.subjects[subject].record == record).collect()
+    }
+
+    /// The target of a baseline that a subject is held against: the one of the same path, or the only one of each record,
+    /// whatever they are called.
+    fn before(&self, baseline: usize, now: usize) -> Option<usize> {
         let path = |subject: usize| &self.subjects[subject].entry(&self.records).path;
-        let baseline = of_record(0);
+        let candidates = self.of_record(baseline);
+        let is_lone = candidates.len() == 1 && self.of_record(self.subjects[now].record).len() == 1;
+        candidates.into_iter().find(|&before| is_lone || path(before) == path(now))
+    }
+
+    /// The subjects of all baselines that a subject is held against, in the order of the baselines.
+    pub(super) fn runs_before(&self, held: Held) -> Vec<usize> {
+        (0..self.baselines).filter_map(|baseline| self.before(baseline, held.now)).collect()
+    }
+
+    /// Each target of a record that is no baseline, with the one that it is held against.
+    fn held(&self, left: &mut Vec<String>) -> Vec<Held> {
         let mut held = Vec::new();
-        for record in 1..self.records.len() {
-            let now = of_record(record);
-            let lone = now.len() == 1 && baseline.len() == 1;
-            for subject in now {
-                let before = baseline.iter().find(|&&before| lone || path(before) == path(subject));
-                match before {
-                    Some(&before) => held.push(Held { now: subject, before }),
-                    None => left.push(format!("{}: the baseline has no such target", self.name(subject))),
-                }
+        for now in (self.baselines..self.records.len()).flat_map(|record| self.of_record(record)) {
+            match (0..self.baselines).filter_map(|baseline| self.before(baseline, now)).next_back() {
+                Some(before) => held.push(Held { now, before }),
+                None => left.push(format!("{}: the baseline has no such target", self.name(now))),
             }
         }
-        let gone = baseline.iter().filter(|&&before| held.iter().all(|held| held.before != before));
-        left.extend(gone.map(|&before| format!("{}: in the baseline only", self.name(before))));
+        let known: Vec<usize> = held.iter().flat_map(|held| self.runs_before(*held)).collect();
+        let baselines = (0..self.baselines).flat_map(|baseline| self.of_record(baseline));
+        let gone = baselines.filter(|before| !known.contains(before));
+        left.extend(gone.map(|before| format!("{}: in the baseline only", self.name(before))));
         held
+    }
+
+    /// What hides in the spread of several baselines: how large a loss of each figure would have had to be.
+    fn spread_of_runs(&self, tested: &[Tested], confidence: f64) -> Option<RunSpread> {
+        let seen = tested.iter().map(|one| {
+            let effect = one.difference.effect_at(confidence);
+            -100.0 * (effect.low - effect.log_ratio).exp_m1()
+        });
+        let seen: Vec<f64> = seen.collect();
+        let seen_least = seen.iter().copied().min_by(f64::total_cmp)?;
+        let seen_most = seen.iter().copied().max_by(f64::total_cmp)?;
+        (self.baselines > 1).then_some(RunSpread { runs: self.baselines, seen_least, seen_most })
+    }
+
+    /// The difference of each cell and over all cells: by the repeats of both, or by the spread of several baselines.
+    fn difference(&self, held: Held, asked: &Asked<'_>, taken: Taken) -> Option<Unpaired> {
+        let runs = self.runs_before(held);
+        if runs.len() < 2 {
+            return unpaired(&asked.cells(held.now, held.before, taken));
+        }
+        against_runs(&asked.cells_of_runs(held.now, &runs, taken))
     }
 
     /// The cells of a stage, and each phase over all its cells.
@@ -125,7 +175,7 @@ impl RecordsCompared<'_> {
         for phase in stage.phases() {
             let asked = Asked { subjects: &self.subjects, stage, phase };
             let taken = Taken::Rate(asked.quantity());
-            let found = unpaired(&asked.cells(held.now, held.before, taken));
+            let found = self.difference(held, &asked, taken);
             let cells = found.as_ref().map_or(&[][..], |found| &found.cells);
             if let Some(found) = found.as_ref().filter(|found| found.cells.len() > 1) {
                 let what = format!("{}, {} over {} cells", stage.name, phase.name(), cells.len());
@@ -138,7 +188,9 @@ impl RecordsCompared<'_> {
                     let summary = aligned.outcome(subject)?.summary(asked.quantity())?;
                     Some(summary.mean)
                 };
-                let rates = rate(held.now).zip(rate(held.before));
+                let before = self.runs_before(held).into_iter().filter_map(rate).collect::<Vec<f64>>();
+                let before = Summary::of(&before).map(|summary| summary.mean);
+                let rates = rate(held.now).zip(before);
                 let rates = rates.map(|(now, before)| [now, before].map(|rate| asked.quantity().show(rate)));
                 tested.push(Tested { held, what, difference: *difference, rates });
             }
@@ -158,8 +210,9 @@ impl RecordsCompared<'_> {
             stage.rows[row].outcome(subject).is_some_and(|outcome| outcome.valid > 0)
         };
         let rows = stage.of_phase(phase).map(|(row, _)| row);
-        let gone =
-            rows.filter(|row| was_valid(held.before, *row) && cells.iter().all(|(known, _)| known != row));
+        let runs = self.runs_before(held);
+        let was_measured = |row: usize| runs.iter().any(|&run| was_valid(run, row));
+        let gone = rows.filter(|row| was_measured(*row) && cells.iter().all(|(known, _)| known != row));
         let why = |row: usize| match stage.rows[row].outcome(held.now) {
             Some(_) => "INVALID",
             None => "not measured",
@@ -220,12 +273,18 @@ impl AlignedRecording {
     }
 
     /// It was carried and is not, or the storage takes less of it in the long run.
-    fn worse(&self, held: Held, confidence: f64, threshold: f64) -> Option<WorseCell> {
-        let turned = self.decision(held.before) == Some(Decision::Carries)
+    /// Of several baselines none may have failed to carry it, and the spread of their limits counts.
+    fn worse(&self, held: Held, runs: &[usize], confidence: f64, threshold: f64) -> Option<WorseCell> {
+        let before: Vec<Decision> = runs.iter().filter_map(|&run| self.decision(run)).collect();
+        let turned = before.contains(&Decision::Carries)
+            && !before.contains(&Decision::DoesNotCarry)
             && self.decision(held.now) == Some(Decision::DoesNotCarry);
-        let effect =
-            self.limit(held.now).zip(self.limit(held.before)).map(|(now, before)| ratio(&now, &before));
-        let effect = effect.map(|effect| at_confidence(&effect, confidence));
+        let effect = if runs.len() < 2 {
+            let both = self.limit(held.now).zip(self.limit(held.before));
+            both.map(|(now, before)| at_confidence(&ratio(&now, &before), confidence))
+        } else {
+            self.against_limits(held.now, runs).map(|difference| difference.effect_at(confidence))
+        };
         let effect = effect.filter(|effect| is_worse(effect, threshold));
         let claim = self.verdicts[held.now].as_ref().map(crate::Verdict::claim).unwrap_or_default();
         let slower = effect.map(|effect| format!("in the long run {}", effect.loss_words()));
@@ -237,6 +296,18 @@ impl AlignedRecording {
             words: words.join("; "),
             effect,
         })
+    }
+
+    /// The limit now against those of several runs, each of which counts once.
+    fn against_limits(&self, now: usize, runs: &[usize]) -> Option<LogDifference> {
+        let log = |subject: usize| Some(self.limit(subject)?.rate.0.ln());
+        let before = (0..).zip(runs.iter().filter_map(|&run| log(run)));
+        let cell = CellLogs {
+            row: 0,
+            first: vec![RoundLog { round: 0, log: log(now)? }],
+            second: before.map(|(round, log)| RoundLog { round, log }).collect(),
+        };
+        Some(against_runs(&[cell])?.overall)
     }
 
     /// It was decided, and is not.

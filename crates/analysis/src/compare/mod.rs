@@ -20,14 +20,14 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub use against::{AgainstBaseline, WorseCell};
+pub use against::{AgainstBaseline, RunSpread, WorseCell};
 pub use align::{AlignedCell, AlignedStage, LoneCells};
 pub use change_point::{ChangePoint, ChangeTest};
 pub use differing::DifferingFact;
 pub use history::TargetHistory;
 pub use network::{AlignedNetwork, AlignedTraffic, NetworkRates};
-pub use pair::{CellDifference, LogDifference, PairBasis, SubjectPair};
-pub(crate) use pair::{CellLogs, RoundLog, unpaired};
+pub use pair::{CellDifference, PairBasis, SubjectPair};
+pub(crate) use pair::{CellLogs, unpaired};
 pub use question::AcrossQuestion;
 pub use recordings::{AlignedRecording, RecordingPair};
 pub use sequence::{NamedStep, RunPoint, RunSequence};
@@ -49,6 +49,8 @@ pub struct NamedRecord<'a> {
 pub struct RecordsCompared<'a> {
     /// The records in the order in which they were named.
     pub records: Vec<NamedRecord<'a>>,
+    /// How many of the records, the first ones, are baselines of the others (`RecordsCompared::against`).
+    pub baselines: usize,
     /// Each target of each record.
     pub subjects: Vec<Subject>,
     /// Of these, those that are compared in pairs, as indices: of a target with a history its first and its last run.
@@ -80,6 +82,7 @@ impl<'a> RecordsCompared<'a> {
         }
         RecordsCompared {
             records: records.to_vec(),
+            baselines: 1,
             recordings: recordings::aligned(records, &subjects, &shown),
             networks: network::aligned(records, &subjects, &shown),
             histories: history::histories(records, &subjects, runs, &stages, margin),
@@ -89,6 +92,12 @@ impl<'a> RecordsCompared<'a> {
             margin,
             stages,
         }
+    }
+
+    /// The same with the first records as baselines: with several of them the spread from run to run counts.
+    #[must_use]
+    pub fn with_baselines(self, baselines: usize) -> Self {
+        RecordsCompared { baselines, ..self }
     }
 
     /// The name of a subject.

@@ -7,10 +7,10 @@ use nilometer_model::{NetworkCell, NetworkProtocol, NetworkResults, TrafficPatte
 
 use super::{
     CellDifference, LoneCells, NamedRecord, PairBasis, Subject, SubjectPair,
-    pair::{CellLogs, RoundLog, unpaired},
+    pair::{CellLogs, unpaired},
     question::{by_means, in_pairs},
 };
-use crate::{LossFreeRate, loss_free_rates};
+use crate::{LossFreeRate, by_round::RoundLog, loss_free_rates};
 
 /// A stage of the network that one of the records or several have.
 #[derive(Debug, Clone)]
@@ -227,6 +227,22 @@ impl AlignedNetwork {
         rows.map(|(row, of)| CellLogs { row, first: logs(of, first), second: logs(of, second) })
             .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
             .collect()
+    }
+
+    /// The repeats of a subject in each row, and the mean of each of several runs before it.
+    pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize]) -> Vec<CellLogs> {
+        let of_run = |row: &AlignedTraffic, (round, &run): (u32, &usize)| {
+            let log = Summary::of(&logs(row.of(run)?))?.mean;
+            Some(RoundLog { round, log })
+        };
+        let rows = self.rows.iter().enumerate();
+        rows.map(|(row, of)| CellLogs {
+            row,
+            first: of.of(now).map(NetworkRates::logs).unwrap_or_default(),
+            second: (0..).zip(runs).filter_map(|run| of_run(of, run)).collect(),
+        })
+        .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+        .collect()
     }
 
     /// What a row says of the second of two against the first.

@@ -5,18 +5,19 @@ use nilometer_model::ByteRate;
 use super::{
     AlignedNetwork, AlignedTraffic, NetworkRates, RecordsCompared,
     against::{Held, Tested},
-    pair::unpaired,
+    pair::{against_runs, unpaired},
 };
 
 impl RecordsCompared<'_> {
     /// The rows of each stage of the network, and each stage over all its rows, of each record against the first.
     pub(super) fn test_networks(&self, tested: &mut Vec<Tested>, left: &mut Vec<String>) {
         let of_record = |record| self.subjects.iter().position(|subject| subject.record == record);
-        let Some(before) = of_record(0) else { return };
-        for now in (1..self.records.len()).filter_map(of_record) {
+        let runs: Vec<usize> = (0..self.baselines).filter_map(of_record).collect();
+        let Some(&before) = runs.last() else { return };
+        for now in (self.baselines..self.records.len()).filter_map(of_record) {
             for network in &self.networks {
                 let held = Held { now, before };
-                network.test(held, tested);
+                network.test(held, &runs, tested);
                 let gone = network.rows.iter().filter_map(|row| row.gone(held));
                 let stage = &network.stage;
                 left.extend(gone.map(|what| format!("{}: {stage}, {what}", self.name(now))));
@@ -26,8 +27,13 @@ impl RecordsCompared<'_> {
 }
 
 impl AlignedNetwork {
-    fn test(&self, held: Held, tested: &mut Vec<Tested>) {
-        let Some(found) = unpaired(&self.cells(held.now, held.before)) else { return };
+    fn test(&self, held: Held, runs: &[usize], tested: &mut Vec<Tested>) {
+        let found = if runs.len() < 2 {
+            unpaired(&self.cells(held.now, held.before))
+        } else {
+            against_runs(&self.cells_of_runs(held.now, runs))
+        };
+        let Some(found) = found else { return };
         if found.cells.len() > 1 {
             let what = format!("{}, network over {} cells", self.stage, found.cells.len());
             tested.push(Tested { held, what, difference: found.overall, rates: None });

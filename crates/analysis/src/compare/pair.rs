@@ -1,8 +1,9 @@
 //! Two subjects beside each other: differences of logarithms, paired within a record, by Welch's method between records.
 
-use nilometer_model::statistics::{CONFIDENCE, Summary, student_at, student_p, variance_ratio_p};
-
-use crate::effect::{Effect, pooled_variance};
+use crate::{
+    by_round::{CellRounds, LogDifference, RoundLog, RoundMeans, round_means},
+    effect::Effect,
+};
 
 /// Two subjects in a phase of a stage.
 #[derive(Debug, Clone)]
@@ -37,43 +38,6 @@ pub struct CellDifference {
     pub effect: Effect,
 }
 
-/// A mean difference of logarithms, with what its interval at any confidence follows from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LogDifference {
-    /// The mean of the first less that of the second.
-    pub mean: f64,
-    /// Its standard error.
-    pub error: f64,
-    /// Degrees of freedom of that; none where nothing is known of the spread.
-    pub freedom: Option<f64>,
-    /// Repeats that it is from: the fewer of both.
-    pub repeats: usize,
-}
-
-impl LogDifference {
-    /// With its interval at the usual confidence.
-    pub fn effect(&self) -> Effect {
-        self.effect_at(CONFIDENCE)
-    }
-
-    /// With its interval at a confidence.
-    pub fn effect_at(&self, confidence: f64) -> Effect {
-        let half = self.freedom.map_or(f64::INFINITY, |freedom| student_at(confidence, freedom) * self.error);
-        Effect { log_ratio: self.mean, low: self.mean - half, high: self.mean + half, pairs: self.repeats }
-    }
-}
-
-impl LogDifference {
-    /// How probable so large a difference is if there is none: two-sided.
-    pub fn p(&self) -> f64 {
-        match self.freedom {
-            Some(freedom) if self.error > 0.0 => student_p(self.mean / self.error, freedom),
-            Some(_) if self.mean != 0.0 => 0.0,
-            _ => 1.0,
-        }
-    }
-}
-
 /// The logarithms of a quantity in one cell, of both; repeats by their rounds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellLogs {
@@ -83,18 +47,13 @@ pub(crate) struct CellLogs {
     pub(crate) second: Vec<RoundLog>,
 }
 
-/// The logarithm of a repeat.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RoundLog {
-    pub(crate) round: u32,
-    pub(crate) log: f64,
-}
-
 impl CellLogs {
     /// The log-ratios of repeats of the same round.
-    pub(crate) fn differences(&self) -> Vec<f64> {
+    pub(crate) fn differences(&self) -> CellRounds {
         let partner = |one: &RoundLog| self.second.iter().find(|other| other.round == one.round);
-        self.first.iter().filter_map(|one| Some(one.log - partner(one)?.log)).collect()
+        let difference =
+            |one: &RoundLog| Some(RoundLog { round: one.round, log: one.log - partner(one)?.log });
+        CellRounds { row: self.row, values: self.first.iter().filter_map(difference).collect() }
     }
 }
 
@@ -107,127 +66,48 @@ pub(crate) struct Unpaired {
     pub(crate) cells: Vec<(usize, LogDifference)>,
 }
 
-/// The variance of repeats around the mean of their cell, with its degrees of freedom.
-#[derive(Debug, Clone, Copy)]
-struct Spread {
-    variance: f64,
-    freedom: usize,
-}
-
-/// A cell whose repeats spread as much more than those of the others as chance would have it in one of so many has an
-/// interval of its own.
-const SPREADS_ALIKE: f64 = 0.05;
-
-/// Welch's method over cells that both have. None without any.
+/// Welch's method over cells that both have, with the spread of the rounds of each. None without any.
 ///
-/// The spread of repeats is taken to be the same in all cells, as within a record, but may be another one of each subject:
-/// it is pooled over the cells of each. Where a cell spreads more than that (F test), its own spread counts in it. Where one
-/// of the two has no repeats, it is taken to spread as the other.
+/// If one of the two has no repeats, it is taken to spread as the other. If neither has, nothing is known: cells of one round
+/// may all be slow for the same reason, so that many of them do not take the place of repeats.
 pub(crate) fn unpaired(cells: &[CellLogs]) -> Option<Unpaired> {
-    let known: Vec<CellValues> = cells.iter().filter_map(CellValues::of).collect();
-    let first = pooled(known.iter().map(|cell| cell.first.as_slice()));
-    let second = pooled(known.iter().map(|cell| cell.second.as_slice()));
-    let [first, second] = [or_other(first, second), or_other(second, first)];
-    let of_cell = |cell: &CellValues| (cell.row, cell.difference(first, second));
-    let by_cell: Vec<(usize, LogDifference)> = known.iter().map(of_cell).collect();
-    Some(Unpaired { overall: overall(&known, &by_cell, first, second)?, cells: by_cell })
+    let both = cells.iter().filter(|cell| !cell.first.is_empty() && !cell.second.is_empty());
+    let both: Vec<&CellLogs> = both.collect();
+    let first = side(&both, |cell| &cell.first)?;
+    let second = side(&both, |cell| &cell.second)?;
+    let cells =
+        first.cells.iter().zip(&second.cells).map(|((row, one), (_, other))| (*row, one.minus(other)));
+    Some(Unpaired { overall: first.overall.minus(&second.overall), cells: cells.collect() })
 }
 
-fn pooled<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Spread {
-    let (variance, freedom) = pooled_variance(cells);
-    Spread { variance, freedom }
+/// The means of one of the two.
+fn side(cells: &[&CellLogs], values: fn(&CellLogs) -> &Vec<RoundLog>) -> Option<RoundMeans> {
+    let rounds = cells.iter().map(|cell| CellRounds { row: cell.row, values: values(cell).clone() });
+    round_means(&rounds.collect::<Vec<_>>())
 }
 
-fn or_other(one: Spread, other: Spread) -> Spread {
-    if one.freedom > 0 { one } else { other }
-}
-
-/// A cell with repeats of both.
-struct CellValues {
-    row: usize,
-    first: Vec<f64>,
-    second: Vec<f64>,
-}
-
-impl CellValues {
-    fn of(cell: &CellLogs) -> Option<Self> {
-        let logs = |rounds: &[RoundLog]| -> Vec<f64> { rounds.iter().map(|round| round.log).collect() };
-        let values = CellValues { row: cell.row, first: logs(&cell.first), second: logs(&cell.second) };
-        (!values.first.is_empty() && !values.second.is_empty()).then_some(values)
-    }
-
-    fn mean(&self) -> f64 {
-        mean(&self.first) - mean(&self.second)
-    }
-
-    fn difference(&self, first: Spread, second: Spread) -> LogDifference {
-        let first = share(own_if_larger(&self.first, first), self.first.len());
-        let second = share(own_if_larger(&self.second, second), self.second.len());
-        welch(self.mean(), first, second, self.first.len().min(self.second.len()))
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// The cell's own spread, where it is surely larger than that of all.
-fn own_if_larger(values: &[f64], all: Spread) -> Spread {
-    let own = pooled(std::iter::once(values));
-    let ratio = own.variance / all.variance.max(f64::MIN_POSITIVE);
-    let larger = own.freedom > 0
-        && own.freedom < all.freedom
-        && variance_ratio_p(ratio, own.freedom, all.freedom - own.freedom) < SPREADS_ALIKE;
-    if larger { own } else { all }
-}
-
-/// What one side adds to the variance of the difference.
-fn share(spread: Spread, repeats: usize) -> Spread {
-    Spread { variance: spread.variance / repeats.max(1) as f64, freedom: spread.freedom }
-}
-
-/// The degrees of freedom are those of Welch and Satterthwaite.
-fn welch(mean: f64, first: Spread, second: Spread, repeats: usize) -> LogDifference {
-    let variance = first.variance + second.variance;
-    let part = |side: Spread| side.variance.powi(2) / side.freedom as f64;
-    let freedom = match (first.freedom, second.freedom) {
-        (0, 0) => None,
-        (one, other) if variance <= 0.0 => Some((one + other) as f64),
-        _ => Some(variance.powi(2) / (part(first) + part(second))),
+/// A run against several earlier ones: each run counts once, with the mean of its repeats, so that the interval holds how much
+/// runs of different days differ. If the run's own repeats spread more than these runs do, their spread counts.
+///
+/// Of each cell the first has the repeats of the run, the second a value for each earlier run.
+pub(crate) fn against_runs(cells: &[CellLogs]) -> Option<Unpaired> {
+    let once = |cell: &CellLogs| {
+        let logs = cell.first.iter().map(|repeat| repeat.log);
+        let mean = logs.sum::<f64>() / cell.first.len().max(1) as f64;
+        let first = if cell.first.is_empty() { Vec::new() } else { vec![RoundLog { round: 0, log: mean }] };
+        CellLogs { first, ..cell.clone() }
     };
-    LogDifference { mean, error: variance.sqrt(), freedom, repeats }
-}
-
-/// Fewer cells without repeats say too little of how they differ.
-const CELLS_LEAST: usize = 3;
-
-/// The mean over cells. Where no cell has repeats, cells are what it is from, as pairs are within a record.
-fn overall(
-    known: &[CellValues],
-    cells: &[(usize, LogDifference)],
-    first: Spread,
-    second: Spread,
-) -> Option<LogDifference> {
-    let means: Vec<f64> = cells.iter().map(|(_, cell)| cell.mean).collect();
-    let summary = Summary::of(&means)?;
-    let repeats = cells.iter().map(|(_, cell)| cell.repeats).sum();
-    if first.freedom == 0 {
-        let enough = means.len() >= CELLS_LEAST;
-        return Some(LogDifference {
-            mean: summary.mean,
-            error: summary.sem.unwrap_or(f64::INFINITY),
-            freedom: enough.then(|| (means.len() - 1) as f64),
-            repeats,
-        });
-    }
-    let weight = 1.0 / (known.len() as f64).powi(2);
-    let of = |spread: Spread, repeats: fn(&CellValues) -> usize| {
-        let shares = known.iter().map(|cell| weight * spread.variance / repeats(cell) as f64);
-        Spread { variance: shares.sum(), freedom: spread.freedom }
+    let by_runs = unpaired(&cells.iter().map(once).collect::<Vec<_>>())?;
+    let by_repeats = unpaired(cells)?;
+    // Few runs may be close to each other by chance: their degrees of freedom stay, whichever spread counts.
+    let wider = |runs: LogDifference, repeats: LogDifference| LogDifference {
+        error: runs.error.max(if repeats.freedom.is_some() { repeats.error } else { 0.0 }),
+        freedom: runs.freedom.zip(repeats.freedom).map(|(runs, repeats)| runs.min(repeats)).or(runs.freedom),
+        ..runs
     };
-    let first = of(first, |cell| cell.first.len());
-    let second = of(second, |cell| cell.second.len());
-    Some(welch(summary.mean, first, second, repeats))
+    let both = by_runs.cells.iter().zip(&by_repeats.cells);
+    let cells = both.map(|((row, runs), (_, repeats))| (*row, wider(*runs, *repeats)));
+    Some(Unpaired { overall: wider(by_runs.overall, by_repeats.overall), cells: cells.collect() })
 }
 
 #[cfg(test)]
@@ -277,15 +157,42 @@ mod tests {
     }
 
     #[test]
-    fn without_repeats_many_cells_decide_and_few_do_not() {
+    fn without_repeats_nothing_is_decided_however_many_cells_there_are() {
         let single = |row: usize| cell(row, &[0.1 + 0.001 * row as f64], &[0.0]);
-        let few: Vec<CellLogs> = (0..2).map(single).collect();
-        assert!(unpaired(&few).expect("cells").overall.effect().low.is_infinite());
-        let many: Vec<CellLogs> = (0..6).map(single).collect();
+        let many: Vec<CellLogs> = (0..20).map(single).collect();
         let found = unpaired(&many).expect("cells");
-        assert!(found.overall.effect().low > 0.09 && found.cells[0].1.effect().low.is_infinite());
+        assert!(found.overall.effect().low.is_infinite() && found.cells[0].1.effect().low.is_infinite());
         assert!(unpaired(&[cell(0, &[1.0], &[])]).is_none(), "nothing to compare");
         let lone = unpaired(&[cell(0, &[0.5], &[0.0, 0.01, 0.02])]).expect("a cell");
         assert!(lone.overall.effect().low.is_finite(), "it is taken to spread as the other");
+        // A repeat has the variance 0.0001, and the mean of three a third of that: two degrees of freedom.
+        let overall = lone.overall;
+        assert!(near(overall.error, (0.0001_f64 * 4.0 / 3.0).sqrt()), "{overall:?}");
+        assert!(near(overall.freedom.expect("repeats"), 2.0), "{overall:?}");
+    }
+
+    /// Both records are slower in some rounds, in all of their cells.
+    #[test]
+    fn cells_of_a_round_do_not_take_the_place_of_rounds() {
+        let slow_round = |row: usize| cell(row, &[0.0, 0.2, 0.1], &[0.1, 0.3, 0.2]);
+        let cells: Vec<CellLogs> = (0..20).map(slow_round).collect();
+        let found = unpaired(&cells).expect("cells").overall;
+        // Three rounds of the variance 0.01 on each side, and four degrees of freedom.
+        assert!(near(found.error, (2.0_f64 * 0.01 / 3.0).sqrt()), "{found:?}");
+        assert!(near(found.freedom.expect("repeats"), 4.0), "{found:?}");
+    }
+
+    /// Four runs with the means 0.0, 0.2, 0.1 and 0.1, whose variance is 0.02 / 3: the difference has that of a run and of a
+    /// mean of four.
+    #[test]
+    fn a_run_is_held_against_the_spread_of_runs() {
+        let found = against_runs(&[cell(0, &[-0.1, -0.101, -0.099], &[0.0, 0.2, 0.1, 0.1])]).expect("a cell");
+        assert!(near(found.overall.mean, -0.2), "{found:?}");
+        assert!(near(found.overall.error, (0.02_f64 / 3.0 * 1.25).sqrt()), "{found:?}");
+        assert!(near(found.overall.freedom.expect("runs"), 3.0), "{found:?}");
+        let noisy = against_runs(&[cell(0, &[-1.0, 0.8, -0.1], &[0.0, 0.001, -0.001])]).expect("a cell");
+        assert!(noisy.overall.error > 0.5, "its own repeats spread more: {noisy:?}");
+        let lone = against_runs(&[cell(0, &[-0.1, -0.2], &[0.0])]).expect("a cell");
+        assert!(lone.overall.freedom.is_none(), "one run says nothing of how runs differ: {lone:?}");
     }
 }

@@ -4,9 +4,12 @@ use nilometer_model::{Sample, plan::Phase, statistics::Summary};
 
 use super::{
     AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,
-    pair::{CellLogs, RoundLog, unpaired},
+    pair::{CellLogs, unpaired},
 };
-use crate::{CellOutcome, Quantity, comparison::paired};
+use crate::{
+    CellOutcome, Quantity,
+    by_round::{CellRounds, RoundLog, round_means},
+};
 
 /// How subjects compare in a phase, over all its cells.
 #[derive(Debug, Clone)]
@@ -140,11 +143,11 @@ impl Asked<'_> {
                 cells: cells.collect(),
             });
         }
-        let differences = cells.iter().map(|cell| (cell.row, cell.differences()));
-        let differences: Vec<(usize, Vec<f64>)> = differences.filter(|(_, all)| !all.is_empty()).collect();
-        let found = paired(&differences)?;
-        let cells = found.cells.into_iter().map(|(row, effect)| CellDifference { row, effect });
-        let effect = found.effect;
+        let differences: Vec<CellRounds> = cells.iter().map(CellLogs::differences).collect();
+        let found = round_means(&differences)?;
+        let cells = found.cells.iter();
+        let cells = cells.map(|(row, cell)| CellDifference { row: *row, effect: cell.difference().effect() });
+        let effect = found.overall.difference().effect();
         Some(SubjectPair { first, second, basis: PairBasis::Rounds, effect, cells: cells.collect() })
     }
 
@@ -155,6 +158,21 @@ impl Asked<'_> {
             row: index,
             first: Self::logs(row, first, taken),
             second: Self::logs(row, second, taken),
+        })
+        .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
+        .collect()
+    }
+
+    /// The repeats of a subject in each cell, and the mean of each of several runs before it.
+    pub(super) fn cells_of_runs(&self, now: usize, runs: &[usize], taken: Taken) -> Vec<CellLogs> {
+        let rows = self.stage.of_phase(self.phase);
+        let of_run = |row: &AlignedCell<'_>, (round, &run): (u32, &usize)| {
+            Some(RoundLog { round, log: Self::mean(row, run, taken)? })
+        };
+        rows.map(|(index, row)| CellLogs {
+            row: index,
+            first: Self::logs(row, now, taken),
+            second: (0..).zip(runs).filter_map(|run| of_run(row, run)).collect(),
         })
         .filter(|cell| !cell.first.is_empty() && !cell.second.is_empty())
         .collect()

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Quantity,
+    by_round::{CellRounds, round_means},
     comparison::SEED,
     effect::{Answer, Effect, pooled_variance},
 };
@@ -96,16 +97,15 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
         return None;
     }
     let point = |&run: &usize| {
-        let logs =
-            |&row: &usize| Asked::logs(rows[row], runs[run], taken).iter().map(|round| round.log).collect();
-        point(runs[run], &shared.iter().map(logs).collect::<Vec<Vec<f64>>>())
+        let logs = |&row: &usize| CellRounds { row, values: Asked::logs(rows[row], runs[run], taken) };
+        point(runs[run], &shared.iter().map(logs).collect::<Vec<_>>())
     };
     Some(RunSequence {
         stage: asked.stage.name.to_owned(),
         phase: asked.phase,
         quantity,
         cells: shared.len(),
-        points: kept.iter().map(point).collect(),
+        points: kept.iter().filter_map(point).collect(),
         steps: Vec::new(),
         trend: None,
     })
@@ -115,16 +115,10 @@ pub(super) fn sequence(asked: &Asked<'_>, runs: &[usize]) -> Option<RunSequence>
 pub(super) const RUNS_LEAST: usize = 3;
 
 /// The mean over cells with the interval that repeats give it.
-fn point(subject: usize, cells: &[Vec<f64>]) -> RunPoint {
-    let (variance, freedom) = pooled_variance(cells.iter().map(Vec::as_slice));
-    let count = cells.len() as f64;
-    let mean = |cell: &Vec<f64>| cell.iter().sum::<f64>() / cell.len() as f64;
-    let error = cells.iter().map(|cell| variance / cell.len() as f64).sum::<f64>().sqrt() / count;
-    RunPoint {
-        subject,
-        log: cells.iter().map(mean).sum::<f64>() / count,
-        half: (freedom > 0).then(|| student(freedom) * error),
-    }
+fn point(subject: usize, cells: &[CellRounds]) -> Option<RunPoint> {
+    let overall = round_means(cells)?.overall.difference();
+    let half = overall.freedom.map(|freedom| student_at(CONFIDENCE, freedom) * overall.error);
+    Some(RunPoint { subject, log: overall.mean, half })
 }
 
 impl RunSequence {

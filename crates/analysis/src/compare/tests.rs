@@ -187,6 +187,48 @@ fn invalid_samples_count_for_nothing_and_are_named() {
     assert_eq!(against.left, ["/data 2026-11-24: large, workers 1, write: INVALID now"]);
 }
 
+/// Runs of other days, all of whose cells are 5 % faster or slower together.
+fn on_days(days: &[f64], now: f64) -> Vec<Results> {
+    let run =
+        |(number, day): (u64, &f64)| MadeUp { seed: 60 + number, ..MONDAY }.results(|_, _| 1e9 * day.exp());
+    (0..).zip(days.iter().chain([&now])).map(run).collect()
+}
+
+#[test]
+fn several_baselines_count_how_much_days_differ() {
+    let days = [0.05, -0.06, 0.04, -0.05, 0.01];
+    let slower = on_days(&days, -0.09);
+    let last = [slower[0].clone(), slower[5].clone()];
+    let one = compared(&last);
+    assert!(!one.against(5.0).expect("the same target").worse.is_empty(), "one day shows no other day");
+    let several = compared(&slower).with_baselines(5);
+    let against = several.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty(), "{against:?}");
+    let spread = against.spread.expect("five baselines");
+    assert!(spread.runs == 5 && spread.seen_least > 10.0 && spread.seen_most < 50.0, "{spread:?}");
+    let text = against_text(&several, &against);
+    assert!(text.contains("nothing got worse by more than 5 %: 5 figures against a, b, c, d, e\n"), "{text}");
+    assert!(text.contains("the spread between 5 baselines counts: they show a loss of more than "), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&compared_json(&several, Some(&against))).expect("JSON");
+    assert_eq!(json["against"]["spread"]["baselines"], 5);
+    let fallen = on_days(&days, -0.7);
+    let several = compared(&fallen).with_baselines(5);
+    let against = several.against(5.0).expect("the same target");
+    assert_eq!(against.worse.len(), 5, "{against:?}");
+    assert!(against.worse.iter().all(|worse| worse.subject == 5), "no baseline is held against another");
+}
+
+#[test]
+fn two_baselines_that_differ_show_no_loss_and_say_so() {
+    let all = on_days(&[0.05, -0.05], -0.4);
+    let two = compared(&all).with_baselines(2);
+    let against = two.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty(), "{against:?}");
+    let text = against_text(&two, &against);
+    assert!(text.ends_with("the 2 baselines differ too much, or are too few, to show a loss\n"), "{text}");
+}
+
 /// Six runs of a target, the last three of which are slower by a third.
 fn history() -> Vec<Results> {
     let days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24", "2026-11-25"];

@@ -25,10 +25,11 @@ use nilometer_model::{
 
 use crate::{
     CellOutcome, Quantity, StudyStage,
-    effect::{Answer, Effect, pooled_variance},
+    by_round::{CellRounds, RoundLog, round_means},
+    effect::{Answer, Effect},
     parameters::words,
 };
-pub(crate) use rounds::{ResidualSpread, RoundRates, differences};
+pub(crate) use rounds::{ResidualSpread, RoundRates, by_round, differences};
 
 /// A phase of a workload over the number of elements that do it at once.
 #[derive(Debug, Clone, PartialEq)]
@@ -256,16 +257,20 @@ fn rate_of_all(samples: &[&Sample], quantity: Quantity) -> Option<f64> {
 
 /// Each number of several against the sum of what its elements do alone.
 fn set_shares(counts: &mut [AtOnce], alone: &BTreeMap<usize, RoundRates>) {
-    let against_sum = |at: &AtOnce| {
-        let of = |round: u32, target: &usize| alone.get(target)?.get(&round).copied();
-        let sum = |round: u32| -> Option<f64> { at.targets.iter().map(|target| of(round, target)).sum() };
-        if at.count() > 1 { differences(&at.repeats, sum) } else { Vec::new() }
-    };
-    let shares: Vec<Vec<f64>> = counts.iter().map(against_sum).collect();
-    let (variance, freedom) = pooled_variance(shares.iter().map(Vec::as_slice));
-    for (at, differences) in counts.iter_mut().zip(shares) {
-        at.share = Effect::of_cell(&differences, variance, freedom);
+    let shares =
+        counts.iter().enumerate().map(|(row, at)| CellRounds { row, values: against_sum(at, alone) });
+    let shares: Vec<CellRounds> = shares.collect();
+    let Some(means) = round_means(&shares) else { return };
+    for (row, share) in means.cells {
+        counts[row].share = Some(share.difference().effect());
     }
+}
+
+/// What several do at once against the sum of what each does alone, by round; empty of one element.
+fn against_sum(at: &AtOnce, alone: &BTreeMap<usize, RoundRates>) -> Vec<RoundLog> {
+    let of = |round: u32, target: &usize| alone.get(target)?.get(&round).copied();
+    let sum = |round: u32| -> Option<f64> { at.targets.iter().map(|target| of(round, target)).sum() };
+    if at.count() > 1 { by_round(&at.repeats, sum) } else { Vec::new() }
 }
 
 /// The numbers at once that have a figure, at least two.

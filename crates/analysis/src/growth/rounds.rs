@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::effect::Effect;
+use crate::{by_round::RoundLog, effect::Effect};
 
 /// What was measured in each round that is valid.
 pub(crate) type RoundRates = BTreeMap<u32, f64>;
 
 /// The logarithms of the ratios of what was measured in the same round.
 pub(crate) fn differences(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<f64> {
-    of.iter().filter_map(|(round, rate)| Some((rate / against(*round)?).ln())).collect()
+    by_round(of, against).iter().map(|ratio| ratio.log).collect()
+}
+
+/// The same with their rounds.
+pub(crate) fn by_round(of: &RoundRates, against: impl Fn(u32) -> Option<f64>) -> Vec<RoundLog> {
+    let ratio =
+        |(round, rate): (&u32, &f64)| Some(RoundLog { round: *round, log: (rate / against(*round)?).ln() });
+    of.iter().filter_map(ratio).collect()
 }
 
 /// How far a difference of two rows that were measured in the same rounds spreads: what is left of all rows when the means

@@ -4,7 +4,7 @@ use nilometer_model::statistics::CONFIDENCE;
 
 use crate::{
     AgainstBaseline, AlignedCell, AlignedRecording, AlignedStage, ChangeTest, DifferingFact, LoneCells,
-    NamedStep, PairBasis, RecordsCompared, RunSequence, SubjectPair, TargetHistory, Verdict,
+    NamedStep, PairBasis, RecordsCompared, RunSequence, RunSpread, SubjectPair, TargetHistory, Verdict,
     effect::{Answer, Effect},
     letter,
 };
@@ -55,12 +55,30 @@ pub fn against_text(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -
         .iter()
         .map(|worse| format!("worse: {}: {}: {}\n", compared.name(worse.subject), worse.what, worse.words));
     let text: String = worse.collect();
-    if text.is_empty() { format!("{}\n", nothing_worse(compared, against)) } else { text }
+    let text = if text.is_empty() { format!("{}\n", nothing_worse(compared, against)) } else { text };
+    text + &against.spread.map(spread_of_runs).unwrap_or_default()
+}
+
+/// Baselines that only show a loss of more than this share, in percent, show none that anybody would miss.
+const LOSS_SHOWN_MOST: f64 = 90.0;
+
+/// How large a loss must be to be seen behind the spread of several baselines.
+fn spread_of_runs(spread: RunSpread) -> String {
+    let RunSpread { runs, seen_least, seen_most } = spread;
+    let percent = |share: f64| format!("{share:.0} %");
+    if seen_least >= LOSS_SHOWN_MOST {
+        return format!("the {runs} baselines differ too much, or are too few, to show a loss\n");
+    }
+    let least = percent(seen_least);
+    let most = percent(seen_most);
+    let range = if least == most { least } else { format!("{least} to {most}, by figure") };
+    format!("the spread between {runs} baselines counts: they show a loss of more than {range}\n")
 }
 
 fn nothing_worse(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> String {
     let AgainstBaseline { threshold, compared: count, left, .. } = against;
-    let baseline = compared.records.first().map_or("", |record| record.name);
+    let baselines = compared.records[..compared.baselines].iter().map(|record| record.name);
+    let baseline = baselines.collect::<Vec<_>>().join(", ");
     let rest = match left.as_slice() {
         [] => String::new(),
         [one] => format!("; not compared: {one}"),

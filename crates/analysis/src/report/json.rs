@@ -201,7 +201,7 @@ struct Pair<'a> {
     second: String,
     #[serde(flatten)]
     ratio: Ratio,
-    /// Of the permutation test of no difference, two-sided.
+    /// Of Student's t of no difference over the means of rounds, two-sided.
     p: f64,
     words: String,
     cells: Vec<CellPair>,

@@ -31,7 +31,7 @@ const IMPORTED_METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><o
     <li>A repeat is a run. ± is half the 95 % interval of the mean over runs (Student's t). Dots are the runs, whiskers the \
     intervals.</li>\
     <li>No two runs of different targets belong together: they are compared by Welch's method on the logarithms, with the spread \
-    of runs pooled over the cells of a stage.</li>\
+    of the runs of each. A single run of each decides nothing.</li>\
     <li>Of what is done less than once a second, the time that it takes stands in the place of a rate.</li></ol></section>";
 
 const METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
@@ -42,9 +42,10 @@ operations within one are not independent. Dots are the repeats, bands and whisk
 the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.</li>\
 <li><b>INVALID</b> stands where a figure must not be used, with the reason; such repeats are in no mean and no \
 comparison.</li>\
-<li><b>Comparisons</b> use the ratio of two targets in the same round, so that what drifts for both cancels. A stage is \
-decided by a permutation test within cells and rounds, and its interval is that of the same test; a cell by Student's t \
-with the variance pooled over its stage. Each is held at 95 % by itself.</li>\
+<li><b>Comparisons</b> use the ratio of two targets in the same round, so that what drifts for both cancels. A round \
+counts once, for its cells are measured in the same minutes: a stage is decided by Student's t over the means of rounds. A \
+cell is decided by its own rounds, with what the other cells add to know their spread. Each is held at 95 % by \
+itself.</li>\
 <li><b>Cores</b> are processors kept busy: by the program, by what serves the file system in this machine, and by the \
 whole machine above its idle level.</li>\
 <li><b>Real, user, system, wait</b> are means over repeats, as the shell's <code>time</code> shows them; wait is what \

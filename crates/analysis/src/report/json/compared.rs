@@ -212,6 +212,16 @@ struct Against<'a> {
     compared: usize,
     worse: Vec<Worse<'a>>,
     not_compared: &'a [String],
+    /// Null with one baseline, which does not show how much runs differ.
+    spread: Option<BaselineSpread>,
+}
+
+/// The loss that several baselines can show, of the steadiest figure and of the one that differs most from run to run.
+#[derive(Serialize)]
+struct BaselineSpread {
+    baselines: usize,
+    loss_seen_least_percent: f64,
+    loss_seen_most_percent: f64,
 }
 
 #[derive(Serialize)]
@@ -441,5 +451,10 @@ fn against_baseline(against: &AgainstBaseline) -> Against<'_> {
         compared: against.compared,
         worse: worse.collect(),
         not_compared: &against.left,
+        spread: against.spread.map(|spread| BaselineSpread {
+            baselines: spread.runs,
+            loss_seen_least_percent: spread.seen_least,
+            loss_seen_most_percent: spread.seen_most,
+        }),
     }
 }

@@ -1,5 +1,5 @@
-//! A/A test: one file system under two names, so that every difference that is found is none: `nilometer-bench aa`. The real
-//! program compares two directories beside each other in many stages; of its answers, *faster* and *slower* are wrong.
+//! The real program compares two directories of one file system beside each other in many stages. Of its answers, *faster* and
+//! *slower* are wrong.
 
 use std::{fmt, fmt::Write, fs, process::Command};
 
@@ -8,9 +8,6 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{contest::Stop, measure, place};
-
-/// What chooses this instead of comparisons.
-pub(crate) const NAME: &str = "aa";
 
 /// Two phases each, so that both places together are 200 comparisons.
 const STAGES: usize = 50;
@@ -47,7 +44,7 @@ impl Answers {
 }
 
 /// Prints what is found; whether the bound is met.
-pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
+pub(super) fn check(stop: &Stop) -> anyhow::Result<bool> {
     let in_memory = compared(&place::in_memory()?)?;
     stop.check()?;
     let found = Found { in_memory, on_disk: compared(&place::on_disk()?)? };
