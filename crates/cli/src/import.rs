@@ -36,6 +36,9 @@ pub(crate) struct Import {
     /// When results without a date of their own were measured, in UTC: histories need it
     #[arg(long, value_name = "TIME", value_parser = moment)]
     date: Option<Moment>,
+    /// Take only results of this day: a record for each day of a table makes it a history
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    day: Option<Moment>,
 }
 
 /// A day, or a moment of it.
@@ -55,6 +58,7 @@ impl Import {
             any_parameters: self.any_params,
             errors_of_runs: self.errors_of_runs,
             date: self.date,
+            day: self.day,
         };
         let imported = import(&self.files, &options).input()?;
         let count =

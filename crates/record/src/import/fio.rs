@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    Histogram, Nanos,
+    Bytes, Histogram, Nanos,
     plan::{ImportedRun, Phase},
 };
 
@@ -96,7 +96,7 @@ fn add(document: &Document, jobs: &[&Job], phase: Phase, gathered: &mut Gathered
         started: Nanos(document.written_ms().saturating_mul(1_000_000)),
         latency: latency(&did).ok_or_else(|| too_large(jobs[0]))?,
     };
-    let run = run(document, jobs);
+    let run = run(document, jobs, bytes / operations);
     let stage = jobs[0].jobname.clone();
     gathered.add(GivenFigure { target: document.target(jobs[0]), stage, run, phase, did });
     Ok(())
@@ -142,12 +142,29 @@ const TOLD: [(&str, &str); 12] = [
     ("rwmixread", "reads in percent"),
 ];
 
-fn run(document: &Document, jobs: &[&Job]) -> ImportedRun {
+/// Sizes of operations are multiples of a sector.
+const SECTOR: f64 = 512.0;
+
+/// Bytes of an operation as they follow from the counts; `None` if operations were of different sizes.
+fn operation_size(bytes: f64) -> Option<Bytes> {
+    let whole = (bytes / SECTOR).round() * SECTOR;
+    #[expect(clippy::cast_sign_loss, reason = "it is at least zero")]
+    let size = Bytes(whole as u64);
+    (whole > 0.0 && (whole - bytes).abs() < 0.01 * whole).then_some(size)
+}
+
+/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests with blocks of
+/// different sizes would be repeats of one.
+fn run(document: &Document, jobs: &[&Job], operation: f64) -> ImportedRun {
     let told = TOLD.iter().filter_map(|(name, word)| {
         let value = document.option(jobs[0], name)?;
         Some(((*word).to_owned(), value.to_owned()))
     });
     let mut parameters: Vec<(String, String)> = told.collect();
+    if parameters.is_empty() {
+        let size = operation_size(operation).into_iter();
+        parameters.extend(size.map(|size| ("operations of".to_owned(), size.to_string())));
+    }
     let hosts: BTreeSet<&str> = jobs.iter().map(|job| job.hostname.as_str()).collect();
     if hosts.len() > 1 {
         parameters.push(("hosts".to_owned(), hosts.len().to_string()));

@@ -123,6 +123,11 @@ impl KeptSample {
     }
 }
 
+/// Days since 1970.
+fn day_of(moment: Nanos) -> u64 {
+    moment.0 / (86_400 * 1_000_000_000)
+}
+
 /// A number that is to be counted.
 pub(super) fn count(number: f64, line: u64) -> Result<u64, Fault> {
     if !(0.0..COUNT_MOST).contains(&number) {
@@ -208,6 +213,10 @@ impl<'a> Gathered<'a> {
         }
         if let Some(date) = self.options.date.filter(|_| did.started.0 == 0) {
             did.started = date.0;
+        }
+        if self.options.day.is_some_and(|day| day_of(day.0) != day_of(did.started)) {
+            self.leave_out("results of other days, or without a date (--day)");
+            return;
         }
         let target = self.target(self.options.target.clone().unwrap_or(target));
         if !self.sources.contains(&run.source) {

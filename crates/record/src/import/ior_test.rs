@@ -153,6 +153,11 @@ impl IorTest {
             "stonewallingTime" | "deadlineForStonewall" => self.is_time_limited |= value != "0",
             // IOR 2 and 3.0: `64 (8 per node)`.
             "clients" => self.tell_clients(value),
+            // `segmented (1 segment)`, `strided (16 segments)`.
+            "pattern" => self.put(
+                "segments",
+                value.split(['(', ' ']).find(|word| word.parse::<u64>().is_ok()).unwrap_or(""),
+            ),
             // IOR 3.0 writes `sequential offsets`.
             _ => self.put(key, value.trim_end_matches(" offsets")),
         }

@@ -182,6 +182,8 @@ fn items(text: &str) -> Option<f64> {
 
 /// Options that are followed by a place, or by a number that differs from run to run; they do not make another test.
 const NOT_TOLD: [&str; 3] = ["-d", "-x", "-G"];
+/// Options that only change what is printed.
+const ONLY_PRINTED: [&str; 2] = ["-P", "-v"];
 /// The same where the value stands in the same word.
 const NOT_TOLD_WITH_VALUE: [&str; 3] = ["-G=", "--saveRankPerformanceDetails", "--savePerOpDataCSV"];
 
@@ -193,7 +195,8 @@ fn told_options(line: &str) -> String {
     let mut is_value = false;
     for word in &words {
         let has_value = NOT_TOLD.contains(&word.as_str());
-        let is_told = !NOT_TOLD_WITH_VALUE.iter().any(|name| word.starts_with(name));
+        let is_printed = ONLY_PRINTED.contains(&word.as_str());
+        let is_told = !is_printed && !NOT_TOLD_WITH_VALUE.iter().any(|name| word.starts_with(name));
         if !is_value && !has_value && is_told {
             told.push(word);
         }

@@ -53,6 +53,8 @@ pub struct ImportOptions {
     pub errors_of_runs: bool,
     /// The date of results that have none of their own, such as the rows of a table without a column `date`.
     pub date: Option<Moment>,
+    /// The day whose results are taken; `None` takes all. A record for each day makes a table a history.
+    pub day: Option<Moment>,
 }
 
 /// Results that can't be taken.

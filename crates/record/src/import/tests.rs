@@ -1,5 +1,7 @@
 //! Outputs as the programs' own documentation and their users show them, replayed; and files that are none.
 
+mod kinds;
+
 use super::*;
 use nilometer_model::{Results, plan::Phase};
 
