@@ -99,8 +99,8 @@ impl JsonTest {
         let limit = limit.map(|value| ("deadlineForStonewall", value));
         let options = self.options.iter().map(|(key, value)| (key.as_str(), value));
         for (key, value) in options.chain(limit) {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            test.tell(key, &text);
+            let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            test.tell(key, &plain);
         }
         test
     }

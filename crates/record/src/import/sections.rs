@@ -68,7 +68,7 @@ pub(super) fn divide(text: &str) -> Sections<'_> {
     division.found.with_others(text)
 }
 
-impl<'a> Division<'a> {
+impl Division<'_> {
     /// Takes one line, or one document of JSON.
     fn step(&mut self) {
         let rest = &self.text[self.at..];

@@ -26,7 +26,8 @@ fn cells(results: &Results) -> std::collections::BTreeSet<(usize, usize)> {
 
 fn left_out(text: &str) -> String {
     let imported = imported(text, &ImportOptions::default()).expect("valid");
-    imported.left_out().iter().map(|(what, count)| format!("{count} x {what}; ")).collect()
+    let each = imported.left_out().iter().map(|(what, count)| format!("{count} x {what}"));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn reads_and_writes_in_one_figure_are_a_mix() {
     let sum = direction.replace("104857600", "209715200");
     let both =
         format!("{{\"jobname\": \"m\", \"read\": {direction}, \"write\": {direction}, \"mixed\": {sum}}}");
-    let text = fio("fio-3.33", "", &[both.clone()]);
+    let text = fio("fio-3.33", "", std::slice::from_ref(&both));
     let results = plain(&text);
     assert_eq!(results.samples.len(), 2, "the sum is no third sample");
     assert!(left_out(&text).contains("unified_rw_reporting=both"));
@@ -146,7 +147,7 @@ fn all_files_of_a_job_are_its_target_and_trims_are_named() {
     let results = plain(&text);
     assert_eq!(results.targets[0].path, "/dev/a:/dev/b");
     assert_eq!(results.cells[0].to_string(), "block size 8k", "fio uses the last one");
-    assert_eq!(left_out(&text), "1 x latencies of fio's syncs; 1 x trims of fio; ");
+    assert_eq!(left_out(&text), "1 x latencies of fio's syncs; 1 x trims of fio");
 }
 
 /// mdtest with `-P`; times follow from 1000 items of each of 8 tasks.
@@ -365,7 +366,7 @@ fn elbenchos_reads_beside_writes_are_reads_of_the_same_cell() {
     let name = "hosts 1, threads 8, file size 1 GiB, block size 1 MiB, direct, rwmix70";
     assert_eq!(both.cells[0].to_string(), name);
     assert_eq!(both.started, "2026-01-31T10:00:00Z");
-    assert_eq!(left_out(&table), "1 x values of the column `tail us`; ");
+    assert_eq!(left_out(&table), "1 x values of the column `tail us`");
     let plainly = plain(&table.replace("RWMIX70", "WRITE"));
     assert!(plainly.cells[0].to_string().ends_with("reads beside writes"), "{}", plainly.cells[0]);
     assert!(fault(&table.replace(",7000,", ",700,")).contains("MiB/s [last] is 700 MiB/s, but"));
@@ -379,7 +380,7 @@ fn rows_of_a_table_have_dates_and_ranges_and_no_column_is_lost() {
     let text = format!("{header}{rows}");
     let results = plain(&text);
     assert_eq!((results.samples.len(), results.started.as_str()), (2, "2026-01-31T00:00:00Z"));
-    assert_eq!(left_out(&text), "1 x values of the column `load`; ");
+    assert_eq!(left_out(&text), "1 x values of the column `load`");
     let day = "2026-02-28T00:00:00Z".parse().expect("a moment");
     let options = ImportOptions { day: Some(day), ..ImportOptions::default() };
     let one = recorded(&text, &options);
