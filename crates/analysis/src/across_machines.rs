@@ -120,7 +120,7 @@ fn rates_of(sample: &Sample, quantity: Quantity) -> BTreeMap<&str, f64> {
         let (work, done) = nodes.entry(&part.node).or_default();
         *work += match quantity {
             Quantity::Bytes => part.bytes,
-            Quantity::Operations => part.operations,
+            Quantity::Operations | Quantity::Time => part.operations,
         };
         *done = part.last_done.max(*done);
     }

@@ -51,15 +51,47 @@ const ALL_PAIRS_MOST: usize = 3;
 /// Compares the targets in a phase of a stage, as their repeats belong together or not.
 pub(crate) fn question(phase: Phase, outcomes: &[&CellOutcome<'_>], basis: PairBasis) -> Question {
     let quantity = Quantity::for_all(outcomes);
-    let order = order(outcomes, quantity);
+    let compared =
+        |order: &[usize]| in_order(order, |first, second| compare(outcomes, quantity, basis, first, second));
+    let contradiction = |comparison: &Comparison| {
+        let is_slower = comparison.effect.answer(0.0) == Answer::Slower;
+        is_slower.then_some((comparison.first, comparison.second))
+    };
+    let (order, comparisons) = agreeing(order(outcomes, quantity), compared, contradiction);
+    Question { phase, quantity, order, comparisons }
+}
+
+/// All pairs of at most three, else each with the first.
+pub(crate) fn in_order<C>(order: &[usize], compare: impl Fn(usize, usize) -> Option<C>) -> Vec<C> {
     let mut comparisons = Vec::new();
     for (place, &first) in order.iter().enumerate() {
         if place == 0 || order.len() <= ALL_PAIRS_MOST {
             let behind = &order[place + 1..];
-            comparisons.extend(behind.iter().filter_map(|&s| compare(outcomes, quantity, basis, first, s)));
+            comparisons.extend(behind.iter().filter_map(|&second| compare(first, second)));
         }
     }
-    Question { phase, quantity, order, comparisons }
+    comparisons
+}
+
+/// Changes an order until no comparison says that one who stands behind is faster.
+///
+/// The order is made of all cells, and a comparison of the cells that both have. If some were measured in more cells than
+/// others, the two can contradict each other: the comparison is right then. `contradiction` names its first and its second.
+pub(crate) fn agreeing<C>(
+    mut order: Vec<usize>,
+    compared: impl Fn(&[usize]) -> Vec<C>,
+    contradiction: impl Fn(&C) -> Option<(usize, usize)>,
+) -> (Vec<usize>, Vec<C>) {
+    let mut comparisons = compared(&order);
+    // Three that beat each other in turn have no order: the number of changes is limited.
+    for _ in 0..order.len() {
+        let Some((first, second)) = comparisons.iter().find_map(&contradiction) else { break };
+        order.retain(|&one| one != second);
+        let place = order.iter().position(|&one| one == first).unwrap_or(0);
+        order.insert(place, second);
+        comparisons = compared(&order);
+    }
+    (order, comparisons)
 }
 
 /// Targets by the mean over cells of the logarithm of their rate against that of all targets in the cell.
@@ -197,5 +229,42 @@ impl Question {
             text = text + sign + &name(pair[1]);
         }
         Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Faster targets have lower numbers here; pairs that `unknown` names were not compared.
+    fn compared(order: &[usize], unknown: &[(usize, usize)]) -> Vec<(usize, usize)> {
+        let pair = |first: usize, second: usize| {
+            let is_known = !unknown.contains(&(first.min(second), first.max(second)));
+            is_known.then_some((first, second))
+        };
+        in_order(order, pair)
+    }
+
+    fn slower(pair: &(usize, usize)) -> Option<(usize, usize)> {
+        (pair.0 > pair.1).then_some(*pair)
+    }
+
+    #[test]
+    fn no_comparison_contradicts_the_order() {
+        let (order, pairs) = agreeing(vec![1, 0, 2, 3], |order| compared(order, &[]), slower);
+        assert_eq!(order, [0, 1, 2, 3]);
+        assert_eq!(pairs, [(0, 1), (0, 2), (0, 3)]);
+        let (order, pairs) = agreeing(vec![2, 1, 0], |order| compared(order, &[]), slower);
+        assert_eq!((order, pairs), (vec![0, 1, 2], vec![(0, 1), (0, 2), (1, 2)]));
+        let (order, _) = agreeing(vec![1, 0], |order| compared(order, &[(0, 1)]), slower);
+        assert_eq!(order, [1, 0], "nothing contradicts it");
+    }
+
+    #[test]
+    fn targets_that_beat_each_other_in_turn_end_too() {
+        // Each is slower than the next one of three.
+        let slower = |pair: &(usize, usize)| ((pair.0 + 1) % 3 == pair.1).then_some(*pair);
+        let (order, pairs) = agreeing(vec![0, 1, 2], |order| compared(order, &[]), slower);
+        assert_eq!((order.len(), pairs.len()), (3, 3));
     }
 }

@@ -304,7 +304,7 @@ impl Matrix<'_> {
             .filter(|criterion| criterion.stage == self.stage.name && criterion.phase == Some(phase));
         of_stage.into_iter().find_map(|criterion| match (criterion.demand, self.quantity) {
             (Requirement::Rate(rate), Quantity::Bytes) => Some(rate.0),
-            (Requirement::Operations(rate), Quantity::Operations) => Some(rate),
+            (Requirement::Operations(rate), Quantity::Operations | Quantity::Time) => Some(rate),
             _ => None,
         })
     }
@@ -323,7 +323,8 @@ impl StageOptimum {
         let interval = half.map(|half| {
             let low = (self.rate.mean - half).max(0.0);
             let high = self.rate.mean + half;
-            format!(" ({} to {})", self.quantity.show(low).trim_end(), self.quantity.show(high).trim_end())
+            let [least, most] = self.quantity.show_range(low, high);
+            format!(" ({} to {})", least.trim_end(), most.trim_end())
         });
         let left_out = match self.left_out {
             0 => String::new(),

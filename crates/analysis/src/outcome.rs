@@ -83,13 +83,16 @@ pub struct Times {
     pub wait: Nanos,
 }
 
-/// In what a rate is given.
+/// The unit in which rates are shown. All figures that stand beside each other have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Bytes a second.
     Bytes,
     /// Operations a second.
     Operations,
+    /// The time of an operation. Values are operations a second all the same, so that more is better: [`Quantity::show`] turns
+    /// them into times.
+    Time,
 }
 
 impl Quantity {
@@ -97,7 +100,8 @@ impl Quantity {
     /// same quantity.
     const SMALL: f64 = 65_536.0;
 
-    /// Bytes if every one of them moves data, and one of them in large operations or as a stream.
+    /// Bytes if every one of them moves data, and one of them in large operations or as a stream. Times if one of them is the time of a
+    /// task, or if all are done less than once a second.
     pub fn for_all(outcomes: &[&CellOutcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
             let (rate, operations) = match (outcome.operations, outcome.at_least) {
@@ -111,24 +115,51 @@ impl Quantity {
         });
         let (least, most) = means.fold((f64::INFINITY, 0.0_f64), |(l, m), mean| (l.min(mean), m.max(mean)));
         let streams = outcomes.iter().any(|outcome| outcome.streams);
-        if least > 0.0 && (streams || most >= Self::SMALL) { Quantity::Bytes } else { Quantity::Operations }
+        if least > 0.0 && (streams || most >= Self::SMALL) {
+            return Quantity::Bytes;
+        }
+        let is_task = outcomes.iter().any(|outcome| outcome.is_task());
+        let rates = || outcomes.iter().filter_map(|outcome| Some(outcome.operations?.mean));
+        let is_slow = rates().next().is_some() && rates().all(|rate| rate < 1.0);
+        if is_task || is_slow { Quantity::Time } else { Quantity::Operations }
     }
 
-    /// Of a sample.
+    /// The rate of a sample.
     pub fn of(self, sample: &Sample) -> f64 {
         match self {
             Quantity::Bytes => sample.sustained_rate().0,
-            Quantity::Operations => sample.operation_rate(),
+            Quantity::Operations | Quantity::Time => sample.operation_rate(),
         }
     }
 
-    /// With its unit. Of what is done less than once a second, the time that it takes.
+    /// A rate with its unit.
     pub fn show(self, rate: f64) -> String {
         match self {
             Quantity::Bytes => ByteRate(rate).to_string(),
-            Quantity::Operations if rate > 0.0 && rate < 1.0 => Nanos::from_seconds(1.0 / rate).to_string(),
             Quantity::Operations => format!("{}/s", thousands(rate)),
+            Quantity::Time if rate > 0.0 => Nanos::from_seconds(1.0 / rate).to_string(),
+            Quantity::Time => "no end".to_owned(),
         }
+    }
+
+    /// Two rates with their unit, as a range: the smaller figure first.
+    pub fn show_range(self, low: f64, high: f64) -> [String; 2] {
+        let ends = if self == Quantity::Time { [high, low] } else { [low, high] };
+        ends.map(|rate| self.show(rate))
+    }
+
+    /// A rate as charts draw it: times in nanoseconds.
+    pub(crate) fn drawn(self, rate: f64) -> f64 {
+        if self == Quantity::Time { 1e9 / rate.max(f64::MIN_POSITIVE) } else { rate }
+    }
+
+    /// The ends of an interval as charts draw them. A time without an end is drawn up to twice that of the rate in the middle.
+    pub(crate) fn drawn_interval(self, low: f64, high: f64) -> (f64, f64) {
+        if self != Quantity::Time {
+            return (low, high);
+        }
+        let middle = f64::midpoint(low, high);
+        (self.drawn(high), self.drawn(low.max(middle / 2.0)))
     }
 }
 
@@ -138,7 +169,9 @@ fn thousands(count: f64) -> String {
         count if count >= 999_500.0 => format!("{:.2} M", count / 1e6),
         count if count >= 999.5 => format!("{:.1} k", count / 1e3),
         count if count >= 9.95 || count <= 0.0 => format!("{count:.0} "),
-        count => format!("{count:.2} "),
+        count if count >= 0.995 => format!("{count:.2} "),
+        count if count >= 0.01 => format!("{count:.3} "),
+        count => format!("{count:.1e} "),
     }
 }
 
@@ -147,7 +180,7 @@ impl CellOutcome<'_> {
     pub fn summary(&self, quantity: Quantity) -> Option<Summary> {
         match quantity {
             Quantity::Bytes => self.rate,
-            Quantity::Operations => self.operations,
+            Quantity::Operations | Quantity::Time => self.operations,
         }
     }
 
@@ -156,9 +189,15 @@ impl CellOutcome<'_> {
         let bound = self.at_least?;
         let rate = match quantity {
             Quantity::Bytes => bound.rate,
-            Quantity::Operations => bound.operations,
+            Quantity::Operations | Quantity::Time => bound.operations,
         };
         (rate > 0.0).then_some(rate)
+    }
+
+    /// Each repeat is one task without bytes: its figure is the time that the task took.
+    fn is_task(&self) -> bool {
+        let is_one = |sample: &Sample| sample.operations == 1 && sample.bytes == 0;
+        self.valid > 0 && self.usable().all(|measured| is_one(&measured.sample))
     }
 
     /// Repeats that can be used.
@@ -384,6 +423,26 @@ mod tests {
     }
 
     #[test]
+    fn times_of_tasks_stay_times_below_a_second_and_beside_rates() {
+        let of = |wall, operations| {
+            let mut one = measured(0, 0, None);
+            one.sample.operations = operations;
+            one.sample.wall = Nanos::from_millis(wall);
+            Results { samples: vec![one], ..Results::default() }
+        };
+        let (long, short, files, slow) = (of(13_000, 1), of(500, 1), of(1000, 100), of(1_000_000, 755));
+        let [long, short, files, slow] =
+            [&long, &short, &files, &slow].map(|results| outcomes(results).remove(0));
+        for together in [vec![&long, &short], vec![&short], vec![&short, &files], vec![&slow]] {
+            assert_eq!(Quantity::for_all(&together), Quantity::Time);
+        }
+        assert_eq!(Quantity::for_all(&[&files, &slow]), Quantity::Operations);
+        let shown =
+            [&long, &short].map(|outcome| Quantity::Time.show(outcome.operations.expect("a rate").mean));
+        assert_eq!(shown, ["13 s", "500 ms"]);
+    }
+
+    #[test]
     fn what_stands_together_has_one_quantity() {
         let of = |bytes, operations| {
             let mut one = measured(0, bytes, None);
@@ -397,7 +456,9 @@ mod tests {
         assert_eq!(Quantity::for_all(&[&large, &none]), Quantity::Operations);
         assert_eq!(Quantity::for_all(&[]), Quantity::Operations);
         assert_eq!(Quantity::Operations.show(10_000.0), "10.0 k/s");
-        assert_eq!(Quantity::Operations.show(1.0 / 94.0), "94 s");
+        assert_eq!(Quantity::Operations.show(0.5), "0.500 /s");
+        assert_eq!(Quantity::Time.show(1.0 / 94.0), "94 s");
+        assert_eq!(Quantity::Time.show_range(0.5, 4.0), ["250 ms", "2 s"]);
         assert_eq!(Quantity::Bytes.show(2e9), "2 GB/s");
     }
 }

@@ -171,7 +171,7 @@ fn of_workers(outcome: &CellOutcome<'_>, quantity: Quantity, lone: Option<LoneWo
 fn rate_of(worker: &WorkerTotals, quantity: Quantity) -> Option<f64> {
     let amount = match quantity {
         Quantity::Bytes => worker.bytes,
-        Quantity::Operations => worker.operations,
+        Quantity::Operations | Quantity::Time => worker.operations,
     };
     (amount > 0 && worker.last_done.0 > 0).then(|| amount as f64 / worker.last_done.seconds())
 }

@@ -39,8 +39,8 @@ fn at_least(quantity: Quantity, least: f64, values: &[f64]) -> Found {
     };
     let low = (summary.mean - half).max(0.0);
     let high = summary.mean + half;
-    let words =
-        format!("{} ({} to {})", quantity.show(summary.mean), quantity.show(low), quantity.show(high));
+    let [from, to] = quantity.show_range(low, high);
+    let words = format!("{} ({from} to {to})", quantity.show(summary.mean));
     Found::of(low >= least, high < least, words)
 }
 

@@ -8,7 +8,7 @@ use nilometer_model::{NetworkCell, NetworkProtocol, NetworkResults, TrafficPatte
 use super::{
     CellDifference, LoneCells, NamedRecord, PairBasis, Subject, SubjectPair,
     pair::{CellLogs, unpaired},
-    question::{by_means, in_pairs},
+    question::{agreeing_pairs, by_means},
 };
 use crate::{LossFreeRate, by_round::RoundLog, loss_free_rates};
 
@@ -202,8 +202,10 @@ impl AlignedNetwork {
             let mean = |subject: &usize| Summary::of(&logs(row.of(*subject)?)).map(|logs| logs.mean);
             shown.iter().map(mean).collect::<Vec<_>>()
         };
-        self.order = by_means(shown, self.rows.iter().map(means));
-        self.pairs = in_pairs(&self.order, |first, second| self.pair(first, second));
+        let order = by_means(shown, self.rows.iter().map(means));
+        let (order, pairs) = agreeing_pairs(order, |first, second| self.pair(first, second));
+        self.order = order;
+        self.pairs = pairs;
     }
 
     fn pair(&self, first: usize, second: usize) -> Option<SubjectPair> {

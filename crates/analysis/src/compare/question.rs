@@ -9,6 +9,8 @@ use super::{
 use crate::{
     CellOutcome, Quantity,
     by_round::{CellRounds, RoundLog, round_means},
+    comparison::{agreeing, in_order},
+    effect::Answer,
 };
 
 /// How subjects compare in a phase, over all its cells.
@@ -25,9 +27,6 @@ pub struct AcrossQuestion {
     /// The same of the processor time of the whole machine for a GB, where it was measured. The first needs more.
     pub needs: Vec<SubjectPair>,
 }
-
-/// More are compared with the fastest only.
-const ALL_PAIRS_MOST: usize = 3;
 
 /// Of a stage, one a phase.
 pub(super) fn questions(
@@ -58,19 +57,16 @@ pub(super) fn by_means(shown: &[usize], cells: impl Iterator<Item = Vec<Option<f
     order.into_iter().map(|(subject, _)| subject).collect()
 }
 
-/// All pairs of at most three, else each with the first.
-pub(super) fn in_pairs(
-    order: &[usize],
-    compared: impl Fn(usize, usize) -> Option<SubjectPair>,
-) -> Vec<SubjectPair> {
-    let mut pairs = Vec::new();
-    for (place, &first) in order.iter().enumerate() {
-        if place == 0 || order.len() <= ALL_PAIRS_MOST {
-            let behind = &order[place + 1..];
-            pairs.extend(behind.iter().filter_map(|&second| compared(first, second)));
-        }
-    }
-    pairs
+/// Subjects in an order with which their comparisons agree, and these: all pairs of at most three, else each with the first.
+pub(super) fn agreeing_pairs(
+    order: Vec<usize>,
+    compare: impl Fn(usize, usize) -> Option<SubjectPair>,
+) -> (Vec<usize>, Vec<SubjectPair>) {
+    let contradiction = |pair: &SubjectPair| {
+        let is_lower = pair.effect.answer(0.0) == Answer::Slower;
+        is_lower.then_some((pair.first, pair.second))
+    };
+    agreeing(order, |order| in_order(order, &compare), contradiction)
 }
 
 /// A phase of a stage with those that measured it.
@@ -92,15 +88,9 @@ pub(super) enum Taken {
 impl Asked<'_> {
     fn question(&self, shown: &[usize]) -> AcrossQuestion {
         let quantity = self.quantity();
-        let order = self.order(shown, Taken::Rate(quantity));
-        let needy = self.order(shown, Taken::Need);
-        AcrossQuestion {
-            phase: self.phase,
-            quantity,
-            pairs: self.pairs(&order, Taken::Rate(quantity)),
-            needs: self.pairs(&needy, Taken::Need),
-            order,
-        }
+        let (order, pairs) = self.agreeing(shown, Taken::Rate(quantity));
+        let (_, needs) = self.agreeing(shown, Taken::Need);
+        AcrossQuestion { phase: self.phase, quantity, order, pairs, needs }
     }
 
     /// One for all that stands beside each other.
@@ -123,8 +113,8 @@ impl Asked<'_> {
         Summary::of(&logs).map(|summary| summary.mean)
     }
 
-    fn pairs(&self, order: &[usize], taken: Taken) -> Vec<SubjectPair> {
-        in_pairs(order, |first, second| self.pair(first, second, taken))
+    fn agreeing(&self, shown: &[usize], taken: Taken) -> (Vec<usize>, Vec<SubjectPair>) {
+        agreeing_pairs(self.order(shown, taken), |first, second| self.pair(first, second, taken))
     }
 
     fn pair(&self, first: usize, second: usize, taken: Taken) -> Option<SubjectPair> {

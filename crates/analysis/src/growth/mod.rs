@@ -248,7 +248,7 @@ fn valid_in<'a>(outcome: &'a CellOutcome<'_>, round: u32) -> Option<&'a Sample> 
 fn rate_of_all(samples: &[&Sample], quantity: Quantity) -> Option<f64> {
     let amount = |sample: &&Sample| match quantity {
         Quantity::Bytes => sample.bytes as f64,
-        Quantity::Operations => sample.operations as f64,
+        Quantity::Operations | Quantity::Time => sample.operations as f64,
     };
     let longest = samples.iter().map(|sample| sample.wall).max()?.seconds();
     let rate = samples.iter().map(amount).sum::<f64>() / longest;

@@ -63,7 +63,7 @@ fn fields(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) 
     let target = study.results.targets.get(outcome.target);
     let unit = match quantity {
         Quantity::Bytes => "bytes/s",
-        Quantity::Operations => "operations/s",
+        Quantity::Operations | Quantity::Time => "operations/s",
     };
     let mut fields = vec![
         stage.name.to_owned(),

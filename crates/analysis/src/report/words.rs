@@ -23,9 +23,10 @@ pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<Stri
     Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
 }
 
-/// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same.
+/// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same. A time is then an upper bound.
 pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
-    Some(format!("at least {}", quantity.show(outcome.lower_bound(quantity)?)))
+    let bound = if quantity == Quantity::Time { "at most" } else { "at least" };
+    Some(format!("{bound} {}", quantity.show(outcome.lower_bound(quantity)?)))
 }
 
 /// The mean where the reasons for invalid repeats do not stand beside it. If half of its repeats or more are invalid, how many are valid

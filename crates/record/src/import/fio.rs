@@ -1,204 +1,132 @@
 //! JSON of fio (`--output-format=json`, or `json+` with all bins of its histograms): a sample for each direction of each job.
 //!
-//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`): they are the workers of one sample.
-//! Repeats are further files.
+//! Jobs of one name in one group run at the same time (`numjobs` without `group_reporting`, or a job on several hosts): they
+//! are the workers of one sample. Repeats are further documents and further files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    Histogram, Nanos,
+    Bytes, Histogram, Nanos,
     plan::{ImportedRun, Phase},
 };
-use serde::Deserialize;
 
 use super::{
     Fault,
+    fio_document::{ALL_CLIENTS, Direction, Document, Job},
+    fio_runs::is_interim,
     gathered::{Gathered, GivenFigure, GivenWork, count},
-    ior::json_fault,
+    sections::Section,
 };
 
-#[derive(Deserialize)]
-struct Document {
-    #[serde(rename = "fio version")]
-    version: String,
-    #[serde(default)]
-    timestamp_ms: u64,
-    #[serde(rename = "global options", default)]
-    global: BTreeMap<String, String>,
-    jobs: Vec<Job>,
-}
-
-#[derive(Deserialize)]
-struct Job {
-    jobname: String,
-    #[serde(default)]
-    groupid: u64,
-    #[serde(default)]
-    error: i64,
-    #[serde(rename = "job options", default)]
-    options: BTreeMap<String, String>,
-    /// Percent of its time.
-    #[serde(default)]
-    usr_cpu: f64,
-    #[serde(default)]
-    sys_cpu: f64,
-    read: Direction,
-    write: Direction,
-}
-
-/// What was read, or written.
-#[derive(Deserialize, Default)]
-struct Direction {
-    #[serde(default)]
-    io_bytes: u64,
-    #[serde(default)]
-    total_ios: u64,
-    /// Milliseconds.
-    #[serde(default)]
-    runtime: u64,
-    #[serde(default)]
-    clat_ns: Latency,
-    #[serde(default)]
-    lat_ns: Latency,
-}
-
-#[derive(Deserialize, Default)]
-struct Latency {
-    #[serde(default, rename = "N")]
-    count: u64,
-    #[serde(default)]
-    max: u64,
-    #[serde(default)]
-    percentile: BTreeMap<String, u64>,
-    #[serde(default)]
-    bins: BTreeMap<String, u64>,
-}
-
-pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    // What fio has to say stands before and behind its document.
-    let skipped = text.lines().take_while(|line| !line.starts_with('{')).count();
-    let begin = text.lines().take(skipped).map(|line| line.len() + 1).sum::<usize>();
-    let document = text.get(begin..).unwrap_or_default();
-    let mut documents = serde_json::Deserializer::from_str(document).into_iter::<Document>();
-    let document = match documents.next() {
-        Some(Ok(document)) => document,
-        Some(Err(error)) => {
-            let fault = json_fault(&error);
-            return Err(Fault { line: fault.line.map(|line| line + skipped as u64), ..fault });
+/// Takes the last document of each run.
+pub(super) fn parse(sections: &[&Section<'_>], gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    let documents = sections.iter().map(|section| Document::read(section)).collect::<Result<Vec<_>, _>>()?;
+    for (place, document) in documents.iter().enumerate() {
+        if documents.get(place + 1).is_some_and(|next| is_interim(document, next)) {
+            gathered
+                .leave_out("interim states of a run of fio (--status-interval), of which the last counts");
+        } else {
+            take(document, gathered)?;
         }
-        None => return Err(Fault::whole("cut off: fio's document is missing")),
-    };
+    }
+    Ok(())
+}
+
+fn take(document: &Document, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let mut groups: BTreeMap<(u64, &str), Vec<&Job>> = BTreeMap::new();
-    for job in &document.jobs {
+    for job in document.measured() {
         groups.entry((job.groupid, &job.jobname)).or_default().push(job);
+    }
+    let sums = document.client_stats.iter().filter(|job| job.jobname == ALL_CLIENTS).count();
+    if sums > 0 && groups.keys().any(|(_, name)| *name != ALL_CLIENTS) {
+        gathered.leave_out_many("sums over all clients, which follow from their figures", sums as u64);
     }
     for jobs in groups.into_values() {
         if let Some(failed) = jobs.iter().find(|job| job.error != 0) {
             gathered.leave_out(format!("jobs that failed (error {})", failed.error));
             continue;
         }
-        add(&document, &jobs, Phase::Read, gathered)?;
-        add(&document, &jobs, Phase::Write, gathered)?;
+        for phase in [Phase::Read, Phase::Write, Phase::Mix] {
+            add(document, &jobs, phase, gathered)?;
+        }
+        name_the_rest(&jobs, gathered);
     }
     Ok(())
 }
 
+/// Counts figures of jobs that are not taken.
+fn name_the_rest(jobs: &[&Job], gathered: &mut Gathered<'_>) {
+    for job in jobs {
+        if job.trim.operations() > 0.0 || job.trim.io_bytes > 0 {
+            gathered.leave_out("trims of fio");
+        }
+        if job.sync.operations() > 0.0 {
+            gathered.leave_out("latencies of fio's syncs");
+        }
+        if job.mixed.is_some() && job.has_directions() {
+            gathered.leave_out("sums of reads and writes (unified_rw_reporting=both)");
+        }
+    }
+}
+
+/// Adds what jobs did at the same time, as one sample.
 fn add(document: &Document, jobs: &[&Job], phase: Phase, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    let did: Vec<&Direction> = jobs.iter().map(|job| job.direction(phase)).collect();
-    let total = |value: fn(&Direction) -> u64| -> Option<u64> {
-        did.iter().try_fold(0_u64, |sum, direction| sum.checked_add(value(direction)))
-    };
-    let overflow =
-        || Fault::whole(format!("job `{}`: its counts are larger than a record can hold", jobs[0].jobname));
-    let bytes = total(|direction| direction.io_bytes).ok_or_else(overflow)?;
-    let operations = total(|direction| direction.total_ios).ok_or_else(overflow)?;
+    let did: Vec<&Direction> = jobs.iter().filter_map(|job| job.direction(phase)).collect();
+    let operations: f64 = did.iter().map(|direction| direction.operations()).sum();
     let runtime = did.iter().map(|direction| direction.runtime).max().unwrap_or(0);
-    if operations == 0 {
+    let kibibytes = document.counts_kibibytes();
+    let bytes: f64 = did.iter().map(|direction| direction.bytes(kibibytes)).sum();
+    if operations == 0.0 && bytes == 0.0 {
         return Ok(());
     }
     if runtime == 0 {
         gathered.leave_out("jobs that took less than a millisecond, which is how finely fio gives times");
         return Ok(());
     }
-    let [bytes, operations] =
-        [count(bytes as f64, 0).map(|_| bytes), count(operations as f64, 0).map(|_| operations)];
     let seconds = runtime as f64 / 1e3;
     let share = |of: fn(&Job) -> f64| -> f64 { jobs.iter().map(|job| of(job) / 100.0).sum() };
     let busy = |share: f64| count(share.clamp(0.0, 1e6) * seconds * 1e9, 0).map(Nanos);
+    let overflow = |_| too_large(jobs[0]);
     let did = GivenWork {
-        bytes: bytes.map_err(|_| overflow())?,
-        operations: operations.map_err(|_| overflow())?,
-        wall: Nanos(runtime.checked_mul(1_000_000).ok_or_else(overflow)?),
+        bytes: count(bytes, 0).map_err(overflow)?,
+        operations: count(operations, 0).map_err(overflow)?,
+        wall: Nanos(runtime.checked_mul(1_000_000).ok_or_else(|| too_large(jobs[0]))?),
         user: busy(share(|job| job.usr_cpu))?,
         system: busy(share(|job| job.sys_cpu))?,
-        started: Nanos(document.timestamp_ms.saturating_mul(1_000_000)),
-        latency: latency(&did).ok_or_else(overflow)?,
+        started: Nanos(document.written_ms().saturating_mul(1_000_000)),
+        latency: latency(&did).ok_or_else(|| too_large(jobs[0]))?,
     };
-    let run = run(document, jobs);
+    let run = run(document, jobs, bytes / operations);
     let stage = jobs[0].jobname.clone();
-    gathered.add(GivenFigure { target: target(document, jobs[0]), stage, run, phase, did });
+    gathered.add(GivenFigure { target: document.target(jobs[0]), stage, run, phase, did });
     Ok(())
 }
 
+fn too_large(job: &Job) -> Fault {
+    Fault::whole(format!("job `{}`: its counts are larger than a record can hold", job.jobname))
+}
+
 impl Job {
-    fn direction(&self, phase: Phase) -> &Direction {
-        if phase == Phase::Read { &self.read } else { &self.write }
+    /// `mixed` counts only if reads and writes are not given apart.
+    fn direction(&self, phase: Phase) -> Option<&Direction> {
+        match phase {
+            Phase::Read => self.read.as_ref(),
+            Phase::Write => self.write.as_ref(),
+            _ => self.mixed.as_ref().filter(|_| !self.has_directions()),
+        }
     }
 }
 
-/// Of all jobs together: of their bins, or of the percentiles that are given.
+/// Latencies of all jobs together: of their bins, or of the percentiles that are given.
 fn latency(all: &[&Direction]) -> Option<Histogram> {
     let mut histogram = Histogram::default();
     for direction in all {
-        let Direction { lat_ns, clat_ns, .. } = direction;
-        let of = if lat_ns.bins.is_empty() && lat_ns.percentile.is_empty() { clat_ns } else { lat_ns };
-        of.add_to(&mut histogram)?;
+        direction.add_latencies(&mut histogram)?;
     }
     Some(histogram)
 }
 
-impl Latency {
-    fn add_to(&self, histogram: &mut Histogram) -> Option<()> {
-        for (value, count) in &self.bins {
-            add_many(histogram, value.parse().ok()?, *count);
-        }
-        if self.bins.is_empty() {
-            self.add_percentiles(histogram);
-        }
-        Some(())
-    }
-
-    /// As many values as lie between two percentiles are those of the upper one.
-    fn add_percentiles(&self, histogram: &mut Histogram) {
-        let share = |(percent, value): (&String, &u64)| Some((percent.parse::<f64>().ok()?, *value));
-        let mut shares: Vec<(f64, u64)> = self.percentile.iter().filter_map(share).collect();
-        shares.retain(|(percent, _)| (0.0..=100.0).contains(percent));
-        shares.sort_by(|one, other| one.0.total_cmp(&other.0));
-        if !shares.is_empty() {
-            shares.push((100.0, self.max));
-        }
-        let mut below = 0;
-        for (percent, value) in shares {
-            #[expect(clippy::cast_sign_loss, reason = "it is at least zero")]
-            let up_to = (self.count as f64 * percent / 100.0).round() as u64;
-            add_many(histogram, value, up_to.saturating_sub(below));
-            below = below.max(up_to);
-        }
-    }
-}
-
-fn add_many(histogram: &mut Histogram, value: u64, count: u64) {
-    if count == 0 {
-        return;
-    }
-    let mut one = Histogram::default();
-    one.add(value);
-    for (bucket, _) in one.buckets() {
-        histogram.add_bucket(bucket, count);
-    }
-}
-
-/// Options that say what is done, in the order in which they are told, and as they are told here.
+/// Options that make a test, in the order of a cell's name, and their names there.
 const TOLD: [(&str, &str); 12] = [
     ("rw", ""),
     ("readwrite", ""),
@@ -214,22 +142,33 @@ const TOLD: [(&str, &str); 12] = [
     ("rwmixread", "reads in percent"),
 ];
 
-fn option<'a>(document: &'a Document, job: &'a Job, name: &str) -> Option<&'a str> {
-    job.options.get(name).or_else(|| document.global.get(name)).map(String::as_str)
+/// Sizes of operations are multiples of a sector.
+const SECTOR: f64 = 512.0;
+
+/// Bytes of an operation as they follow from the counts; `None` if operations were of different sizes.
+fn operation_size(bytes: f64) -> Option<Bytes> {
+    let whole = (bytes / SECTOR).round() * SECTOR;
+    #[expect(clippy::cast_sign_loss, reason = "it is at least zero")]
+    let size = Bytes(whole as u64);
+    (whole > 0.0 && (whole - bytes).abs() < 0.01 * whole).then_some(size)
 }
 
-fn run(document: &Document, jobs: &[&Job]) -> ImportedRun {
+/// `operation` is the mean size of one in bytes: before version 2.2 fio's document has no options, and tests with blocks of
+/// different sizes would be repeats of one.
+fn run(document: &Document, jobs: &[&Job], operation: f64) -> ImportedRun {
     let told = TOLD.iter().filter_map(|(name, word)| {
-        let value = option(document, jobs[0], name)?;
+        let value = document.option(jobs[0], name)?;
         Some(((*word).to_owned(), value.to_owned()))
     });
+    let mut parameters: Vec<(String, String)> = told.collect();
+    if parameters.is_empty() {
+        let size = operation_size(operation).into_iter();
+        parameters.extend(size.map(|size| ("operations of".to_owned(), size.to_string())));
+    }
+    let hosts: BTreeSet<&str> = jobs.iter().map(|job| job.hostname.as_str()).collect();
+    if hosts.len() > 1 {
+        parameters.push(("hosts".to_owned(), hosts.len().to_string()));
+    }
     let version = document.version.trim_start_matches("fio-");
-    let parameters = told.collect();
     ImportedRun { source: format!("fio {version}"), task: String::new(), parameters, figure: String::new() }
-}
-
-/// The directory or the file of a job.
-fn target(document: &Document, job: &Job) -> String {
-    let place = option(document, job, "directory").or_else(|| option(document, job, "filename"));
-    place.unwrap_or("fio").to_owned()
 }

@@ -123,6 +123,11 @@ impl KeptSample {
     }
 }
 
+/// Days since 1970.
+fn day_of(moment: Nanos) -> u64 {
+    moment.0 / (86_400 * 1_000_000_000)
+}
+
 /// A number that is to be counted.
 pub(super) fn count(number: f64, line: u64) -> Result<u64, Fault> {
     if !(0.0..COUNT_MOST).contains(&number) {
@@ -150,6 +155,17 @@ pub(super) struct Gathered<'a> {
     /// What was left out, and how often.
     left_out: BTreeMap<String, u64>,
     started: Nanos,
+    /// The part of a larger benchmark that the results belong to; `None` outside of one.
+    pub(super) part: Option<BenchmarkPart>,
+}
+
+/// A part of a benchmark that runs other programs, as IO500 runs IOR and mdtest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BenchmarkPart {
+    /// The directory in which all parts work.
+    pub(super) target: String,
+    /// The name of the part.
+    pub(super) stage: String,
 }
 
 impl<'a> Gathered<'a> {
@@ -165,11 +181,19 @@ impl<'a> Gathered<'a> {
             sources: Vec::new(),
             left_out: BTreeMap::new(),
             started: Nanos(0),
+            part: None,
         }
     }
 
     pub(super) fn count(&self) -> usize {
         self.samples.len()
+    }
+
+    /// Bytes a second, or operations a second if no data are moved, of the first sample of a phase behind the first `before`.
+    pub(super) fn rate_since(&self, before: usize, phase: Phase) -> Option<f64> {
+        let kept = self.samples[before..].iter().find(|kept| kept.phase == phase)?;
+        let amount = if kept.bytes > 0 { kept.bytes } else { kept.operations };
+        Some(amount as f64 / kept.wall.seconds())
     }
 
     /// There were more than a record is made of; they were not kept.
@@ -182,7 +206,18 @@ impl<'a> Gathered<'a> {
         if self.is_full() {
             return;
         }
-        let GivenFigure { target, stage, run, phase, did } = figure;
+        let GivenFigure { mut target, mut stage, run, phase, mut did } = figure;
+        if let Some(part) = &self.part {
+            target.clone_from(&part.target);
+            stage.clone_from(&part.stage);
+        }
+        if let Some(date) = self.options.date.filter(|_| did.started.0 == 0) {
+            did.started = date.0;
+        }
+        if self.options.day.is_some_and(|day| day_of(day.0) != day_of(did.started)) {
+            self.leave_out("results of other days, or without a date (--day)");
+            return;
+        }
         let target = self.target(self.options.target.clone().unwrap_or(target));
         if !self.sources.contains(&run.source) {
             self.sources.push(run.source.clone());
@@ -199,10 +234,15 @@ impl<'a> Gathered<'a> {
 
     /// Something was not taken.
     pub(super) fn leave_out(&mut self, why: impl Into<String>) {
+        self.leave_out_many(why, 1);
+    }
+
+    /// Several things were not taken for one reason.
+    pub(super) fn leave_out_many(&mut self, why: impl Into<String>, count: u64) {
         let why = why.into();
         let is_told = self.left_out.len() < KINDS_MOST || self.left_out.contains_key(&why);
         let why = if is_told { why } else { "others".to_owned() };
-        *self.left_out.entry(why).or_insert(0) += 1;
+        *self.left_out.entry(why).or_insert(0) += count;
     }
 
     fn target(&mut self, name: String) -> usize {

@@ -1,167 +1,303 @@
-//! IOR: the table of its text (versions 3 and 4), its CSV (`-O summaryFormat=CSV`) and its JSON (`-O summaryFormat=JSON`): a row for
-//! each access of each repetition.
+//! IOR: the tables of its text (versions 2 to 4) and its CSV (`-O summaryFormat=CSV`). A table has a row for each access of each
+//! repetition; IOR 2 prints a summary of these rows instead.
+//!
+//! IOR within IO500 prints no summary. Its text is whole if each access has as many rows as there were repetitions.
 
-use nilometer_model::plan::{ImportedRun, Phase};
-use serde::Deserialize;
+use nilometer_model::plan::Phase;
 
 use super::{
     Fault,
-    gathered::{Gathered, GivenFigure, GivenWork, count, nanos},
-    table::{Table, TableRow, number},
+    agreement::SameFigure,
+    dates,
+    gathered::Gathered,
+    ior_test::{Access, IorSummary, IorTest, KIBI, OperationRate, is_time_limited, phase},
+    table::{Fields, KnownColumns, Table, TableRow, number},
 };
 
-const MEBI: f64 = 1024.0 * 1024.0;
-const KIBI: f64 = 1024.0;
-
-/// Whether a first line is that of its CSV.
+/// Whether a line is the header of its CSV.
 pub(super) fn is_csv(line: &str) -> bool {
     line.starts_with("access,bw(MiB/s),")
 }
 
-/// Whether a text is its JSON.
-pub(super) fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with('{') && text.contains("\"tests\"") && text.contains("\"bwMiB\"")
-}
-
-/// What a row says.
-struct Access {
-    phase: Phase,
-    /// MiB a second.
-    rate: f64,
-    /// From the first open to the last close, in seconds.
-    total: f64,
-    /// Bytes of an operation.
-    transfer: f64,
-    line: u64,
-}
-
-impl Access {
-    fn work(&self) -> Result<GivenWork, Fault> {
-        let wall = nanos(self.total, self.line)?;
-        if wall.0 == 0 {
-            return Err(Fault::at(self.line, "an access that took no time"));
-        }
-        let bytes = count(self.rate * MEBI * wall.seconds(), self.line)?;
-        let operations = if self.transfer > 0.0 { bytes as f64 / self.transfer } else { 0.0 };
-        Ok(GivenWork { bytes, operations: count(operations, self.line)?, wall, ..GivenWork::default() })
-    }
-}
-
-fn phase(access: &str) -> Option<Phase> {
-    match access {
-        "write" => Some(Phase::Write),
-        "read" => Some(Phase::Read),
-        _ => None,
-    }
-}
-
-/// What stands above its table: of one test.
-#[derive(Debug, Clone, Default)]
-struct Setup {
-    version: String,
-    path: String,
-    parameters: Vec<(String, String)>,
-    /// The columns of its table, by their names.
-    columns: Vec<String>,
-}
-
-/// Options of its text that are told, by the names that it gives them, and as they are told here.
-const TOLD: [(&str, &str); 10] = [
-    ("api", "api"),
-    ("access", ""),
-    ("type", ""),
-    ("segments", "segments"),
-    ("ordering in a file", "order"),
-    ("nodes", "nodes"),
-    ("tasks", "tasks"),
-    ("xfersize", "transfer size"),
-    ("blocksize", "block size"),
-    ("aggregate filesize", "aggregate size"),
-];
-
-impl Setup {
-    fn run(&self) -> ImportedRun {
-        ImportedRun {
-            source: format!("IOR {}", self.version).trim_end().to_owned(),
-            task: String::new(),
-            parameters: self.parameters.clone(),
-            figure: String::new(),
-        }
-    }
-
-    fn tell(&mut self, key: &str, value: &str) {
-        if key == "Path" || key == "test filename" {
-            value.clone_into(&mut self.path);
-        }
-        let told = TOLD.iter().find(|(name, _)| *name == key);
-        if let Some((_, name)) = told.filter(|_| !value.is_empty()) {
-            self.parameters.retain(|(known, _)| known != name || name.is_empty());
-            self.parameters.push(((*name).to_owned(), value.to_owned()));
-        }
-    }
-
-    fn figure(&self, access: &Access) -> Result<GivenFigure, Fault> {
-        Ok(GivenFigure {
-            target: if self.path.is_empty() { "IOR".into() } else { self.path.clone() },
-            stage: "IOR".into(),
-            run: self.run(),
-            phase: access.phase,
-            did: access.work()?,
-        })
-    }
-}
-
-pub(super) fn parse_text(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    let mut setup = Setup::default();
-    let mut ended = false;
-    for (line, text) in (1..).zip(text.lines()) {
-        if let Some(version) = version(text) {
-            setup = Setup { version: version.to_owned(), ..Setup::default() };
-            ended = false;
-        } else if text.starts_with("StartTime") {
-            setup.parameters.clear();
-        } else if text.starts_with("access ") && text.contains("bw(MiB/s)") {
-            setup.columns = text.split_whitespace().map(str::to_owned).collect();
-        } else if let Some(access) = row(text, &setup, line)? {
-            gathered.add(setup.figure(&access)?);
-        } else if let Some((key, value)) = text.split_once(':') {
-            setup.tell(key.trim(), value.trim());
-        }
-        ended |= text.starts_with("Max ")
-            || text.starts_with("Summary of all tests")
-            || text.starts_with("Finished");
-    }
-    if ended {
-        Ok(())
-    } else {
-        Err(Fault::whole("cut off: the summary behind the table of results is missing"))
-    }
-}
-
 /// `IOR-4.0.0: MPI Coordinated Test of Parallel I/O`.
-fn version(text: &str) -> Option<&str> {
+pub(super) fn version(text: &str) -> Option<&str> {
     text.strip_prefix("IOR-")?.split_once(": MPI Coordinated").map(|(version, _)| version)
 }
 
-/// A row of the table of results; none of any other line.
-fn row(text: &str, setup: &Setup, line: u64) -> Result<Option<Access>, Fault> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let Some(phase) = words.first().and_then(|word| phase(word)) else { return Ok(None) };
-    // The summary has rows of these names too, with many more columns.
-    if setup.columns.is_empty() || words.len() != setup.columns.len() {
-        return Ok(None);
+pub(super) fn parse_text(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    let mut reading = Reading::new(gathered);
+    for (line, text) in (1..).zip(text.lines()) {
+        reading.take(text.trim_end(), line)?;
     }
-    let place = |name: &str| setup.columns.iter().position(|column| column == name);
-    let no_number = |name: &str| Fault::at(line, format!("{name} is no number that is at least zero"));
-    let of = |name: &str| place(name).and_then(|at| number(words[at])).ok_or_else(|| no_number(name));
-    let transfer = of("xfer(KiB)")? * KIBI;
-    Ok(Some(Access { phase, rate: of("bw(MiB/s)")?, total: of("total(s)")?, transfer, line }))
+    if !reading.has_results() {
+        return Err(Fault::whole("cut off: IOR's table of results is missing"));
+    }
+    reading.check_whole()
+}
+
+/// The table that rows belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowsOf {
+    NoTable,
+    /// A row for each access of each repetition.
+    Accesses,
+    /// The greatest, the least, the mean and the standard deviation of these.
+    Summary,
+}
+
+/// The text so far.
+struct Reading<'a, 'b> {
+    gathered: &'a mut Gathered<'b>,
+    test: IorTest,
+    tests: u64,
+    /// Accesses that the command line asks for; empty if it does not say.
+    asked: Vec<Phase>,
+    /// The command line has a limit of time (`-D`).
+    is_time_limited: bool,
+    rows: RowsOf,
+    /// The columns of the table, by their names.
+    columns: Vec<String>,
+    /// Bytes that IOR says it moved in the access whose row comes next.
+    moved: Option<f64>,
+    /// Rows of a summary that stand for repetitions, since the text has no row for each.
+    summaries: usize,
+    /// IOR printed a line that it only prints behind a complete table.
+    is_complete: bool,
+}
+
+impl<'a, 'b> Reading<'a, 'b> {
+    fn new(gathered: &'a mut Gathered<'b>) -> Self {
+        Reading {
+            gathered,
+            test: IorTest::default(),
+            tests: 0,
+            asked: Vec::new(),
+            is_time_limited: false,
+            rows: RowsOf::NoTable,
+            columns: Vec::new(),
+            moved: None,
+            summaries: 0,
+            is_complete: false,
+        }
+    }
+
+    fn has_results(&self) -> bool {
+        !self.test.rows.is_empty() || self.summaries > 0
+    }
+
+    fn take(&mut self, text: &str, line: u64) -> Result<(), Fault> {
+        let words = text.trim_start();
+        if let Some(version) = version(text) {
+            version.clone_into(&mut self.test.version);
+        } else if words.starts_with("access ") && words.contains("bw(MiB/s)") {
+            self.columns = words.split_whitespace().map(str::to_owned).collect();
+            self.rows = RowsOf::Accesses;
+        } else if words.starts_with("Operation ") && words.contains("Max") {
+            self.rows = RowsOf::Summary;
+        } else if let Some(moved) =
+            words.split_once("Using actual aggregate bytes moved").map(|(_, rest)| rest)
+        {
+            self.moved = number(moved.trim_matches([' ', '=', '.']));
+        } else if let Some(rest) = words.strip_prefix("Max Write:") {
+            self.check_greatest(Phase::Write, rest, line)?;
+        } else if let Some(rest) = words.strip_prefix("Max Read:") {
+            self.check_greatest(Phase::Read, rest, line)?;
+        } else if words.starts_with("Finished") || words.starts_with("Run finished") {
+            self.is_complete = true;
+        } else if !self.is_row(words, line)? {
+            self.take_option(words)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row of the open table.
+    fn is_row(&mut self, text: &str, line: u64) -> Result<bool, Fault> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let Some(first) = words.first() else { return Ok(false) };
+        if self.rows == RowsOf::Accesses && *first == "remove" {
+            self.gathered.leave_out("removals of IOR's files");
+            return Ok(true);
+        }
+        let Some(phase) = phase(first) else { return Ok(false) };
+        let is_figure =
+            words.get(1).is_some_and(|word| word.starts_with(['-', '.']) || number(word).is_some());
+        match self.rows {
+            RowsOf::NoTable => Ok(false),
+            _ if !is_figure => Ok(false),
+            RowsOf::Accesses => self.add_access(phase, &words, line).map(|()| true),
+            RowsOf::Summary => self.add_summary(phase, &words, line).map(|()| true),
+        }
+    }
+
+    fn add_access(&mut self, phase: Phase, words: &[&str], line: u64) -> Result<(), Fault> {
+        if words.len() != self.columns.len() {
+            let [given, wanted] = [words.len(), self.columns.len()];
+            return Err(Fault::at(
+                line,
+                format!("cut off: a row of {given} figures, and the table has {wanted}"),
+            ));
+        }
+        let access = self.access(phase, words, line)?;
+        let figure = self.test.figure(access, self.moved.take())?;
+        self.gathered.add(figure);
+        Ok(())
+    }
+
+    fn access(&self, phase: Phase, words: &[&str], line: u64) -> Result<Access, Fault> {
+        let place = |name: &str| self.columns.iter().position(|column| column == name);
+        let of = |name: &str| {
+            let value = place(name).and_then(|at| number(words[at]));
+            value.ok_or_else(|| Fault::at(line, format!("{name} is no number that is at least zero")))
+        };
+        let operations = match place("IOPS") {
+            Some(_) => Some(OperationRate { rate: of("IOPS")?, seconds: of("wr/rd(s)")? }),
+            None => None,
+        };
+        Ok(Access {
+            phase,
+            rate: of("bw(MiB/s)")?,
+            total: of("total(s)")?,
+            transfer: of("xfer(KiB)")? * KIBI,
+            block: of("block(KiB)")? * KIBI,
+            operations,
+            line,
+        })
+    }
+
+    /// A summary repeats the rows above it. IOR 2 prints it alone.
+    fn add_summary(&mut self, phase: Phase, words: &[&str], line: u64) -> Result<(), Fault> {
+        self.is_complete = true;
+        let numbers: Option<Vec<f64>> = words.iter().skip(1).take(4).map(|word| number(word)).collect();
+        let Some(&[greatest, least, mean, deviation]) = numbers.as_deref() else {
+            return Err(Fault::at(
+                line,
+                "a summary has a greatest, a least and a mean rate and their deviation",
+            ));
+        };
+        let summary = IorSummary { phase, greatest, least, mean, deviation, line };
+        if self.test.rows.is_empty() {
+            let figures = self.test.of_summary(&summary)?;
+            self.summaries += figures.len();
+            for figure in figures {
+                self.gathered.add(figure);
+            }
+            return Ok(());
+        }
+        // Behind several tests it has a row for each of them, and only the last one's rows are at hand.
+        if self.tests > 1 { Ok(()) } else { summary.check(&self.test.rows) }
+    }
+
+    fn check_greatest(&mut self, phase: Phase, text: &str, line: u64) -> Result<(), Fault> {
+        self.is_complete = true;
+        self.rows = RowsOf::NoTable;
+        let rates = self.test.rows.iter().filter(|row| row.phase == phase).map(|row| row.rate);
+        let Some(follows) = rates.reduce(f64::max) else { return Ok(()) };
+        let given = text.split_whitespace().next().and_then(number);
+        let given = given.ok_or_else(|| Fault::at(line, "the greatest rate is no number"))?;
+        let source = "the rows of the table";
+        SameFigure { name: "the greatest rate", given, source, follows, unit: "MiB/s", slack: 0.0 }
+            .check(line)
+    }
+
+    /// An option in the form `name : value`, or `name = value` before IOR 3.2.
+    fn take_option(&mut self, text: &str) -> Result<(), Fault> {
+        if text == "Summary:" && self.has_results() {
+            return self.begin_test();
+        }
+        let Some((key, value)) = text.split_once([':', '=']) else { return Ok(()) };
+        let [key, value] = [key.trim(), value.trim()];
+        match key {
+            "StartTime" => self.begin_test_at(value),
+            _ if key.starts_with("Test ") && key.ends_with(" started") => self.begin_test_at(value),
+            "Began" | "Run began" => {
+                self.test.started = dates::ctime(value).unwrap_or_default();
+                Ok(())
+            }
+            "Command line" | "Command line used" => {
+                self.take_command(value);
+                Ok(())
+            }
+            // Behind the header of the table other lines may look like options.
+            _ if self.rows != RowsOf::NoTable => Ok(()),
+            _ => {
+                self.test.tell(key, value);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_command(&mut self, command: &str) {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let asked = [("-w", Phase::Write), ("-r", Phase::Read)];
+        let asked = asked.into_iter().filter(|(word, _)| words.contains(word));
+        self.asked = asked.map(|(_, phase)| phase).collect();
+        self.is_time_limited = is_time_limited(command);
+        self.test.is_time_limited = self.is_time_limited;
+    }
+
+    fn begin_test_at(&mut self, date: &str) -> Result<(), Fault> {
+        self.begin_test()?;
+        if let Some(started) = dates::ctime(date) {
+            self.test.started = started;
+        }
+        Ok(())
+    }
+
+    fn begin_test(&mut self) -> Result<(), Fault> {
+        if self.has_results() {
+            self.check_whole()?;
+        }
+        let IorTest { version, started, .. } = std::mem::take(&mut self.test);
+        self.test = IorTest::begun(&version, started);
+        self.test.is_time_limited = self.is_time_limited;
+        self.tests += 1;
+        self.rows = RowsOf::NoTable;
+        self.columns.clear();
+        self.summaries = 0;
+        self.is_complete = false;
+        Ok(())
+    }
+
+    /// Without a summary the rows of the table must be all that were asked for.
+    fn check_whole(&self) -> Result<(), Fault> {
+        if self.is_complete {
+            return Ok(());
+        }
+        let wanted = self.test.repetitions.unwrap_or(1);
+        let count = |phase: Phase| self.test.rows.iter().filter(|row| row.phase == phase).count() as u64;
+        for (phase, name) in [(Phase::Write, "write"), (Phase::Read, "read")] {
+            let found = count(phase);
+            let is_asked = self.asked.contains(&phase) || found > 0;
+            if is_asked && found < wanted {
+                let rows = format!("{found} of {wanted} rows of {name}");
+                return Err(Fault::whole(format!("cut off: {rows}, and no summary behind the table")));
+            }
+        }
+        Ok(())
+    }
 }
 
 const CSV_NEEDED: [&str; 5] = ["access", "bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)"];
 
+/// Columns that are taken, or that say how the total time is made up.
+const CSV_KNOWN: [&str; 12] = [
+    "access",
+    "bw(MiB/s)",
+    "IOPS",
+    "Latency",
+    "block(KiB)",
+    "xfer(KiB)",
+    "open(s)",
+    "wr/rd(s)",
+    "close(s)",
+    "total(s)",
+    "numTasks",
+    "iter",
+];
+
 pub(super) fn parse_csv(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    Table::each(text.as_bytes(), &CSV_NEEDED, |row| take_row(row, gathered))
+    let columns = KnownColumns { needed: &CSV_NEEDED, is_known: |column| CSV_KNOWN.contains(&column) };
+    Table::each(text.as_bytes(), &columns, gathered, take_row)
 }
 
 fn take_row(row: &TableRow<'_>, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
@@ -172,88 +308,19 @@ fn take_row(row: &TableRow<'_>, gathered: &mut Gathered<'_>) -> Result<(), Fault
     };
     let needed =
         |column: &str| row.number(column)?.ok_or_else(|| Fault::at(row.line, format!("{column} is empty")));
-    let transfer = needed("xfer(KiB)")? * KIBI;
-    let access =
-        Access { phase, rate: needed("bw(MiB/s)")?, total: needed("total(s)")?, transfer, line: row.line };
-    let mut setup = Setup::default();
-    setup.tell("tasks", row.text("numTasks"));
-    setup.tell("xfersize", &size(transfer));
-    setup.tell("blocksize", &size(needed("block(KiB)")? * KIBI));
-    gathered.add(setup.figure(&access)?);
-    Ok(())
-}
-
-fn size(bytes: f64) -> String {
-    #[expect(clippy::cast_sign_loss, reason = "it is at least zero")]
-    nilometer_model::Bytes(bytes as u64).to_string()
-}
-
-#[derive(Deserialize)]
-struct Document {
-    #[serde(rename = "Version", default)]
-    version: String,
-    tests: Vec<Test>,
-}
-
-#[derive(Deserialize)]
-struct Test {
-    #[serde(rename = "Path", default)]
-    path: String,
-    #[serde(rename = "Options", default)]
-    options: serde_json::Map<String, serde_json::Value>,
-    #[serde(rename = "Results", default)]
-    results: Vec<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonAccess {
-    #[serde(rename = "bwMiB")]
-    rate: f64,
-    #[serde(rename = "xferKiB")]
-    transfer: f64,
-    total_time: f64,
-}
-
-pub(super) fn parse_json(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    let document: Document = serde_json::from_str(text).map_err(|error| json_fault(&error))?;
-    for test in document.tests {
-        let mut setup = Setup { version: document.version.clone(), path: test.path, ..Setup::default() };
-        for (key, value) in &test.options {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            setup.tell(key, &text);
-        }
-        for access in test.results.iter().flat_map(accesses) {
-            let access = access?;
-            gathered.add(setup.figure(&access)?);
-        }
-    }
-    Ok(())
-}
-
-/// Results are lists of the accesses of a repetition, or these by themselves.
-fn accesses(result: &serde_json::Value) -> Vec<Result<Access, Fault>> {
-    let one = std::slice::from_ref(result);
-    let all = result.as_array().map_or(one, Vec::as_slice);
-    all.iter().filter_map(|access| json_access(access).transpose()).collect()
-}
-
-fn json_access(value: &serde_json::Value) -> Result<Option<Access>, Fault> {
-    let said = |error: serde_json::Error| Fault::whole(format!("a result of IOR: {error}"));
-    let Some(phase) = value.get("access").and_then(serde_json::Value::as_str).and_then(phase) else {
-        return Ok(None);
+    let operations = row.number("IOPS")?.zip(row.number("wr/rd(s)")?);
+    let access = Access {
+        phase,
+        rate: needed("bw(MiB/s)")?,
+        total: needed("total(s)")?,
+        transfer: needed("xfer(KiB)")? * KIBI,
+        block: needed("block(KiB)")? * KIBI,
+        operations: operations.map(|(rate, seconds)| OperationRate { rate, seconds }),
+        line: row.line,
     };
-    let JsonAccess { rate, transfer, total_time } = JsonAccess::deserialize(value).map_err(said)?;
-    if rate < 0.0 || transfer < 0.0 || total_time < 0.0 {
-        return Err(Fault::whole("a result of IOR has a figure below zero"));
-    }
-    Ok(Some(Access { phase, rate, total: total_time, transfer: transfer * KIBI, line: 0 }))
-}
-
-/// With the line that the parser names.
-pub(super) fn json_fault(error: &serde_json::Error) -> Fault {
-    let text = error.to_string();
-    let why = text.split(" at line ").next().unwrap_or(&text).to_owned();
-    let why = if error.is_eof() { "cut off: the document does not end".to_owned() } else { why };
-    Fault::at(error.line() as u64, why)
+    let mut test = IorTest::default();
+    test.tell("tasks", row.text("numTasks"));
+    let figure = test.figure(access, None)?;
+    gathered.add(figure);
+    Ok(())
 }

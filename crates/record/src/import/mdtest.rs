@@ -1,16 +1,18 @@
-//! mdtest: the table of rates in its text, as version 4 writes it and those before it did. It has the greatest, the least, the mean
-//! and the standard deviation over iterations.
+//! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the mean and the standard
+//! deviation over iterations. `-P`, with which IO500 runs it, adds a table of times: rates are taken, and held against it.
 
-use nilometer_model::plan::{ImportedRun, Phase};
-
-use super::{
-    Fault,
-    gathered::{Gathered, GivenFigure, GivenWork},
-    stand_in::Known,
-    table::number,
+use nilometer_model::{
+    Nanos,
+    plan::{ImportedRun, Phase},
 };
 
-/// What stands above a table.
+use super::{
+    Fault, dates,
+    gathered::{Gathered, GivenFigure, GivenWork},
+    mdtest_table::{Iterations, MdtestItems, OperationRow, is_heading},
+};
+
+/// The lines above a table.
 #[derive(Debug, Clone, Default)]
 struct Launch {
     version: String,
@@ -18,133 +20,195 @@ struct Launch {
     tasks: String,
     nodes: String,
     options: String,
-    /// Iterations of the table below; none outside of one.
-    iterations: Option<u64>,
+    started: Nanos,
+    items: MdtestItems,
+}
+
+/// The table that rows belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    NoTable,
+    /// Operations a second.
+    Rates(u64),
+    /// Seconds of all operations together.
+    Times,
+    /// Milliseconds of an operation: each follows from a rate.
+    TimesOfOne,
+}
+
+/// The text so far.
+struct Reading<'a, 'b> {
+    gathered: &'a mut Gathered<'b>,
+    launch: Launch,
+    rows: Rows,
+    /// Rates of the last table, against which times are held.
+    rates: Vec<(String, Iterations)>,
+    is_launched: bool,
+    is_ended: bool,
+    /// The line of a table of times without one of rates.
+    only_times: Option<u64>,
 }
 
 pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    let mut launch = Launch::default();
-    let mut begun = false;
-    let mut ended = true;
+    let mut reading = Reading {
+        gathered,
+        launch: Launch::default(),
+        rows: Rows::NoTable,
+        rates: Vec::new(),
+        is_launched: false,
+        is_ended: false,
+        only_times: None,
+    };
     for (line, text) in (1..).zip(text.lines()) {
-        if let Some(next) = launched(text) {
-            launch = next;
-            begun = true;
-            ended = false;
-        } else if let Some(options) = text.strip_prefix("Command line used:") {
-            launch.options = told_options(options);
-        } else if let Some(path) = text.strip_prefix("Path").map(|rest| rest.trim_start_matches([' ', ':'])) {
-            path.trim().clone_into(&mut launch.path);
-        } else if text.starts_with("SUMMARY time") {
-            return Err(Fault::at(
-                line,
-                "times an operation: run mdtest without --print-time, which gives rates",
-            ));
-        } else if text.starts_with("SUMMARY") {
-            launch.iterations = Some(iterations(text, line)?);
-        } else if text.contains("-- finished at") {
-            ended = true;
-        } else if let Some((operation, rates)) = row(text).filter(|_| launch.iterations.is_some()) {
-            add(&launch, operation, &rates, line, gathered)?;
+        reading.take(text, line)?;
+    }
+    if let Some(line) = reading.only_times {
+        return Err(Fault::at(
+            line,
+            "times without rates: run mdtest without --print-time, or with -P for both",
+        ));
+    }
+    match (reading.is_launched, reading.is_ended) {
+        (true, true) => Ok(()),
+        (false, _) => Err(Fault::whole("cut off: a run of mdtest that was not launched")),
+        (true, false) => Err(Fault::whole("cut off: `-- finished at` is missing")),
+    }
+}
+
+impl Reading<'_, '_> {
+    fn take(&mut self, text: &str, line: u64) -> Result<(), Fault> {
+        let words = text.trim();
+        if let Some(launch) = launched(words) {
+            let started = self.launch.started;
+            self.launch = Launch { started, ..launch };
+            self.is_launched = true;
+        } else if let Some(rest) = words.strip_prefix("-- started at ") {
+            self.launch.started = dates::month_first(rest.trim_end_matches(['-', ' '])).unwrap_or_default();
+        } else if let Some(options) = words.strip_prefix("Command line used:") {
+            self.launch.options = told_options(options);
+            self.launch.items.is_limited = is_limited(options);
+        } else if let Some(path) = words.strip_prefix("Path").map(|rest| rest.trim_start_matches([' ', ':']))
+        {
+            path.clone_into(&mut self.launch.path);
+        } else if let Some(count) = items(words) {
+            self.launch.items.count = Some(count);
+        } else if words.starts_with("SUMMARY") {
+            self.open_table(words, line)?;
+        } else if words.contains("-- finished at") {
+            self.is_ended = true;
+            self.rows = Rows::NoTable;
+        } else if self.rows != Rows::NoTable {
+            self.take_row(words, line)?;
+        }
+        Ok(())
+    }
+
+    /// `SUMMARY rate: (of 3 iterations)`; `SUMMARY: ...` before version 3, `SUMMARY time (in ms/op): ...` in version 4.1.
+    fn open_table(&mut self, text: &str, line: u64) -> Result<(), Fault> {
+        let number = text.split_once("(of ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+        let iterations = number.ok_or_else(|| Fault::at(line, "`(of N iterations)` is missing"))?;
+        if !text.starts_with("SUMMARY time") {
+            self.rates.clear();
+            self.rows = Rows::Rates(iterations);
+            return Ok(());
+        }
+        self.rows = if text.contains("(in ") { Rows::TimesOfOne } else { Rows::Times };
+        if self.rates.is_empty() {
+            self.only_times = Some(line);
+        }
+        Ok(())
+    }
+
+    fn take_row(&mut self, text: &str, line: u64) -> Result<(), Fault> {
+        if is_heading(text) {
+            return Ok(());
+        }
+        let Some(row) = OperationRow::read(text, line)? else {
+            return Ok(());
+        };
+        match self.rows {
+            Rows::Rates(iterations) => self.add(&row, iterations, line),
+            Rows::Times => self.check(&row, line),
+            Rows::NoTable | Rows::TimesOfOne => Ok(()),
         }
     }
-    match (begun, ended) {
-        (true, true) => Ok(()),
-        (false, _) => Err(Fault::whole("no run of mdtest")),
-        (true, false) => Err(Fault::whole("cut off: `-- finished at` is missing")),
+
+    /// As many operations as the rate and the time give are as many as were asked for.
+    fn check(&mut self, row: &OperationRow, line: u64) -> Result<(), Fault> {
+        let Some((_, rates)) = self.rates.iter().find(|(name, _)| *name == row.name) else { return Ok(()) };
+        self.launch.items.check(row, rates, line)
+    }
+
+    fn add(&mut self, row: &OperationRow, iterations: u64, line: u64) -> Result<(), Fault> {
+        self.rates.push((row.name.clone(), row.over));
+        if row.over.greatest <= 0.0 {
+            self.gathered.leave_out("operations that were not done (a rate of zero)");
+            return Ok(());
+        }
+        let launch = &self.launch;
+        let phase = row.phase();
+        let figure = if phase == Phase::Given { row.name.as_str() } else { "" };
+        for value in row.over.values(iterations, line)? {
+            let did = GivenWork { started: launch.started, ..GivenWork::of_operation_rate(value, line)? };
+            let target = if launch.path.is_empty() { "mdtest".into() } else { launch.path.clone() };
+            self.gathered.add(GivenFigure {
+                target,
+                stage: "mdtest".into(),
+                run: run(launch, figure),
+                phase,
+                did,
+            });
+        }
+        Ok(())
     }
 }
 
 /// `mdtest-4.0.0 was launched with 10 total task(s) on 2 node(s)`.
 fn launched(text: &str) -> Option<Launch> {
-    let (version, rest) = text.trim().strip_prefix("mdtest-")?.split_once(" was launched with ")?;
+    let (version, rest) = text.strip_prefix("mdtest-")?.split_once(" was launched with ")?;
     let (tasks, rest) = rest.split_once(" total task(s) on ")?;
     let nodes = rest.split(' ').next()?;
     let [version, tasks, nodes] = [version, tasks, nodes].map(str::to_owned);
     Some(Launch { version, tasks, nodes, ..Launch::default() })
 }
 
-/// The options as they were given, without quotes, the program and where it was to run.
+/// `64 tasks, 131072 files/directories`, `10 tasks, 33340 files`.
+fn items(text: &str) -> Option<f64> {
+    let (tasks, rest) = text.split_once(" tasks, ")?;
+    tasks.parse::<u64>().ok()?;
+    let (count, kind) = rest.split_once(' ')?;
+    count.parse().ok().filter(|_| ["files", "directories"].iter().any(|name| kind.starts_with(name)))
+}
+
+/// Options that are followed by a place, or by a number that differs from run to run; they do not make another test.
+const NOT_TOLD: [&str; 3] = ["-d", "-x", "-G"];
+/// Options that only change what is printed.
+const ONLY_PRINTED: [&str; 2] = ["-P", "-v"];
+/// The same where the value stands in the same word.
+const NOT_TOLD_WITH_VALUE: [&str; 3] = ["-G=", "--saveRankPerformanceDetails", "--savePerOpDataCSV"];
+
+/// The options as they were given, without quotes, the program and what [`NOT_TOLD`] names.
 fn told_options(line: &str) -> String {
     let words: Vec<String> =
         line.split_whitespace().skip(1).map(|word| word.replace(['\'', '"'], "")).collect();
     let mut told: Vec<&str> = Vec::new();
-    let mut skipped = false;
+    let mut is_value = false;
     for word in &words {
-        let is_place = word == "-d";
-        if !is_place && !skipped {
+        let has_value = NOT_TOLD.contains(&word.as_str());
+        let is_printed = ONLY_PRINTED.contains(&word.as_str());
+        let is_told = !is_printed && !NOT_TOLD_WITH_VALUE.iter().any(|name| word.starts_with(name));
+        if !is_value && !has_value && is_told {
             told.push(word);
         }
-        skipped = is_place;
+        is_value = has_value;
     }
     told.join(" ")
 }
 
-/// `SUMMARY rate: (of 3 iterations)`.
-fn iterations(text: &str, line: u64) -> Result<u64, Fault> {
-    let number = text.split_once("(of ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    number.ok_or_else(|| Fault::at(line, "`(of N iterations)` is missing"))
-}
-
-/// Operations by their names, which a colon may follow.
-const OPERATIONS: [(&str, Option<Phase>); 11] = [
-    ("Directory creation", Some(Phase::MakeDirectories)),
-    ("Directory stat", Some(Phase::StatDirectories)),
-    ("Directory read", None),
-    ("Directory rename", None),
-    ("Directory removal", Some(Phase::RemoveDirectories)),
-    ("File creation", Some(Phase::CreateFiles)),
-    ("File stat", Some(Phase::StatFiles)),
-    ("File read", Some(Phase::ReadFiles)),
-    ("File removal", Some(Phase::RemoveFiles)),
-    ("Tree creation", Some(Phase::MakeTree)),
-    ("Tree removal", Some(Phase::RemoveTree)),
-];
-
-/// An operation with the rest of its line.
-fn row(text: &str) -> Option<(usize, String)> {
-    let text = text.trim_start();
-    let at = OPERATIONS.iter().position(|(name, _)| text.starts_with(name))?;
-    let rest = text[OPERATIONS[at].0.len()..].trim_start_matches([' ', ':']);
-    Some((at, rest.to_owned()))
-}
-
-fn add(
-    launch: &Launch,
-    operation: usize,
-    rates: &str,
-    line: u64,
-    gathered: &mut Gathered<'_>,
-) -> Result<(), Fault> {
-    let numbers: Option<Vec<f64>> = rates.split_whitespace().map(number).collect();
-    let numbers =
-        numbers.ok_or_else(|| Fault::at(line, format!("`{rates}`: write numbers that are at least zero")))?;
-    let [greatest, least, mean, deviation] = numbers[..] else {
-        return Err(Fault::at(
-            line,
-            format!("{} figures: greatest, least, mean and deviation are 4", numbers.len()),
-        ));
-    };
-    if greatest <= 0.0 {
-        gathered.leave_out("operations that were not done (a rate of zero)");
-        return Ok(());
-    }
-    let count = launch.iterations;
-    let known = Known { least, greatest, mean, count, deviation: Some(deviation) };
-    let values = known.values().ok_or_else(|| {
-        Fault::at(line, format!("a mean of {mean} between {least} and {greatest}: that can't be"))
-    })?;
-    let (name, phase) = OPERATIONS[operation];
-    for value in values {
-        gathered.add(GivenFigure {
-            target: if launch.path.is_empty() { "mdtest".into() } else { launch.path.clone() },
-            stage: "mdtest".into(),
-            run: run(launch, if phase.is_none() { name } else { "" }),
-            phase: phase.unwrap_or(Phase::Given),
-            did: GivenWork::of_operation_rate(value, line)?,
-        });
-    }
-    Ok(())
+/// A limit of time (`-W`), or the number of items that another run reached (`-x`), makes fewer items than the options say.
+fn is_limited(line: &str) -> bool {
+    let mut words = line.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+    words.any(|word| word.starts_with("-W") || word.starts_with("-x"))
 }
 
 fn run(launch: &Launch, figure: &str) -> ImportedRun {

@@ -1,15 +1,27 @@
 //! Results of other programs and of publications, as a record like any other: they are read whole and checked before anything
 //! is written.
 //!
-//! A file says by its contents what it is: JSON of fio, text, CSV or JSON of IOR, text of mdtest, CSV of elbencho, or a table in
-//! tidy CSV. docs/import.md says what is taken of each.
+//! A file says by its contents what it is: JSON of fio, text, CSV or JSON of IOR, text of mdtest, CSV or JSON of elbencho, the
+//! summary of IO500, or a table in tidy CSV. A job's log may hold several of them ([`sections`]), and a directory of IO500 is
+//! imported as a whole ([`directory`]). docs/import.md says which figures are taken of each.
 
+mod agreement;
 mod bandwidth;
+mod dates;
+mod directory;
 mod elbencho;
 mod fio;
+mod fio_document;
+mod fio_latency;
+mod fio_runs;
 mod gathered;
+mod io500;
 mod ior;
+mod ior_json;
+mod ior_test;
 mod mdtest;
+mod mdtest_table;
+mod sections;
 mod stand_in;
 mod table;
 #[cfg(test)]
@@ -24,6 +36,8 @@ use std::{
 
 use gathered::Gathered;
 pub use gathered::ImportedResults;
+use nilometer_model::Moment;
+use sections::{Kind, Section, Sections, divide};
 
 /// What of files is taken, and what it is called.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +51,10 @@ pub struct ImportOptions {
     /// A standard error of a tidy CSV is over runs, so that its row stands for as many repeats; it is over parts of one run
     /// otherwise, which say nothing of how runs differ.
     pub errors_of_runs: bool,
+    /// The date of results that have none of their own, such as the rows of a table without a column `date`.
+    pub date: Option<Moment>,
+    /// The day whose results are taken; `None` takes all. A record for each day makes a table a history.
+    pub day: Option<Moment>,
 }
 
 /// Results that can't be taken.
@@ -87,6 +105,11 @@ impl Fault {
         Fault { line: None, why: why.into() }
     }
 
+    /// The same fault in a text that has more lines above.
+    fn below(self, lines: u64) -> Self {
+        Fault { line: self.line.map(|line| line + lines), ..self }
+    }
+
     fn in_file(self, path: &Path) -> ImportError {
         let Fault { line, why } = self;
         let path = path.to_owned();
@@ -105,7 +128,11 @@ pub fn import(paths: &[PathBuf], options: &ImportOptions) -> Result<ImportedResu
     let mut gathered = Gathered::new(options);
     for path in paths {
         let before = gathered.count();
-        take_file(path, &mut gathered)?;
+        if path.is_dir() {
+            directory::take(path, &mut gathered)?;
+        } else {
+            take_file(path, &mut gathered)?;
+        }
         if gathered.is_full() {
             let most = gathered::SAMPLES_MAX;
             return Err(Fault::whole(format!("more than {most} samples: split it")).in_file(path));
@@ -133,12 +160,24 @@ fn take_file(path: &Path, gathered: &mut Gathered<'_>) -> Result<(), ImportError
         return tidy::parse(begin.as_slice().chain(file), gathered).map_err(|fault| fault.in_file(path));
     }
     file.read_to_end(&mut begin).map_err(unreadable)?;
-    let text = String::from_utf8(begin).map_err(|error| {
+    let text = utf8(begin).map_err(|fault| fault.in_file(path))?;
+    parse(&text, gathered).map_err(|fault| fault.in_file(path))
+}
+
+/// The whole text of a small file.
+fn text_of(path: &Path) -> Result<String, ImportError> {
+    let mut bytes = Vec::new();
+    let read = open(path)?.take(BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|source| ImportError::Unreadable { path: path.into(), source })?;
+    utf8(bytes).map_err(|fault| fault.in_file(path))
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.split(|byte| *byte == b'\n').count() as u64;
-        Fault::at(line, NOT_TEXT).in_file(path)
-    })?;
-    parse(&text, gathered).map_err(|fault| fault.in_file(path))
+        Fault::at(line, NOT_TEXT)
+    })
 }
 
 /// A file whose results may be taken.
@@ -161,30 +200,45 @@ fn first_line(begin: &[u8]) -> &[u8] {
     lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or_default()
 }
 
-/// What the choice is, for a file that is none of it.
-const KINDS: &str = "none of these: JSON of fio (--output-format=json), output of IOR (text, CSV or JSON), of mdtest, CSV of \
-                     elbencho (--csvfile), a tidy CSV (source,table,system,test,params,metric,value,...,unit,...)";
+/// The kinds of files, for one that is none of them.
+const KINDS: &str = "none of these: JSON of fio (--output-format=json), output of IOR (text, CSV or JSON), of mdtest, CSV or \
+                     JSON of elbencho (--csvfile, --jsonfile), a summary of IO500 (result_summary.txt, result.txt), a tidy CSV \
+                     (source,table,system,test,params,metric,value,...,unit,...)";
 
+/// Takes the results of every program whose output is in the text.
 fn parse(text: &str, gathered: &mut Gathered) -> Result<(), Fault> {
-    let has = |part: &str| text.contains(part);
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if elbencho::is_header(first) {
-        return elbencho::parse(text, gathered);
+    let Sections { sections, others } = divide(text);
+    if sections.is_empty() {
+        return Err(none_of_these(&others));
     }
-    if ior::is_csv(first) {
-        return ior::parse_csv(text, gathered);
+    // The documents of one run of fio may follow each other, and only the last of them is its result.
+    let documents: Vec<&Section<'_>> = sections.iter().filter(|section| section.kind == Kind::Fio).collect();
+    fio::parse(&documents, gathered)?;
+    for section in &sections {
+        parse_section(section, gathered).map_err(|fault| fault.below(section.lines_above))?;
     }
-    if has("\"fio version\"") {
-        return fio::parse(text, gathered);
+    for (program, count) in others {
+        gathered.leave_out_many(format!("results of {program}, which import does not read"), count);
     }
-    if ior::is_json(text) {
-        return ior::parse_json(text, gathered);
+    Ok(())
+}
+
+fn parse_section(section: &Section<'_>, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+    match section.kind {
+        Kind::Fio => Ok(()),
+        Kind::Ior => ior::parse_text(section.text, gathered),
+        Kind::IorCsv => ior::parse_csv(section.text, gathered),
+        Kind::IorJson => ior_json::parse(section.text, gathered),
+        Kind::Mdtest => mdtest::parse(section.text, gathered),
+        Kind::Elbencho => elbencho::parse(section.text, gathered),
+        Kind::ElbenchoJson => elbencho::parse_json(section.text, gathered),
+        Kind::Io500 => io500::parse(section.text, gathered),
     }
-    if has("IOR-") && has("MPI Coordinated Test of Parallel I/O") {
-        return ior::parse_text(text, gathered);
+}
+
+fn none_of_these(others: &[(&'static str, u64)]) -> Fault {
+    match others.first() {
+        Some((program, _)) => Fault::whole(format!("results of {program}: {KINDS}")),
+        None => Fault::whole(KINDS),
     }
-    if has("mdtest-") && has("was launched with") {
-        return mdtest::parse(text, gathered);
-    }
-    Err(Fault::whole(KINDS))
 }

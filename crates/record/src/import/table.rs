@@ -4,11 +4,27 @@ use std::{collections::HashMap, io::Read};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::{Fault, NOT_TEXT};
+use super::{Fault, NOT_TEXT, gathered::Gathered};
 
 /// A CSV with a header.
 pub(super) struct Table {
     places: HashMap<String, usize>,
+}
+
+/// Columns of a kind of table.
+pub(super) struct KnownColumns<'a> {
+    /// Every such table has them.
+    pub(super) needed: &'a [&'a str],
+    /// Whether the documentation says what becomes of a column.
+    pub(super) is_known: fn(&str) -> bool,
+}
+
+/// A column that no parser knows, with the number of its values.
+#[derive(Debug, Clone)]
+struct UnreadColumn {
+    name: String,
+    place: usize,
+    values: u64,
 }
 
 /// A row of it.
@@ -22,22 +38,30 @@ pub(super) struct TableRow<'a> {
 const TEXT_MOST: usize = 4096;
 
 impl Table {
-    /// Hands each row over. Every row must have as many columns as the header.
+    /// Hands each row over, and counts values of columns that nobody knows. Every row must have as many columns as the header.
     pub(super) fn each(
         text: impl Read,
-        needed: &[&str],
-        mut take: impl FnMut(&TableRow<'_>) -> Result<(), Fault>,
+        columns: &KnownColumns<'_>,
+        gathered: &mut Gathered<'_>,
+        mut take: impl FnMut(&TableRow<'_>, &mut Gathered<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut reader = ReaderBuilder::new().from_reader(text);
         let header = reader.headers().map_err(|error| fault(&error))?.clone();
-        let table = Table::of(&header, needed)?;
+        let table = Table::of(&header, columns.needed)?;
+        let mut unread = unread(&header, columns);
         let mut record = StringRecord::new();
         while reader.read_record(&mut record).map_err(|error| fault(&error))? {
             let line = record.position().map_or(0, csv::Position::line);
             if let Some(long) = record.iter().find(|text| text.len() > TEXT_MOST) {
                 return Err(Fault::at(line, format!("a text of {} bytes: at most {TEXT_MOST}", long.len())));
             }
-            take(&TableRow { table: &table, record: &record, line })?;
+            for column in &mut unread {
+                column.values += u64::from(!record[column.place].trim().is_empty());
+            }
+            take(&TableRow { table: &table, record: &record, line }, gathered)?;
+        }
+        for UnreadColumn { name, values, .. } in unread.into_iter().filter(|column| column.values > 0) {
+            gathered.leave_out_many(format!("values of the column `{name}`"), values);
         }
         Ok(())
     }
@@ -56,6 +80,12 @@ impl Table {
     }
 }
 
+fn unread(header: &StringRecord, columns: &KnownColumns<'_>) -> Vec<UnreadColumn> {
+    let names = header.iter().map(str::trim).enumerate();
+    let unknown = names.filter(|(_, name)| !(columns.is_known)(name));
+    unknown.map(|(place, name)| UnreadColumn { name: name.to_owned(), place, values: 0 }).collect()
+}
+
 /// With its line where the reader knows it.
 fn fault(error: &csv::Error) -> Fault {
     let line = error.position().map(csv::Position::line);
@@ -69,28 +99,40 @@ fn fault(error: &csv::Error) -> Fault {
     Fault { line, why }
 }
 
-impl TableRow<'_> {
-    /// A column; empty where the table has none of this name.
-    pub(super) fn text(&self, column: &str) -> &str {
-        let place = self.table.places.get(column);
-        place.and_then(|place| self.record.get(*place)).unwrap_or_default().trim()
-    }
+/// Values by the names of their columns: a row of a table, or a document with the same values.
+pub(super) trait Fields {
+    /// The text of a column, without spaces around it; empty if there is no column of this name.
+    fn text(&self, column: &str) -> &str;
 
-    /// A number that is at least zero; none of an empty column.
-    pub(super) fn number(&self, column: &str) -> Result<Option<f64>, Fault> {
+    /// The line that a fault of these values is at.
+    fn line(&self) -> u64;
+
+    /// A number that is at least zero; `None` of an empty column.
+    fn number(&self, column: &str) -> Result<Option<f64>, Fault> {
         let text = self.text(column);
         if text.is_empty() {
             return Ok(None);
         }
         number(text).map(Some).ok_or_else(|| {
-            Fault::at(self.line, format!("{column} `{text}`: write a number that is at least zero"))
+            Fault::at(self.line(), format!("{column} `{text}`: write a number that is at least zero"))
         })
     }
 
-    /// A count; none of an empty column.
-    pub(super) fn count(&self, column: &str) -> Result<Option<u64>, Fault> {
+    /// A count; `None` of an empty column.
+    fn count(&self, column: &str) -> Result<Option<u64>, Fault> {
         let Some(number) = self.number(column)? else { return Ok(None) };
-        super::gathered::count(number, self.line).map(Some)
+        super::gathered::count(number, self.line()).map(Some)
+    }
+}
+
+impl Fields for TableRow<'_> {
+    fn text(&self, column: &str) -> &str {
+        let place = self.table.places.get(column);
+        place.and_then(|place| self.record.get(*place)).unwrap_or_default().trim()
+    }
+
+    fn line(&self) -> u64 {
+        self.line
     }
 }
 

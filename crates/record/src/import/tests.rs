@@ -1,5 +1,7 @@
 //! Outputs as the programs' own documentation and their users show them, replayed; and files that are none.
 
+mod kinds;
+
 use super::*;
 use nilometer_model::{Results, plan::Phase};
 
@@ -258,7 +260,21 @@ fn what_is_none_of_these_is_refused_with_its_line() {
         (format!("{HEADER}u,t,{},dd,p,time,1,,,,,s,\n", "A".repeat(5000)), "results:2: a text of 5000 bytes"),
         (format!("{HEADER}u,t,A,dd,p,time,1,,,,,PB,\n"), "it has no result that can be taken"),
         (HEADER.replace("params,", ""), "results:1: the column `params` is missing"),
-        (IOR.split("Max Write").next().expect("a part").into(), "cut off: the summary"),
+        (
+            IOR.split("read      30912")
+                .next()
+                .expect("a part")
+                .replace("api  ", "Command line : ior -w -r\napi  "),
+            "cut off: 0 of 1 rows of read",
+        ),
+        (
+            IOR.split("      0.000321").next().expect("a part").into(),
+            "results:21: cut off: a row of 3 figures",
+        ),
+        (
+            IOR.split("write     101.04").next().expect("a part").into(),
+            "cut off: IOR's table of results is missing",
+        ),
         (
             IOR.replace("101.04     101.04     0.0", "-101.04     101.04     0.0"),
             "results:20: bw(MiB/s) is no number",
@@ -292,7 +308,7 @@ fn what_is_none_of_these_is_refused_with_its_line() {
     let error = import(&[path], &ImportOptions::default()).expect_err("no text").to_string();
     assert!(error.contains("table:3: not UTF-8 text"), "{error}");
     let error = import(&[directory.path().into()], &ImportOptions::default()).expect_err("a directory");
-    assert!(error.to_string().contains("not a regular file"), "{error}");
+    assert!(error.to_string().contains("a directory without results of IO500"), "{error}");
 }
 
 #[test]

@@ -1,19 +1,23 @@
 //! Tidy CSV: a measured value a row, as the published results of studies are kept.
 //!
-//! Columns: `source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,...,note`. Rows that share system, test,
-//! params and metric are repeats, each a run. What belongs together in several rows is put together: the greatest, the least and
+//! Columns: `source,table,system,test,params,metric,value,value_min,value_max,sem,n,unit,date,...,note`. Rows that share system,
+//! test, params and metric are repeats, each a run. What belongs together in several rows is put together: the greatest, the least and
 //! the mean of iterations; real, user and system time of a run.
 
 use std::{collections::HashMap, io::Read};
 
-use nilometer_model::plan::{ImportedRun, Phase};
+use nilometer_model::{
+    Nanos,
+    plan::{ImportedRun, Phase},
+};
 
 use super::{
     Fault,
     bandwidth::{GivenUnit, unit},
+    dates,
     gathered::{Gathered, GivenFigure, GivenWork, nanos},
     stand_in::{Known, with_error},
-    table::{Table, TableRow},
+    table::{Fields, KnownColumns, Table, TableRow},
 };
 
 /// Whether a file's first line is that of such a table.
@@ -23,6 +27,24 @@ pub(super) fn is_header(line: &str) -> bool {
 }
 
 const NEEDED: [&str; 6] = ["system", "test", "params", "metric", "value", "unit"];
+
+/// Columns that are taken, or that say where a row comes from.
+const KNOWN: [&str; 14] = [
+    "source",
+    "table",
+    "system",
+    "test",
+    "params",
+    "metric",
+    "value",
+    "value_min",
+    "value_max",
+    "sem",
+    "n",
+    "unit",
+    "date",
+    "note",
+];
 
 /// What rows may belong together in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,12 +64,21 @@ struct Extremes {
     count: Option<u64>,
     unit: Option<GivenUnit>,
     line: u64,
+    started: Nanos,
+}
+
+/// A time of a run, with the row that gives it.
+#[derive(Debug, Clone, Copy)]
+struct Timed {
+    seconds: f64,
+    line: u64,
+    started: Nanos,
 }
 
 /// Real, user and system times by their order.
 #[derive(Debug, Clone, Default)]
 struct ShellTimes {
-    real: Vec<(f64, u64)>,
+    real: Vec<Timed>,
     user: Vec<f64>,
     system: Vec<f64>,
 }
@@ -66,7 +97,8 @@ const COUNTED_ONCE: &str = "count it once";
 /// Reads the table row by row: it may be far larger than the samples that are made of it.
 pub(super) fn parse(text: impl Read, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
     let mut joined = Joined::default();
-    Table::each(text, &NEEDED, |row| take(row, gathered, &mut joined))?;
+    let columns = KnownColumns { needed: &NEEDED, is_known: |column| KNOWN.contains(&column) };
+    Table::each(text, &columns, gathered, |row, gathered| take(row, gathered, &mut joined))?;
     joined.finish(gathered)
 }
 
@@ -74,9 +106,8 @@ fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) ->
     let value = row.number("value")?;
     let error = row.number("sem")?;
     let count = row.count("n")?;
-    for column in ["value_min", "value_max"] {
-        row.number(column)?;
-    }
+    check_range(row, value)?;
+    let started = date(row)?;
     let Some(value) = value else {
         gathered.leave_out("rows without a value (ranges, and what was not published)");
         return Ok(());
@@ -96,7 +127,7 @@ fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) ->
     match (row.text("metric"), unit) {
         ("max" | "min" | "mean", _) => joined.extreme(row, key, value, count, unit),
         ("real" | "user" | "sys", GivenUnit::Time(factor)) => {
-            joined.time(row, key, value * factor);
+            joined.time(row, key, Timed { seconds: value * factor, line: row.line, started });
             Ok(())
         }
         ("wait", GivenUnit::Time(_)) => {
@@ -108,12 +139,35 @@ fn take(row: &TableRow<'_>, gathered: &mut Gathered<'_>, joined: &mut Joined) ->
             let spread = error.zip(count).filter(|_| gathered.options.errors_of_runs);
             let values = spread.and_then(|(error, count)| with_error(value, error, count));
             for value in values.unwrap_or_else(|| vec![value]) {
-                let did = work(value, unit, row.line)?;
+                let did = GivenWork { started, ..work(value, unit, row.line)? };
                 gathered.add(given(&key, figure, did, gathered.options.any_parameters));
             }
             Ok(())
         }
     }
+}
+
+/// A value lies within its range.
+fn check_range(row: &TableRow<'_>, value: Option<f64>) -> Result<(), Fault> {
+    let [least, most] = [row.number("value_min")?, row.number("value_max")?];
+    let value = value.or(least).or(most).unwrap_or(0.0);
+    let is_within = least.is_none_or(|least| least <= value) && most.is_none_or(|most| value <= most);
+    if is_within {
+        return Ok(());
+    }
+    let range = [row.text("value_min"), row.text("value_max")].join(" to ");
+    Err(Fault::at(row.line, format!("a value of {value} in the range {range}: one of them is wrong")))
+}
+
+/// When it was measured; zero if the row does not say.
+fn date(row: &TableRow<'_>) -> Result<Nanos, Fault> {
+    let text = row.text("date");
+    if text.is_empty() {
+        return Ok(Nanos(0));
+    }
+    dates::iso(text).ok_or_else(|| {
+        Fault::at(row.line, format!("date `{text}`: write 2026-01-31, or 2026-01-31T10:00:00"))
+    })
 }
 
 fn key(row: &TableRow<'_>) -> TestKey {
@@ -173,16 +227,17 @@ impl Joined {
         found.count = count.or(found.count);
         found.unit = Some(unit);
         found.line = row.line;
+        found.started = date(row)?;
         Ok(())
     }
 
-    fn time(&mut self, row: &TableRow<'_>, key: TestKey, seconds: f64) {
+    fn time(&mut self, row: &TableRow<'_>, key: TestKey, time: Timed) {
         self.known(&key);
         let times = self.times.entry(key).or_default();
         match row.text("metric") {
-            "real" => times.real.push((seconds, row.line)),
-            "user" => times.user.push(seconds),
-            _ => times.system.push(seconds),
+            "real" => times.real.push(time),
+            "user" => times.user.push(time.seconds),
+            _ => times.system.push(time.seconds),
         }
     }
 
@@ -200,11 +255,12 @@ impl Joined {
 }
 
 fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    let Extremes { greatest, least, mean, count, unit, line } = *found;
+    let Extremes { greatest, least, mean, count, unit, line, started } = *found;
     let Some(unit) = unit else { return Ok(()) };
     let (Some(greatest), Some(least), Some(mean)) = (greatest, least, mean) else {
         let Some(alone) = mean.or(greatest).or(least) else { return Ok(()) };
-        gathered.add(given(key, "", work(alone, unit, line)?, gathered.options.any_parameters));
+        let did = GivenWork { started, ..work(alone, unit, line)? };
+        gathered.add(given(key, "", did, gathered.options.any_parameters));
         return Ok(());
     };
     let known = Known { least, greatest, mean, count, deviation: None };
@@ -212,19 +268,20 @@ fn add_extremes(key: &TestKey, found: &Extremes, gathered: &mut Gathered<'_>) ->
         Fault::at(line, format!("a mean of {mean} between {least} and {greatest}: that can't be"))
     })?;
     for value in values {
-        gathered.add(given(key, "", work(value, unit, line)?, gathered.options.any_parameters));
+        let did = GivenWork { started, ..work(value, unit, line)? };
+        gathered.add(given(key, "", did, gathered.options.any_parameters));
     }
     Ok(())
 }
 
 /// The first real time with the first user time, and so on.
 fn add_times(key: &TestKey, times: &ShellTimes, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
-    for (at, (real, line)) in times.real.iter().enumerate() {
+    for (at, Timed { seconds, line, started }) in times.real.iter().copied().enumerate() {
         // Where some were not published it is not known whose those are that were.
         let is_whole = |all: &[f64]| all.len() == times.real.len();
-        let of = |all: &[f64]| nanos(if is_whole(all) { all[at] } else { 0.0 }, *line);
+        let of = |all: &[f64]| nanos(if is_whole(all) { all[at] } else { 0.0 }, line);
         let [user, system] = [of(&times.user)?, of(&times.system)?];
-        let did = GivenWork { user, system, ..GivenWork::of_time(*real, *line)? };
+        let did = GivenWork { user, system, started, ..GivenWork::of_time(seconds, line)? };
         gathered.add(given(key, "", did, gathered.options.any_parameters));
     }
     Ok(())

@@ -32,7 +32,7 @@ const IMPORTED_METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><o
     intervals.</li>\
     <li>No two runs of different targets belong together: they are compared by Welch's method on the logarithms, with the spread \
     of the runs of each. A single run of each decides nothing.</li>\
-    <li>Of what is done less than once a second, the time that it takes stands in the place of a rate.</li></ol></section>";
+    <li>A task, and an operation that is done less than once a second, is shown by the time that one takes, on all targets of a phase.</li></ol></section>";
 
 const METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
 <li><b>±</b> is half the 95 % interval of the mean over repeats (Student's t). A repeat is the unit: workers and \
@@ -122,12 +122,13 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     let quantity = stage.quantity(outcome);
     let mut figures = vec![outcome.valid.to_string()];
     if let Some(summary) = outcome.summary(quantity) {
+        let [least, most] = quantity.show_range(summary.range.0, summary.range.1);
         figures.extend([
             quantity.show(summary.mean),
             words::interval(&summary).replace('±', ""),
             quantity.show(summary.median),
-            quantity.show(summary.range.0),
-            quantity.show(summary.range.1),
+            least,
+            most,
         ]);
     } else {
         figures.push(words::at_least(outcome, quantity).unwrap_or_else(|| NONE.into()));

@@ -301,8 +301,8 @@ fn trend_chart(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence
     let times: Vec<f64> = sequence.points.iter().map(|point| place(compared, history, point)).collect();
     let points = sequence.points.iter().zip(&times).map(|(point, x)| Point {
         x: *x,
-        y: point.rate(),
-        interval: point.interval(),
+        y: sequence.quantity.drawn(point.rate()),
+        interval: point.interval().map(|(low, high)| sequence.quantity.drawn_interval(low, high)),
         title: format!("{}: {}", compared.name(point.subject), sequence.quantity.show(point.rate())),
         label: String::new(),
     });

@@ -3,15 +3,15 @@
 
 use std::fmt::Write;
 
-use crate::{AtOnce, ElementGrowth, GrowthKnee, Study, StudyStage};
+use crate::{AtOnce, ElementGrowth, GrowthKnee, Quantity, Study, StudyStage};
 
 use super::{
     super::{
-        chart::{Axis, Escaped, Line, Plot, Point, Style, plot},
+        chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, plot},
         growth::{COLUMNS, LEGEND, heading, row, sentences},
     },
     clipped,
-    stage::{LETTERS, WIDTH, interval, unit},
+    stage::{LETTERS, WIDTH, interval},
     write_charts,
 };
 
@@ -67,11 +67,16 @@ fn chart(stage: &StudyStage<'_>, of: &ElementGrowth) -> String {
         description: format!("{}, {title}: rate against the number of elements at once", stage.name),
         title: clipped(&title, LETTERS),
         x: Axis::of_parameter("at once", &ticks),
-        y: Axis::from_zero(unit(of.quantity), greatest),
+        y: Axis::from_zero(unit_of_sums(of.quantity), greatest),
         lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
         spans: Vec::new(),
         width: WIDTH,
     })
+}
+
+/// Sums over elements are rates, also of tasks whose times are shown.
+fn unit_of_sums(quantity: Quantity) -> Unit {
+    if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations }
 }
 
 fn highest(point: &Point) -> f64 {

@@ -234,7 +234,7 @@ fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {
             Quantity::Bytes => bins.iter().map(|bin| bin.bytes).sum(),
-            Quantity::Operations => bins.iter().map(|bin| bin.operations).sum(),
+            Quantity::Operations | Quantity::Time => bins.iter().map(|bin| bin.operations).sum(),
         };
         let x = (number as f64 + 0.5) * width;
         let y = amount as f64 / (width * 1e-9);

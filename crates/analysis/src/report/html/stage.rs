@@ -139,11 +139,12 @@ pub(super) fn unit(quantity: Quantity) -> Unit {
     match quantity {
         Quantity::Bytes => Unit::ByteRate,
         Quantity::Operations => Unit::Operations,
+        Quantity::Time => Unit::Time,
     }
 }
 
 fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {
-    outcomes.iter().filter_map(|outcome| Some(outcome.summary(quantity)?.mean)).collect()
+    outcomes.iter().filter_map(|outcome| Some(quantity.drawn(outcome.summary(quantity)?.mean))).collect()
 }
 
 /// The values of all varying parameters but the axis, as text.
@@ -202,13 +203,14 @@ impl Sweep<'_> {
     }
 
     fn point(&self, cell: &StageCell, outcome: &CellOutcome<'_>) -> Option<Point> {
-        let summary = outcome.summary(self.question.quantity)?;
+        let quantity = self.question.quantity;
+        let summary = outcome.summary(quantity)?;
         let value = cell.parameters.get(self.axis)?;
-        let rate = words::marked_rate(outcome, self.question.quantity)?;
+        let rate = words::marked_rate(outcome, quantity)?;
         Some(Point {
             x: value.number()?,
-            y: summary.mean,
-            interval: interval(&summary),
+            y: quantity.drawn(summary.mean),
+            interval: interval(&summary).map(|(low, high)| quantity.drawn_interval(low, high)),
             title: format!("{}, {value}: {rate}", letter(outcome.target)),
             ..Point::default()
         })

@@ -264,7 +264,7 @@ pub(super) fn letters(subjects: &[usize]) -> Vec<String> {
 pub(super) const fn unit(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Bytes => "bytes_per_second",
-        Quantity::Operations => "operations_per_second",
+        Quantity::Operations | Quantity::Time => "operations_per_second",
     }
 }
 

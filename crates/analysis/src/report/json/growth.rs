@@ -57,7 +57,7 @@ fn growth_of<'a>(margin: f64, stage: &'a StudyStage<'_>, of: &'a ElementGrowth) 
         phase: of.phase.name(),
         unit: match of.quantity {
             Quantity::Bytes => "bytes_per_second",
-            Quantity::Operations => "operations_per_second",
+            Quantity::Operations | Quantity::Time => "operations_per_second",
         },
         counts: of.counts.iter().map(|at| together(at, margin)).collect(),
         knee: if let GrowthKnee::At(count) = of.knee { Some(count) } else { None },

@@ -43,7 +43,7 @@ pub(super) fn processes(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option
         count: across.ranks,
         quantity: match quantity {
             Quantity::Bytes => "bytes_per_second",
-            Quantity::Operations => "operations_per_second",
+            Quantity::Operations | Quantity::Time => "operations_per_second",
         },
         machine_rates: across.machines.into_iter().collect(),
         machine_mean: across.mean,
