@@ -86,17 +86,110 @@ impl LineDifference {
         }
     }
 
+    /// The sentence below the table. The figure rests on an assumption only if the cell reproduces the figure: otherwise
+    /// something else makes it, and no row of the table says what.
     fn answer(&self, margin: f64) -> String {
-        let strength = |of: &&NamedRates| self.effect(of).filter(|effect| counts(effect, margin));
-        let strongest = self.turned.iter().filter(|of| strength(of).is_some()).max_by(|a, b| {
-            let of = |of: &NamedRates| strength(&of).map_or(0.0, |effect| effect.log_ratio.abs());
-            of(a).total_cmp(&of(b))
-        });
-        match strongest {
-            Some(of) => format!("The figure rests most of all on what \"{}\" turns round.", of.name),
-            None => format!("None of these makes a difference that is known to be larger than {margin} %."),
+        let strongest = self.strongest(margin);
+        match self.reproduction(margin, strongest.as_ref()) {
+            Reproduction::NotMeasured => format!("{NOT_MEASURED} {}", of_the_cell(strongest.as_ref(), margin)),
+            Reproduction::Missed(gap) => missed_words(&gap),
+            Reproduction::Open(gap) => {
+                let words = gap.words(margin, "it", "its cell");
+                format!("{OPEN} ({words}): no conclusion. More rounds decide.")
+            }
+            Reproduction::Reached => match strongest {
+                Some(strongest) => {
+                    format!("The figure rests most of all on what \"{}\" turns round.", strongest.name)
+                }
+                None => none_of_these(margin),
+            },
         }
     }
+
+    /// The assumption that makes the largest difference, if one is known to count.
+    fn strongest(&self, margin: f64) -> Option<StrongestAssumption<'_>> {
+        let counted = self.turned.iter().filter_map(|of| {
+            let effect = self.effect(of).filter(|effect| counts(effect, margin))?;
+            Some(StrongestAssumption { name: &of.name, effect })
+        });
+        counted.max_by(|a, b| a.effect.log_ratio.abs().total_cmp(&b.effect.log_ratio.abs()))
+    }
+
+    /// Compares the line's own figure with that of the cell that stands for it. An interval that includes equality but is as
+    /// wide as the strongest assumption shows nothing: the cell might be that far off.
+    fn reproduction(&self, margin: f64, strongest: Option<&StrongestAssumption<'_>>) -> Reproduction {
+        let Some(gap) = self.program.as_ref().and_then(|program| self.effect(program)) else {
+            return Reproduction::NotMeasured;
+        };
+        if gap.answer(margin) == Answer::Alike {
+            return Reproduction::Reached;
+        }
+        if gap.low > 0.0 || gap.high < 0.0 {
+            return Reproduction::Missed(gap);
+        }
+        let farthest = gap.low.abs().max(gap.high.abs());
+        match strongest {
+            Some(strongest) if farthest < nearest(&strongest.effect) => Reproduction::Reached,
+            _ => Reproduction::Open(gap),
+        }
+    }
+}
+
+/// An assumption that is known to make a difference, with the difference.
+struct StrongestAssumption<'a> {
+    name: &'a str,
+    effect: Effect,
+}
+
+/// Whether the cell that stands for a line has the figure that the line gives.
+enum Reproduction {
+    /// The program was not run, or gave no figure.
+    NotMeasured,
+    /// It has, to within the interval.
+    Reached,
+    /// It has not: the ratio of the line's own figure to that of the cell.
+    Missed(Effect),
+    /// The interval is too wide to say.
+    Open(Effect),
+}
+
+const NOT_MEASURED: &str = "The line's own figure was not measured: nothing shows that the cell stands for it.";
+const OPEN: &str = "Whether the cell reproduces the line's own figure is not decided";
+
+/// What the cell depends on, if the line's own figure is unknown.
+fn of_the_cell(strongest: Option<&StrongestAssumption<'_>>, margin: f64) -> String {
+    match strongest {
+        Some(strongest) => format!("Of the cell alone, \"{}\" changes the figure most.", strongest.name),
+        None => none_of_these(margin),
+    }
+}
+
+fn none_of_these(margin: f64) -> String {
+    format!("None of these makes a difference that is known to be larger than {margin} %.")
+}
+
+/// The factor between the line's own figure and its cell.
+fn missed_words(gap: &Effect) -> String {
+    let is_lower = gap.log_ratio < 0.0;
+    let gap = if is_lower { gap.reversed() } else { *gap };
+    let [ratio, low, high] = [gap.log_ratio, gap.low, gap.high].map(factor_of);
+    let side = if is_lower { "slower" } else { "faster" };
+    format!(
+        "Something that was not taken over makes a factor of {ratio} ({low} to {high}): the line itself is {side} than the \
+         cell that stands for it. No conclusion about the rest."
+    )
+}
+
+/// `28`, `3.4` or `1.20`, of its logarithm.
+fn factor_of(log_ratio: f64) -> String {
+    let ratio = log_ratio.exp();
+    let digits = if ratio >= 9.95 { 0 } else { 1 + usize::from(ratio < 1.95) };
+    format!("{ratio:.digits$}")
+}
+
+/// The end of an effect's interval that lies next to no difference.
+fn nearest(effect: &Effect) -> f64 {
+    effect.low.abs().min(effect.high.abs())
 }
 
 fn counts(effect: &Effect, margin: f64) -> bool {
@@ -155,7 +248,43 @@ mod tests {
         none.program = None;
         none.all = Some(NamedRates { name: "all of these".into(), rates: Vec::new() });
         let text = none.text(5.0);
-        assert!(text.ends_with("known to be larger than 5 %."), "{text}");
+        assert!(text.contains("own figure was not measured") && text.ends_with("larger than 5 %."), "{text}");
         assert!(text.contains("no valid repeat") && text.contains("too few repeats"), "{text}");
+    }
+
+    /// A rate limit holds the program: whatever is turned round in a cell without it explains nothing.
+    #[test]
+    fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
+        let with = |share: f64| LineDifference { program: Some(rates("fio itself", share)), ..difference() };
+        let slower = with(1.0 / 28.0).text(5.0);
+        assert!(slower.contains("makes a factor of 28 (28 to 28): the line itself is slower"), "{slower}");
+        let faster = with(1.2).text(5.0);
+        assert!(faster.contains("makes a factor of 1.20 (1.20 to 1.20): the line itself is faster"), "{faster}");
+        for text in [slower, faster] {
+            assert!(!text.contains("rests most") && !text.contains("None of these"), "{text}");
+        }
+    }
+
+    /// Pairs that scatter by so much that the cell may be 3 times off.
+    #[test]
+    fn an_interval_that_is_wider_than_the_strongest_assumption_decides_nothing() {
+        let mut scattered = difference();
+        let program = scattered.program.as_mut().expect("it was run");
+        for (round, rate) in program.rates.iter_mut().enumerate() {
+            *rate = rate.map(|rate| if round % 2 == 0 { rate * 4.0 } else { rate / 4.0 });
+        }
+        scattered.turned.retain(|of| of.name != "synced");
+        let text = scattered.text(5.0);
+        assert!(text.contains("is not decided") && !text.contains("rests most"), "{text}");
+        scattered.turned.push(rates("synced", 0.001));
+        let text = scattered.text(5.0);
+        assert!(text.ends_with("rests most of all on what \"synced\" turns round."), "{text}");
+    }
+
+    #[test]
+    fn without_the_own_figure_only_the_cell_is_spoken_of() {
+        let text = LineDifference { program: None, ..difference() }.text(5.0);
+        assert!(text.contains("own figure was not measured") && !text.contains("rests most"), "{text}");
+        assert!(text.ends_with("Of the cell alone, \"synced\" changes the figure most."), "{text}");
     }
 }
