@@ -26,6 +26,8 @@ pub struct LineDifference {
     pub own: NamedRates,
     /// The program itself, if it was run.
     pub program: Option<NamedRates>,
+    /// The source of the program's data by itself, if it may be slower than the storage.
+    pub source: Option<NamedRates>,
     /// One assumption turned round each.
     pub turned: Vec<NamedRates>,
     /// All of them turned round, where there are several.
@@ -35,7 +37,8 @@ pub struct LineDifference {
 impl LineDifference {
     /// The table: a line each, with what it differs by and how much of the whole difference that explains.
     pub fn text(&self, margin: f64) -> String {
-        let rows = self.program.iter().chain([&self.own]).chain(&self.turned).chain(&self.all);
+        let rows =
+            self.program.iter().chain(&self.source).chain([&self.own]).chain(&self.turned).chain(&self.all);
         let widest = rows.map(|of| of.name.chars().count()).max().unwrap_or(0) + 2;
         let mut lines = Vec::new();
         let mut row = |indent: usize, of: &NamedRates, words: String| {
@@ -45,6 +48,9 @@ impl LineDifference {
         };
         if let Some(program) = &self.program {
             row(0, program, self.words(program, margin));
+        }
+        if let Some(source) = &self.source {
+            row(0, source, self.words(source, margin));
         }
         row(0, &self.own, String::new());
         let whole = self.all.as_ref().and_then(|all| self.effect(all)).filter(|all| counts(all, margin));
@@ -91,8 +97,13 @@ impl LineDifference {
     fn answer(&self, margin: f64) -> String {
         let strongest = self.strongest(margin);
         match self.reproduction(margin, strongest.as_ref()) {
-            Reproduction::NotMeasured => format!("{NOT_MEASURED} {}", of_the_cell(strongest.as_ref(), margin)),
-            Reproduction::Missed(gap) => missed_words(&gap),
+            Reproduction::NotMeasured => {
+                format!("{NOT_MEASURED} {}", of_the_cell(strongest.as_ref(), margin))
+            }
+            Reproduction::Missed(gap) => {
+                let source = if self.waits_for_source(margin) { WAITS_FOR_SOURCE } else { "" };
+                format!("{}{source}", missed_words(&gap))
+            }
             Reproduction::Open(gap) => {
                 let words = gap.words(margin, "it", "its cell");
                 format!("{OPEN} ({words}): no conclusion. More rounds decide.")
@@ -104,6 +115,16 @@ impl LineDifference {
                 None => none_of_these(margin),
             },
         }
+    }
+
+    /// Whether the cell that stands for the line has another figure than the line itself.
+    pub fn is_missed(&self, margin: f64) -> bool {
+        matches!(self.reproduction(margin, None), Reproduction::Missed(_))
+    }
+
+    fn waits_for_source(&self, margin: f64) -> bool {
+        let effect = self.source.as_ref().and_then(|source| self.effect(source));
+        effect.is_some_and(|effect| effect.answer(margin) == Answer::Slower)
     }
 
     /// The assumption that makes the largest difference, if one is known to count.
@@ -153,10 +174,13 @@ enum Reproduction {
     Open(Effect),
 }
 
-const NOT_MEASURED: &str = "The line's own figure was not measured: nothing shows that the cell stands for it.";
+const NOT_MEASURED: &str =
+    "The line's own figure was not measured: nothing shows that the cell stands for it.";
+const WAITS_FOR_SOURCE: &str =
+    " The source of its data alone is slower than the cell: the line waits for it.";
 const OPEN: &str = "Whether the cell reproduces the line's own figure is not decided";
 
-/// What the cell depends on, if the line's own figure is unknown.
+/// The strongest assumption of the cell, if the line's own figure is unknown.
 fn of_the_cell(strongest: Option<&StrongestAssumption<'_>>, margin: f64) -> String {
     match strongest {
         Some(strongest) => format!("Of the cell alone, \"{}\" changes the figure most.", strongest.name),
@@ -220,6 +244,7 @@ mod tests {
             quantity: Quantity::Bytes,
             own: rates("as the line says", 1.0),
             program: Some(rates("dd itself", 1.01)),
+            source: None,
             turned: vec![rates("synced", 0.1), cached, rates("16 in flight", 1.0)],
             all: Some(rates("all of these", 0.1)),
         }
@@ -259,10 +284,26 @@ mod tests {
         let slower = with(1.0 / 28.0).text(5.0);
         assert!(slower.contains("makes a factor of 28 (28 to 28): the line itself is slower"), "{slower}");
         let faster = with(1.2).text(5.0);
-        assert!(faster.contains("makes a factor of 1.20 (1.20 to 1.20): the line itself is faster"), "{faster}");
+        assert!(
+            faster.contains("makes a factor of 1.20 (1.20 to 1.20): the line itself is faster"),
+            "{faster}"
+        );
         for text in [slower, faster] {
             assert!(!text.contains("rests most") && !text.contains("None of these"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_source_that_is_slower_than_the_cell_is_named() {
+        let with = |share: f64| LineDifference {
+            program: Some(rates("dd itself", 0.2)),
+            source: Some(rates("/dev/urandom alone", share)),
+            ..difference()
+        };
+        let slow = with(0.21).text(5.0);
+        assert!(slow.contains("/dev/urandom alone") && slow.ends_with("the line waits for it."), "{slow}");
+        assert!(!with(3.0).text(5.0).contains("waits for it"));
+        assert!(with(3.0).is_missed(5.0) && !difference().is_missed(5.0));
     }
 
     /// Pairs that scatter by so much that the cell may be 3 times off.
