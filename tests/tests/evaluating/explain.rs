@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{Ended, FileSystem, may_mount, run_directories, start};
+use nilometer_tests::{
+    Ended, FileSystem, Mpi, Running, command_of, may_mount, nilometer, run_directories, start,
+};
 use tempfile::TempDir;
 
 fn home() -> TempDir {
@@ -271,4 +273,24 @@ fn mixes_job_files_and_fronts_of_lines_are_measured() {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("2 workers") && ended.stdout.contains("--map-by node"), "{}", ended.stdout);
     assert!(run_directories(&home.path().join("data")).is_empty());
+}
+
+/// Cells by MPI-IO are made by the processes that the line's launcher starts.
+#[test]
+fn lines_with_mpi_io_have_cells_by_the_same_launcher() {
+    for mpi in Mpi::all() {
+        let home = home();
+        let launcher = mpi.command(2, home.path(), &["ior"]);
+        let front = [launcher.get_program()].into_iter().chain(launcher.get_args());
+        let options = ["-a", "MPIIO", "-c", "-w", "-t", "64k", "-b", "1m", "-o", "data/file"];
+        let mut command = command_of(nilometer());
+        command.current_dir(home.path()).env("NILOMETER_MPI", mpi.adapter());
+        command.args(["explain", "--rounds", "1", "--ours-only", "--"]).args(front).args(options);
+        let ended = Running::of(command).end(Duration::from_mins(5));
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains("  by calls of POSIX"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("Not taken over"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("No figure"), "{}", ended.stdout);
+        assert!(run_directories(&home.path().join("data")).is_empty());
+    }
 }

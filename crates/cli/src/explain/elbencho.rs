@@ -174,7 +174,7 @@ fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<(
     let first = Path::new(first.map_or(".", String::as_str));
     let is_tree = files.directories.is_some() || files.files.is_some() || first.is_dir();
     if is_tree {
-        line.directory = first.to_owned();
+        first.clone_into(&mut line.directory);
         ensure!(
             !first.starts_with("/dev") || first.starts_with("/dev/shm"),
             "{} is a device: name a directory",

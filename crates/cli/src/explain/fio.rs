@@ -107,7 +107,7 @@ fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
         "sync" if !["0", "none"].contains(&value) => line.durable = Durable::Every(1),
         "zero_buffers" => line.zeros = option.is_set(),
         "norandommap" => line.is_uniform = option.is_set(),
-        "directory" => take_directory(line, option)?,
+        "directory" => take_directory(line, option),
         "filename" => options.file = Some(PathBuf::from(value)),
         "ioengine" => value.clone_into(&mut options.engine),
         "rwmixread" => options.reads_percent = Some(number(100)?),
@@ -117,7 +117,9 @@ fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
         "offset_increment" => options.increment = Some(option.clone()),
         "kb_base" if value == "1000" => options.bases = FIO_DECIMAL,
         "rate_iops" => {
-            options.rate = Some(LineRate::Operations(u32::try_from(first_size(option, BINARY)?.0)?))
+            let count = u32::try_from(first_size(option, BINARY)?.0);
+            let count = count.map_err(|_| option.wrong("write 4294967295 at the most"))?;
+            options.rate = Some(LineRate::Operations(count));
         }
         "rate" => options.rate = Some(LineRate::Bytes(first_size(option, options.bases)?.0)),
         _ => take_amount(line, options, option)?,
@@ -146,7 +148,7 @@ fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOp
             line.leave_option(option, "a job goes round several files; here one");
         }
         "loops" if option.value != "1" => {
-            line.leave_option(option, "it does all of it so many times; here once")
+            line.leave_option(option, "it does all of it so many times; here once");
         }
         "fallocate" if option.value != "none" => {
             line.leave_option(option, "it reserves space before it writes; here space is not reserved");
@@ -169,13 +171,12 @@ fn take_range_of_sizes(line: &mut ForeignLine, option: &ReadOption, bases: UnitB
 }
 
 /// Several directories may be named with `:` between them.
-fn take_directory(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
+fn take_directory(line: &mut ForeignLine, option: &ReadOption) {
     let mut all = option.value.split(':');
     line.directory = PathBuf::from(all.next().unwrap_or_default());
     if all.next().is_some() {
         line.leave_option(option, "its jobs are spread over these directories; here all are in the first");
     }
-    Ok(())
 }
 
 /// `randread`, and `write:8k`, which leaves gaps.

@@ -60,6 +60,7 @@ const TABLE: OptionTable = OptionTable {
 
 /// Phases and files of a line, which together make its cell.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct IorFiles {
     segments: u64,
     writes: bool,
@@ -140,7 +141,7 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
         "a" | "api" => take_interface(line, option),
         "D" if value != "0" => line.time = Some(time(value).map_err(wrong)?),
         "i" if value != "1" => {
-            line.leave_option(option, "its figure is the best of so many; here the mean of all rounds")
+            line.leave_option(option, "its figure is the best of so many; here the mean of all rounds");
         }
         "Q" => line.left_out.without_effect.push(option.written.clone()),
         "O" => take_directives(line, option),
@@ -152,7 +153,7 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
 /// Several files may be named with `@` between them.
 fn take_path(line: &mut ForeignLine, value: &str) -> anyhow::Result<()> {
     let mut paths = value.split('@');
-    let first = paths.next().unwrap_or_default();
+    let first = without_scheme(paths.next().unwrap_or_default());
     // A path that ends in a slash is a directory, in which files have numbers for names.
     line.directory = if first.len() > 1 && first.ends_with('/') {
         Path::new(first).to_owned()
@@ -163,6 +164,14 @@ fn take_path(line: &mut ForeignLine, value: &str) -> anyhow::Result<()> {
         line.leave(&format!("-o {value}"), "its files lie in several places; here in the first one");
     }
     Ok(())
+}
+
+/// MPI-IO may have the kind of a file system in front: `ufs:/scratch/file`.
+fn without_scheme(path: &str) -> &str {
+    match path.split_once(':') {
+        Some((scheme, rest)) if rest.starts_with('/') && !scheme.contains('/') => rest,
+        _ => path,
+    }
 }
 
 fn take_interface(line: &mut ForeignLine, option: &ReadOption) {

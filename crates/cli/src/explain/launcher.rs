@@ -91,9 +91,8 @@ impl LineFront {
                 self.words += words;
                 return Ok(());
             }
-            "sudo" | "doas" => self.left_out.without_effect.push(written),
+            "sudo" | "doas" | "stdbuf" | "setsid" | "unbuffer" => self.left_out.without_effect.push(written),
             "timeout" => self.left_out.leave(&written, "it ends the program after that time"),
-            "stdbuf" | "setsid" | "unbuffer" => self.left_out.without_effect.push(written),
             _ => {
                 self.around_ours.extend(rest[..words].iter().cloned());
                 self.left_out.without_effect.push(format!("{written} (our cells run in it too)"));
@@ -114,7 +113,8 @@ impl LineFront {
         let all = number(&["n", "np", "c", "ntasks", "p", "nrs"])?;
         let times = number(match name {
             "jsrun" => &["a", "tasks_per_rs"],
-            _ => &["ntasks-per-node", "tasks-per-node", "npernode", "ppn", "perhost"],
+            "srun" => &["ntasks-per-node", "tasks-per-node"],
+            _ => &["N", "npernode", "ppn", "perhost"],
         })?;
         let nodes = number(&["N", "nodes"])?;
         let processes = match (name, all, times, nodes) {
@@ -179,6 +179,7 @@ mod tests {
             ),
             ("srun -N 2 --ntasks-per-node=4 --cpu-bind=cores ior", 8),
             ("srun -n6 -N2 ior", 6),
+            ("mpirun -N 3 ior", 3),
             ("srun ior", 1),
             ("aprun -n 16 -N 8 -d 2 -cc depth ior", 16),
             ("jsrun -n 2 -a 3 -c 4 -r 1 ior", 6),

@@ -80,8 +80,7 @@ pub(super) const LAUNCHERS: &[FrontTable] = &[
 
 /// Options of Open MPI, MPICH and Intel MPI.
 const MPIRUN: &[OptionRow] = &[
-    taken("n|np|c|npernode|ppn|perhost", One),
-    nothing("N", One),
+    taken("n|np|c|npernode|N|ppn|perhost", One),
     nothing(
         "hostfile|machinefile|f|host|hosts|H|default-hostfile|map-by|rank-by|bind-to|cpu-set|cpu-list",
         One,

@@ -113,10 +113,10 @@ fn take_option(
         "L" => items.only_leaves = true,
         "W" => take_deadline(line, option)?,
         "a" if option.value != "POSIX" => {
-            line.leave_option(option, "it has another interface; here calls of POSIX")
+            line.leave_option(option, "it has another interface; here calls of POSIX");
         }
         "i" if option.value != "1" => {
-            line.leave_option(option, "its figure is the mean of so many; here of all rounds")
+            line.leave_option(option, "its figure is the mean of so many; here of all rounds");
         }
         "a" | "i" => {}
         phase => tree.phases.push(phase.to_owned()),

@@ -31,7 +31,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_model::{DirectIo, Nanos, TargetAddress, TargetDescription};
 use nilometer_remote::describe_in_child;
@@ -40,7 +40,7 @@ use crate::{Blame, Outcome, tell};
 use line::ForeignLine;
 use parse::{ReadLine, parse};
 use rounds::{Rounds, RoundsReport};
-use run::{LineRuns, record_of};
+use run::{LineRuns, RunPlaces, record_of};
 use variant::{AS_THE_LINE_SAYS, LineVariant, variants};
 
 /// Says what a figure of fio, dd, IOR, mdtest, elbencho or iozone rests on
@@ -78,19 +78,25 @@ impl Explain {
         run::fit_to_machine(&mut read);
         let address: TargetAddress = read.line.directory.as_path().into();
         let target = describe_in_child(&address).map_err(anyhow::Error::from).input()?;
-        let variants: Vec<LineVariant> =
-            variants(&read.line).into_iter().filter(|variant| suits(&variant.line, &target)).collect();
-        let suits_itself = variants.first().is_some_and(|first| first.name == AS_THE_LINE_SAYS);
-        suits_itself.then_some(()).ok_or_else(|| not_past_the_cache(&target)).input()?;
-        let is_there = !self.ours_only && run::is_installed(&read, &self.line);
         let temporary = tempfile::tempdir().context("no temporary directory").run()?;
         let keep = self.kept(temporary.path()).input()?;
         let plan = keep.join("explain.toml");
-        fs::write(&plan, variant::plan(&variants)).with_context(|| plan.display().to_string()).input()?;
-        let runs = LineRuns { read: &read, words: &self.line, plan: &plan, keep: &keep };
+        let mut variants = planned(&read.line, &target, &plan).input()?;
+        let places = RunPlaces { words: &self.line, plan: &plan, keep: &keep };
         // A plan that can't be measured is refused before the line itself fills the storage.
-        runs.check().input()?;
-        self.measure_and_tell(&runs, &target, &variants, is_there)
+        if let Err(error) = places.of(&read).check() {
+            if !read.line.is_by_processes {
+                return Err(error).input();
+            }
+            read.line.without_mpi_io(&format!(
+                "no cell of ours is measured by its launcher ({})",
+                first_line(&error)
+            ));
+            variants = planned(&read.line, &target, &plan).input()?;
+            places.of(&read).check().input()?;
+        }
+        let is_there = !self.ours_only && run::is_installed(&read, &self.line);
+        self.measure_and_tell(&places.of(&read), &target, &variants, is_there)
     }
 
     /// The directory of plan and records, in which there are none yet.
@@ -154,9 +160,23 @@ impl Explain {
     }
 }
 
-fn not_past_the_cache(target: &TargetDescription) -> anyhow::Error {
+/// Writes the plan of the cells that a target can have.
+fn planned(line: &ForeignLine, target: &TargetDescription, plan: &Path) -> anyhow::Result<Vec<LineVariant>> {
+    let variants: Vec<LineVariant> =
+        variants(line).into_iter().filter(|variant| suits(&variant.line, target)).collect();
+    let suits_itself = variants.first().is_some_and(|first| first.name == AS_THE_LINE_SAYS);
+    ensure!(suits_itself, "{}", not_past_the_cache(target));
+    fs::write(plan, variant::plan(&variants)).with_context(|| plan.display().to_string())?;
+    Ok(variants)
+}
+
+fn first_line(error: &anyhow::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+fn not_past_the_cache(target: &TargetDescription) -> String {
     let TargetDescription { address, direct, .. } = target;
-    anyhow!(
+    format!(
         "{address}: the line goes past the page cache, which is not possible there with such blocks ({direct})"
     )
 }

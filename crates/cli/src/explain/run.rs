@@ -16,12 +16,25 @@ use super::{
 };
 use crate::tell;
 
-/// A line that is measured, with its plan and the directory of its records.
-pub(super) struct LineRuns<'a> {
-    pub(super) read: &'a ReadLine,
+/// The words of a line, and the places of its plan and records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunPlaces<'a> {
     pub(super) words: &'a [String],
     pub(super) plan: &'a Path,
     pub(super) keep: &'a Path,
+}
+
+impl<'a> RunPlaces<'a> {
+    /// The runs of a line there.
+    pub(super) fn of(self, read: &'a ReadLine) -> LineRuns<'a> {
+        LineRuns { read, places: self }
+    }
+}
+
+/// A line that is measured.
+pub(super) struct LineRuns<'a> {
+    pub(super) read: &'a ReadLine,
+    places: RunPlaces<'a>,
 }
 
 /// Leaves out the parts of a line's front that this machine has not, or in which this program does not start.
@@ -86,7 +99,7 @@ impl LineRuns<'_> {
         let ReadLine { front, line } = self.read;
         let launcher: &[String] = if line.is_by_processes { &front.launcher } else { &[] };
         let mut command = own_command(&[&front.around_ours[..], launcher].concat())?;
-        command.arg("evaluate").arg(&line.directory).arg("--plan").arg(self.plan);
+        command.arg("evaluate").arg(&line.directory).arg("--plan").arg(self.places.plan);
         Ok(command)
     }
 
@@ -99,7 +112,7 @@ impl LineRuns<'_> {
 
     /// A round of ours: this program, as anybody would call it.
     pub(super) fn measured(&self, round: u32) -> anyhow::Result<Results> {
-        let record = record_of(self.keep, round);
+        let record = record_of(self.places.keep, round);
         let mut command = self.evaluate()?;
         command.arg("--record").arg(&record).args(["--seed", &round.to_string()]);
         let ended = command.output().context("it can't be started")?;
@@ -110,15 +123,15 @@ impl LineRuns<'_> {
 
     /// The line itself: each of its figures, none where it gives no rate.
     pub(super) fn own_rates(&self) -> anyhow::Result<Vec<Option<f64>>> {
-        let words = own_figure::command(self.read, self.words);
+        let words = own_figure::command(self.read, self.places.words);
         let (first, rest) = words.split_first().context("the line is empty")?;
         let ended = Command::new(first).args(rest).output().with_context(|| first.clone())?;
-        let stdout = String::from_utf8_lossy(&ended.stdout);
-        let stderr = String::from_utf8_lossy(&ended.stderr);
-        ensure!(ended.status.success(), "{first}: {}: {}", ended.status, stderr.trim());
-        let named = figures(&self.read.line);
-        let names: Vec<&str> = named.iter().map(|figure| figure.name).collect();
-        Ok(own_figure::rates(&self.read.line, &names, &PrintedOutput { stdout: &stdout, stderr: &stderr }))
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        let told = String::from_utf8_lossy(&ended.stderr);
+        ensure!(ended.status.success(), "{first}: {}: {}", ended.status, told.trim());
+        let all = figures(&self.read.line);
+        let names: Vec<&str> = all.iter().map(|figure| figure.name).collect();
+        Ok(own_figure::rates(&self.read.line, &names, &PrintedOutput { stdout: &printed, stderr: &told }))
     }
 
     /// The rate of the device that makes the line's data, by dd without a file; none if there is no such device.

@@ -28,7 +28,7 @@ fn cell(line: &ForeignLine) -> String {
         None => data_parts(line),
     };
     if line.workers > 1 {
-        parts[0].push_str(&format!(" x{}", line.workers));
+        parts[0] = format!("{} x{}", parts[0], line.workers);
     }
     format!("{} in {}", parts.join(", "), line.directory.display())
 }
@@ -280,7 +280,7 @@ const IOR: &[LineCase] = &[
         "",
     ),
     (
-        "aprun -n 16 -N 8 -cc depth ior -a MPIIO -c -w -t 47008 -b 47008 -s 100 -o /lus/f",
+        "aprun -n 16 -N 8 -cc depth ior -a MPIIO -c -w -t 47008 -b 47008 -s 100 -o ufs:/lus/f",
         "write 4700800 by 47008 x16, strided, MPI-IO together in /lus",
         "",
     ),
