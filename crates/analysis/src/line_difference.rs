@@ -26,6 +26,8 @@ pub struct LineDifference {
     pub own: NamedRates,
     /// The program itself, if it was run.
     pub program: Option<NamedRates>,
+    /// The source of the program's data by itself, if it may be slower than the storage.
+    pub source: Option<NamedRates>,
     /// One assumption turned round each.
     pub turned: Vec<NamedRates>,
     /// All of them turned round, where there are several.
@@ -35,7 +37,8 @@ pub struct LineDifference {
 impl LineDifference {
     /// The table: a line each, with what it differs by and how much of the whole difference that explains.
     pub fn text(&self, margin: f64) -> String {
-        let rows = self.program.iter().chain([&self.own]).chain(&self.turned).chain(&self.all);
+        let rows =
+            self.program.iter().chain(&self.source).chain([&self.own]).chain(&self.turned).chain(&self.all);
         let widest = rows.map(|of| of.name.chars().count()).max().unwrap_or(0) + 2;
         let mut lines = Vec::new();
         let mut row = |indent: usize, of: &NamedRates, words: String| {
@@ -45,6 +48,9 @@ impl LineDifference {
         };
         if let Some(program) = &self.program {
             row(0, program, self.words(program, margin));
+        }
+        if let Some(source) = &self.source {
+            row(0, source, self.words(source, margin));
         }
         row(0, &self.own, String::new());
         let whole = self.all.as_ref().and_then(|all| self.effect(all)).filter(|all| counts(all, margin));
@@ -86,17 +92,128 @@ impl LineDifference {
         }
     }
 
+    /// The sentence below the table. The figure rests on an assumption only if the cell reproduces the figure: otherwise
+    /// something else makes it, and no row of the table says what.
     fn answer(&self, margin: f64) -> String {
-        let strength = |of: &&NamedRates| self.effect(of).filter(|effect| counts(effect, margin));
-        let strongest = self.turned.iter().filter(|of| strength(of).is_some()).max_by(|a, b| {
-            let of = |of: &NamedRates| strength(&of).map_or(0.0, |effect| effect.log_ratio.abs());
-            of(a).total_cmp(&of(b))
-        });
-        match strongest {
-            Some(of) => format!("The figure rests most of all on what \"{}\" turns round.", of.name),
-            None => format!("None of these makes a difference that is known to be larger than {margin} %."),
+        let strongest = self.strongest(margin);
+        match self.reproduction(margin, strongest.as_ref()) {
+            Reproduction::NotMeasured => {
+                format!("{NOT_MEASURED} {}", of_the_cell(strongest.as_ref(), margin))
+            }
+            Reproduction::Missed(gap) => {
+                let source = if self.waits_for_source(margin) { WAITS_FOR_SOURCE } else { "" };
+                format!("{}{source}", missed_words(&gap))
+            }
+            Reproduction::Open(gap) => {
+                let words = gap.words(margin, "it", "its cell");
+                format!("{OPEN} ({words}): no conclusion. More rounds decide.")
+            }
+            Reproduction::Reached => match strongest {
+                Some(strongest) => {
+                    format!("The figure rests most of all on what \"{}\" turns round.", strongest.name)
+                }
+                None => none_of_these(margin),
+            },
         }
     }
+
+    /// Whether the cell that stands for the line has another figure than the line itself.
+    pub fn is_missed(&self, margin: f64) -> bool {
+        matches!(self.reproduction(margin, None), Reproduction::Missed(_))
+    }
+
+    fn waits_for_source(&self, margin: f64) -> bool {
+        let effect = self.source.as_ref().and_then(|source| self.effect(source));
+        effect.is_some_and(|effect| effect.answer(margin) == Answer::Slower)
+    }
+
+    /// The assumption that makes the largest difference, if one is known to count.
+    fn strongest(&self, margin: f64) -> Option<StrongestAssumption<'_>> {
+        let counted = self.turned.iter().filter_map(|of| {
+            let effect = self.effect(of).filter(|effect| counts(effect, margin))?;
+            Some(StrongestAssumption { name: &of.name, effect })
+        });
+        counted.max_by(|a, b| a.effect.log_ratio.abs().total_cmp(&b.effect.log_ratio.abs()))
+    }
+
+    /// Compares the line's own figure with that of the cell that stands for it. An interval that includes equality but is as
+    /// wide as the strongest assumption shows nothing: the cell might be that far off.
+    fn reproduction(&self, margin: f64, strongest: Option<&StrongestAssumption<'_>>) -> Reproduction {
+        let Some(gap) = self.program.as_ref().and_then(|program| self.effect(program)) else {
+            return Reproduction::NotMeasured;
+        };
+        if gap.answer(margin) == Answer::Alike {
+            return Reproduction::Reached;
+        }
+        if gap.low > 0.0 || gap.high < 0.0 {
+            return Reproduction::Missed(gap);
+        }
+        let farthest = gap.low.abs().max(gap.high.abs());
+        match strongest {
+            Some(strongest) if farthest < nearest(&strongest.effect) => Reproduction::Reached,
+            _ => Reproduction::Open(gap),
+        }
+    }
+}
+
+/// An assumption that is known to make a difference, with the difference.
+struct StrongestAssumption<'a> {
+    name: &'a str,
+    effect: Effect,
+}
+
+/// Whether the cell that stands for a line has the figure that the line gives.
+enum Reproduction {
+    /// The program was not run, or gave no figure.
+    NotMeasured,
+    /// It has, to within the interval.
+    Reached,
+    /// It has not: the ratio of the line's own figure to that of the cell.
+    Missed(Effect),
+    /// The interval is too wide to say.
+    Open(Effect),
+}
+
+const NOT_MEASURED: &str =
+    "The line's own figure was not measured: nothing shows that the cell stands for it.";
+const WAITS_FOR_SOURCE: &str =
+    " The source of its data alone is slower than the cell: the line waits for it.";
+const OPEN: &str = "Whether the cell reproduces the line's own figure is not decided";
+
+/// The strongest assumption of the cell, if the line's own figure is unknown.
+fn of_the_cell(strongest: Option<&StrongestAssumption<'_>>, margin: f64) -> String {
+    match strongest {
+        Some(strongest) => format!("Of the cell alone, \"{}\" changes the figure most.", strongest.name),
+        None => none_of_these(margin),
+    }
+}
+
+fn none_of_these(margin: f64) -> String {
+    format!("None of these makes a difference that is known to be larger than {margin} %.")
+}
+
+/// The factor between the line's own figure and its cell.
+fn missed_words(gap: &Effect) -> String {
+    let is_lower = gap.log_ratio < 0.0;
+    let gap = if is_lower { gap.reversed() } else { *gap };
+    let [ratio, low, high] = [gap.log_ratio, gap.low, gap.high].map(factor_of);
+    let side = if is_lower { "slower" } else { "faster" };
+    format!(
+        "Something that was not taken over makes a factor of {ratio} ({low} to {high}): the line itself is {side} than the \
+         cell that stands for it. No conclusion about the rest."
+    )
+}
+
+/// `28`, `3.4` or `1.20`, of its logarithm.
+fn factor_of(log_ratio: f64) -> String {
+    let ratio = log_ratio.exp();
+    let digits = if ratio >= 9.95 { 0 } else { 1 + usize::from(ratio < 1.95) };
+    format!("{ratio:.digits$}")
+}
+
+/// The end of an effect's interval that lies next to no difference.
+fn nearest(effect: &Effect) -> f64 {
+    effect.low.abs().min(effect.high.abs())
 }
 
 fn counts(effect: &Effect, margin: f64) -> bool {
@@ -127,6 +244,7 @@ mod tests {
             quantity: Quantity::Bytes,
             own: rates("as the line says", 1.0),
             program: Some(rates("dd itself", 1.01)),
+            source: None,
             turned: vec![rates("synced", 0.1), cached, rates("16 in flight", 1.0)],
             all: Some(rates("all of these", 0.1)),
         }
@@ -155,7 +273,59 @@ mod tests {
         none.program = None;
         none.all = Some(NamedRates { name: "all of these".into(), rates: Vec::new() });
         let text = none.text(5.0);
-        assert!(text.ends_with("known to be larger than 5 %."), "{text}");
+        assert!(text.contains("own figure was not measured") && text.ends_with("larger than 5 %."), "{text}");
         assert!(text.contains("no valid repeat") && text.contains("too few repeats"), "{text}");
+    }
+
+    /// A rate limit holds the program: whatever is turned round in a cell without it explains nothing.
+    #[test]
+    fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
+        let with = |share: f64| LineDifference { program: Some(rates("fio itself", share)), ..difference() };
+        let slower = with(1.0 / 28.0).text(5.0);
+        assert!(slower.contains("makes a factor of 28 (28 to 28): the line itself is slower"), "{slower}");
+        let faster = with(1.2).text(5.0);
+        assert!(
+            faster.contains("makes a factor of 1.20 (1.20 to 1.20): the line itself is faster"),
+            "{faster}"
+        );
+        for text in [slower, faster] {
+            assert!(!text.contains("rests most") && !text.contains("None of these"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_slower_than_the_cell_is_named() {
+        let with = |share: f64| LineDifference {
+            program: Some(rates("dd itself", 0.2)),
+            source: Some(rates("/dev/urandom alone", share)),
+            ..difference()
+        };
+        let slow = with(0.21).text(5.0);
+        assert!(slow.contains("/dev/urandom alone") && slow.ends_with("the line waits for it."), "{slow}");
+        assert!(!with(3.0).text(5.0).contains("waits for it"));
+        assert!(with(3.0).is_missed(5.0) && !difference().is_missed(5.0));
+    }
+
+    /// Pairs that scatter by so much that the cell may be 3 times off.
+    #[test]
+    fn an_interval_that_is_wider_than_the_strongest_assumption_decides_nothing() {
+        let mut scattered = difference();
+        let program = scattered.program.as_mut().expect("it was run");
+        for (round, rate) in program.rates.iter_mut().enumerate() {
+            *rate = rate.map(|rate| if round % 2 == 0 { rate * 4.0 } else { rate / 4.0 });
+        }
+        scattered.turned.retain(|of| of.name != "synced");
+        let text = scattered.text(5.0);
+        assert!(text.contains("is not decided") && !text.contains("rests most"), "{text}");
+        scattered.turned.push(rates("synced", 0.001));
+        let text = scattered.text(5.0);
+        assert!(text.ends_with("rests most of all on what \"synced\" turns round."), "{text}");
+    }
+
+    #[test]
+    fn without_the_own_figure_only_the_cell_is_spoken_of() {
+        let text = LineDifference { program: None, ..difference() }.text(5.0);
+        assert!(text.contains("own figure was not measured") && !text.contains("rests most"), "{text}");
+        assert!(text.ends_with("Of the cell alone, \"synced\" changes the figure most."), "{text}");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_tests::{Ended, FileSystem, may_mount, run_directories, start};
+use nilometer_tests::{
+    Ended, FileSystem, Mpi, Running, command_of, may_mount, nilometer, run_directories, start,
+};
 use tempfile::TempDir;
 
 fn home() -> TempDir {
@@ -56,22 +58,29 @@ fn a_line_of_fio_is_run_with_its_own_figure_read() {
         "--size=2m",
         "--directory=data",
         "--runtime=60",
+        "--verify=md5",
+        "--output-format=terse",
     ];
     let ended = explain(home.path(), &line);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     let itself = ended.stdout.lines().find(|line| line.starts_with("fio itself")).expect("its own figure");
     assert!(itself.contains("B/s"), "{itself}");
     assert!(ended.stdout.contains("  16 operations in flight"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("Not taken over from the line: --runtime=60."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("at most 60 s"), "{}", ended.stdout);
+    let not_taken = "Not taken over from the line: --verify=md5: it compares its data, which takes time.";
+    assert!(ended.stdout.contains(not_taken), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Without effect here: --output-format=terse."), "{}", ended.stdout);
 }
 
 #[test]
 fn what_can_not_be_read_or_does_not_work_is_said_and_nothing_is_left() {
     let home = home();
     for (line, part) in [
-        (&["--", "iozone", "-a"][..], "write a line of fio, dd, ior or mdtest"),
+        (&["--", "gdsio", "-a"][..], "write a line of fio, dd, ior, mdtest, elbencho, iozone"),
         (&["--", "dd", "of=data/file", "bs=1M"], "does not say how much"),
         (&["--", "fio", "--rw=write", "--size=1m", "--directory=gone"], "gone"),
+        (&["--", "fio", "--filename=/dev/sda", "--size=1m"], "/dev/sda is a device"),
+        (&["--", "mpirun", "--map-bye", "node", "ior"], "write --map-by"),
         (&[], "LINE"),
     ] {
         let ended = explain(home.path(), line);
@@ -167,7 +176,7 @@ fn a_line_of_mdtest_has_a_table_for_each_of_its_figures() {
         assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);
     }
     assert!(ended.stdout.contains("/s") && !ended.stdout.contains("Directory creation"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("Not taken over from the line: -y."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Not taken over from the line: -y: it syncs"), "{}", ended.stdout);
     assert!(run_directories(&home.path().join("data")).is_empty());
 }
 
@@ -179,4 +188,109 @@ fn the_clock_is_turned_round_where_data_are_written() {
     let ended = explain(home.path(), &line);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("  the clock stops at the last write"), "{}", ended.stdout);
+}
+
+/// The rate holds the line and its cell alike: without it, the cell is many times as fast, and nothing else counts.
+#[test]
+fn a_limit_of_the_rate_is_taken_over_and_turned_round() {
+    let home = home();
+    let line = [
+        "--ours-only",
+        "--rounds",
+        "6",
+        "--",
+        "fio",
+        "-name=a",
+        "-directory=data",
+        "-rw=randwrite",
+        "-bs=4k",
+        "-size=1m",
+        "-rate_iops=300",
+        "-runtime=1",
+        "-time_based",
+    ];
+    let ended = start(home.path(), &[&["explain"], &line[..]].concat()).end(Duration::from_mins(10));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let without = ended.stdout.lines().find(|line| line.starts_with("  without the limit")).expect("a row");
+    assert!(without.contains("times as fast as the line's cell"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("rests most"), "its own figure is unknown: {}", ended.stdout);
+    let expected = "Of the cell alone, \"without the limit of its rate\" changes the figure most.";
+    assert!(ended.stdout.contains(expected), "{}", ended.stdout);
+}
+
+/// A program that is slower than its cell for a reason that no option says.
+#[test]
+fn a_cell_that_misses_the_figure_explains_nothing_of_it() {
+    let home = home();
+    let tool = home.path().join("dd");
+    let script = "#!/bin/sh\necho '65536 bytes (66 kB, 64 KiB) copied, 100 s, 655 B/s' >&2\n";
+    fs::write(&tool, script).expect("space");
+    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let line = ["--rounds", "6", "--", "./dd", "if=/dev/urandom", "of=data/file", "bs=64K", "count=1"];
+    let ended = start(home.path(), &[&["explain"], &line[..]].concat()).end(Duration::from_mins(10));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for part in [
+        "its source alone, /dev/urandom",
+        "Something that was not taken over makes a factor of",
+        "Not taken over from the line: if=/dev/urandom: dd waits for this source",
+    ] {
+        assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("rests most"), "{}", ended.stdout);
+}
+
+#[test]
+fn mixes_job_files_and_fronts_of_lines_are_measured() {
+    let home = home();
+    fs::write(
+        home.path().join("jobs.fio"),
+        "[global]\nbs=4k\nsize=1m\ndirectory=data\n[a]\nrw=randrw\nrwmixread=75\n",
+    )
+    .expect("space");
+    let line = ["--ours-only", "--", "env", "A=1", "nice", "-n", "1", "fio", "jobs.fio"];
+    let ended = explain(home.path(), &line);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("nice -n 1 (our cells run in it too)"), "{}", ended.stdout);
+    let line = [
+        "--ours-only",
+        "--",
+        "mpirun",
+        "--map-by",
+        "node",
+        "-np",
+        "2",
+        "ior",
+        "-w",
+        "-t",
+        "64k",
+        "-b",
+        "1m",
+        "-F",
+        "-o",
+        "data/f",
+    ];
+    let ended = explain(home.path(), &line);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("2 workers") && ended.stdout.contains("--map-by node"), "{}", ended.stdout);
+    assert!(run_directories(&home.path().join("data")).is_empty());
+}
+
+/// Cells by MPI-IO are made by the processes that the line's launcher starts.
+#[test]
+fn lines_with_mpi_io_have_cells_by_the_same_launcher() {
+    for mpi in Mpi::all() {
+        let home = home();
+        let launcher = mpi.command(2, home.path(), &["ior"]);
+        let front = [launcher.get_program()].into_iter().chain(launcher.get_args());
+        let options = ["-a", "MPIIO", "-c", "-w", "-t", "64k", "-b", "1m", "-o", "data/file"];
+        let mut command = command_of(nilometer());
+        command.current_dir(home.path()).env("NILOMETER_MPI", mpi.adapter());
+        command.args(["explain", "--rounds", "1", "--ours-only", "--"]).args(front).args(options);
+        let ended = Running::of(command).end(Duration::from_mins(5));
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains("  by calls of POSIX"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("Not taken over"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("No figure"), "{}", ended.stdout);
+        assert!(run_directories(&home.path().join("data")).is_empty());
+    }
 }

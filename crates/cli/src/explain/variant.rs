@@ -3,14 +3,14 @@
 use nilometer_model::Bytes;
 
 use super::{
-    line::{Durable, ForeignLine, Way},
+    line::{Durable, ForeignLine, LineFiles, LineMpiIo, LineRate, Way},
     tree_line::TreeLine,
 };
 
 /// A cell beside the line's own.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineVariant {
-    /// What is other than in the line; the stage's name.
+    /// How it differs from the line; the stage's name.
     pub(super) name: &'static str,
     pub(super) line: ForeignLine,
 }
@@ -22,6 +22,8 @@ pub(super) const ALL: &str = "all of these";
 
 /// In flight where the line has one at a time.
 const DEPTH: u32 = 16;
+/// More operations a second than any storage completes: a time limit ends them.
+const OPERATIONS_A_SECOND: f64 = 1e7;
 
 /// The line's cell, each assumption turned round by itself, and all of them.
 pub(super) fn variants(line: &ForeignLine) -> Vec<LineVariant> {
@@ -41,44 +43,63 @@ pub(super) fn variants(line: &ForeignLine) -> Vec<LineVariant> {
 
 type Turn = fn(&mut ForeignLine);
 
-/// What the line takes for granted, and another might not.
+/// Assumptions of the line that another might not make.
 fn assumptions(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
     if let Some(tree) = &line.tree {
         return of_tree(line, tree);
     }
-    let writes = matches!(line.way, Way::Write | Way::RandomWrite);
     let mut found: Vec<(&'static str, Turn)> = Vec::new();
-    match line.durable {
-        Durable::Never if line.way == Way::Write => {
-            found.push(("synced when it is closed", |line| line.durable = Durable::AtClose));
-        }
-        Durable::Every(_) if line.way == Way::Write => {
-            found.push(("synced when it is closed, and not meanwhile", |line| {
-                line.durable = Durable::AtClose;
-            }));
-        }
-        Durable::Never | Durable::AtClose | Durable::Every(_) => {}
+    if line.rate.is_some() {
+        found.push(("without the limit of its rate", |line| line.rate = None));
     }
-    if line.direct {
-        found.push(("through the page cache", |line| line.direct = false));
-    } else {
-        found.push(("past the page cache", |line| line.direct = true));
-    }
-    if writes && line.zeros {
+    found.extend(of_sync(line));
+    found.extend(of_calls(line));
+    if line.writes() && line.zeros {
         found.push(("data that do not compress", |line| line.zeros = false));
     }
-    if line.depth > 1 {
-        found.push(("one operation at a time", |line| line.depth = 1));
-    } else {
-        found.push(("16 operations in flight", |line| line.depth = DEPTH));
-    }
     if line.workers > 1 {
-        found.push(("one worker", |line| line.workers = 1));
+        found.push(("one worker", |line| {
+            line.workers = 1;
+            line.files = LineFiles::Own;
+            line.mpi_io = line.mpi_io.map(|_| LineMpiIo::Independent);
+        }));
     }
     found
 }
 
-/// What a line of mdtest takes for granted.
+/// When written data are synced.
+fn of_sync(line: &ForeignLine) -> Option<(&'static str, Turn)> {
+    if line.way != Way::Write {
+        return None;
+    }
+    match line.durable {
+        Durable::Never => Some(("synced when it is closed", |line| line.durable = Durable::AtClose)),
+        Durable::Every(_) => Some(("synced when it is closed, and not meanwhile", |line| {
+            line.durable = Durable::AtClose;
+        })),
+        Durable::AtClose => None,
+    }
+}
+
+/// How data are moved. MPI-IO opens no file past the page cache, and makes one call after the other.
+fn of_calls(line: &ForeignLine) -> Vec<(&'static str, Turn)> {
+    if line.mpi_io.is_some() {
+        return vec![("by calls of POSIX", |line| line.mpi_io = None)];
+    }
+    let cache: (&'static str, Turn) = if line.direct {
+        ("through the page cache", |line| line.direct = false)
+    } else {
+        ("past the page cache", |line| line.direct = true)
+    };
+    let depth: (&'static str, Turn) = if line.depth > 1 {
+        ("one operation at a time", |line| line.depth = 1)
+    } else {
+        ("16 operations in flight", |line| line.depth = DEPTH)
+    };
+    if line.is_by_processes { vec![cache] } else { vec![cache, depth] }
+}
+
+/// Assumptions of a line of mdtest.
 fn of_tree(line: &ForeignLine, tree: &TreeLine) -> Vec<(&'static str, Turn)> {
     let mut found: Vec<(&'static str, Turn)> = Vec::new();
     if tree.kind != "directories" {
@@ -122,7 +143,7 @@ fn turn_tree(line: &mut ForeignLine, turn: fn(TreeLine) -> TreeLine) {
 /// All of them as a plan of one round: rounds are made by running it again.
 pub(super) fn plan(variants: &[LineVariant]) -> String {
     let mut text =
-        "title = \"what a line of another program comes to\"\nrepeats = 1\nreserve = \"0 B\"\n".to_owned();
+        "title = \"what a line of another program comes to\"\nrepeats = 1\nreserve = \"0 B\"\ntime_limit = \"10000 h\"\n".to_owned();
     for variant in variants {
         text.push_str(&stage(variant));
     }
@@ -131,14 +152,25 @@ pub(super) fn plan(variants: &[LineVariant]) -> String {
 
 fn stage(variant: &LineVariant) -> String {
     let LineVariant { name, line } = variant;
-    let ForeignLine { workers, depth, zeros, .. } = line;
-    let mut keys =
-        vec!["\n[[stage]]".to_owned(), format!("name = \"{name}\""), format!("workers = {workers}")];
-    if *depth > 1 {
-        keys.extend(["engine = \"io_uring\"".to_owned(), format!("depth = {depth}")]);
+    let mut keys = vec!["\n[[stage]]".to_owned(), format!("name = \"{name}\"")];
+    // Behind a launcher each worker of the line is a process here too.
+    let workers = if line.is_by_processes { "processes" } else { "workers" };
+    keys.push(format!("{workers} = {}", line.workers));
+    if line.mpi_io.is_some() {
+        keys.push("engine = \"mpi_io\"".to_owned());
+    } else if line.depth > 1 {
+        keys.extend(["engine = \"io_uring\"".to_owned(), format!("depth = {}", line.depth)]);
     }
-    if *zeros {
+    if line.zeros {
         keys.push("data = \"zeros\"".to_owned());
+    }
+    keys.extend(line.rate.map(|rate| match rate {
+        LineRate::Operations(count) => format!("rate_iops = {count}"),
+        LineRate::Bytes(bytes) => format!("rate = \"{bytes} B/s\""),
+    }));
+    keys.extend(line.time.map(|time| format!("time_limit = \"{} ms\"", time.0.div_ceil(1_000_000))));
+    if line.mpi_io == Some(LineMpiIo::Collective) {
+        keys.extend(["[stage.mpi_io]".to_owned(), "calls = \"collective\"".to_owned()]);
     }
     keys.extend(workload(line));
     keys.join("\n") + "\n"
@@ -153,11 +185,10 @@ fn workload(line: &ForeignLine) -> Vec<String> {
     let (kind, own) = match line.way {
         Way::Write => ("stream", vec![synced(line.durable), "read_back = false".to_owned()]),
         Way::Read => ("stream", Vec::new()),
-        Way::RandomRead | Way::RandomWrite => {
-            let mode = if line.way == Way::RandomRead { "read" } else { "write" };
-            let operations = (size.0 / block.0).max(1);
-            let operations = format!("operations = {operations}");
-            ("random", vec![operations, format!("mode = \"{mode}\""), "coverage = \"full\"".to_owned()])
+        Way::RandomRead => ("random", random(line, "read")),
+        Way::RandomWrite => ("random", random(line, "write")),
+        Way::RandomMix(percent) => {
+            ("random", [random(line, "mix"), vec![format!("reads = {percent}")]].concat())
         }
     };
     let mut keys = vec![
@@ -167,8 +198,37 @@ fn workload(line: &ForeignLine) -> Vec<String> {
         format!("access = \"{access}\""),
     ];
     keys.extend(own);
-    keys.extend((line.is_shared && line.workers > 1).then(|| "layout = \"segmented\"".to_owned()));
+    if kind == "stream" {
+        keys.extend((line.file_count > 1).then(|| format!("files = {}", line.file_count)));
+        keys.extend(layout(line));
+    }
     keys
+}
+
+/// A file that several workers share.
+fn layout(line: &ForeignLine) -> Option<String> {
+    let name = match line.files {
+        LineFiles::Own => return None,
+        LineFiles::Segmented => "segmented",
+        LineFiles::Strided => "strided",
+    };
+    (line.workers > 1).then(|| format!("layout = \"{name}\""))
+}
+
+fn random(line: &ForeignLine, mode: &str) -> Vec<String> {
+    let moved = line.moved.unwrap_or(line.size);
+    let blocks = (moved.0 / line.block.0).max(1);
+    let operations = match line.time.filter(|_| line.is_time_based) {
+        #[expect(clippy::cast_sign_loss, reason = "a time has no sign")]
+        Some(time) => ((time.seconds() * OPERATIONS_A_SECOND) as u64).max(blocks),
+        None => blocks,
+    };
+    let coverage = if line.is_uniform { "uniform" } else { "full" };
+    vec![
+        format!("operations = {operations}"),
+        format!("mode = \"{mode}\""),
+        format!("coverage = \"{coverage}\""),
+    ]
 }
 
 fn synced(durable: Durable) -> String {
@@ -181,12 +241,13 @@ fn synced(durable: Durable) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse::parse as parse_line;
     use super::*;
     use nilometer_model::plan::parse;
 
     fn names(line: &str) -> Vec<&'static str> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let variants = variants(&ForeignLine::parse(&words).expect("valid"));
+        let variants = variants(&parse_line(&words).expect("valid").line);
         let plan = parse(&plan(&variants), "explain.toml", 1.0).expect("a valid plan");
         let stages: Vec<&str> = plan.workloads().map(|(_, stage, _)| stage).collect();
         let names: Vec<&'static str> = variants.iter().map(|variant| variant.name).collect();
@@ -202,8 +263,8 @@ mod tests {
                 AS_THE_LINE_SAYS,
                 "synced when it is closed",
                 "past the page cache",
-                "data that do not compress",
                 "16 operations in flight",
+                "data that do not compress",
                 ALL
             ]
         );
@@ -242,5 +303,54 @@ mod tests {
                 ALL
             ]
         );
+    }
+
+    /// A rate holds every cell but the one without it: what else is turned round shows nothing, and does not count.
+    #[test]
+    fn a_limit_and_another_interface_are_assumptions_too() {
+        assert_eq!(
+            names("fio --rw=randwrite --bs=4k --size=1m --rate_iops=300 --runtime=2 --time_based"),
+            [
+                AS_THE_LINE_SAYS,
+                "without the limit of its rate",
+                "past the page cache",
+                "16 operations in flight",
+                ALL
+            ]
+        );
+        assert_eq!(
+            names("mpirun -n 4 ior -a MPIIO -c -w -t 64k -b 1m -o /data/file"),
+            [AS_THE_LINE_SAYS, "synced when it is closed", "by calls of POSIX", "one worker", ALL]
+        );
+    }
+
+    #[test]
+    fn times_rates_and_processes_become_keys() {
+        let text = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            plan(&variants(&parse_line(&words).expect("valid").line)[..1])
+        };
+        let mix = text(
+            "fio --rw=randrw --rwmixread=75 --bs=4k --size=1m --rate_iops=300 --numjobs=2 --runtime=2 --time_based",
+        );
+        for key in [
+            "rate_iops = 600\n",
+            "time_limit = \"2000 ms\"\n",
+            "reads = 75\n",
+            "operations = 20000000\n",
+            "workers = 2\n",
+        ] {
+            assert!(mix.contains(key), "{key} in {mix}");
+        }
+        let together = text("mpirun -n 4 ior -a MPIIO -c -w -t 64k -b 1m -o /data/file");
+        for key in [
+            "processes = 4\n",
+            "engine = \"mpi_io\"\n",
+            "calls = \"collective\"\n",
+            "layout = \"segmented\"\n",
+        ] {
+            assert!(together.contains(key), "{key} in {together}");
+        }
+        assert!(!together.contains("workers ="), "{together}");
     }
 }

@@ -1,0 +1,162 @@
+//! A line of dd: one file from end to end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use nilometer_model::Bytes;
+
+use super::{
+    amount::{DD, size},
+    line::{Durable, ForeignLine, Way, directory_of},
+};
+
+/// Operands of dd, for messages.
+const KEYS: [&str; 13] =
+    ["if", "of", "bs", "count", "conv", "oflag", "iflag", "ibs", "obs", "cbs", "seek", "skip", "status"];
+
+/// The files and the number of blocks of a line, which together make its size.
+#[derive(Debug, Default)]
+struct DdOperands {
+    from: Option<PathBuf>,
+    to: Option<PathBuf>,
+    count: Option<u64>,
+    /// `count` is of bytes, not of blocks.
+    counts_bytes: bool,
+}
+
+/// Reads the operands; the first has number `first` in the line.
+pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+    line.block = Bytes(512);
+    let mut operands = DdOperands::default();
+    for (index, word) in words.iter().enumerate() {
+        let place = |what: anyhow::Error| anyhow!("`{word}` (word {}): {what}", first + index);
+        let (key, value) = word
+            .split_once('=')
+            .with_context(|| format!("dd has key=value: write one of {}", KEYS.join(", ")))
+            .map_err(place)?;
+        take_operand(line, &mut operands, key, value).map_err(place)?;
+    }
+    take_files(line, operands)
+}
+
+fn take_operand(
+    line: &mut ForeignLine,
+    operands: &mut DdOperands,
+    key: &str,
+    value: &str,
+) -> anyhow::Result<()> {
+    match key {
+        "if" => operands.from = Some(PathBuf::from(value)),
+        "of" => operands.to = Some(PathBuf::from(value)),
+        "bs" => line.block = product(value)?,
+        "ibs" | "obs" => {
+            line.block = Bytes(line.block.0.max(product(value)?.0));
+            line.leave(
+                &format!("{key}={value}"),
+                "it reads and writes blocks of different sizes; here they are alike",
+            );
+        }
+        "count" => {
+            let is_bytes = value.ends_with('B') && !value.ends_with("KB") && !value.ends_with("iB");
+            operands.counts_bytes |=
+                is_bytes && value.trim_end_matches('B').chars().all(|digit| digit.is_ascii_digit());
+            operands.count = Some(product(value)?.0);
+        }
+        "conv" => take_conversions(line, value),
+        "oflag" | "iflag" => take_flags(line, operands, key, value),
+        "status" => line.left_out.without_effect.push(format!("status={value}")),
+        "seek" | "skip" | "oseek" | "iseek" => {
+            line.leave(&format!("{key}={value}"), "it begins inside of the file; here at its start");
+        }
+        "cbs" => line.leave(&format!("cbs={value}"), "it converts records"),
+        _ => bail!("dd has no such operand: write one of {}", KEYS.join(", ")),
+    }
+    Ok(())
+}
+
+/// `conv=`: how a file is opened, and what errors do, is ours.
+fn take_conversions(line: &mut ForeignLine, names: &str) {
+    for name in names.split(',') {
+        match name {
+            "fsync" | "fdatasync" => line.durable = Durable::AtClose,
+            "notrunc" => line.leave("conv=notrunc", "it writes over an existing file; here each file is new"),
+            "nocreat" | "excl" | "noerror" => line.left_out.without_effect.push(format!("conv={name}")),
+            "sparse" => line.leave("conv=sparse", "it writes no blocks of zeros"),
+            _ => line.leave(&format!("conv={name}"), "it changes data on their way"),
+        }
+    }
+}
+
+fn take_flags(line: &mut ForeignLine, operands: &mut DdOperands, key: &str, names: &str) {
+    for name in names.split(',') {
+        match name {
+            "direct" => line.direct = true,
+            "sync" | "dsync" => line.durable = Durable::Every(1),
+            "count_bytes" => operands.counts_bytes = true,
+            "fullblock" | "noatime" | "nofollow" | "binary" => {
+                line.left_out.without_effect.push(format!("{key}={name}"));
+            }
+            "nocache" => line.leave(&format!("{key}=nocache"), "it drops its file from the cache meanwhile"),
+            "append" => line.leave(&format!("{key}=append"), "it writes behind an existing file"),
+            _ => line.leave(&format!("{key}={name}"), "a flag that cells of ours do not open files with"),
+        }
+    }
+}
+
+fn take_files(line: &mut ForeignLine, operands: DdOperands) -> anyhow::Result<()> {
+    let DdOperands { from, to, count, counts_bytes } = operands;
+    line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) { Way::Read } else { Way::Write };
+    if line.way == Way::Write {
+        take_source(line, from.as_deref());
+    }
+    let file = if line.way == Way::Read { from } else { to };
+    let file =
+        file.filter(|file| !is_stream(Some(file))).context("dd: write of=FILE, or if=FILE of=/dev/null")?;
+    line.directory = directory_of(&file)?;
+    let whole = || std::fs::metadata(&file).map_or(0, |file| file.len());
+    let unit = if counts_bytes { 1 } else { line.block.0 };
+    line.size = Bytes(count.map_or_else(whole, |count| count.saturating_mul(unit)));
+    Ok(())
+}
+
+/// Whether it is no file: a pipe, or a device that takes or makes any data.
+fn is_stream(path: Option<&Path>) -> bool {
+    const STREAMS: [&str; 7] =
+        ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/full", "/dev/stdin", "/dev/stdout"];
+    path.is_none_or(|path| STREAMS.iter().any(|stream| path == Path::new(stream)))
+}
+
+/// Takes the source of written data: buffers of ours are filled before the clock starts.
+fn take_source(line: &mut ForeignLine, from: Option<&Path>) {
+    let Some(from) = from else {
+        line.leave("data from a pipe", "dd waits for them; here they are in memory before");
+        return;
+    };
+    let name = format!("if={}", from.display());
+    if from == Path::new("/dev/zero") {
+        line.zeros = true;
+    } else if from.starts_with("/dev") {
+        line.source = Some(from.to_owned());
+        line.leave(
+            &name,
+            "dd waits for this source, which may be slower than the storage; here data are in memory before",
+        );
+    } else {
+        line.leave(&name, "dd reads it between its writes; here data are in memory before");
+    }
+}
+
+/// `2x512`, and units that only dd has: `c` is a byte, `w` two, `b` 512.
+fn product(text: &str) -> anyhow::Result<Bytes> {
+    let mut all: u64 = 1;
+    for factor in text.split('x') {
+        let bytes = match factor.char_indices().last() {
+            Some((at, 'c')) => size(&factor[..at], DD)?.0,
+            Some((at, 'w')) => size(&factor[..at], DD)?.0.saturating_mul(2),
+            Some((at, 'b')) => size(&factor[..at], DD)?.0.saturating_mul(512),
+            _ => size(factor, DD)?.0,
+        };
+        all = all.saturating_mul(bytes);
+    }
+    Ok(Bytes(all))
+}

@@ -1,0 +1,226 @@
+//! A line of elbencho: threads on shared files, or with directories of files of their own.
+
+use std::path::Path;
+
+use anyhow::ensure;
+use nilometer_model::Bytes;
+
+use super::{
+    amount::{BINARY, count, size, time},
+    line::{Durable, ForeignLine, LineFiles, LineRate, Way, directory_of},
+    options::{
+        OptionTable,
+        OptionValues::{None, One},
+        ReadOption, changes, nothing, refused, taken,
+    },
+};
+
+const TABLE: OptionTable = OptionTable {
+    program: "elbencho",
+    ends_at_word: false,
+    rows: &[
+        taken(
+            "t|threads|b|block|s|size|n|dirs|N|files|iodepth|timelimit|rwmixpct|limitread|limitwrite|path",
+            One,
+        ),
+        taken("w|write|r|read|direct|rand|sync|infloop|randamount", None),
+        nothing(
+            "d|mkdirs|D|deldirs|F|delfiles|dropcache|nodelerr|no0usecerr|lat|latpercent|lathisto|allelapsed",
+            None,
+        ),
+        nothing("cpu|nolive|live1|live1n|livecsvex|nocsvlabels|nodiocheck|dryrun|base10|dirstats|stat", None),
+        nothing(
+            "resfile|csvfile|jsonfile|label|log|livecsv|liveint|latpercent9s|opslog|configfile|c|start",
+            One,
+        ),
+        changes(
+            "trunc|trunctosize|preallocfile|nofdsharing|dirsharing|norandalign|nopathexp",
+            None,
+            "how its files are made and shared",
+        ),
+        changes("backward|randalign|strided|fadv|madv", None, "the order of its blocks"),
+        changes(
+            "mmap|cufile|gds|gdsbufreg|cuhostbufreg|cufiledriveropen|gpuperservice",
+            None,
+            "its data go through memory that is mapped, or of GPUs",
+        ),
+        changes("gpuids", One, "its data go through the memory of GPUs"),
+        changes("verify", One, "it checks its data"),
+        changes("verifydirect|readinline|statinline", None, "it reads each block or file at once"),
+        changes(
+            "blockvarpct|blockvaralgo|randalgo",
+            One,
+            "the content of its data and the order of its blocks",
+        ),
+        changes("cores|zones|rankoffset|phasedelay|sharesize", One, "where and when its threads work"),
+        changes("rwmixthr|i|iterations", One, "threads that read meanwhile, and how often all is done"),
+        changes("treefile|treerand|treeroundup", One, "its files are those of a list"),
+        refused(
+            "hosts|hostsfile|numhosts|service|port|quit|interrupt|netbench|servers|clients|hdfs",
+            One,
+            "write the line that one machine runs by itself",
+        ),
+        refused(
+            "s3endpoints|s3key|s3secret|s3region",
+            One,
+            "write a line on files: Nilometer measures S3 by `nilometer evaluate s3://..`",
+        ),
+        refused(
+            "help|h|help-all|help-bdev|help-dist|help-large|help-multi|help-s3|version",
+            None,
+            "write a line that measures",
+        ),
+    ],
+};
+
+/// Phases, limits and paths of a line, which together make its cell.
+#[derive(Debug, Default)]
+struct ElbenchoFiles {
+    writes: bool,
+    reads: bool,
+    is_random: bool,
+    reads_percent: Option<u32>,
+    /// Directories of each thread, and files in each.
+    directories: Option<u32>,
+    files: Option<u32>,
+    read_limit: Option<Bytes>,
+    write_limit: Option<Bytes>,
+    paths: Vec<String>,
+}
+
+/// Reads the options; the first word has number `first` in the line.
+pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+    line.block = Bytes(1 << 20);
+    let read = TABLE.read(words, first)?;
+    let mut files = ElbenchoFiles { paths: read.operands.clone(), ..ElbenchoFiles::default() };
+    for option in read.taken(&mut line.left_out)? {
+        take_option(line, &mut files, &option)?;
+    }
+    ensure!(
+        files.writes || files.reads,
+        "elbencho: write -w or -r: what it makes and removes besides has no cell here"
+    );
+    take_way(line, &files);
+    take_limit(line, &files)?;
+    take_paths(line, &files)
+}
+
+fn take_option(line: &mut ForeignLine, files: &mut ElbenchoFiles, option: &ReadOption) -> anyhow::Result<()> {
+    let value = option.value.as_str();
+    let wrong = |error: anyhow::Error| option.wrong(error);
+    let number = |most: u32| count(value, most).map_err(wrong);
+    let bytes = || size(value, BINARY).map_err(wrong);
+    match option.name.as_str() {
+        "t" | "threads" => line.workers = number(1024)?.max(1),
+        "b" | "block" => line.block = bytes()?,
+        "s" | "size" => line.size = bytes()?,
+        "n" | "dirs" => files.directories = Some(number(1_000_000)?),
+        "N" | "files" => files.files = Some(number(1_000_000)?),
+        "iodepth" => line.depth = number(4096)?.max(1),
+        "timelimit" => line.time = Some(time(value).map_err(wrong)?).filter(|time| time.0 > 0),
+        "infloop" => line.is_time_based = true,
+        "rwmixpct" => files.reads_percent = Some(number(100)?),
+        "limitread" => files.read_limit = Some(bytes()?),
+        "limitwrite" => files.write_limit = Some(bytes()?),
+        "path" => files.paths.push(value.to_owned()),
+        "w" | "write" => files.writes = true,
+        "r" | "read" => files.reads = true,
+        "direct" => line.direct = true,
+        "rand" => files.is_random = true,
+        // A phase of its own, whose time is not in the figure of the writes.
+        "sync" => line.left_out.without_effect.push(option.written.clone()),
+        _ => line.leave_option(option, "how much it moves at random"),
+    }
+    Ok(())
+}
+
+fn take_way(line: &mut ForeignLine, files: &ElbenchoFiles) {
+    line.durable = Durable::Never;
+    line.way = match (files.writes, files.is_random) {
+        (true, false) => Way::Write,
+        (false, false) => Way::Read,
+        (true, true) => Way::RandomWrite,
+        (false, true) => Way::RandomRead,
+    };
+    if let (Some(percent), true) = (files.reads_percent, files.writes) {
+        if !files.is_random {
+            line.leave("--rwmixpct without --rand", "it reads and writes in sequence; here at random places");
+        }
+        line.way = Way::RandomMix(percent);
+    }
+    if files.writes && files.reads {
+        line.leave("reading", "it reads as well; compared is what it writes");
+    }
+}
+
+/// A limit is of each thread.
+fn take_limit(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
+    let limit = if line.way == Way::Read || line.way == Way::RandomRead {
+        files.read_limit
+    } else {
+        files.write_limit
+    };
+    let Some(limit) = limit.filter(|limit| limit.0 > 0) else { return Ok(()) };
+    let all = limit.0.checked_mul(line.workers.into());
+    ensure!(all.is_some(), "elbencho: a limit of {limit} for {} threads is too large", line.workers);
+    line.rate = all.map(LineRate::Bytes);
+    Ok(())
+}
+
+/// With directories each thread has its own files; without, all threads share all files that are named.
+fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<()> {
+    let first = files.paths.first();
+    ensure!(first.is_some(), "elbencho: write the directory or the file that it works on");
+    let first = Path::new(first.map_or(".", String::as_str));
+    let is_tree = files.directories.is_some() || files.files.is_some() || first.is_dir();
+    if is_tree {
+        first.clone_into(&mut line.directory);
+        ensure!(
+            !first.starts_with("/dev") || first.starts_with("/dev/shm"),
+            "{} is a device: name a directory",
+            first.display()
+        );
+        let count = files.directories.unwrap_or(1).max(1).saturating_mul(files.files.unwrap_or(1).max(1));
+        line.file_count = count;
+        if line.is_random() && count > 1 {
+            line.leave(&format!("{count} files of each thread"), "here each has one for random access");
+        }
+        if files.directories.is_some_and(|count| count > 1) {
+            line.leave("directories of each thread", "here all files of a run lie in one");
+        }
+        if files.paths.len() > 1 {
+            line.leave(&files.paths[1..].join(" "), "further directories; here all files lie in the first");
+        }
+        return Ok(());
+    }
+    line.directory = directory_of(first)?;
+    let count = expanded(&files.paths);
+    let all = line.size.0.saturating_mul(count);
+    let threads = u64::from(line.workers);
+    if count > 1 && count != threads {
+        line.leave(
+            &format!("{count} files that {threads} threads share"),
+            "here each thread has one of its own",
+        );
+    } else if count == 1 && threads > 1 {
+        line.files = LineFiles::Segmented;
+    }
+    line.size = Bytes((all / threads / line.block.0.max(1)).max(1) * line.block.0);
+    Ok(())
+}
+
+/// How many files paths name: `file[1-256]` is 256, which elbencho expands itself.
+fn expanded(paths: &[String]) -> u64 {
+    let of = |path: &String| {
+        let inner =
+            path.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(inner, _)| inner);
+        let range = inner
+            .split_once('-')
+            .and_then(|(low, high)| Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?)));
+        match range {
+            Some((low, high)) if high >= low => high - low + 1,
+            _ => inner.split(',').count() as u64,
+        }
+    };
+    paths.iter().map(of).sum()
+}

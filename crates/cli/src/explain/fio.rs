@@ -1,0 +1,364 @@
+//! A line of fio: its first job becomes the cell, with other jobs that do the same at the same time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use nilometer_model::Bytes;
+
+use super::{
+    amount::{BINARY, FIO, FIO_DECIMAL, UnitBases, count, size, time},
+    fio_jobs::{FioJob, FioJobs},
+    fio_options::TABLE,
+    line::{Durable, ForeignLine, LineFiles, LineRate, Way, directory_of},
+    options::{OptionEffect, ReadOption},
+};
+
+/// Options of a job that count only together with others.
+#[derive(Debug)]
+struct FioOptions {
+    /// Without the option, fio waits for each operation.
+    engine: String,
+    file: Option<PathBuf>,
+    bases: UnitBases,
+    reads_percent: Option<u32>,
+    /// Bytes that are moved, if other than the size.
+    moved: Option<Bytes>,
+    /// Each job begins so far behind the one before.
+    increment: Option<ReadOption>,
+    /// Each job by itself.
+    rate: Option<LineRate>,
+}
+
+/// Reads jobs; the first word has number `first` in the line.
+pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+    let jobs = FioJobs::read(words, first, &mut line.left_out)?.jobs;
+    let common = line.clone();
+    let mut jobs_left = jobs.iter();
+    let Some(job) = jobs_left.next() else { return Ok(()) };
+    *line = of_job(&common, job)?;
+    if jobs.len() > 1 {
+        line.jobs.push(job.name.clone());
+    }
+    let mut is_later = false;
+    for job in jobs_left {
+        is_later |= job.waits();
+        add_job(line, &common, job, is_later);
+    }
+    Ok(())
+}
+
+/// A job beside the first one: more workers, if it does the same at the same time.
+fn add_job(line: &mut ForeignLine, common: &ForeignLine, job: &FioJob, is_later: bool) {
+    let name = format!("job `{}`", job.name);
+    if is_later {
+        line.leave(&name, "it begins when the jobs before it have ended; only the first ones are compared");
+        return;
+    }
+    let alike = |other: &ForeignLine| ForeignLine {
+        workers: line.workers,
+        jobs: line.jobs.clone(),
+        left_out: line.left_out.clone(),
+        rate: line.rate,
+        ..other.clone()
+    };
+    match of_job(common, job) {
+        Ok(other) if alike(&other) == *line && other.rate.is_none() && line.rate.is_none() => {
+            line.workers += other.workers;
+            line.jobs.push(job.name.clone());
+        }
+        _ => line
+            .leave(&name, "it runs at the same time and asks for something else; here nothing runs beside"),
+    }
+}
+
+fn of_job(common: &ForeignLine, job: &FioJob) -> anyhow::Result<ForeignLine> {
+    let mut line = ForeignLine { way: Way::Read, ..common.clone() };
+    let mut options = FioOptions {
+        engine: "psync".to_owned(),
+        file: None,
+        bases: FIO,
+        reads_percent: None,
+        moved: None,
+        increment: None,
+        rate: None,
+    };
+    for option in &job.options {
+        match TABLE.effect(&option.name) {
+            Some(OptionEffect::Taken) | None => take_option(&mut line, &mut options, option)?,
+            Some(effect) => line.left_out.file(option, effect)?,
+        }
+    }
+    options.complete(&mut line)?;
+    Ok(line)
+}
+
+fn take_option(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOption) -> anyhow::Result<()> {
+    let value = option.value.as_str();
+    let wrong = |error: anyhow::Error| option.wrong(error);
+    let number = |most: u32| count(value, most).map_err(wrong);
+    match option.name.as_str() {
+        "rw" | "readwrite" => take_way(line, option)?,
+        "numjobs" => line.workers = number(1024)?.max(1),
+        "iodepth" => line.depth = number(4096)?.max(1),
+        "direct" => line.direct = option.is_set(),
+        "buffered" => line.direct = !option.is_set(),
+        "fsync" | "fdatasync" => line.durable = every(number(u32::MAX)?),
+        "end_fsync" | "fsync_on_close" if option.is_set() => line.durable = Durable::AtClose,
+        "sync" if !["0", "none"].contains(&value) => line.durable = Durable::Every(1),
+        "zero_buffers" => line.zeros = option.is_set(),
+        "norandommap" => line.is_uniform = option.is_set(),
+        "directory" => take_directory(line, option),
+        "filename" => options.file = Some(PathBuf::from(value)),
+        "ioengine" => value.clone_into(&mut options.engine),
+        "rwmixread" => options.reads_percent = Some(number(100)?),
+        "rwmixwrite" => options.reads_percent = Some(100 - number(100)?),
+        "runtime" | "timeout" => line.time = Some(time(value).map_err(wrong)?).filter(|time| time.0 > 0),
+        "time_based" => line.is_time_based = option.is_set(),
+        "offset_increment" => options.increment = Some(option.clone()),
+        "kb_base" if value == "1000" => options.bases = FIO_DECIMAL,
+        "rate_iops" => {
+            let count = u32::try_from(first_size(option, BINARY)?.0);
+            let count = count.map_err(|_| option.wrong("write 4294967295 at the most"))?;
+            options.rate = Some(LineRate::Operations(count));
+        }
+        "rate" => options.rate = Some(LineRate::Bytes(first_size(option, options.bases)?.0)),
+        _ => take_amount(line, options, option)?,
+    }
+    Ok(())
+}
+
+/// Sizes of blocks and files.
+fn take_amount(line: &mut ForeignLine, options: &mut FioOptions, option: &ReadOption) -> anyhow::Result<()> {
+    let one = || size(&option.value, options.bases).map_err(|error| option.wrong(error));
+    match option.name.as_str() {
+        "bs" | "blocksize" => take_blocks(line, option, options.bases)?,
+        "bsrange" | "blocksize_range" => take_range(line, option, options.bases)?,
+        "bssplit" => take_split(line, option, options.bases)?,
+        "size" | "filesize" if option.value.ends_with('%') => {
+            return Err(
+                option.wrong("a share of what is free is another size each time: write bytes, such as 4g")
+            );
+        }
+        "size" => line.size = one()?,
+        // The size of a job has precedence.
+        "filesize" if line.size.0 == 0 => take_range_of_sizes(line, option, options.bases)?,
+        "io_size" | "io_limit" if !option.value.ends_with('%') => options.moved = Some(one()?),
+        "io_size" | "io_limit" => line.leave_option(option, "how much of its file it moves; here all of it"),
+        "nrfiles" | "nr_files" if option.value != "1" => {
+            line.leave_option(option, "a job goes round several files; here one");
+        }
+        "loops" if option.value != "1" => {
+            line.leave_option(option, "it does all of it so many times; here once");
+        }
+        "fallocate" if option.value != "none" => {
+            line.leave_option(option, "it reserves space before it writes; here space is not reserved");
+        }
+        "nrfiles" | "nr_files" | "loops" | "fallocate" => {
+            line.left_out.without_effect.push(option.written.clone());
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn take_range_of_sizes(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+    let first = option.value.split('-').next().unwrap_or_default();
+    line.size = size(first, bases).map_err(|error| option.wrong(error))?;
+    if first != option.value {
+        line.leave_option(option, "its files differ in size; here all have the smallest");
+    }
+    Ok(())
+}
+
+/// Several directories may be named with `:` between them.
+fn take_directory(line: &mut ForeignLine, option: &ReadOption) {
+    let mut all = option.value.split(':');
+    line.directory = PathBuf::from(all.next().unwrap_or_default());
+    if all.next().is_some() {
+        line.leave_option(option, "its jobs are spread over these directories; here all are in the first");
+    }
+}
+
+/// `randread`, and `write:8k`, which leaves gaps.
+fn take_way(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
+    let (way, gap) = option.value.split_once(':').unwrap_or((option.value.as_str(), ""));
+    line.way = match way {
+        "write" => Way::Write,
+        "read" => Way::Read,
+        "randwrite" => Way::RandomWrite,
+        "randread" => Way::RandomRead,
+        "randrw" => Way::RandomMix(50),
+        "rw" | "readwrite" => {
+            line.leave_option(option, "it reads and writes in sequence; here at random places");
+            Way::RandomMix(50)
+        }
+        _ => {
+            return Err(option.wrong(
+                "what it does has no counterpart here: write one of read, write, rw, randread, randwrite, randrw",
+            ));
+        }
+    };
+    if !gap.is_empty() {
+        line.leave_option(option, "it leaves gaps, or takes several blocks in a row");
+    }
+    Ok(())
+}
+
+/// `4k`, or `4k,64k` for reads and writes.
+fn take_blocks(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+    let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
+    let mut parts = option.value.split(',').filter(|part| !part.is_empty());
+    let of_reads = parse(parts.next().unwrap_or_default())?;
+    let of_writes = parts.next().map(parse).transpose()?.unwrap_or(of_reads);
+    if of_reads != of_writes {
+        line.leave_option(
+            option,
+            "blocks that are read and written differ in size; here those that are written count",
+        );
+    }
+    line.block = of_writes;
+    Ok(())
+}
+
+/// `4k-64k`: sizes are drawn from a range; the cell has their mean, in whole multiples of the smallest.
+fn take_range(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+    let parse = |text: &str| size(text, bases).map_err(|error| option.wrong(error));
+    let range = option.value.split(',').next().unwrap_or_default();
+    let (low, high) = range.split_once('-').ok_or_else(|| option.wrong("write a range such as 4k-64k"))?;
+    let low = parse(low)?;
+    let high = parse(high)?;
+    if low.0 == 0 || high < low {
+        return Err(option.wrong("write the smaller size first"));
+    }
+    take_mean(line, option, low, u128::from(low.0) + u128::from(high.0), 2);
+    Ok(())
+}
+
+/// `4k/60:64k/40`: sizes with the share of each in percent.
+fn take_split(line: &mut ForeignLine, option: &ReadOption, bases: UnitBases) -> anyhow::Result<()> {
+    let mut least = Bytes(u64::MAX);
+    let mut sum: u128 = 0;
+    let mut weights: u128 = 0;
+    let entries = option.value.split(',').next().unwrap_or_default();
+    for entry in entries.split(':') {
+        let (text, share) = entry.split_once('/').unwrap_or((entry, ""));
+        let of = size(text, bases).map_err(|error| option.wrong(error))?;
+        let share =
+            if share.is_empty() { 1 } else { count(share, 100).map_err(|error| option.wrong(error))? };
+        least = least.min(of);
+        sum += u128::from(of.0) * u128::from(share);
+        weights += u128::from(share);
+    }
+    if weights == 0 || least.0 == 0 {
+        return Err(option.wrong("write sizes with their shares, such as 4k/60:64k/40"));
+    }
+    take_mean(line, option, least, sum, weights);
+    Ok(())
+}
+
+/// The mean of sizes as the block of the cell.
+fn take_mean(line: &mut ForeignLine, option: &ReadOption, least: Bytes, sum: u128, weights: u128) {
+    let mean = u64::try_from(sum / weights).unwrap_or(least.0);
+    line.block = Bytes((mean / least.0).max(1) * least.0);
+    let words = format!("its blocks differ in size; here all have {} B, their mean", line.block.0);
+    line.leave_option(option, &words);
+}
+
+/// The first of values for reads, writes and trims: `300` or `300,200`.
+fn first_size(option: &ReadOption, bases: UnitBases) -> anyhow::Result<Bytes> {
+    let first = option.value.split(',').find(|part| !part.is_empty()).unwrap_or_default();
+    size(first, bases).map_err(|error| option.wrong(error))
+}
+
+fn every(count: u32) -> Durable {
+    if count == 0 { Durable::Never } else { Durable::Every(u64::from(count)) }
+}
+
+impl FioOptions {
+    /// Takes over the options that count together with others.
+    fn complete(self, line: &mut ForeignLine) -> anyhow::Result<()> {
+        if let (Way::RandomMix(_), Some(percent)) = (line.way, self.reads_percent) {
+            line.way = Way::RandomMix(percent);
+        }
+        self.take_file(line)?;
+        self.take_moved(line);
+        self.take_engine(line);
+        if let Some(rate) = self.rate {
+            line.rate = Some(of_all(rate, line.workers)?);
+        }
+        Ok(())
+    }
+
+    fn take_file(&self, line: &mut ForeignLine) -> anyhow::Result<()> {
+        let Some(file) = &self.file else {
+            self.take_increment(line, false);
+            return Ok(());
+        };
+        let text = file.to_string_lossy();
+        let first = text.split(':').next().unwrap_or_default();
+        if first != text {
+            line.leave(&format!("filename={text}"), "it goes round several files; here one");
+        }
+        line.directory = directory_of(&line.directory.join(Path::new(first)))?;
+        self.take_increment(line, line.workers > 1);
+        Ok(())
+    }
+
+    /// Jobs that name one file have all of it, or a part each if each begins where the one before ends.
+    fn take_increment(&self, line: &mut ForeignLine, is_one_file: bool) {
+        let increment = self.increment.as_ref();
+        let step = increment.and_then(|option| size(&option.value, self.bases).ok());
+        if is_one_file && step == Some(line.size) && line.size.0 > 0 {
+            line.files = LineFiles::Segmented;
+            return;
+        }
+        if let Some(option) = increment {
+            line.leave_option(option, "each job begins further behind in the file; here at its start");
+        }
+        if is_one_file {
+            line.leave("one file of all jobs", "here each has one of its own");
+        }
+    }
+
+    fn take_moved(&self, line: &mut ForeignLine) {
+        let Some(moved) = self.moved else { return };
+        if line.is_random() {
+            line.moved = Some(moved);
+        } else if moved <= line.size || line.size.0 == 0 {
+            line.size = moved;
+        } else {
+            line.leave(
+                &format!("io_size of {} B", moved.0),
+                "it goes over its file more than once; here once",
+            );
+        }
+    }
+
+    /// Engines that wait for each operation have depth 1 whatever is written.
+    fn take_engine(&self, line: &mut ForeignLine) {
+        let name = self.engine.as_str();
+        if ["libaio", "io_uring", "posixaio", "io_uring_cmd"].contains(&name) {
+            if name == "libaio" && !line.direct && line.depth > 1 {
+                line.leave(
+                    "libaio without --direct=1",
+                    "it waits for each operation; here --iodepth are in flight",
+                );
+            }
+            return;
+        }
+        line.depth = 1;
+        if !["sync", "psync", "pvsync", "pvsync2", "vsync"].contains(&name) {
+            line.leave(&format!("--ioengine={name}"), "it moves data in another way; here by calls of POSIX");
+        }
+    }
+}
+
+/// fio holds each job to a rate; a stage of ours all workers together.
+fn of_all(rate: LineRate, workers: u32) -> anyhow::Result<LineRate> {
+    let wrong = || anyhow!("the rate of all {workers} jobs is too large: write a smaller one");
+    Ok(match rate {
+        LineRate::Operations(0) | LineRate::Bytes(0) => bail!("a rate of 0: leave it out"),
+        LineRate::Operations(of_one) => LineRate::Operations(of_one.checked_mul(workers).ok_or_else(wrong)?),
+        LineRate::Bytes(of_one) => LineRate::Bytes(of_one.checked_mul(workers.into()).ok_or_else(wrong)?),
+    })
+}

@@ -1,0 +1,249 @@
+//! A line of IOR: files of all processes, or one that they share.
+
+use std::path::Path;
+
+use nilometer_model::Bytes;
+
+use super::{
+    amount::{BINARY, count, size, time},
+    ior_file,
+    line::{Durable, ForeignLine, LineFiles, LineMpiIo, Way, directory_of},
+    options::{
+        OptionTable,
+        OptionValues::{None, One},
+        ReadOption, changes, nothing, taken,
+    },
+};
+
+const TABLE: OptionTable = OptionTable {
+    program: "ior",
+    ends_at_word: false,
+    rows: &[
+        taken("a|api|t|transferSize|b|blockSize|s|segmentCount|o|testFile|D|f|N|i|O|Q", One),
+        taken(
+            "w|writeFile|r|readFile|z|randomOffset|e|fsync|Y|B|posix.odirect|F|filePerProc|c|collective|C",
+            None,
+        ),
+        nothing("k|K|v|verbose|q|H|h|x|g|G|warningAsErrors|showHints|totalPerformance", None),
+        nothing("A|j|X|reorderTasksRandomSeed|T|maxTimeDuration|M|memoryPerNode|random-offset-seed", One),
+        changes("d|interTestDelay", One, "it waits between its phases"),
+        changes("R|W|checkRead|checkWrite", None, "it reads its data back and compares them"),
+        changes("Z|reorderTasksRandom", None, "each process reads the data of another one"),
+        changes("E|useExistingFile", None, "it works on files that are there; here each file is new"),
+        changes("m|multiFile|u|uniqueDir", None, "how its files are named and placed"),
+        changes("l|dataPacketType", One, "the content of its data"),
+        changes("J|setAlignment|U|hintsFileName|y", One, "how its files are laid out and opened"),
+        changes("p|P|S|V|I|n|L", None, "how its library places data in files"),
+        changes(
+            "mpiio.useFileView|mpiio.useStridedDatatype|mpiio.preallocate|mpiio.showHints",
+            None,
+            "how MPI-IO works",
+        ),
+        changes(
+            "mpiio.hintsFileName|lustre.stripe_count|posix.lustre.stripecount|posix.lustre.stripesize",
+            One,
+            "how files are laid out",
+        ),
+        changes(
+            "posix.gpfs.hintaccess|posix.gpfs.releasetoken|posix.lustre.ignorelocks",
+            None,
+            "locks of the file system",
+        ),
+        changes("hdf5.collectiveMetadata|hdf5.setAlignment", One, "how HDF5 works"),
+        changes(
+            "dfs.pool|dfs.cont|dfs.group|dfs.oclass|dfs.chunk_size|dfs.dir_oclass",
+            One,
+            "how DAOS keeps it",
+        ),
+    ],
+};
+
+/// Phases and files of a line, which together make its cell.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+struct IorFiles {
+    segments: u64,
+    writes: bool,
+    reads: bool,
+    is_random: bool,
+    is_collective: bool,
+    is_shared: bool,
+    is_reordered: bool,
+}
+
+/// Reads the options; the first word has number `first` in the line.
+pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+    line.block = Bytes(256 << 10);
+    line.size = Bytes(1 << 20);
+    let mut files = IorFiles {
+        segments: 1,
+        writes: false,
+        reads: false,
+        is_random: false,
+        is_collective: false,
+        is_shared: true,
+        is_reordered: false,
+    };
+    let read = TABLE.read(words, first)?;
+    for operand in &read.operands {
+        line.leave(operand, "no option of ior");
+    }
+    let options = read.taken(&mut line.left_out)?;
+    // The keys of a file come after the options of the line, as IOR has them.
+    for option in options.iter().filter(|option| option.name != "f") {
+        take_option(line, &mut files, option)?;
+    }
+    for option in options.iter().filter(|option| option.name == "f") {
+        take_file(line, &mut files, option)?;
+    }
+    complete(line, &files);
+    Ok(())
+}
+
+fn take_file(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
+    let file =
+        ior_file::read(Path::new(&option.value)).map_err(|error| option.wrong(format!("{error:#}")))?;
+    for option in &file.options {
+        let effect = TABLE.of_file(option)?;
+        line.left_out.file(option, effect)?;
+        take_option(line, files, option)?;
+    }
+    for (option, what) in &file.others {
+        match *what {
+            "" => line.left_out.without_effect.push(option.written.clone()),
+            what => line.leave_option(option, what),
+        }
+    }
+    if !file.further.is_empty() {
+        line.leave(&file.further.join(", "), "tests behind the first RUN; the first test is taken over");
+    }
+    Ok(())
+}
+
+fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
+    let wrong = |error: anyhow::Error| option.wrong(error);
+    let value = option.value.as_str();
+    match option.name.as_str() {
+        "t" | "transferSize" => line.block = size(value, BINARY).map_err(wrong)?,
+        "b" | "blockSize" => line.size = size(value, BINARY).map_err(wrong)?,
+        "s" | "segmentCount" => files.segments = size(value, BINARY).map_err(wrong)?.0,
+        "N" => line.workers = count(value, 1024).map_err(wrong)?.max(1).min(line.workers.max(1)),
+        "o" | "testFile" => take_path(line, value).map_err(wrong)?,
+        "w" | "writeFile" => files.writes = option.is_set(),
+        "r" | "readFile" => files.reads = option.is_set(),
+        "z" | "randomOffset" => files.is_random = option.is_set(),
+        "c" | "collective" => files.is_collective = option.is_set(),
+        "C" => files.is_reordered = option.is_set(),
+        "F" | "filePerProc" => files.is_shared = !option.is_set(),
+        "B" | "posix.odirect" => line.direct = option.is_set(),
+        "e" | "fsync" if option.is_set() => line.durable = Durable::AtClose,
+        "Y" if option.is_set() => line.durable = Durable::Every(1),
+        "a" | "api" => take_interface(line, option),
+        "D" if value != "0" => line.time = Some(time(value).map_err(wrong)?),
+        "i" if value != "1" => {
+            line.leave_option(option, "its figure is the best of so many; here the mean of all rounds");
+        }
+        "Q" => line.left_out.without_effect.push(option.written.clone()),
+        "O" => take_directives(line, option),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Several files may be named with `@` between them.
+fn take_path(line: &mut ForeignLine, value: &str) -> anyhow::Result<()> {
+    let mut paths = value.split('@');
+    let first = without_scheme(paths.next().unwrap_or_default());
+    // A path that ends in a slash is a directory, in which files have numbers for names.
+    line.directory = if first.len() > 1 && first.ends_with('/') {
+        Path::new(first).to_owned()
+    } else {
+        directory_of(Path::new(first))?
+    };
+    if paths.next().is_some() {
+        line.leave(&format!("-o {value}"), "its files lie in several places; here in the first one");
+    }
+    Ok(())
+}
+
+/// MPI-IO may have the kind of a file system in front: `ufs:/scratch/file`.
+fn without_scheme(path: &str) -> &str {
+    match path.split_once(':') {
+        Some((scheme, rest)) if rest.starts_with('/') && !scheme.contains('/') => rest,
+        _ => path,
+    }
+}
+
+fn take_interface(line: &mut ForeignLine, option: &ReadOption) {
+    match option.value.to_ascii_uppercase().as_str() {
+        "POSIX" => {}
+        "MPIIO" => line.mpi_io = Some(LineMpiIo::Independent),
+        "MMAP" => line.leave_option(option, "it writes through mapped memory; here by calls of POSIX"),
+        _ => line.leave_option(option, "it has another interface; here calls of POSIX"),
+    }
+}
+
+/// `-O key=value,key=value`.
+fn take_directives(line: &mut ForeignLine, option: &ReadOption) {
+    for directive in option.value.split(',') {
+        let (key, value) = directive.split_once('=').unwrap_or((directive, "1"));
+        match key.to_ascii_lowercase().as_str() {
+            "useo_direct" => line.direct = value != "0",
+            "summaryfile" | "summaryformat" | "savepervarfile" | "saverankperformancedetailscsv" => {
+                line.left_out.without_effect.push(format!("-O {directive}"));
+            }
+            "stonewallingwearout" | "stonewallingwearoutiterations" | "mintimeduration" => {
+                line.leave(&format!("-O {directive}"), "how a phase ends that has a deadline");
+            }
+            _ => line.leave(&format!("-O {directive}"), "a setting without a counterpart here"),
+        }
+    }
+}
+
+fn complete(line: &mut ForeignLine, files: &IorFiles) {
+    line.way = match (files.reads && !files.writes, files.is_random) {
+        (false, false) => Way::Write,
+        (true, false) => Way::Read,
+        (false, true) => Way::RandomWrite,
+        (true, true) => Way::RandomRead,
+    };
+    if files.writes == files.reads {
+        line.leave("reading", "it reads as well; compared is what it writes");
+    }
+    if files.is_reordered && line.way == Way::Read {
+        line.leave("-C", "each process reads what one on the next node wrote; here its own data, cold");
+    } else if files.is_reordered {
+        line.left_out.without_effect.push("-C".to_owned());
+    }
+    share_one_file(line, files);
+    line.size = Bytes(line.size.0.saturating_mul(files.segments));
+    complete_mpi_io(line, files);
+}
+
+/// One process has the file to itself. Blocks of one transfer that take turns are what is called strided here.
+fn share_one_file(line: &mut ForeignLine, files: &IorFiles) {
+    if !files.is_shared || line.workers == 1 {
+        return;
+    }
+    line.files = LineFiles::Segmented;
+    if files.segments > 1 && line.size == line.block {
+        line.files = LineFiles::Strided;
+    } else if files.segments > 1 {
+        line.leave(
+            &format!("-s {}", files.segments),
+            "the part of each process is in so many pieces; here in one piece",
+        );
+    }
+}
+
+fn complete_mpi_io(line: &mut ForeignLine, files: &IorFiles) {
+    if files.is_collective && line.mpi_io.is_some() && line.files != LineFiles::Own {
+        line.mpi_io = Some(LineMpiIo::Collective);
+    } else if files.is_collective {
+        line.leave("-c", "collective calls need MPI-IO and one file of several processes");
+    }
+    if line.mpi_io.is_some() && line.direct {
+        line.direct = false;
+        line.leave("O_DIRECT", "MPI-IO opens files without it");
+    }
+}

@@ -1,0 +1,174 @@
+//! A line of mdtest, as a tree of ours.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use nilometer_model::Bytes;
+
+use super::{
+    amount::{BINARY, count, size, time},
+    line::{ForeignLine, parent_of},
+    options::{
+        OptionTable,
+        OptionValues::{Attached, None, One},
+        ReadOption, changes, nothing, taken,
+    },
+    tree_line::{ITEMS_MOST, TreeLine},
+};
+
+const TABLE: OptionTable = OptionTable {
+    program: "mdtest",
+    ends_at_word: false,
+    rows: &[
+        taken("d|n|I|z|b|w|e|N|a|i|W", One),
+        taken("F|D|u|C|T|E|r|L", None),
+        nothing("V|random-seed|x|G", One),
+        nothing("v|P|Z|q|t|h|print-all-procs|warningAsErrors|showRankStatistics", None),
+        nothing("saveRankPerformanceDetails|savePerOpDataCSV", One),
+        changes("R", Attached, "it looks at its items in random order"),
+        changes("B", None, "its processes do not wait for each other between phases"),
+        changes("c", None, "the first process makes all items"),
+        changes("S", None, "all processes have one file"),
+        changes("k", None, "it makes files by mknod"),
+        changes("M", None, "every process is its own in the summary"),
+        changes("U", None, "it renames directories"),
+        changes("X|verify-read|verify-write", None, "it compares the data that it reads"),
+        changes("y", None, "it syncs each file when it is written"),
+        changes("Y", None, "it syncs the file system after each phase"),
+        changes("f|l|s", One, "it begins again with more processes each time"),
+        changes("p", One, "it waits before each iteration"),
+        changes("g", None, "how directories are laid out"),
+        changes("posix.odirect", None, "its files are opened with O_DIRECT"),
+        changes("dfs.pool|dfs.cont|dfs.chunk_size|dfs.oclass|dfs.dir_oclass", One, "how DAOS keeps them"),
+        changes(
+            "run-cmd-before-phase|run-cmd-after-phase|allocateBufferOnGPU",
+            One,
+            "it runs something beside",
+        ),
+    ],
+};
+
+/// Options of a line that count only together with the shape of its tree.
+#[derive(Debug, Default)]
+struct MdtestItems {
+    /// Items of the whole tree.
+    all: u32,
+    /// Bytes that it reads of each file, if it says so.
+    read_size: Option<Bytes>,
+    only_leaves: bool,
+    has_files: bool,
+    has_directories: bool,
+}
+
+/// Reads the options; the first word has number `first` in the line.
+pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
+    let mut tree = TreeLine {
+        levels: 0,
+        branching: 1,
+        items: 0,
+        kind: "both",
+        is_unique: false,
+        file_size: Bytes(0),
+        shift: 0,
+        phases: Vec::new(),
+    };
+    let mut items = MdtestItems::default();
+    let read = TABLE.read(words, first)?;
+    for operand in &read.operands {
+        line.leave(operand, "no option of mdtest");
+    }
+    for option in read.taken(&mut line.left_out)? {
+        take_option(line, &mut tree, &mut items, &option)?;
+    }
+    tree.kind = match (items.has_files, items.has_directories) {
+        (true, false) => "files",
+        (false, true) => "directories",
+        _ => "both",
+    };
+    take_items(line, &mut tree, &items)?;
+    line.tree = Some(tree);
+    Ok(())
+}
+
+fn take_option(
+    line: &mut ForeignLine,
+    tree: &mut TreeLine,
+    items: &mut MdtestItems,
+    option: &ReadOption,
+) -> anyhow::Result<()> {
+    let wrong = |error: anyhow::Error| option.wrong(error);
+    let number = |most: u32| count(&option.value, most).map_err(wrong);
+    match option.name.as_str() {
+        "d" => line.directory = place(&option.value).map_err(wrong)?,
+        "n" => items.all = number(ITEMS_MOST)?,
+        "I" => tree.items = number(ITEMS_MOST)?,
+        "z" => tree.levels = number(64)?,
+        "b" => tree.branching = number(ITEMS_MOST)?,
+        "N" => tree.shift = number(4096)?,
+        "w" => tree.file_size = size(&option.value, BINARY).map_err(wrong)?,
+        "e" => items.read_size = Some(size(&option.value, BINARY).map_err(wrong)?),
+        "F" => items.has_files = true,
+        "D" => items.has_directories = true,
+        "u" => tree.is_unique = true,
+        "L" => items.only_leaves = true,
+        "W" => take_deadline(line, option)?,
+        "a" if option.value != "POSIX" => {
+            line.leave_option(option, "it has another interface; here calls of POSIX");
+        }
+        "i" if option.value != "1" => {
+            line.leave_option(option, "its figure is the mean of so many; here of all rounds");
+        }
+        "a" | "i" => {}
+        phase => tree.phases.push(phase.to_owned()),
+    }
+    Ok(())
+}
+
+/// mdtest ends the creation of files only, and all processes then make as many as the fastest one.
+fn take_deadline(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
+    let after = time(&option.value).map_err(|error| option.wrong(error))?;
+    if after.0 > 0 {
+        line.leave_option(option, "it ends the creation of files after that time; here all items are made");
+    }
+    Ok(())
+}
+
+/// `-n` is of the whole tree, `-I` of each directory.
+fn take_items(line: &mut ForeignLine, tree: &mut TreeLine, items: &MdtestItems) -> anyhow::Result<()> {
+    let directories = u32::try_from(tree.tree_directories()).unwrap_or(u32::MAX);
+    let all = items.all;
+    if tree.items > 0 && all > tree.items && !tree.is_unique {
+        line.leave(
+            &format!("-n {all} beside -I"),
+            "so many items in as many directories as that takes; here in one",
+        );
+    } else if tree.items == 0 && all > 0 {
+        tree.items = (all / directories).max(1);
+        let odd = all % directories;
+        if odd != 0 && all > directories {
+            line.leave(&format!("the last {odd} items"), "they are not in every directory");
+        }
+    }
+    if items.only_leaves && tree.levels > 0 {
+        line.leave("-L", "items are in the lowest directories only; here in every one");
+    } else if items.only_leaves {
+        line.left_out.without_effect.push("-L".to_owned());
+    }
+    if let Some(read_size) = items.read_size.filter(|size| *size != tree.file_size) {
+        line.leave(
+            &format!("-e {}", read_size.0),
+            "it reads other than it writes; here each file to its end",
+        );
+    }
+    ensure!(tree.items > 0, "the line does not say how many: write mdtest -n or -I");
+    Ok(())
+}
+
+/// mdtest makes the directory that is named; ours lies beside it.
+fn place(text: &str) -> anyhow::Result<PathBuf> {
+    if text.contains('@') {
+        bail!("write one directory");
+    }
+    let path = PathBuf::from(text);
+    Ok(if path.is_dir() { path } else { parent_of(&path) })
+}

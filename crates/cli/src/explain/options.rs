@@ -1,0 +1,406 @@
+//! Options of other programs, read by a table of each program: what an option is called, how many values it has, and what
+//! becomes of it here. A line ends in options that its program takes over, and in two lists that are told: options that
+//! change nothing here, and options that do but have no counterpart.
+
+use anyhow::{anyhow, bail};
+
+/// How many values follow an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionValues {
+    /// None: a flag.
+    None,
+    /// A flag that may have a value behind `=` or, of one letter, attached.
+    Attached,
+    /// One: behind `=`, attached to a letter, or the next word.
+    One,
+    /// Two words.
+    Two,
+    /// All words up to the next option.
+    Many,
+}
+
+/// The treatment of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionEffect {
+    /// The program's reader takes it over.
+    Taken,
+    /// It changes nothing that is measured.
+    Nothing,
+    /// It has no counterpart here: what it does.
+    Changes(&'static str),
+    /// The line can't be measured with it: what to do instead.
+    Refused(&'static str),
+}
+
+/// A row of a program's table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionRow {
+    /// Names without dashes, with `|` between them.
+    names: &'static str,
+    values: OptionValues,
+    effect: OptionEffect,
+}
+
+/// Options that the program's reader takes over.
+pub(super) const fn taken(names: &'static str, values: OptionValues) -> OptionRow {
+    OptionRow { names, values, effect: OptionEffect::Taken }
+}
+
+/// Options that change nothing that is measured.
+pub(super) const fn nothing(names: &'static str, values: OptionValues) -> OptionRow {
+    OptionRow { names, values, effect: OptionEffect::Nothing }
+}
+
+/// Options without a counterpart here, with what they do.
+pub(super) const fn changes(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
+    OptionRow { names, values, effect: OptionEffect::Changes(what) }
+}
+
+/// Options with which a line can't be measured here, with what to do instead.
+pub(super) const fn refused(names: &'static str, values: OptionValues, what: &'static str) -> OptionRow {
+    OptionRow { names, values, effect: OptionEffect::Refused(what) }
+}
+
+impl OptionRow {
+    fn is_named(&self, name: &str) -> bool {
+        self.names.split('|').any(|known| known == name)
+    }
+}
+
+/// An option of a line, with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadOption {
+    /// The name in the line, without dashes and value.
+    pub(super) name: String,
+    /// Empty for a flag.
+    pub(super) value: String,
+    /// The words as they stand in the line.
+    pub(super) written: String,
+    /// Its place, for messages: `word 3`, `jobs.fio, line 12`.
+    pub(super) place: String,
+}
+
+impl ReadOption {
+    /// An error at its place.
+    pub(super) fn wrong(&self, what: impl std::fmt::Display) -> anyhow::Error {
+        anyhow!("`{}` ({}): {what}", self.written, self.place)
+    }
+
+    /// Whether a flag is set: alone, or by anything other than 0, `false` and `no`.
+    pub(super) fn is_set(&self) -> bool {
+        !["0", "false", "no"].contains(&self.value.as_str())
+    }
+}
+
+/// Options that a line has and its cell here has not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// Each with what it would change: `--verify=md5: it reads back and compares what it wrote`.
+    pub(super) not_taken: Vec<String>,
+    /// Options that change nothing here.
+    pub(super) without_effect: Vec<String>,
+}
+
+impl LeftOut {
+    /// Notes an option by its effect. An error refuses the line.
+    pub(super) fn file(&mut self, option: &ReadOption, effect: OptionEffect) -> anyhow::Result<()> {
+        match effect {
+            OptionEffect::Taken => {}
+            OptionEffect::Nothing => self.without_effect.push(option.written.clone()),
+            OptionEffect::Changes(what) => self.leave(&option.written, what),
+            OptionEffect::Refused(what) => return Err(option.wrong(what)),
+        }
+        Ok(())
+    }
+
+    /// Notes something that the cell has not.
+    pub(super) fn leave(&mut self, what: &str, changes: &str) {
+        self.not_taken.push(format!("{what}: {changes}"));
+    }
+}
+
+/// A program's options.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionTable {
+    /// The program, for messages.
+    pub(super) program: &'static str,
+    /// Its options.
+    pub(super) rows: &'static [OptionRow],
+    /// Options end at the first word that is none, as those of launchers do.
+    pub(super) ends_at_word: bool,
+}
+
+/// The words of a line as its program reads them.
+#[derive(Debug, Default)]
+pub(super) struct ReadWords {
+    /// In the order of the line, with what becomes of each.
+    pub(super) options: Vec<(ReadOption, OptionEffect)>,
+    /// Words that are no options.
+    pub(super) operands: Vec<String>,
+    /// How many words were read.
+    pub(super) count: usize,
+}
+
+impl ReadWords {
+    /// Options that the program's reader takes over; the others go to `left_out`.
+    pub(super) fn taken(self, left_out: &mut LeftOut) -> anyhow::Result<Vec<ReadOption>> {
+        let mut taken = Vec::new();
+        for (option, effect) in self.options {
+            left_out.file(&option, effect)?;
+            if effect == OptionEffect::Taken {
+                taken.push(option);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl OptionTable {
+    fn row(&self, name: &str) -> Option<&OptionRow> {
+        self.rows.iter().find(|row| row.is_named(name))
+    }
+
+    /// The treatment of the option with this name; none if there is none.
+    pub(super) fn effect(&self, name: &str) -> Option<OptionEffect> {
+        self.row(name).map(|row| row.effect)
+    }
+
+    /// Reads words; the first of them has number `first` in the line.
+    pub(super) fn read(&self, words: &[String], first: usize) -> anyhow::Result<ReadWords> {
+        let mut read = ReadWords::default();
+        while let Some(word) = words.get(read.count) {
+            let at = WordPlace { words, index: read.count, first };
+            if word == "--" {
+                read.count += 1;
+                read.operands.extend(words[read.count..].iter().cloned());
+                read.count = if self.ends_at_word { read.count } else { words.len() };
+                break;
+            }
+            if !word.starts_with('-') || word == "-" {
+                if self.ends_at_word {
+                    break;
+                }
+                read.operands.push(word.clone());
+                read.count += 1;
+                continue;
+            }
+            read.count += self.read_option(at, &mut read.options)?;
+        }
+        Ok(read)
+    }
+
+    /// Reads the option at a place, or several letters in one word. Gives the words that it took.
+    fn read_option(
+        &self,
+        at: WordPlace<'_>,
+        options: &mut Vec<(ReadOption, OptionEffect)>,
+    ) -> anyhow::Result<usize> {
+        let word = at.word();
+        let body = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or(word);
+        let (name, value) = match body.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (body, None),
+        };
+        if let Some(row) = self.row(name) {
+            let (value, words) = at.values(row.values, value)?;
+            options.push((at.option(name, value, words), row.effect));
+            return Ok(words);
+        }
+        if word.starts_with("--") {
+            return Err(self.unknown(name, at));
+        }
+        self.read_letters(body, at, options)
+    }
+
+    /// `-vvv`, `-wrF`, `-b4g`: flags of one letter, the last of which may have a value.
+    fn read_letters(
+        &self,
+        body: &str,
+        at: WordPlace<'_>,
+        options: &mut Vec<(ReadOption, OptionEffect)>,
+    ) -> anyhow::Result<usize> {
+        for (start, letter) in body.char_indices() {
+            let name = &body[start..start + letter.len_utf8()];
+            let Some(row) = self.row(name) else {
+                return Err(self.unknown(body, at));
+            };
+            let rest = &body[start + letter.len_utf8()..];
+            if row.values == OptionValues::None {
+                options.push((at.letter(name, ""), row.effect));
+                continue;
+            }
+            let attached = rest.strip_prefix('=').unwrap_or(rest);
+            if !attached.is_empty() {
+                options.push((at.letter(name, attached), row.effect));
+                return Ok(1);
+            }
+            let (value, words) = at.values(row.values, None)?;
+            let mut option = at.letter(name, "");
+            option.written = at.written_from(&option.written, words);
+            option.value = value;
+            options.push((option, row.effect));
+            return Ok(words);
+        }
+        Ok(1)
+    }
+
+    /// The error of an option that the program has not.
+    fn unknown(&self, name: &str, at: WordPlace<'_>) -> anyhow::Error {
+        let choice = self.nearest(name).map_or_else(|| self.choices(), dashed);
+        let (word, place, program) = (at.word(), at.place(), self.program);
+        anyhow!("`{word}` ({place}): {program} has no such option: write {choice}")
+    }
+
+    /// The option that is meant, if one is much like it.
+    fn nearest(&self, name: &str) -> Option<&'static str> {
+        let all = self.rows.iter().flat_map(|row| row.names.split('|'));
+        let near = all.map(|known| (strsim::jaro_winkler(known, name), known));
+        let near = near.filter(|(likeness, _)| *likeness > 0.8);
+        near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    }
+
+    /// Names that the program's reader takes over: those of all others would fill a page.
+    fn choices(&self) -> String {
+        let taken = self.rows.iter().filter(|row| row.effect == OptionEffect::Taken);
+        let names: Vec<String> = taken.flat_map(|row| row.names.split('|')).map(dashed).collect();
+        format!("one of {}", names.join(", "))
+    }
+
+    /// An option as a file has it, `name=value` at a place.
+    pub(super) fn of_file(&self, option: &ReadOption) -> anyhow::Result<OptionEffect> {
+        let effect = self.effect(&option.name);
+        effect.ok_or_else(|| {
+            let choice = self.nearest(&option.name).map_or_else(|| self.choices(), str::to_owned);
+            option.wrong(format!("{} has no such option: write {choice}", self.program))
+        })
+    }
+}
+
+fn dashed(name: &str) -> String {
+    if name.chars().count() == 1 { format!("-{name}") } else { format!("--{name}") }
+}
+
+/// A word of a line.
+#[derive(Debug, Clone, Copy)]
+struct WordPlace<'a> {
+    words: &'a [String],
+    index: usize,
+    /// The number of the first of `words` in the line.
+    first: usize,
+}
+
+impl WordPlace<'_> {
+    fn word(&self) -> &str {
+        &self.words[self.index]
+    }
+
+    fn place(&self) -> String {
+        format!("word {}", self.first + self.index)
+    }
+
+    /// The values of an option that stands here, and how many words both take.
+    fn values(&self, values: OptionValues, behind: Option<String>) -> anyhow::Result<(String, usize)> {
+        let count = match (values, &behind) {
+            (OptionValues::None | OptionValues::Attached, _) | (OptionValues::One, Some(_)) => 0,
+            (OptionValues::One, None) => 1,
+            (OptionValues::Two, _) => 2 - usize::from(behind.is_some()),
+            (OptionValues::Many, _) => {
+                self.words[self.index + 1..].iter().take_while(|word| !word.starts_with('-')).count()
+            }
+        };
+        let Some(following) = self.words.get(self.index + 1..=self.index + count) else {
+            bail!("`{}` ({}): its value is missing", self.word(), self.place());
+        };
+        let parts: Vec<String> = behind.into_iter().chain(following.iter().cloned()).collect();
+        Ok((parts.join(" "), 1 + count))
+    }
+
+    fn option(&self, name: &str, value: String, words: usize) -> ReadOption {
+        let written = self.words[self.index..self.index + words].join(" ");
+        ReadOption { name: name.to_owned(), value, written, place: self.place() }
+    }
+
+    fn letter(&self, name: &str, value: &str) -> ReadOption {
+        let written = format!("-{name} {value}").trim_end().to_owned();
+        ReadOption { name: name.to_owned(), value: value.to_owned(), written, place: self.place() }
+    }
+
+    /// An option with the words behind this one.
+    fn written_from(&self, option: &str, words: usize) -> String {
+        let behind = self.words[self.index + 1..self.index + words].join(" ");
+        format!("{option} {behind}").trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: OptionTable = OptionTable {
+        program: "a program",
+        rows: &[
+            taken("t|b|transfer", OptionValues::One),
+            taken("w|r|np", OptionValues::None),
+            nothing("v|+n", OptionValues::None),
+            changes("mca", OptionValues::Two, "which network it takes"),
+            refused("server", OptionValues::None, "write a line that runs by itself"),
+            taken("seed", OptionValues::Attached),
+            taken("F", OptionValues::Many),
+        ],
+        ends_at_word: false,
+    };
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn read(line: &str) -> Vec<(String, String)> {
+        let read = TABLE.read(&words(line), 1).expect(line);
+        read.options.into_iter().map(|(option, _)| (option.name, option.value)).collect()
+    }
+
+    #[test]
+    fn values_stand_behind_attached_or_after_an_equals_sign() {
+        for line in ["-t 1m", "-t1m", "-t=1m", "--t=1m"] {
+            assert_eq!(read(line), [("t".to_owned(), "1m".to_owned())], "{line}");
+        }
+        for line in ["--transfer 1m", "-transfer=1m", "-transfer 1m"] {
+            assert_eq!(read(line), [("transfer".to_owned(), "1m".to_owned())], "{line}");
+        }
+        let named = |names: &[(&str, &str)]| -> Vec<(String, String)> {
+            names.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        assert_eq!(read("-wrvb 4g"), named(&[("w", ""), ("r", ""), ("v", ""), ("b", "4g")]));
+        assert_eq!(read("-F a b -+n"), named(&[("F", "a b"), ("+n", "")]));
+        assert_eq!(
+            read("--mca a b -np --seed --seed=3"),
+            named(&[("mca", "a b"), ("np", ""), ("seed", ""), ("seed", "3")])
+        );
+    }
+
+    #[test]
+    fn nothing_is_dropped_without_a_word() {
+        let read = TABLE.read(&words("-v --mca a b -t 1m file"), 1).expect("valid");
+        assert_eq!(read.operands, ["file"]);
+        let mut left_out = LeftOut::default();
+        assert_eq!(read.taken(&mut left_out).expect("valid").len(), 1);
+        assert_eq!(left_out.not_taken, ["--mca a b: which network it takes"]);
+        assert_eq!(left_out.without_effect, ["-v"]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_at_its_place() {
+        for (line, part) in [
+            ("-w --tranfer=1m", "`--tranfer=1m` (word 2): a program has no such option: write --transfer"),
+            ("-q", "write one of -t, -b, --transfer, -w"),
+            ("-w -t", "`-t` (word 2): its value is missing"),
+            ("--mca a", "its value is missing"),
+        ] {
+            let error = TABLE.read(&words(line), 1).expect_err(line).to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        }
+        let read = TABLE.read(&words("--server"), 1).expect("known");
+        let error = read.taken(&mut LeftOut::default()).expect_err("refused").to_string();
+        assert_eq!(error, "`--server` (word 1): write a line that runs by itself");
+    }
+}
