@@ -47,9 +47,9 @@ pub use by_round::LogDifference;
 pub use ceiling::NearestCeiling;
 pub use compare::{
     AcrossQuestion, AgainstBaseline, AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage,
-    AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LoneCells, NamedRecord,
-    NamedStep, NetworkRates, PairBasis, RecordingPair, RecordsCompared, RunPoint, RunSequence, RunSpread,
-    Subject, SubjectPair, TargetHistory, WorseCell,
+    AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LeftFigure, LoneCells,
+    NamedRecord, NamedStep, NetworkRates, OpenFigure, PairBasis, RecordingPair, RecordsCompared, RunPoint,
+    RunSequence, RunSpread, Subject, SubjectPair, TargetHistory, WorseCell,
 };
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};

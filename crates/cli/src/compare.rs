@@ -38,6 +38,12 @@ pub(crate) struct Compare {
     /// The loss that counts, such as "5 %" [default: the plan's margin]
     #[arg(long, value_name = "PERCENT", requires = "against", value_parser = percent)]
     threshold: Option<f64>,
+    /// End with 0 though only this share of the baseline's figures could be decided, such as "80 %"
+    #[arg(long, value_name = "PERCENT", requires = "against", default_value = "100 %", value_parser = share)]
+    compared_least: f64,
+    /// Say nothing if nothing got worse and enough could be compared
+    #[arg(long, short, requires = "against", conflicts_with = "json")]
+    quiet: bool,
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
@@ -55,6 +61,14 @@ fn percent(text: &str) -> Result<f64, String> {
 
 const PERCENT_MOST: f64 = 1000.0;
 
+/// `80 %` as 0.8.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let valid = number.filter(|percent| (0.0..=100.0).contains(percent));
+    let refused = || "write a number of percent from 0 to 100, such as \"80 %\"".to_owned();
+    valid.map(|percent| percent / 100.0).ok_or_else(refused)
+}
+
 impl Compare {
     pub(crate) fn execute(&self) -> Outcome {
         let paths = self.paths().input()?;
@@ -65,14 +79,15 @@ impl Compare {
         let compared = compared.with_baselines(self.against.len().max(1));
         let against = self.held_against(&compared)?;
         self.write_page(&compared).run()?;
+        let ended = ended(&compared, against.as_ref(), self.compared_least);
         if self.json {
             tell::result(compared_json(&compared, against.as_ref()));
-        } else if let Some(against) = &against {
+        } else if let Some(against) = against.as_ref().filter(|_| ended.is_err() || !self.quiet) {
             tell::result(against_text(&compared, against));
-        } else {
+        } else if against.is_none() {
             tell::result(compared_text(&compared, layout()));
         }
-        ended(&compared, against.as_ref())
+        ended
     }
 
     /// The records, the baseline first, each once.
@@ -137,22 +152,28 @@ fn read_all(paths: &[&Path]) -> anyhow::Result<Vec<Results>> {
     Ok(all)
 }
 
-fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>) -> Outcome {
-    match against {
-        None if !compared.says_anything() => Err(Failure::NotDecided(anyhow!(
-            "the records have no cell and no recording in common: nothing could be compared"
-        ))),
-        Some(against) if !against.worse.is_empty() => Err(Failure::NotCarried(anyhow!(
-            "{} of {} figures got worse by more than their noise and {} %",
-            against.worse.len(),
-            against.compared,
-            against.threshold
-        ))),
-        Some(against) if against.compared == 0 => Err(Failure::NotDecided(anyhow!(
-            "no cell and no recording of the baseline is valid in the other records: nothing could be compared"
-        ))),
-        _ => Ok(()),
+/// `least` is the share of the baseline's figures that must be decided.
+fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, least: f64) -> Outcome {
+    let Some(against) = against else {
+        let says = compared.says_anything();
+        let nothing =
+            || anyhow!("the records have no cell and no recording in common: nothing could be compared");
+        return if says { Ok(()) } else { Err(Failure::NotDecided(nothing())) };
+    };
+    let AgainstBaseline { worse, compared: count, figures, threshold, .. } = against;
+    if !worse.is_empty() {
+        let count = worse.len();
+        return Err(Failure::NotCarried(anyhow!(
+            "{count} of {figures} figures got worse by more than their noise and {threshold} %"
+        )));
     }
+    if *count == 0 || against.share() < least {
+        return Err(Failure::NotDecided(anyhow!(
+            "{count} of {figures} figures of the baseline could be compared and decided: more repeats, or a larger \
+             --threshold, decide more; --compared-least says what share suffices"
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

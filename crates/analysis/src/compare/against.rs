@@ -1,18 +1,16 @@
 //! Against a baseline: what got worse by more than its noise and a threshold.
 
-use nilometer_model::{
-    plan::Phase,
-    statistics::{CONFIDENCE, Summary, student_at},
-};
+use nilometer_model::statistics::{CONFIDENCE, Summary, student_at};
 
 use super::{
-    AlignedRecording, AlignedStage, RecordsCompared,
+    AlignedCell, AlignedRecording, AlignedStage, RecordsCompared,
+    figures::{LeftFigure, OpenFigure, against_bound, below_bound, is_open, open, open_by},
     pair::{CellLogs, Unpaired, against_runs, unpaired},
     question::{Asked, Taken},
     recordings::ratio,
 };
 use crate::{
-    Decision,
+    CellOutcome, Decision,
     by_round::{LogDifference, RoundLog},
     effect::Effect,
 };
@@ -22,12 +20,18 @@ use crate::{
 pub struct AgainstBaseline {
     /// No loss smaller than this counts, in percent.
     pub threshold: f64,
-    /// How many cells, phases and recordings were compared: all their intervals hold together.
+    /// How many figures the baseline has: phases of cells, recordings, and ways through the network, on each target.
+    pub figures: usize,
+    /// How many of these are decided: they got worse, or a loss would have been seen.
     pub compared: usize,
-    /// What got worse, in the order of the plan.
+    /// What got worse, in the order of the plan. Its intervals hold for all that was tested together.
     pub worse: Vec<WorseCell>,
-    /// What could not be compared, in words.
-    pub left: Vec<String>,
+    /// Figures of which it is not decided whether they got worse.
+    pub open: Vec<OpenFigure>,
+    /// Figures of the baseline that could not be compared.
+    pub left: Vec<LeftFigure>,
+    /// What stands beside the figures: targets that the baseline does not have.
+    pub beside: Vec<String>,
     /// How much runs differ; none if there is one baseline, which does not show it.
     pub spread: Option<RunSpread>,
 }
@@ -67,6 +71,8 @@ pub(super) struct Held {
 pub(super) struct Tested {
     pub(super) held: Held,
     pub(super) what: String,
+    /// It is the mean of several figures, and none itself.
+    pub(super) is_mean: bool,
     pub(super) difference: LogDifference,
     /// As they are shown: now, and in the baseline.
     pub(super) rates: Option<[String; 2]>,
@@ -75,37 +81,42 @@ pub(super) struct Tested {
 impl RecordsCompared<'_> {
     /// All records but the baselines, against these. None if no target of them is in a baseline.
     pub fn against(&self, threshold: f64) -> Option<AgainstBaseline> {
-        let mut left = Vec::new();
-        let held = self.held(&mut left);
-        let mut tested = Vec::new();
+        let mut found = FoundAgainst::default();
+        let held = self.held(&mut found);
         for pair in &held {
             for stage in &self.stages {
-                self.test_stage(*pair, stage, &mut tested, &mut left);
+                self.test_stage(*pair, stage, &mut found);
             }
         }
-        self.test_networks(&mut tested, &mut left);
-        if held.is_empty() && tested.is_empty() {
+        self.test_networks(&mut found.tested, &mut found.left);
+        if held.is_empty() && found.tested.is_empty() {
             return None;
         }
         let recorded = held.iter().flat_map(|pair| self.recordings.iter().map(move |of| (*pair, of)));
         let recorded: Vec<_> = recorded.filter(|(pair, of)| of.has(pair.before)).collect();
-        let gone = recorded.iter().filter(|(pair, of)| !of.has(pair.now));
-        left.extend(
-            gone.map(|(pair, of)| format!("{}: {}: not recorded now", self.name(pair.now), of.instrument)),
-        );
-        let recorded: Vec<_> = recorded.into_iter().filter(|(pair, of)| of.has(pair.now)).collect();
-        let spread = |confidence| self.spread_of_runs(&tested, confidence);
-        let compared = tested.len() + recorded.iter().filter(|(pair, of)| of.is_tested(*pair)).count();
-        let confidence = 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64;
-        let mut worse: Vec<WorseCell> =
-            tested.iter().filter_map(|one| one.worse(confidence, threshold)).collect();
-        let spread = spread(confidence);
+        let tested = found.tested.len() + found.bounded.len();
+        let tested = tested + recorded.iter().filter(|(pair, of)| of.is_tested(*pair)).count();
+        let confidence = 1.0 - (1.0 - CONFIDENCE) / tested.max(1) as f64;
+        let test = FigureTest { confidence, threshold };
+        let spread = self.spread_of_runs(&found.tested, confidence);
+        let figures = found.tested.iter().filter(|one| !one.is_mean).count() + found.left.len();
+        let mut against = AgainstBaseline {
+            threshold,
+            figures: figures + found.bounded.len() + recorded.len(),
+            compared: 0,
+            worse: Vec::new(),
+            open: Vec::new(),
+            left: found.left,
+            beside: found.beside,
+            spread,
+        };
+        against.add_tested(&found.tested, test);
+        against.add_bounded(found.bounded, test);
         for (pair, recording) in recorded {
-            let runs = self.runs_before(pair);
-            worse.extend(recording.worse(pair, &runs, confidence, threshold));
-            left.extend(recording.undecided(pair).map(|what| format!("{}: {what}", self.name(pair.now))));
+            against.add_recording(self, pair, recording, test);
         }
-        Some(AgainstBaseline { threshold, compared, worse, left, spread })
+        against.compared = against.figures - against.open.len() - against.left.len();
+        Some(against)
     }
 
     /// The targets of a record.
@@ -128,19 +139,35 @@ impl RecordsCompared<'_> {
     }
 
     /// Each target of a record that is no baseline, with the one that it is held against.
-    fn held(&self, left: &mut Vec<String>) -> Vec<Held> {
+    fn held(&self, found: &mut FoundAgainst) -> Vec<Held> {
         let mut held = Vec::new();
         for now in (self.baselines..self.records.len()).flat_map(|record| self.of_record(record)) {
             match (0..self.baselines).filter_map(|baseline| self.before(baseline, now)).next_back() {
                 Some(before) => held.push(Held { now, before }),
-                None => left.push(format!("{}: the baseline has no such target", self.name(now))),
+                None => found.beside.push(format!("{}: the baseline has no such target", self.name(now))),
             }
         }
         let known: Vec<usize> = held.iter().flat_map(|held| self.runs_before(*held)).collect();
         let baselines = (0..self.baselines).flat_map(|baseline| self.of_record(baseline));
-        let gone = baselines.filter(|before| !known.contains(before));
-        left.extend(gone.map(|before| format!("{}: in the baseline only", self.name(before))));
+        for gone in baselines.filter(|before| !known.contains(before)) {
+            found.left.extend(
+                self.figures_of(gone)
+                    .into_iter()
+                    .map(|what| LeftFigure { what, why: "target not measured now" }),
+            );
+        }
         held
+    }
+
+    /// All figures of a target, in words.
+    fn figures_of(&self, subject: usize) -> Vec<String> {
+        let rows = self.stages.iter().flat_map(|stage| stage.rows.iter().map(move |row| (stage, row)));
+        let rows = rows.filter(|(_, row)| row.outcome(subject).is_some());
+        let rows =
+            rows.map(|(stage, row)| format!("{}: {}, {}", self.name(subject), stage.name, row.words()));
+        let recorded = self.recordings.iter().filter(|of| of.has(subject));
+        let recorded = recorded.map(|of| format!("{}: {}", self.name(subject), of.instrument));
+        rows.chain(recorded).collect()
     }
 
     /// What hides in the spread of several baselines: how large a loss of each figure would have had to be.
@@ -165,71 +192,167 @@ impl RecordsCompared<'_> {
     }
 
     /// The cells of a stage, and each phase over all its cells.
-    fn test_stage(
-        &self,
-        held: Held,
-        stage: &AlignedStage<'_>,
-        tested: &mut Vec<Tested>,
-        left: &mut Vec<String>,
-    ) {
+    fn test_stage(&self, held: Held, stage: &AlignedStage<'_>, found: &mut FoundAgainst) {
         for phase in stage.phases() {
             let asked = Asked { subjects: &self.subjects, stage, phase };
             let taken = Taken::Rate(asked.quantity());
-            let found = self.difference(held, &asked, taken);
-            let cells = found.as_ref().map_or(&[][..], |found| &found.cells);
-            if let Some(found) = found.as_ref().filter(|found| found.cells.len() > 1) {
+            let differences = self.difference(held, &asked, taken);
+            let cells = differences.as_ref().map_or(&[][..], |found| &found.cells);
+            if let Some(all) = differences.as_ref().filter(|found| found.cells.len() > 1) {
                 let what = format!("{}, {} over {} cells", stage.name, phase.name(), cells.len());
-                tested.push(Tested { held, what, difference: found.overall, rates: None });
+                found.tested.push(Tested { held, what, is_mean: true, difference: all.overall, rates: None });
             }
             for (row, difference) in cells {
-                let aligned = &stage.rows[*row];
-                let what = format!("{}, {}", stage.name, aligned.words());
-                let rate = |subject| {
-                    let summary = aligned.outcome(subject)?.summary(asked.quantity())?;
-                    Some(summary.mean)
-                };
-                let before = self.runs_before(held).into_iter().filter_map(rate).collect::<Vec<f64>>();
-                let before = Summary::of(&before).map(|summary| summary.mean);
-                let rates = rate(held.now).zip(before);
-                let rates = rates.map(|(now, before)| [now, before].map(|rate| asked.quantity().show(rate)));
-                tested.push(Tested { held, what, difference: *difference, rates });
+                let what = format!("{}, {}", stage.name, stage.rows[*row].words());
+                let rates = self.rates(held, &asked, *row);
+                found.tested.push(Tested { held, what, is_mean: false, difference: *difference, rates });
             }
-            left.extend(self.not_compared(held, stage, phase, cells));
+            let known = |row: &usize| cells.iter().any(|(known, _)| known == row);
+            for (row, aligned) in stage.of_phase(phase).filter(|(row, _)| !known(row)) {
+                self.add_not_compared(held, &asked, row, aligned, found);
+            }
         }
     }
 
-    /// Cells that the baseline has, and that can't be held against it.
-    fn not_compared(
+    /// The rates of a cell as they are shown: now, and in the baselines.
+    fn rates(&self, held: Held, asked: &Asked<'_>, row: usize) -> Option<[String; 2]> {
+        let rate = |subject| {
+            let summary = asked.stage.rows[row].outcome(subject)?.summary(asked.quantity())?;
+            Some(summary.mean)
+        };
+        let before = self.runs_before(held).into_iter().filter_map(rate).collect::<Vec<f64>>();
+        let before = Summary::of(&before).map(|summary| summary.mean);
+        let rates = rate(held.now).zip(before);
+        rates.map(|(now, before)| [now, before].map(|rate| asked.quantity().show(rate).trim_end().to_owned()))
+    }
+
+    /// A cell that a baseline has and that has no difference: held against a lower bound if there is one, else left.
+    fn add_not_compared(
         &self,
         held: Held,
-        stage: &AlignedStage<'_>,
-        phase: Phase,
-        cells: &[(usize, LogDifference)],
-    ) -> Vec<String> {
-        let was_valid = |subject: usize, row: usize| {
-            stage.rows[row].outcome(subject).is_some_and(|outcome| outcome.valid > 0)
-        };
-        let rows = stage.of_phase(phase).map(|(row, _)| row);
+        asked: &Asked<'_>,
+        row: usize,
+        aligned: &AlignedCell<'_>,
+        found: &mut FoundAgainst,
+    ) {
         let runs = self.runs_before(held);
-        let was_measured = |row: usize| runs.iter().any(|&run| was_valid(run, row));
-        let gone = rows.filter(|row| was_measured(*row) && cells.iter().all(|(known, _)| known != row));
-        let why = |row: usize| match stage.rows[row].outcome(held.now) {
-            Some(_) => "INVALID",
-            None => "not measured",
+        let before: Vec<&CellOutcome<'_>> = runs.iter().filter_map(|&run| aligned.outcome(run)).collect();
+        if before.is_empty() {
+            return;
+        }
+        let what = format!("{}, {}", asked.stage.name, aligned.words());
+        let now = aligned.outcome(held.now);
+        let was_valid = before.iter().any(|outcome| outcome.valid > 0);
+        let why = match now {
+            None => "not measured now",
+            Some(_) if was_valid => "INVALID now",
+            Some(_) => "INVALID in the baseline",
         };
-        let words = |row: usize| {
-            let cell = stage.rows[row].words();
-            format!("{}: {}, {cell}: {} now", self.name(held.now), stage.name, why(row))
-        };
-        gone.map(words).collect()
+        let left = LeftFigure { what: format!("{}: {what}", self.name(held.now)), why };
+        let bound = before.iter().filter_map(|outcome| outcome.lower_bound(asked.quantity()));
+        let bound = bound.max_by(f64::total_cmp).filter(|_| !was_valid);
+        let logs: Vec<f64> = Asked::logs(&asked.stage.rows[row], held.now, Taken::Rate(asked.quantity()))
+            .iter()
+            .map(|one| one.log)
+            .collect();
+        match bound.and_then(|bound| Some((bound, against_bound(&logs, bound)?))) {
+            Some((bound, difference)) => {
+                let mean =
+                    now.and_then(|outcome| outcome.summary(asked.quantity())).map_or(0.0, |rate| rate.mean);
+                let shown = [mean, bound].map(|rate| asked.quantity().show(rate).trim_end().to_owned());
+                found.bounded.push(Bounded { held, what, difference, shown, left });
+            }
+            None => found.left.push(left),
+        }
+    }
+}
+
+/// What is found before it is judged.
+#[derive(Default)]
+struct FoundAgainst {
+    tested: Vec<Tested>,
+    bounded: Vec<Bounded>,
+    left: Vec<LeftFigure>,
+    beside: Vec<String>,
+}
+
+/// A figure of which the baseline has a lower bound only.
+struct Bounded {
+    held: Held,
+    what: String,
+    difference: LogDifference,
+    /// Now, and the bound.
+    shown: [String; 2],
+    /// What it is unless it is below the bound.
+    left: LeftFigure,
+}
+
+/// How figures are judged.
+#[derive(Debug, Clone, Copy)]
+struct FigureTest {
+    /// That all intervals together hold.
+    confidence: f64,
+    /// In percent.
+    threshold: f64,
+}
+
+impl AgainstBaseline {
+    /// Which share of the baseline's figures is decided, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.compared as f64 / self.figures.max(1) as f64
+    }
+
+    fn add_tested(&mut self, tested: &[Tested], test: FigureTest) {
+        for one in tested {
+            if let Some(worse) = one.worse(test) {
+                self.worse.push(worse);
+            } else if !one.is_mean && is_open(&one.difference.effect(), test.threshold) {
+                self.open.push(open(one.held, &one.what, &one.difference));
+            }
+        }
+    }
+
+    fn add_bounded(&mut self, bounded: Vec<Bounded>, test: FigureTest) {
+        for Bounded { held, what, difference, shown, left } in bounded {
+            let effect = difference.effect_at(test.confidence);
+            if is_worse(&effect, test.threshold) {
+                self.worse.push(below_bound(held, what, effect, shown));
+            } else {
+                self.left.push(left);
+            }
+        }
+    }
+
+    fn add_recording(
+        &mut self,
+        compared: &RecordsCompared<'_>,
+        pair: Held,
+        recording: &AlignedRecording,
+        test: FigureTest,
+    ) {
+        let what = format!("{}: {}", compared.name(pair.now), recording.instrument);
+        if !recording.has(pair.now) {
+            return self.left.push(LeftFigure { what, why: "not recorded now" });
+        }
+        let runs = compared.runs_before(pair);
+        if let Some(worse) = recording.worse(pair, &runs, test.confidence, test.threshold) {
+            return self.worse.push(worse);
+        }
+        let change = recording.change(pair, &runs, CONFIDENCE);
+        let is_open = change.is_some_and(|effect| is_open(&effect, test.threshold));
+        if is_open || recording.is_undecided(pair) {
+            self.open.push(open_by(pair, &recording.instrument, change.filter(|_| is_open).as_ref()));
+        } else if !recording.is_tested(pair) {
+            self.left.push(LeftFigure { what, why: "not decided in the baseline" });
+        }
     }
 }
 
 impl Tested {
     /// The interval lies on the side of worse, and the loss is as large as the threshold.
-    fn worse(&self, confidence: f64, threshold: f64) -> Option<WorseCell> {
-        let effect = self.difference.effect_at(confidence);
-        is_worse(&effect, threshold).then(|| {
+    fn worse(&self, test: FigureTest) -> Option<WorseCell> {
+        let effect = self.difference.effect_at(test.confidence);
+        is_worse(&effect, test.threshold).then(|| {
             let rates = self.rates.as_ref().map(|[now, before]| format!(": {now}, {before} in the baseline"));
             WorseCell {
                 subject: self.held.now,
@@ -279,13 +402,7 @@ impl AlignedRecording {
         let turned = before.contains(&Decision::Carries)
             && !before.contains(&Decision::DoesNotCarry)
             && self.decision(held.now) == Some(Decision::DoesNotCarry);
-        let effect = if runs.len() < 2 {
-            let both = self.limit(held.now).zip(self.limit(held.before));
-            both.map(|(now, before)| at_confidence(&ratio(&now, &before), confidence))
-        } else {
-            self.against_limits(held.now, runs).map(|difference| difference.effect_at(confidence))
-        };
-        let effect = effect.filter(|effect| is_worse(effect, threshold));
+        let effect = self.change(held, runs, confidence).filter(|effect| is_worse(effect, threshold));
         let claim = self.verdicts[held.now].as_ref().map(crate::Verdict::claim).unwrap_or_default();
         let slower = effect.map(|effect| format!("in the long run {}", effect.loss_words()));
         let turned = turned.then(|| format!("not carried any more: {claim}"));
@@ -296,6 +413,15 @@ impl AlignedRecording {
             words: words.join("; "),
             effect,
         })
+    }
+
+    /// What the storage takes in the long run, against the baselines.
+    fn change(&self, held: Held, runs: &[usize], confidence: f64) -> Option<Effect> {
+        if runs.len() < 2 {
+            let both = self.limit(held.now).zip(self.limit(held.before));
+            return both.map(|(now, before)| at_confidence(&ratio(&now, &before), confidence));
+        }
+        self.against_limits(held.now, runs).map(|difference| difference.effect_at(confidence))
     }
 
     /// The limit now against those of several runs, each of which counts once.
@@ -311,9 +437,8 @@ impl AlignedRecording {
     }
 
     /// It was decided, and is not.
-    fn undecided(&self, held: Held) -> Option<String> {
-        let was = self.decision(held.before)? != Decision::NotDecided;
-        let is_now = self.decision(held.now)? != Decision::NotDecided;
-        (was && !is_now).then(|| format!("{}: not decided now", self.instrument))
+    fn is_undecided(&self, held: Held) -> bool {
+        let is_open = |subject| self.decision(subject) == Some(Decision::NotDecided);
+        !is_open(held.before) && is_open(held.now)
     }
 }

@@ -5,12 +5,13 @@ use nilometer_model::ByteRate;
 use super::{
     AlignedNetwork, AlignedTraffic, NetworkRates, RecordsCompared,
     against::{Held, Tested},
+    figures::LeftFigure,
     pair::{against_runs, unpaired},
 };
 
 impl RecordsCompared<'_> {
     /// The rows of each stage of the network, and each stage over all its rows, of each record against the first.
-    pub(super) fn test_networks(&self, tested: &mut Vec<Tested>, left: &mut Vec<String>) {
+    pub(super) fn test_networks(&self, tested: &mut Vec<Tested>, left: &mut Vec<LeftFigure>) {
         let of_record = |record| self.subjects.iter().position(|subject| subject.record == record);
         let runs: Vec<usize> = (0..self.baselines).filter_map(of_record).collect();
         let Some(&before) = runs.last() else { return };
@@ -18,9 +19,10 @@ impl RecordsCompared<'_> {
             for network in &self.networks {
                 let held = Held { now, before };
                 network.test(held, &runs, tested);
-                let gone = network.rows.iter().filter_map(|row| row.gone(held));
+                let gone = network.rows.iter().filter_map(|row| Some((row, row.gone(held)?)));
                 let stage = &network.stage;
-                left.extend(gone.map(|what| format!("{}: {stage}, {what}", self.name(now))));
+                let figure = |row: &AlignedTraffic| format!("{}: {stage}, {}", self.name(now), row.words);
+                left.extend(gone.map(|(row, why)| LeftFigure { what: figure(row), why }));
             }
         }
     }
@@ -36,7 +38,7 @@ impl AlignedNetwork {
         let Some(found) = found else { return };
         if found.cells.len() > 1 {
             let what = format!("{}, network over {} cells", self.stage, found.cells.len());
-            tested.push(Tested { held, what, difference: found.overall, rates: None });
+            tested.push(Tested { held, what, is_mean: true, difference: found.overall, rates: None });
         }
         for (row, difference) in found.cells {
             let row = &self.rows[row];
@@ -45,6 +47,7 @@ impl AlignedNetwork {
             tested.push(Tested {
                 held,
                 what: format!("{}, {}", self.stage, row.words),
+                is_mean: false,
                 difference,
                 rates: shown.map(|(now, before)| [now, before].map(|of| ByteRate(of.mean).bits())),
             });
@@ -54,12 +57,12 @@ impl AlignedNetwork {
 
 impl AlignedTraffic {
     /// Why it can't be held against the baseline, which has it. A search is made once: nothing can be said of it.
-    fn gone(&self, held: Held) -> Option<String> {
+    fn gone(&self, held: Held) -> Option<&'static str> {
         let has = |subject| self.of(subject).is_some_and(|rates| !rates.repeats.is_empty());
         let why = match self.of(held.now) {
-            None => "not measured",
-            Some(_) => "FAILED",
+            None => "not measured now",
+            Some(_) => "FAILED now",
         };
-        (has(held.before) && !has(held.now)).then(|| format!("{}: {why} now", self.words))
+        (has(held.before) && !has(held.now)).then_some(why)
     }
 }

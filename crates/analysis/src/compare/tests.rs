@@ -108,13 +108,17 @@ fn records_are_compared_cell_by_cell_and_over_all_cells() {
     assert!(text.contains("A is 40 % faster than B") || text.contains("A is 41 % faster than B"), "{text}");
     assert!(text.contains("/data 2026-11-23") && text.contains("by Welch's method"), "{text}");
     let against = compared.against(5.0).expect("the same target");
-    assert_eq!((against.worse.len(), against.compared), (5, 5), "{against:?}");
+    // Four cells, and their mean.
+    assert_eq!((against.worse.len(), against.compared, against.figures), (5, 4, 4), "{against:?}");
     assert!(against_text(&compared, &against).contains("worse: /data 2026-11-24: large, workers 1, write: "));
     let reversed: Vec<Results> = all.iter().rev().cloned().collect();
     let better = super::tests::compared(&reversed);
     let against = better.against(5.0).expect("the same target");
     assert!(against.worse.is_empty(), "{against:?}");
-    assert_eq!(against_text(&better, &against), "nothing got worse by more than 5 %: 5 figures against a\n");
+    assert_eq!(
+        against_text(&better, &against),
+        "nothing got worse by more than 5 %: 4 of 4 figures of a compared\n"
+    );
 }
 
 #[test]
@@ -184,7 +188,8 @@ fn invalid_samples_count_for_nothing_and_are_named() {
     assert!(pair_of(&compared).cells.iter().all(|cell| cell.row != 0));
     let against = compared.against(5.0).expect("the same target");
     assert!(against.worse.is_empty(), "{against:?}");
-    assert_eq!(against.left, ["/data 2026-11-24: large, workers 1, write: INVALID now"]);
+    let left: Vec<String> = against.left.iter().map(LeftFigure::words).collect();
+    assert_eq!(left, ["/data 2026-11-24: large, workers 1, write: INVALID now"]);
 }
 
 /// Runs of other days, all of whose cells are 5 % faster or slower together.
@@ -361,7 +366,8 @@ fn a_network_that_carries_less_than_the_baseline_is_worse_and_one_without_is_tol
     let compared_with = compared(&all);
     let against = compared_with.against(5.0).expect("the same target");
     assert!(against.worse.is_empty(), "{against:?}");
-    assert_eq!(against.left, ["/data 2026-11-24: between, node2 to node1, TCP, one flow: FAILED now"]);
+    let left: Vec<String> = against.left.iter().map(LeftFigure::words).collect();
+    assert_eq!(left, ["/data 2026-11-24: between, node2 to node1, TCP, one flow: FAILED now"]);
     let text = compared_text(&compared_with, TextLayout::plain());
     assert!(text.contains("B FAILED: no route to host"), "{text}");
 }

@@ -11,8 +11,9 @@ use super::{
     numbers, ratio, unusable,
 };
 use crate::{
-    AcrossQuestion, AgainstBaseline, AlignedStage, CellOutcome, ChangeTest, Decision, NamedRecord, NamedStep,
-    PairBasis, Quantity, RecordsCompared, RunPoint, RunSequence, SubjectPair, TargetHistory, Verdict, letter,
+    AcrossQuestion, AgainstBaseline, AlignedStage, CellOutcome, ChangeTest, Decision, LeftFigure,
+    NamedRecord, NamedStep, PairBasis, Quantity, RecordsCompared, RunPoint, RunSequence, SubjectPair,
+    TargetHistory, Verdict, letter,
     report::compared::{fact, need, pair, step},
 };
 
@@ -209,11 +210,25 @@ struct Step {
 #[derive(Serialize)]
 struct Against<'a> {
     threshold_percent: f64,
+    /// Of the baseline.
+    figures: usize,
+    /// Of these, those that are decided.
     compared: usize,
     worse: Vec<Worse<'a>>,
-    not_compared: &'a [String],
+    not_decided: Vec<Undecided<'a>>,
+    not_compared: Vec<String>,
     /// Null with one baseline, which does not show how much runs differ.
     spread: Option<BaselineSpread>,
+}
+
+/// A figure that may have got worse, or not.
+#[derive(Serialize)]
+struct Undecided<'a> {
+    subject: String,
+    what: &'a str,
+    words: String,
+    /// Null where no rate says.
+    percent: Option<f64>,
 }
 
 /// The loss that several baselines can show, of the steadiest figure and of the one that differs most from run to run.
@@ -446,11 +461,20 @@ fn against_baseline(against: &AgainstBaseline) -> Against<'_> {
             high: effect.map(|effect| effect.high.exp()),
         }
     });
+    let not_decided = against.open.iter().map(|open| Undecided {
+        subject: letter(open.subject),
+        what: &open.what,
+        words: open.change(),
+        percent: open.percent.map(|[mean, ..]| mean),
+    });
+    let not_compared = against.left.iter().map(LeftFigure::words).chain(against.beside.iter().cloned());
     Against {
         threshold_percent: against.threshold,
+        figures: against.figures,
         compared: against.compared,
         worse: worse.collect(),
-        not_compared: &against.left,
+        not_decided: not_decided.collect(),
+        not_compared: not_compared.collect(),
         spread: against.spread.map(|spread| BaselineSpread {
             baselines: spread.runs,
             loss_seen_least_percent: spread.seen_least,

@@ -1,0 +1,131 @@
+//! What became of each figure of a baseline: it is held, it is worse, nothing is decided, or it could not be compared.
+
+use nilometer_model::statistics::{CONFIDENCE, Summary};
+
+use super::against::{Held, WorseCell};
+use crate::{by_round::LogDifference, effect::Effect};
+
+/// A figure of the baseline that could not be held against it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftFigure {
+    /// Which: the target, the stage and the cell.
+    pub what: String,
+    /// Why: `INVALID in the baseline`, `not measured now`.
+    pub why: &'static str,
+}
+
+impl LeftFigure {
+    /// The figure, then why.
+    pub fn words(&self) -> String {
+        format!("{}: {}", self.what, self.why)
+    }
+}
+
+/// A figure that may have got worse, or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenFigure {
+    /// Index into the subjects.
+    pub subject: usize,
+    /// What was measured, in words.
+    pub what: String,
+    /// By how much it changed, in percent, with its interval; none where no rate says.
+    pub percent: Option<[f64; 3]>,
+}
+
+impl OpenFigure {
+    /// `-30 % (-68 to +54 %)`.
+    pub fn change(&self) -> String {
+        self.percent.map_or_else(
+            || "not decided now".into(),
+            |[mean, low, high]| {
+                if low.is_finite() && high.is_finite() && high < PERCENT_SHOWN_MOST {
+                    format!("{mean:+.0} % ({low:+.0} to {high:+.0} %)")
+                } else {
+                    format!("{mean:+.0} %, and the spread of repeats is not known well enough")
+                }
+            },
+        )
+    }
+}
+
+/// An interval that reaches further says nothing.
+const PERCENT_SHOWN_MOST: f64 = 1e4;
+
+/// A figure is held if no loss was found, and a loss of so many times the threshold would have been.
+const SEEN_TIMES: f64 = 2.0;
+
+/// Whether a change leaves open that the figure got worse. `threshold` is in percent.
+pub(super) fn is_open(effect: &Effect, threshold: f64) -> bool {
+    let loss = |times: f64| (-(times * threshold / 100.0).min(0.99)).ln_1p();
+    effect.low <= loss(SEEN_TIMES) || effect.log_ratio <= loss(1.0) && effect.log_ratio < 0.0
+}
+
+pub(super) fn open(held: Held, what: &str, difference: &LogDifference) -> OpenFigure {
+    let effect = difference.effect_at(CONFIDENCE);
+    open_by(held, what, Some(&effect))
+}
+
+pub(super) fn open_by(held: Held, what: &str, effect: Option<&Effect>) -> OpenFigure {
+    let percent =
+        effect.map(|effect| [effect.log_ratio, effect.low, effect.high].map(|log| 100.0 * log.exp_m1()));
+    OpenFigure { subject: held.now, what: what.to_owned(), percent }
+}
+
+/// The logarithms of repeats against a lower bound, which is known exactly. None of a single repeat.
+pub(super) fn against_bound(logs: &[f64], bound: f64) -> Option<LogDifference> {
+    let summary = Summary::of(logs)?;
+    Some(LogDifference {
+        mean: summary.mean - bound.ln(),
+        error: summary.sem?,
+        freedom: Some((logs.len() - 1) as f64),
+        repeats: logs.len(),
+    })
+}
+
+/// A figure that is surely below a lower bound of the baseline.
+pub(super) fn below_bound(held: Held, what: String, effect: Effect, shown: [String; 2]) -> WorseCell {
+    let [now, bound] = shown;
+    let words = format!("{}: {now}, at least {bound} in the baseline", effect.loss_words());
+    WorseCell { subject: held.now, what, words, effect: Some(effect) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(percent: [f64; 3]) -> Effect {
+        let [log_ratio, low, high] = percent.map(|percent| (percent / 100.0_f64).ln_1p());
+        Effect { log_ratio, low, high, pairs: 6 }
+    }
+
+    #[test]
+    fn a_figure_is_held_if_a_loss_would_have_been_seen() {
+        assert!(!is_open(&effect([0.0, -4.0, 4.0]), 5.0));
+        assert!(!is_open(&effect([20.0, -4.0, 44.0]), 5.0), "no loss is hidden in a gain");
+        assert!(is_open(&effect([-2.0, -40.0, 60.0]), 5.0), "too little was seen");
+        assert!(is_open(&effect([-6.0, -9.0, 1.0]), 5.0), "a loss was found, and may be chance");
+        assert!(!is_open(&effect([-6.0, -9.0, 1.0]), 10.0));
+        assert!(!is_open(&effect([0.1, 0.05, 0.2]), 0.0));
+    }
+
+    #[test]
+    fn what_is_open_says_how_far_it_reaches() {
+        let held = Held { now: 1, before: 0 };
+        let figure = open_by(held, "write", Some(&effect([-30.0, -68.0, 54.0])));
+        assert_eq!(figure.change(), "-30 % (-68 to +54 %)");
+        let lone = Effect { low: f64::NEG_INFINITY, high: f64::INFINITY, ..effect([-30.0, 0.0, 0.0]) };
+        let figure = open_by(held, "write", Some(&lone));
+        assert_eq!(figure.change(), "-30 %, and the spread of repeats is not known well enough");
+    }
+
+    #[test]
+    fn a_bound_is_known_exactly() {
+        let logs = [900.0_f64, 910.0, 905.0].map(f64::ln);
+        let difference = against_bound(&logs, 13_100.0).expect("repeats");
+        let effect = difference.effect_at(0.999);
+        assert!(
+            effect.high < (0.1_f64).ln() && (effect.log_ratio - (905.0_f64 / 13_100.0).ln()).abs() < 1e-4
+        );
+        assert_eq!(against_bound(&logs[..1], 13_100.0), None);
+    }
+}
