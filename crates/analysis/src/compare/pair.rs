@@ -57,6 +57,16 @@ impl CellLogs {
     }
 }
 
+impl CellLogs {
+    /// The same with one value of the first, the mean of its repeats.
+    fn once(&self) -> CellLogs {
+        let logs = self.first.iter().map(|repeat| repeat.log);
+        let mean = logs.sum::<f64>() / self.first.len().max(1) as f64;
+        let mean = (!self.first.is_empty()).then_some(RoundLog { round: 0, log: mean });
+        CellLogs { first: mean.into_iter().collect(), ..self.clone() }
+    }
+}
+
 /// What repeats of two records say that do not belong together.
 #[derive(Debug, Clone)]
 pub(crate) struct Unpaired {
@@ -91,13 +101,7 @@ fn side(cells: &[&CellLogs], values: fn(&CellLogs) -> &Vec<RoundLog>) -> Option<
 ///
 /// Of each cell the first has the repeats of the run, the second a value for each earlier run.
 pub(crate) fn against_runs(cells: &[CellLogs]) -> Option<Unpaired> {
-    let once = |cell: &CellLogs| {
-        let logs = cell.first.iter().map(|repeat| repeat.log);
-        let mean = logs.sum::<f64>() / cell.first.len().max(1) as f64;
-        let first = if cell.first.is_empty() { Vec::new() } else { vec![RoundLog { round: 0, log: mean }] };
-        CellLogs { first, ..cell.clone() }
-    };
-    let by_runs = unpaired(&cells.iter().map(once).collect::<Vec<_>>())?;
+    let by_runs = unpaired(&cells.iter().map(CellLogs::once).collect::<Vec<_>>())?;
     let by_repeats = unpaired(cells)?;
     // Few runs may be close to each other by chance: their degrees of freedom stay, whichever spread counts.
     let wider = |runs: LogDifference, repeats: LogDifference| LogDifference {
