@@ -58,7 +58,7 @@ fn a_line_of_fio_is_run_with_its_own_figure_read() {
         "--size=2m",
         "--directory=data",
         "--runtime=60",
-        "--verify=md5",
+        "--thinktime=1",
         "--output-format=terse",
     ];
     let ended = explain(home.path(), &line);
@@ -67,7 +67,7 @@ fn a_line_of_fio_is_run_with_its_own_figure_read() {
     assert!(itself.contains("B/s"), "{itself}");
     assert!(ended.stdout.contains("  16 operations in flight"), "{}", ended.stdout);
     assert!(ended.stdout.contains("at most 60 s"), "{}", ended.stdout);
-    let not_taken = "Not taken over from the line: --verify=md5: it compares its data, which takes time.";
+    let not_taken = "Not taken over from the line: --thinktime=1: it pauses between operations.";
     assert!(ended.stdout.contains(not_taken), "{}", ended.stdout);
     assert!(ended.stdout.contains("Without effect here: --output-format=terse."), "{}", ended.stdout);
 }
@@ -206,7 +206,7 @@ fn a_limit_of_the_rate_is_taken_over_and_turned_round() {
         "-bs=4k",
         "-size=1m",
         "-rate_iops=300",
-        "-runtime=1",
+        "-runtime=200ms",
         "-time_based",
     ];
     let ended = start(home.path(), &[&["explain"], &line[..]].concat()).end(Duration::from_mins(10));

@@ -209,18 +209,17 @@ fn take_paths(line: &mut ForeignLine, files: &ElbenchoFiles) -> anyhow::Result<(
     Ok(())
 }
 
-/// How many files paths name: `file[1-256]` is 256, which elbencho expands itself.
+/// The number of files that paths name: `file[1-256]` is 256, which elbencho expands itself.
 fn expanded(paths: &[String]) -> u64 {
-    let of = |path: &String| {
-        let inner =
-            path.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(inner, _)| inner);
-        let range = inner
-            .split_once('-')
-            .and_then(|(low, high)| Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?)));
-        match range {
-            Some((low, high)) if high >= low => high - low + 1,
-            _ => inner.split(',').count() as u64,
-        }
-    };
-    paths.iter().map(of).sum()
+    paths.iter().map(|path| expanded_path(path)).sum()
+}
+
+fn expanded_path(path: &str) -> u64 {
+    let behind = path.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let Some((inner, _)) = behind else { return 1 };
+    let ends = inner.split_once('-').map(|(low, high)| [low, high].map(str::parse::<u64>));
+    match ends {
+        Some([Ok(low), Ok(high)]) if high >= low => high - low + 1,
+        _ => inner.split(',').count() as u64,
+    }
 }

@@ -54,21 +54,25 @@ fn add_job(line: &mut ForeignLine, common: &ForeignLine, job: &FioJob, is_later:
         line.leave(&name, "it begins when the jobs before it have ended; only the first ones are compared");
         return;
     }
-    let alike = |other: &ForeignLine| ForeignLine {
-        workers: line.workers,
-        jobs: line.jobs.clone(),
-        left_out: line.left_out.clone(),
-        rate: line.rate,
-        ..other.clone()
-    };
     match of_job(common, job) {
-        Ok(other) if alike(&other) == *line && other.rate.is_none() && line.rate.is_none() => {
+        Ok(other) if is_alike(line, &other) => {
             line.workers += other.workers;
             line.jobs.push(job.name.clone());
         }
         _ => line
             .leave(&name, "it runs at the same time and asks for something else; here nothing runs beside"),
     }
+}
+
+/// Whether a job asks for the same as the first one. Jobs with a rate of their own are each held to it.
+fn is_alike(line: &ForeignLine, other: &ForeignLine) -> bool {
+    let as_first = ForeignLine {
+        workers: line.workers,
+        jobs: line.jobs.clone(),
+        left_out: line.left_out.clone(),
+        ..other.clone()
+    };
+    as_first == *line && line.rate.is_none()
 }
 
 fn of_job(common: &ForeignLine, job: &FioJob) -> anyhow::Result<ForeignLine> {

@@ -104,12 +104,7 @@ impl LineFront {
 
     /// The number of processes, as each launcher says it.
     fn take_launcher(&mut self, name: &str, options: &[ReadOption]) -> anyhow::Result<()> {
-        let number = |names: &[&str]| -> anyhow::Result<Option<u32>> {
-            let Some(option) = options.iter().rfind(|option| names.contains(&option.name.as_str())) else {
-                return Ok(None);
-            };
-            count(&option.value, 1 << 20).map(Some).map_err(|error| option.wrong(error))
-        };
+        let number = |names: &[&str]| number_of(options, names);
         let all = number(&["n", "np", "c", "ntasks", "p", "nrs"])?;
         let times = number(match name {
             "jsrun" => &["a", "tasks_per_rs"],
@@ -136,6 +131,14 @@ impl LineFront {
         self.processes = processes.max(1);
         Ok(())
     }
+}
+
+/// The last of the options with these names; none if the line has none of them.
+fn number_of(options: &[ReadOption], names: &[&str]) -> anyhow::Result<Option<u32>> {
+    let Some(option) = options.iter().rfind(|option| names.contains(&option.name.as_str())) else {
+        return Ok(None);
+    };
+    count(&option.value, 1 << 20).map(Some).map_err(|error| option.wrong(error))
 }
 
 /// Workers of a cell at the most.

@@ -19,6 +19,8 @@ mod mdtest;
 mod options;
 mod own_figure;
 mod parse;
+#[cfg(test)]
+mod public_lines;
 mod rounds;
 mod run;
 #[cfg(test)]

@@ -247,8 +247,7 @@ impl OptionTable {
     /// The error of an option that the program has not.
     fn unknown(&self, name: &str, at: WordPlace<'_>) -> anyhow::Error {
         let choice = self.nearest(name).map_or_else(|| self.choices(), dashed);
-        let (word, place, program) = (at.word(), at.place(), self.program);
-        anyhow!("`{word}` ({place}): {program} has no such option: write {choice}")
+        anyhow!("`{}` ({}): {} has no such option: write {choice}", at.word(), at.place(), self.program)
     }
 
     /// The option that is meant, if one is much like it.
