@@ -98,13 +98,13 @@ fn published_figures_decide_and_not_what_was_concluded_of_them() {
     let home = tempfile::tempdir().expect("a directory");
     let path = home.path();
     let uci = published(path, "uci-2014", &[]);
-    let make = said(path, &uci, "make bzImage", "FhGFS2", "Glfs2");
+    let make = said(path, &uci, "make bzImage", "Glfs2", "FhGFS2");
     let cell = make["cells"].as_array().expect("a list");
     let eight = cell
         .iter()
         .find(|cell| cell["cell"].as_str().is_some_and(|name| name.contains("-j8, 9")))
         .expect("-j8");
-    assert_eq!(eight["answer"], "slower", "kernel make at -j8 is no win for FhGFS: {eight}");
+    assert_eq!(eight["answer"], "faster", "kernel make at -j8 is no win for FhGFS: {eight}");
     let dd = said(path, &uci, "dd write", "Glfs2", "FhGFS2");
     let ratio = dd["ratio"].as_f64().expect("a ratio");
     assert!((1.5..1.9).contains(&ratio), "not almost twice as fast: {dd}");

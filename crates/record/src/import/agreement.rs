@@ -33,8 +33,7 @@ impl SameFigure<'_> {
             return Ok(());
         }
         let [given, follows] = [given, follows].map(digits);
-        let why =
-            format!("{name} is {given} {unit}, but {source} give {follows} {unit}: one of them is wrong");
+        let why = format!("{name} is {given} {unit}, and {follows} {unit} by {source}: one of them is wrong");
         Err(Fault { line: (line > 0).then_some(line), why })
     }
 }

@@ -118,15 +118,9 @@ impl RunFiles {
     fn sort_in(&mut self, path: PathBuf) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let phase = name.strip_suffix(".txt").map(|stem| stem.replace('_', "-"));
-        let is_output = |phase: &String| {
-            let has =
-                |parts: &[&str], test: fn(&str, &str) -> bool| parts.iter().any(|part| test(phase, part));
-            has(&PROGRAMS, |phase, part| phase.starts_with(part))
-                && has(&ACTIONS, |phase, part| phase.ends_with(part))
-        };
         if SUMMARIES.contains(&name.as_str()) {
             self.outputs.insert(name, path);
-        } else if let Some(phase) = phase.filter(is_output) {
+        } else if let Some(phase) = phase.filter(|phase| is_output(phase)) {
             self.outputs.insert(phase, path);
         } else {
             let ending = path
@@ -156,6 +150,12 @@ impl RunFiles {
         let Some(path) = &self.summary else { return Ok(Io500Summary::default()) };
         io500::read(&text_of(path)?).map_err(|fault| fault.in_file(path))
     }
+}
+
+/// Whether a phase is of a program whose outputs are read.
+fn is_output(phase: &str) -> bool {
+    let is_of_program = PROGRAMS.iter().any(|program| phase.starts_with(program));
+    is_of_program && ACTIONS.iter().any(|action| phase.ends_with(action))
 }
 
 /// The part of the benchmark that a phase belongs to: `ior-easy` of `ior-easy-write`.

@@ -202,7 +202,7 @@ fn add(
 /// Shorter times are given too coarsely: the rate and the number of entries say them better.
 const COARSE_SECONDS: f64 = 0.1;
 
-/// Until the last thread was done.
+/// The time until the last thread was done.
 fn wall(row: &impl Fields) -> Result<Nanos, Fault> {
     let seconds = row.number("time ms [last]")?.unwrap_or(0.0) / 1e3;
     let rate = row.number("entries/s [last]")?.filter(|rate| *rate > 0.0);

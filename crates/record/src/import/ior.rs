@@ -87,7 +87,7 @@ impl<'a, 'b> Reading<'a, 'b> {
 
     fn take(&mut self, text: &str, line: u64) -> Result<(), Fault> {
         let words = text.trim_start();
-        if let Some(version) = version(text) {
+        if let Some(version) = version(words) {
             version.clone_into(&mut self.test.version);
         } else if words.starts_with("access ") && words.contains("bw(MiB/s)") {
             self.columns = words.split_whitespace().map(str::to_owned).collect();

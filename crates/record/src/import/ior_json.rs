@@ -80,7 +80,7 @@ pub(super) fn parse(text: &str, gathered: &mut Gathered<'_>) -> Result<(), Fault
             gathered.add(figure);
         }
     }
-    // Of several tests it has a row each, in an order that it does not tell.
+    // A summary of several tests does not say which row is of which test.
     if count > 1 {
         return Ok(());
     }

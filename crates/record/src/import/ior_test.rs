@@ -196,11 +196,25 @@ impl IorTest {
         }
     }
 
+    /// Bytes that a test without a limit of time moves; `None` if its options do not say.
+    fn asked_bytes(&self) -> Option<f64> {
+        if self.is_time_limited {
+            return None;
+        }
+        let number = |name: &str| {
+            let place = TOLD.iter().position(|(known, _)| *known == name)?;
+            self.told[place].as_deref().and_then(super::table::number)
+        };
+        let tasks = number("tasks").or_else(|| number("clients"));
+        let of_options = || Some(tasks? * self.block? * number("segments").unwrap_or(1.0));
+        self.aggregate.or_else(of_options)
+    }
+
     /// An access of the test. `moved` are the bytes that IOR says it moved in it, if it says so.
     pub(super) fn figure(&mut self, access: Access, moved: Option<f64>) -> Result<GivenFigure, Fault> {
         let access = Access { transfer: self.transfer.unwrap_or(access.transfer), ..access };
         access.check_operations()?;
-        if let Some(moved) = moved.or(self.aggregate.filter(|_| !self.is_time_limited)) {
+        if let Some(moved) = moved.or_else(|| self.asked_bytes()) {
             access.check_bytes(moved)?;
         }
         self.rows.push(access);

@@ -57,11 +57,11 @@ fn fios_rates_follow_from_its_counts_or_are_refused() {
     let text = fio("fio-3.33", "", &[writes("", good)]);
     assert!(near(&rates(&plain(&text), Phase::Write), &[100.0]));
     for (from, to, part) in [
-        ("\"bw\": 102400", "\"bw\": 100", "bw is 100 KiB/s, but its counts and `runtime` give 102400 KiB/s"),
+        ("\"bw\": 102400", "\"bw\": 100", "bw is 100 KiB/s, and 102400 KiB/s by its counts and `runtime`"),
         ("\"bw_bytes\": 104857600", "\"bw_bytes\": 204857600", "bw_bytes is 204857600 B/s"),
         ("1600.5", "3200", "iops is 3200 1/s"),
         ("1024000", "1000", "io_kbytes is 1000 KiB"),
-        ("1048576000", "1024000", "io_kbytes is 1024000 KiB, but io_bytes give 1000 KiB"),
+        ("1048576000", "1024000", "io_kbytes is 1024000 KiB, and 1000 KiB by io_bytes"),
         ("\"runtime\": 10000", "\"runtime\": 100", "bw is 102400 KiB/s"),
     ] {
         let error = fault(&text.replace(from, to));
@@ -234,7 +234,12 @@ fn ior_is_whole_without_a_summary_if_no_row_is_missing() {
         (
             "aggregate filesize  : 8 GiB",
             "aggregate filesize  : 16 GiB",
-            "the bytes moved and total(s) give 2048 MiB/s",
+            "2048 MiB/s by the bytes moved and total(s)",
+        ),
+        (
+            "aggregate filesize  : 8 GiB",
+            "segments            : 4",
+            "4096 MiB/s by the bytes moved and total(s)",
         ),
         ("22841", "1024 ", "IOPS is 1024 1/s"),
     ] {
@@ -249,7 +254,7 @@ fn ior_is_whole_without_a_summary_if_no_row_is_missing() {
         limited.replace("write     1024", &warning)
     };
     assert_eq!(plain(&moved(8 << 30)).samples.len(), 1);
-    assert!(fault(&moved(4 << 30)).contains("give 512 MiB/s"));
+    assert!(fault(&moved(4 << 30)).contains("512 MiB/s by the bytes moved"));
 }
 
 /// IOR 3.0 writes options with `=`.
@@ -369,7 +374,9 @@ fn elbenchos_reads_beside_writes_are_reads_of_the_same_cell() {
     assert_eq!(left_out(&table), "1 x values of the column `tail us`");
     let plainly = plain(&table.replace("RWMIX70", "WRITE"));
     assert!(plainly.cells[0].to_string().ends_with("reads beside writes"), "{}", plainly.cells[0]);
-    assert!(fault(&table.replace(",7000,", ",700,")).contains("MiB/s [last] is 700 MiB/s, but"));
+    assert!(
+        fault(&table.replace(",7000,", ",700,")).contains("MiB/s [last] is 700 MiB/s, and 70.0000 MiB/s by")
+    );
     assert!(fault(&MIX_JSON.replace("\"3145728000\"", "\"-1\"")).contains("bytes `-1`: write a number"));
 }
 
@@ -440,7 +447,7 @@ fn a_directory_of_io500_is_one_target_and_its_runs_are_repeats() {
     }
     let other = io500(parent.path(), "other", "2.000000");
     let error = import(&[other], &options).expect_err("they contradict each other").to_string();
-    let wanted = "ior-easy-write in IO500's summary is 2.0000 GiB/s, but this output give 1.0000 GiB/s";
+    let wanted = "ior-easy-write in IO500's summary is 2.0000 GiB/s, and 1.0000 GiB/s by this output";
     assert!(error.contains("ior-easy-write.txt: ") && error.contains(wanted), "{error}");
 }
 
