@@ -198,7 +198,7 @@ mod tests {
     fn the_machine_is_counted_above_its_idle_level_and_once() {
         let activity = Activity { over: Nanos(1000), busy: Nanos(1500), ..Activity::default() };
         let (kernel, daemons) = (Nanos(100), vec![Nanos(0), Nanos(7)]);
-        let spent = Spent { activity, ours: Usage::default(), kernel, daemons };
+        let spent = Spent { activity, ours: Usage::default(), kernel, daemons, throttled: Nanos(0) };
         let mut sample = Sample::new(Nanos(0));
         spent.put(&mut sample, 1, 2, 0.5);
         assert_eq!((sample.machine, sample.client), (Nanos(500), Nanos(57)));
