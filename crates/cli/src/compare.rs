@@ -30,7 +30,8 @@ pub(crate) struct Compare {
     /// Records that `evaluate` wrote: two or more, or one and a baseline
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// A record to hold the others against: exit code 3 when a cell got worse by more than its noise and the threshold
+    /// A record to hold the others against: exit code 3 when a figure got worse by more than its noise and the threshold, 4 when not
+    /// every figure could be compared and decided
     ///
     /// Name several, of different days: then the spread from run to run counts too, which one baseline does not show.
     #[arg(long, value_name = "RECORD")]

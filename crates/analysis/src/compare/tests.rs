@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Invalid, Key, Measured, Nanos, NetworkCell, NetworkProtocol, NetworkSample, RandomStream, Results,
-    Sample, Seed, TargetEntry, TrafficPattern, plan::Phase,
+    Sample, Seed, TargetEntry, TrafficPattern, Waited, plan::Phase,
 };
 
 use super::*;
@@ -212,7 +212,8 @@ fn several_baselines_count_how_much_days_differ() {
     let spread = against.spread.expect("five baselines");
     assert!(spread.runs == 5 && spread.seen_least > 10.0 && spread.seen_most < 50.0, "{spread:?}");
     let text = against_text(&several, &against);
-    assert!(text.contains("nothing got worse by more than 5 %: 5 figures against a, b, c, d, e\n"), "{text}");
+    let first = "nothing is shown to have got worse by more than 5 %: 0 of 4 figures of a, b, c, d, e compared, 4 not decided";
+    assert!(text.starts_with(first), "{text}");
     assert!(text.contains("the spread between 5 baselines counts: they show a loss of more than "), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&compared_json(&several, Some(&against))).expect("JSON");
@@ -232,6 +233,53 @@ fn two_baselines_that_differ_show_no_loss_and_say_so() {
     assert!(against.worse.is_empty(), "{against:?}");
     let text = against_text(&two, &against);
     assert!(text.ends_with("the 2 baselines differ too much, or are too few, to show a loss\n"), "{text}");
+}
+
+/// The first two of four cells are INVALID, and did no less than they did.
+fn spoilt(mut results: Results) -> Results {
+    for measured in results.samples.iter_mut().filter(|measured| measured.key.cell < 2) {
+        let waited = Waited { waited: Nanos(3), of: Nanos(9), allowed: Nanos(1), throttled: Nanos(0) };
+        measured.sample.invalid = Some(Invalid::Starved(Some(waited)));
+    }
+    results
+}
+
+#[test]
+fn what_a_baseline_did_at_the_least_is_enough_to_call_a_figure_worse() {
+    let before = spoilt(MONDAY.results(|_, _| 1e9));
+    let after = MadeUp { seed: 5, started: "2026-11-24T08:00:00Z", ..MONDAY };
+    let after = after.results(|cell, _| if cell == 0 { 0.1e9 } else { 1e9 });
+    let all = [before, after];
+    let compared = compared(&all);
+    let against = compared.against(5.0).expect("the same target");
+    assert_eq!((against.figures, against.compared, against.left.len()), (4, 3, 1), "{against:?}");
+    let [worse] = against.worse.as_slice() else { panic!("one figure: {against:?}") };
+    assert!(worse.what == "large, workers 1, write" && worse.words.contains(", at least 1.01 GB/s in the baseline"), "{worse:?}");
+    assert_eq!(against.left[0].why, "INVALID in the baseline");
+}
+
+#[test]
+fn what_is_not_decided_and_what_is_invalid_is_counted_and_not_called_held() {
+    let before = spoilt(MONDAY.results(|_, _| 1e9));
+    let after = MadeUp { seed: 5, started: "2026-11-24T08:00:00Z", spread: 0.4, ..MONDAY };
+    let all = [before, after.results(|_, _| 1e9)];
+    let compared = compared(&all);
+    let against = compared.against(5.0).expect("the same target");
+    assert!(against.worse.is_empty() && against.share() < 0.51, "{against:?}");
+    let text = against_text(&compared, &against);
+    let first = "nothing is shown to have got worse by more than 5 %: 0 of 4 figures of a compared, 2 not decided (at worst ";
+    assert!(text.starts_with(first) && text.contains(" %), 2 INVALID in the baseline\n"), "{text}");
+    assert!(text.contains("not decided: /data 2026-11-24: large, workers 3, write: "), "{text}");
+    assert!(text.contains("not compared: /data 2026-11-24: large, workers 1, write: INVALID in the baseline"), "{text}");
+}
+
+#[test]
+fn figures_that_are_not_measured_any_more_are_not_held() {
+    let all = [MONDAY.results(|_, _| 1e9), MadeUp { seed: 5, cells: 3, ..MONDAY }.results(|_, _| 1e9)];
+    let compared = compared(&all);
+    let against = compared.against(5.0).expect("the same target");
+    assert_eq!((against.figures, against.compared), (4, 3), "{against:?}");
+    assert!(against_text(&compared, &against).contains(", 1 not measured now\n"));
 }
 
 /// Six runs of a target, the last three of which are slower by a third.
