@@ -38,7 +38,9 @@ impl fmt::Display for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [came, buffer] = [self.came, self.buffer].map(decimal);
         if self.came <= self.buffer {
-            return write!(f, "all of it fitted into the buffer of {buffer}");
+            write!(f, "all of it fitted into the buffer of {buffer}")?;
+            let behind = self.cache.filter(|cache| cache.0 >= self.buffer.0).map(decimal);
+            return behind.map_or(Ok(()), |cache| write!(f, ", and {cache} of page cache lie behind it"));
         }
         let Some(cache) = self.cache.map(decimal) else {
             return write!(
