@@ -126,7 +126,8 @@ fn a_baseline_is_held_or_what_got_worse_is_told_line_by_line() {
     let held = nilometer_in(path, &["compare", "same.sqlite", "--against", "before.sqlite"]);
     assert_eq!((held.code, held.stdout.lines().count()), (Some(0), 1), "{held:?}");
     assert!(
-        held.stdout.starts_with("nothing got worse by more than 5 %: 1 of 1 figure of before.sqlite compared"),
+        held.stdout
+            .starts_with("nothing got worse by more than 5 %: 1 of 1 figure of before.sqlite compared"),
         "{}",
         held.stdout
     );

@@ -254,7 +254,11 @@ fn what_a_baseline_did_at_the_least_is_enough_to_call_a_figure_worse() {
     let against = compared.against(5.0).expect("the same target");
     assert_eq!((against.figures, against.compared, against.left.len()), (4, 3, 1), "{against:?}");
     let [worse] = against.worse.as_slice() else { panic!("one figure: {against:?}") };
-    assert!(worse.what == "large, workers 1, write" && worse.words.contains(", at least 1.01 GB/s in the baseline"), "{worse:?}");
+    assert!(
+        worse.what == "large, workers 1, write"
+            && worse.words.contains(", at least 1.01 GB/s in the baseline"),
+        "{worse:?}"
+    );
     assert_eq!(against.left[0].why, "INVALID in the baseline");
 }
 
@@ -270,7 +274,10 @@ fn what_is_not_decided_and_what_is_invalid_is_counted_and_not_called_held() {
     let first = "nothing is shown to have got worse by more than 5 %: 0 of 4 figures of a compared, 2 not decided (at worst ";
     assert!(text.starts_with(first) && text.contains(" %), 2 INVALID in the baseline\n"), "{text}");
     assert!(text.contains("not decided: /data 2026-11-24: large, workers 3, write: "), "{text}");
-    assert!(text.contains("not compared: /data 2026-11-24: large, workers 1, write: INVALID in the baseline"), "{text}");
+    assert!(
+        text.contains("not compared: /data 2026-11-24: large, workers 1, write: INVALID in the baseline"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Numbers and words for people and for programs: each report is one function from a [`crate::Study`] to text.
 
 mod acceptance;
+mod against;
 mod chart;
 mod compared;
 mod compared_network;
@@ -30,7 +31,8 @@ mod verdicts;
 mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};
-pub use compared::{against_text, compared_text};
+pub use against::against_text;
+pub use compared::compared_text;
 pub use csv::csv;
 pub use figures_csv::figures_csv;
 pub use html::{compared_html, html};

@@ -32,12 +32,12 @@ pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<
 /// The mean where the reasons for invalid repeats do not stand beside it. If half of its repeats or more are invalid, how many are valid
 /// takes the place of the interval: `1.62 GB/s (1/6)`.
 pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
-    let (valid, all) = (outcome.valid, outcome.samples.len());
-    if 2 * valid > all {
+    let all = outcome.samples.len();
+    if 2 * outcome.valid > all {
         return rate(outcome, quantity);
     }
     let mean = outcome.summary(quantity)?.mean;
-    Some(format!("{} ({valid}/{all})", quantity.show(mean).trim_end()))
+    Some(format!("{} ({}/{all})", quantity.show(mean).trim_end(), outcome.valid))
 }
 
 /// The mean, else the lower bound, else that it is invalid.

@@ -217,7 +217,8 @@ pub fn parse_with(
     let plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let (mut cells, mut merged) = (Vec::new(), Vec::new());
+    let mut cells = Vec::new();
+    let mut merged = Vec::new();
     let mut network = Vec::new();
     for stage in &plan.stage {
         let name = stage.name.get_ref();

@@ -95,7 +95,9 @@ impl Hierarchies {
 /// The groups that a line of `/proc/self/cgroup` names, if it is of this controller: `4:memory:/job`, or `0::/job` of version 2.
 fn groups_of(line: &str, controller: &str, mountinfo: &str) -> Option<Groups> {
     let mut parts = line.splitn(3, ':');
-    let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let number = parts.next()?;
+    let controllers = parts.next()?;
+    let path = parts.next()?;
     let version = match (number, controllers) {
         ("0", "") => Version::Two,
         (_, all) if all.split(',').any(|one| one == controller) => Version::One,
@@ -112,13 +114,15 @@ fn groups_of(line: &str, controller: &str, mountinfo: &str) -> Option<Groups> {
 fn mounted(line: &str, version: Version, controller: &str) -> Option<(PathBuf, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut system = system.split(' ');
-    let (kind, _, options) = (system.next()?, system.next()?, system.next()?);
+    let kind = system.next()?;
+    let options = system.nth(1)?;
     let is_it = match version {
         Version::Two => kind == "cgroup2",
         Version::One => kind == "cgroup" && options.split(',').any(|option| option == controller),
     };
     let mut place = place.split(' ').skip(3);
-    let (root, mount) = (place.next()?, place.next()?);
+    let root = place.next()?;
+    let mount = place.next()?;
     is_it.then(|| (root.into(), mount.into()))
 }
 
