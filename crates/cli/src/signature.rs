@@ -89,7 +89,7 @@ fn by_name(record: &Path, signers: &Path) -> Result<String> {
     let name = names.lines().next().unwrap_or_default().trim().to_owned();
     let mut verify = ssh_keygen();
     verify.args(["-Y", "verify", "-n", NAMESPACE, "-I", &name, "-s"]).arg(&signature).arg("-f").arg(signers);
-    good(verify.stdin(File::open(record)?).output()?)?;
+    good(&verify.stdin(File::open(record)?).output()?)?;
     Ok(name)
 }
 
@@ -108,14 +108,14 @@ fn by_key(record: &Path, key: &Path) -> Result<String> {
 fn key_of(record: &Path) -> Result<String> {
     let mut check = ssh_keygen();
     check.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]).arg(beside(record));
-    let said = good(check.stdin(File::open(record)?).output()?)?;
+    let said = good(&check.stdin(File::open(record)?).output()?)?;
     let (_, key) = said.split_once(" with ").with_context(|| format!("ssh-keygen said: {said}"))?;
     Ok(key.trim().to_owned())
 }
 
 /// What was said of a good signature.
-fn good(output: Output) -> Result<String> {
-    ensure!(output.status.success(), "the signature is not one of this record: {}", last_line(&output));
+fn good(output: &Output) -> Result<String> {
+    ensure!(output.status.success(), "the signature is not one of this record: {}", last_line(output));
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

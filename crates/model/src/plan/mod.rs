@@ -256,7 +256,7 @@ pub fn parse_with(
     if cells.is_empty() && network.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(ResolvedPlan { network, merged, ..resolved(plan, scale, accept, cells) })
+    Ok(ResolvedPlan { merged, network, ..resolved(plan, scale, accept, cells) })
 }
 
 /// Who waits until its next operation is due, or thinks, must not be taken for one that hangs.

@@ -224,7 +224,7 @@ fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
 
 /// Whether what `statvfs` says of inodes is a count. Where they are made as needed it says 0 (btrfs), and ceph-fuse says -1.
 fn counts_inodes(all: u64, free: u64) -> bool {
-    all > 0 && all <= i64::MAX as u64 && free <= all
+    all > 0 && i64::try_from(all).is_ok() && free <= all
 }
 
 /// Drops the file of this name in a directory on described storage from the cache of this machine: see [`Target::chill`].
