@@ -1,6 +1,6 @@
 //! A purchase: three offers against criteria that were fixed before, the page, and a record that somebody else checks.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use nilometer_tests::{Ended, FaultyDisk, FileSystem, await_some, camera, may_have_faulty_disks, start};
 use rustix::process::Signal;
@@ -237,4 +237,38 @@ fn what_is_no_record_is_refused() {
     }
     let ended = run(home.path(), &["check", "note.txt", "--sha256", "abc"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("64 hexadecimal digits"), "{}", ended.stderr);
+}
+
+const WAITS: &str = "title = \"waits\"\nrepeats = 2\nreserve = \"0 B\"\n[[stage]]\nname = \"w\"\n[stage.workload.wait]\nduration = \"10 ms\"\noperations = 3\n";
+
+fn make_key(home: &Path, name: &str) {
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f", name])
+        .current_dir(home)
+        .status();
+    assert!(made.expect("ssh-keygen (scripts/bootstrap test)").success());
+}
+
+#[test]
+fn a_signed_record_says_by_whom_and_a_seal_claims_no_more_than_it_shows() {
+    let home = home_with(WAITS);
+    make_key(home.path(), "key");
+    make_key(home.path(), "other");
+    fs::create_dir(home.path().join("target")).expect("space");
+    let evaluate = ["evaluate", "target", "--plan", "./offers.toml", "--record", "r.sqlite", "--sign"];
+    let refused = run(home.path(), &[&evaluate[..], &["nokey"]].concat());
+    assert!(refused.code == Some(2) && refused.stderr.contains("--sign nokey: it can't sign"), "{refused:?}");
+    assert!(!home.path().join("r.sqlite").exists(), "nothing was begun");
+    let signed = run(home.path(), &[&evaluate[..], &["key"]].concat());
+    assert!(signed.has_answered() && signed.stdout.contains("Signed: r.sqlite.sig"), "{signed:?}");
+    let by = |signers: &str| run(home.path(), &["check", "r.sqlite", "--signed-by", signers]);
+    let good = by("key.pub");
+    assert!(good.code == Some(0) && good.stdout.contains("signed   by ED25519 key SHA256:"), "{good:?}");
+    let other = by("other.pub");
+    assert!(other.code == Some(3) && !other.stdout.contains("agrees"), "{other:?}");
+    let unasked = run(home.path(), &["check", "r.sqlite"]);
+    assert!(unasked.stdout.contains("seal     consistent: as it was sealed at "), "{unasked:?}");
+    assert!(unasked.stdout.contains("signed   not checked"), "{unasked:?}");
+    fs::remove_file(home.path().join("r.sqlite.sig")).expect("the signature");
+    assert_eq!(by("key.pub").code, Some(4), "nobody signed it");
 }
