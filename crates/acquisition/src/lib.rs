@@ -57,9 +57,9 @@ pub use recorder::{
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
 pub use reserved::free_reserved;
-pub use ring::{Frame, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
+pub use ring::{Frame, FrameMessage, Ring, RingCounters, RingSnapshot, StackedFrame, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
 pub use turn::FrameTurn;
 pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
 pub use watermark::{Settled, Watermark};
-pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};
+pub use writer::{LaneCounts, PacketCount, StoredCounts, StoredTotals, Writer, WriterTotals};

@@ -6,9 +6,10 @@ use std::{
 };
 
 use nilometer_model::{ByteRate, Nanos};
-use nilometer_storage::Clock;
+use nilometer_storage::{Clock, network::counters::DatagramErrors};
 
 use crate::{
+    LaneCounts, StoredTotals,
     assembly::{Assembly, PacketTally},
     transport::{Received, Transport, TransportCounts},
 };
@@ -37,12 +38,16 @@ pub struct Traffic {
     pub tally: PacketTally,
     /// What the network counted.
     pub counted: TransportCounts,
+    /// What the kernel dropped meanwhile before any socket of this machine could have it: looked at once packets are missing.
+    pub errors: DatagramErrors,
     /// How many bytes of packets may wait in the kernel.
     pub room: u64,
     /// When the first packet of the stream came, on the clock of the recording.
     pub first: Option<Nanos>,
     /// From the first to the last look that brought packets of the stream.
     pub span: Span,
+    /// What the lanes had stored when this was counted. None once nothing comes any more, and if nobody asked for it.
+    pub stored: Option<StoredTotals>,
     /// Why the network gave up, if it did.
     pub fault: Option<String>,
 }
@@ -69,9 +74,24 @@ impl Traffic {
     /// has room there. A message had one packet at least, and no more than the longest that came.
     pub fn kernel_dropped(&self) -> u64 {
         let PacketTally { refused, late, .. } = self.tally;
-        let unexplained = self.tally.lost().saturating_sub(refused + late);
-        let most = self.counted.dropped.saturating_mul(self.counted.joined.max(1));
-        unexplained.clamp(self.counted.dropped, most)
+        let bad = self.bad_checksums();
+        let dropped = self.counted.dropped - bad;
+        let unexplained = self.tally.lost().saturating_sub(refused + late + bad);
+        unexplained.clamp(dropped, dropped.saturating_mul(self.counted.joined.max(1)))
+    }
+
+    /// Packets that the kernel dropped because their UDP checksum was wrong. The socket counts them among those that found no
+    /// room; the kernel counts them apart, for all sockets together.
+    pub fn bad_checksums(&self) -> u64 {
+        self.errors.checksum.min(self.counted.dropped)
+    }
+
+    /// Of the packets that nothing else accounts for, at most so many lost an IP fragment on their way: as many packets came
+    /// to this machine in part.
+    pub fn incomplete(&self) -> u64 {
+        let PacketTally { refused, late, .. } = self.tally;
+        let known = refused + late + self.bad_checksums() + self.kernel_dropped();
+        self.errors.incomplete.min(self.tally.lost().saturating_sub(known))
     }
 }
 
@@ -93,7 +113,11 @@ pub struct Receiver {
     /// When any came last.
     heard: Nanos,
     told: Nanos,
+    /// What the kernel had counted when this began.
+    errors_before: DatagramErrors,
     live: Arc<Mutex<Traffic>>,
+    /// What the lanes store meanwhile.
+    lanes: Option<LaneCounts>,
 }
 
 /// Packets that are taken at once.
@@ -126,13 +150,21 @@ impl Receiver {
             bytes: [0; 2],
             heard: Nanos(0),
             told: Nanos(0),
+            errors_before: DatagramErrors::now(),
             live,
+            lanes: None,
         }
     }
 
     /// What came so far: a tenth of a second old at the most.
     pub fn live(&self) -> Arc<Mutex<Traffic>> {
         self.live.clone()
+    }
+
+    /// From now on it says what the lanes have stored beside what came.
+    pub fn count_stored(&mut self, lanes: LaneCounts) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).stored = Some(lanes.get());
+        self.lanes = Some(lanes);
     }
 
     /// When the first packet of the stream came.
@@ -143,6 +175,7 @@ impl Receiver {
     /// What came so far is none of the recording.
     pub fn discard(&mut self) -> io::Result<()> {
         self.transports.iter_mut().try_for_each(|transport| transport.discard())?;
+        self.errors_before = DatagramErrors::now();
         let counted = self.counted();
         self.live.lock().unwrap_or_else(PoisonError::into_inner).counted = counted;
         Ok(())
@@ -195,13 +228,18 @@ impl Receiver {
     }
 
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
+        // Before the tally is taken: whatever a lane has stored by then came before.
+        let stored = self.lanes.as_ref().map(LaneCounts::get);
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = self.assembly.tally().clone();
         let counted = self.counted();
+        let is_missing = tally.lost() > 0 || counted.dropped > 0;
+        let errors = if is_missing { DatagramErrors::now().since(self.errors_before) } else { live.errors };
         let fault = fault.or(live.fault.take());
         let time = self.last.since(self.first.unwrap_or(self.last));
         let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };
-        *live = Traffic { tally, counted, room: live.room, first: self.first, span, fault };
+        let room = live.room;
+        *live = Traffic { tally, counted, errors, room, first: self.first, span, stored, fault };
         self.told = now;
     }
 
@@ -246,6 +284,8 @@ impl Receiver {
     /// No packet is taken any more. How many blocks there were.
     pub fn end(&mut self, now: Nanos, fault: Option<String>) -> u64 {
         let blocks = self.assembly.end(now);
+        // What came stands still, and the lanes go on.
+        self.lanes = None;
         self.tell(now, fault);
         blocks
     }
@@ -345,6 +385,21 @@ mod tests {
         assert!(!receiver.is_over(Nanos(6)));
         ring.leave(Nanos(7), 0);
         assert!(receiver.is_over(Nanos(8)));
+    }
+
+    #[test]
+    fn wrong_checksums_and_lost_fragments_are_told_from_no_room() {
+        let tally = PacketTally { placed: 940, missing: 60, late: 2, ..PacketTally::default() };
+        let counted = TransportCounts { dropped: 10, joined: 1, ..TransportCounts::default() };
+        let of = |checksum, incomplete| {
+            let errors = DatagramErrors { checksum, incomplete };
+            let traffic = Traffic { tally: tally.clone(), counted, errors, ..Traffic::default() };
+            (traffic.bad_checksums(), traffic.kernel_dropped(), traffic.incomplete())
+        };
+        assert_eq!(of(0, 0), (0, 10, 0));
+        assert_eq!(of(7, 5), (7, 3, 5));
+        assert_eq!(of(7, 500), (7, 3, 48), "no more than nothing else accounts for");
+        assert_eq!(of(800, 0), (10, 0, 0), "those of other sockets are counted too");
     }
 
     #[test]

@@ -3,14 +3,17 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Ending, Feed, Pace, Recorder, Setup,
+    Delivery, Ending, Feed, Network, Pace, Port, Recorder, Setup, Status, Until,
+    assembly::ReorderWindow,
     sink::{Durability, FILE_SLOTS, LaneOptions, RawLayout, lanes_of},
+    transport::MemoryTransport,
 };
 use nilometer_model::{
-    Bytes, Coldness, DeviceTraffic, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing,
+    Bytes, Coldness, DeviceTraffic, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed, Storing,
     TargetDescription, plan::EngineKind,
 };
 use nilometer_recording::{
+    Missing, Stream,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Recording, Trust},
@@ -25,6 +28,8 @@ use nilometer_storage::{
     testing::Memory,
     testing::wrap::{FaultEffect, Faulty, Rule, When},
 };
+
+use nilometer_wire::Known;
 
 const FRAME: u64 = 100_000;
 
@@ -221,4 +226,87 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
     let acknowledged = recording.index.frames.len() as u64;
     assert!((1..200).contains(&acknowledged), "{acknowledged} frames are in the journals");
     assert_eq!((outcome.stored(), outcome.unknown()), (acknowledged, 200 - acknowledged));
+}
+
+/// Bytes of a packet that are kept, and packets of a block.
+const BODY: u64 = 1000;
+const PER_BLOCK: u64 = 8;
+const PACKETS: u64 = 20_000;
+
+/// Records packets onto two lanes, from a transport in memory.
+fn packets_onto(lanes: Lanes, transport: MemoryTransport) -> Setup {
+    let text = format!(
+        "name = \"raw\"\ntitle = \"t\"\nsource = \"t\"\nshape = [{BODY}]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
+         [packets.format.raw]\npayload = \"{BODY} B\"\n"
+    );
+    let instrument = Instrument::parse(&text, "raw.toml").expect("valid");
+    let packets = instrument.packets.as_ref().expect("it has");
+    let format = nilometer_wire::of(packets, &Known::of(&instrument)).expect("it is a format");
+    let stream = Stream::new(Format::Raw, format.geometry(), Missing::Filled);
+    let lanes = lanes.into_iter().map(|(target, layout)| {
+        let head = Head { frame_size: BODY * PER_BLOCK, stride: BODY * PER_BLOCK, ..layout.head };
+        let layout =
+            RawLayout { durability: Durability::EachFile, ..RawLayout::suited("n_rec".into(), head, false) };
+        (target, RawLayout { stream: Some(stream.clone()), ..layout })
+    });
+    let network = Network {
+        ports: vec![Port { transport: Box::new(transport), format }],
+        frames_of_block: PER_BLOCK,
+        limits: ReorderWindow::default(),
+        missing: Missing::Filled,
+        until: Until { packets: PACKETS, ..Until::default() },
+        cpu: None,
+    };
+    Setup {
+        lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
+        // One for each block: nothing is lost, however slow the machine.
+        slots: (PACKETS / PER_BLOCK) as usize + 8,
+        feed: Feed::Network(network),
+        stop: Arc::new(AtomicBool::new(false)),
+        allowance: Nanos::from_millis(10),
+        hang_after: Nanos::from_millis(60_000),
+    }
+}
+
+/// The figures of one answer are of one moment.
+fn assert_one_moment(status: &Status) {
+    let packets = [status.received_packets, status.acknowledged_packets, status.durable_packets];
+    let bytes = [status.received_bytes, status.acknowledged_bytes, status.durable_bytes];
+    assert!(packets.is_sorted_by(|more, less| more >= less), "{packets:?}");
+    assert!(bytes.is_sorted_by(|more, less| more >= less), "{bytes:?}");
+}
+
+#[test]
+fn every_answer_has_no_more_stored_than_came() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let (memory, transport) = MemoryTransport::channel();
+    let mut recorder = Recorder::start(packets_onto(lanes(directory.path(), 2).0, transport))
+        .expect("nothing is in the way");
+    let sends = std::thread::spawn(move || {
+        for serial in 0..PACKETS {
+            let packet = [&serial.to_le_bytes()[..], &[7; BODY as usize]].concat();
+            memory.send(packet).expect("it takes them");
+            if serial % 100 == 0 {
+                // The recording lasts for some looks of the receiver.
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        }
+        memory
+    });
+    let mut between = 0;
+    let outcome = loop {
+        let status = recorder.status();
+        assert_one_moment(&status);
+        between += u32::from((1..PACKETS).contains(&status.acknowledged_packets));
+        if let Some(outcome) = recorder.wait(Nanos(1000)) {
+            break outcome;
+        }
+    };
+    drop(sends.join().expect("it only sends"));
+    assert!(between > 0, "no answer came while it recorded");
+    let status = recorder.status();
+    assert_one_moment(&status);
+    assert!(status.durable_packets >= PACKETS, "{status:?}");
+    assert_eq!((outcome.faults.len(), outcome.books.lost()), (0, 0), "{outcome:?}");
 }

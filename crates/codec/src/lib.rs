@@ -19,12 +19,14 @@ mod element;
 mod frame;
 mod lz4_filter;
 mod transpose;
+mod walk;
 
 pub use chunk::ChunkCodec;
 pub use compression::{Compression, UnknownCompression, ZstdLevel};
 pub use element::ElementSize;
 pub use frame::uncompressed_bytes;
 pub use transpose::Method;
+pub use walk::check_structure;
 
 /// Compressed bytes that can't be what they should be, or elements that can't be compressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

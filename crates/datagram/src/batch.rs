@@ -3,7 +3,7 @@
 use std::{
     io,
     mem::zeroed,
-    net::{IpAddr, UdpSocket},
+    net::{IpAddr, SocketAddr, UdpSocket},
     os::fd::AsRawFd,
     ptr,
 };
@@ -37,8 +37,8 @@ pub struct DatagramMessage {
     pub segment: usize,
     /// What the socket dropped since it was opened, if it says so.
     pub dropped: Option<u32>,
-    /// Who sent it, if that was asked.
-    pub sender: Option<IpAddr>,
+    /// Who sent it, if the kernel says so.
+    pub sender: Option<SocketAddr>,
 }
 
 impl DatagramMessage {
@@ -56,7 +56,6 @@ pub struct DatagramBatch {
     senders: Vec<sockaddr_storage>,
     /// Of each message what is longer than its spots, [`MESSAGE`] bytes each.
     rest: Vec<u8>,
-    asks_senders: bool,
 }
 
 // SAFETY: the pointers in headers and pieces are made anew before each call and used in it only.
@@ -64,13 +63,19 @@ unsafe impl Send for DatagramBatch {}
 
 impl std::fmt::Debug for DatagramBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DatagramBatch").field("asks_senders", &self.asks_senders).finish_non_exhaustive()
+        f.debug_struct("DatagramBatch").finish_non_exhaustive()
+    }
+}
+
+impl Default for DatagramBatch {
+    fn default() -> Self {
+        DatagramBatch::new()
     }
 }
 
 impl DatagramBatch {
-    /// Empty. Who sent a message costs a little more, and is asked for only if it matters.
-    pub fn new(asks_senders: bool) -> Self {
+    /// Empty.
+    pub fn new() -> Self {
         // SAFETY: these are plain numbers and pointers, for which zero is a value.
         let (header, sender): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
         DatagramBatch {
@@ -79,7 +84,6 @@ impl DatagramBatch {
             controls: vec![Control([0; 64]); MESSAGES_AT_ONCE],
             senders: vec![sender; MESSAGES_AT_ONCE],
             rest: vec![0; MESSAGES_AT_ONCE * MESSAGE],
-            asks_senders,
         }
     }
 
@@ -149,10 +153,8 @@ impl DatagramBatch {
             first += header.msg_iovlen;
             header.msg_control = controls.wrapping_add(message).cast();
             header.msg_controllen = size_of::<Control>();
-            if self.asks_senders {
-                header.msg_name = senders.wrapping_add(message).cast();
-                header.msg_namelen = size_of::<sockaddr_storage>() as u32;
-            }
+            header.msg_name = senders.wrapping_add(message).cast();
+            header.msg_namelen = size_of::<sockaddr_storage>() as u32;
         }
     }
 
@@ -165,9 +167,7 @@ impl DatagramBatch {
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => message.dropped = Some(value),
             _ => {}
         });
-        if self.asks_senders {
-            message.sender = self.sender(number);
-        }
+        message.sender = self.sender(number);
         message
     }
 
@@ -189,9 +189,9 @@ impl DatagramBatch {
         }
     }
 
-    fn sender(&self, number: usize) -> Option<IpAddr> {
+    fn sender(&self, number: usize) -> Option<SocketAddr> {
         // SAFETY: the kernel wrote an address into this memory, which is long enough for any.
-        unsafe { address_at(ptr::from_ref(&self.senders[number]).cast()) }
+        unsafe { socket_address_at(ptr::from_ref(&self.senders[number]).cast()) }
     }
 
     /// The packets of a message that came into no spots.
@@ -221,6 +221,16 @@ impl DatagramBatch {
 ///
 /// It is null, or points to an address that is as long as its family says.
 pub(crate) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
+    // SAFETY: as the caller says.
+    unsafe { socket_address_at(address) }.map(|address| address.ip())
+}
+
+/// The address and port of a host, if there is one of the internet.
+///
+/// # Safety
+///
+/// As of [`address_at`].
+unsafe fn socket_address_at(address: *const sockaddr) -> Option<SocketAddr> {
     if address.is_null() {
         return None;
     }
@@ -229,12 +239,14 @@ pub(crate) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
         libc::AF_INET => {
             // SAFETY: of this family, as the caller says.
             let address: libc::sockaddr_in = unsafe { ptr::read_unaligned(address.cast()) };
-            Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+            let port = u16::from_be(address.sin_port);
+            Some((IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()), port).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above.
             let address: libc::sockaddr_in6 = unsafe { ptr::read_unaligned(address.cast()) };
-            Some(IpAddr::from(address.sin6_addr.s6_addr).to_canonical())
+            let port = u16::from_be(address.sin6_port);
+            Some((IpAddr::from(address.sin6_addr.s6_addr).to_canonical(), port).into())
         }
         _ => None,
     }

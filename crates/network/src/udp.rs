@@ -193,7 +193,7 @@ pub(crate) fn receive(socket: &UdpSocket, flow: usize, trial: u64, span: Span) -
 }
 
 fn pull(socket: &UdpSocket, end: &mut FlowEnd, trial: u64, span: Span) -> io::Result<()> {
-    let mut batch = DatagramBatch::new(false);
+    let mut batch = DatagramBatch::new();
     let mut came = Arrived::default();
     let mut at_once = MESSAGES_AT_ONCE;
     let room = socket_recv_buffer_size(socket)? as u64;

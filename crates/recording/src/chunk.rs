@@ -88,6 +88,21 @@ pub fn encode(
     }
 }
 
+/// Whether a frame of `size` bytes can be made of a chunk, as far as its structure says: see
+/// [`nilometer_codec::check_structure`]. Of filters of plug-ins nothing is known.
+///
+/// # Errors
+/// If [`decode`] would fail.
+pub fn check_structure(
+    compression: FrameCompression,
+    element: ElementSize,
+    stored: &[u8],
+    size: usize,
+) -> Result<(), ChunkError> {
+    let codec = compression_of(compression).unwrap_or(Compression::None);
+    Ok(nilometer_codec::check_structure(codec, element, stored, size)?)
+}
+
 /// Makes the frame of a chunk.
 ///
 /// # Errors

@@ -71,18 +71,28 @@ const LONG: Nanos = Nanos::from_millis(10_000);
 const LANES: usize = 64;
 
 /// Why packets, or blocks of them, are lost.
-const LOSSES: [&str; 6] = ["missing", "kernel", "ring_full", "late", "unexplained", "blocks_not_stored"];
+const LOSSES: [&str; 7] =
+    ["missing", "kernel", "checksum", "ring_full", "late", "unexplained", "blocks_not_stored"];
 
 /// Packets that are missing and that nothing on this machine accounts for: the network lost them, or nobody sent them.
 pub(crate) fn unexplained(status: &Status) -> u64 {
     let lost = &status.lost;
-    lost.all().saturating_sub(lost.kernel_dropped + lost.ring_full + lost.late)
+    let known = lost.kernel_dropped + lost.bad_checksums + lost.ring_full + lost.late;
+    lost.all().saturating_sub(known)
 }
 
 fn losses(status: &Status) -> [u64; LOSSES.len()] {
     let lost = &status.lost;
     let unexplained = unexplained(status);
-    [lost.all(), lost.kernel_dropped, lost.ring_full, lost.late, unexplained, lost.blocks_not_stored]
+    [
+        lost.all(),
+        lost.kernel_dropped,
+        lost.bad_checksums,
+        lost.ring_full,
+        lost.late,
+        unexplained,
+        lost.blocks_not_stored,
+    ]
 }
 
 impl StatusHistory {
@@ -222,7 +232,14 @@ mod tests {
         see(&mut history, 0, &status(100, 0));
         see(&mut history, 500, &status(110, 6));
         see(&mut history, 1250, &status(150, 2));
-        let lost = Lost { packets: 9, kernel_dropped: 4, late: 2, blocks_not_stored: 1, ..Lost::default() };
+        let lost = Lost {
+            packets: 9,
+            kernel_dropped: 4,
+            bad_checksums: 1,
+            late: 2,
+            blocks_not_stored: 1,
+            ..Lost::default()
+        };
         see(&mut history, 2250, &Status { lost, ..status(160, 1) });
         let columns = history.columns();
         assert_eq!(columns.at_ms, [1_001_250, 1_002_250]);
@@ -235,9 +252,10 @@ mod tests {
         let expected = [
             ("missing", 9),
             ("kernel", 4),
+            ("checksum", 1),
             ("ring_full", 0),
             ("late", 2),
-            ("unexplained", 3),
+            ("unexplained", 2),
             ("blocks_not_stored", 1),
         ];
         assert_eq!(lost, expected);

@@ -181,6 +181,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
     );
     let causes = [
         ("kernel", lost.kernel_dropped),
+        ("checksum", lost.bad_checksums),
         ("ring_full", lost.ring_full),
         ("late", lost.late),
         ("unexplained", unexplained(status)),
@@ -202,6 +203,11 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         status.reordered_packets,
     );
     page.counter("duplicate_packets", "Packets of the stream that arrived twice.", status.duplicate_packets);
+    page.counter(
+        "conflicting_packets",
+        "Packets that had the number of a packet that was there, and other bytes: they are lost.",
+        status.conflicting_packets,
+    );
     page.counter(
         "early_packets",
         "Packets that came before the recording began, and are none of it.",

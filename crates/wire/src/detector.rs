@@ -65,7 +65,7 @@ impl WireFormat for DetectorFormat {
             Module::At(field) => field.read(prefix),
         };
         if module >= u64::from(layout.modules) {
-            return Err(Ignored::Foreign);
+            return Err(Ignored::OtherStream);
         }
         let number = layout.packet.map_or(0, |field| field.read(prefix));
         if number >= layout.packets {

@@ -90,21 +90,25 @@ pub struct Part {
 pub enum Ignored {
     /// It has another size than any part.
     Size,
-    /// It is of another format, station or thread, or from a sender that is not allowed.
+    /// It is of another format, or of a station, thread or constant that the instrument leaves out.
     Foreign,
+    /// It is of the same format and of another stream: another station or version than most packets, or a module that the
+    /// instrument does not have.
+    OtherStream,
     /// What it says of itself can't be.
     Corrupt,
 }
 
 impl Ignored {
     /// All of them.
-    pub const ALL: [Ignored; 3] = [Ignored::Size, Ignored::Foreign, Ignored::Corrupt];
+    pub const ALL: [Ignored; 4] = [Ignored::Size, Ignored::Foreign, Ignored::OtherStream, Ignored::Corrupt];
 
     /// The word in reports and records.
     pub const fn name(self) -> &'static str {
         match self {
             Ignored::Size => "odd-sized",
             Ignored::Foreign => "foreign",
+            Ignored::OtherStream => "of another stream",
             Ignored::Corrupt => "corrupt",
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 
+use super::candidates::Behind;
 use nilometer_recording::Gap;
 use nilometer_wire::Geometry;
 
@@ -75,6 +76,11 @@ impl Block {
             count: 0,
             touched: now,
         }
+    }
+
+    /// How a packet with these bytes repeats the one that lies here.
+    pub(super) fn repeated(&self, range: Range<usize>, body: &[u8]) -> Behind {
+        if self.data[range] == *body { Behind::Copy } else { Behind::Conflict }
     }
 
     /// Packets below this place that came, and their bytes.

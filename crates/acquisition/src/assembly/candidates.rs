@@ -45,8 +45,12 @@ pub(super) struct Held {
 pub(super) enum Behind {
     /// It had not come before.
     Late,
-    /// It had.
+    /// It had, and is not there any more to be compared.
     Duplicate,
+    /// The same packet is there.
+    Copy,
+    /// Another packet with its number is there.
+    Conflict,
 }
 
 /// A course: packets that follow each other, not where the stream is.

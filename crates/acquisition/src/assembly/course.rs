@@ -23,7 +23,7 @@
 use nilometer_model::Nanos;
 
 use super::{
-    Assembly, Part, ReorderWindow,
+    Assembly, Block, Part, ReorderWindow,
     candidates::{Behind, Candidate, Held},
     progress::{ESTABLISHED, StreamProgress},
 };
@@ -158,11 +158,9 @@ impl Assembly {
 
     /// Keeps a packet that belongs elsewhere, with the course that it follows.
     fn hold(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
-        let counted = self.behind(part).or_else(|| self.is_there(part).then_some(Behind::Duplicate));
-        match counted {
-            Some(Behind::Late) => self.tally.late += 1,
-            Some(Behind::Duplicate) => self.tally.duplicates += 1,
-            None => {}
+        let counted = self.behind(part).or_else(|| self.repeated(part, body));
+        if let Some(behind) = counted {
+            self.tally.count_behind(behind);
         }
         let held = Held { inlet, part, body: body.to_vec(), counted };
         let (at, given_up) =
@@ -219,10 +217,22 @@ impl Assembly {
 
     /// Whether there is a packet already in the open place of this one.
     fn is_there(&self, part: Part) -> bool {
+        self.there(part).is_some()
+    }
+
+    /// The open block, and the place in it, where there is a packet already with the number of this one.
+    fn there(&self, part: Part) -> Option<(&Block, usize)> {
         let place = self.order.place(part).cast_unsigned();
-        let block = (place / self.shape.packets).checked_sub(self.first);
-        let block = block.and_then(|block| self.open.get(block as usize));
-        block.is_some_and(|block| block.has((place % self.shape.packets) as usize))
+        let block = (place / self.shape.packets).checked_sub(self.first)?;
+        let block = self.open.get(block as usize)?;
+        let at = (place % self.shape.packets) as usize;
+        block.has(at).then_some((block, at))
+    }
+
+    /// How a packet repeats the one that is in its open place, if there is one.
+    fn repeated(&self, part: Part, body: &[u8]) -> Option<Behind> {
+        let (block, at) = self.there(part)?;
+        Some(block.repeated(self.shape.range(at), body))
     }
 
     /// Whether the stream will come to a packet soon: within a window behind what is near.
@@ -235,10 +245,8 @@ impl Assembly {
     /// Puts down a packet that was kept, wherever the stream is by now.
     fn release(&mut self, now: Nanos, held: &Held) {
         // It is counted again where it is put.
-        match held.counted {
-            Some(Behind::Late) => self.tally.late -= 1,
-            Some(Behind::Duplicate) => self.tally.duplicates -= 1,
-            None => {}
+        if let Some(behind) = held.counted {
+            self.tally.uncount_behind(behind);
         }
         self.put(now, held.inlet, held.part, &held.body);
     }

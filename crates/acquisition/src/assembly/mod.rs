@@ -367,7 +367,7 @@ impl Assembly {
             return;
         };
         if block.has(at) {
-            self.tally.duplicates += 1;
+            self.tally.count_behind(block.repeated(self.shape.range(at), body));
             return;
         }
         block.data[self.shape.range(at)].copy_from_slice(body);

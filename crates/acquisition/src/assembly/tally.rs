@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use nilometer_model::Histogram;
 
+use super::candidates::Behind;
 use nilometer_wire::Ignored;
 
 /// What became of packets. All counts are of packets, unless they say otherwise.
@@ -30,6 +31,10 @@ pub struct PacketTally {
     pub longest_loss: u64,
     /// That were there already.
     pub duplicates: u64,
+    /// Of these, packets with the same bytes as the one that was there. Packets of blocks that are closed are not compared.
+    pub copies: u64,
+    /// Of these, packets with other bytes than the one that was there: data of somebody else who counts in the same way.
+    pub conflicts: u64,
     /// That came when their place had been closed.
     pub late: u64,
     /// That are none of the stream, by [`Ignored`].
@@ -75,6 +80,38 @@ impl PacketTally {
 
     pub(super) fn ignore(&mut self, why: Ignored) {
         self.ignored[why as usize] += 1;
+    }
+
+    /// A packet came whose place is closed or taken.
+    pub(super) fn count_behind(&mut self, behind: Behind) {
+        match behind {
+            Behind::Late => self.late += 1,
+            Behind::Duplicate => self.duplicates += 1,
+            Behind::Copy => {
+                self.duplicates += 1;
+                self.copies += 1;
+            }
+            Behind::Conflict => {
+                self.duplicates += 1;
+                self.conflicts += 1;
+            }
+        }
+    }
+
+    /// A packet that was counted so is put down after all, where it is counted again.
+    pub(super) fn uncount_behind(&mut self, behind: Behind) {
+        match behind {
+            Behind::Late => self.late -= 1,
+            Behind::Duplicate => self.duplicates -= 1,
+            Behind::Copy => {
+                self.duplicates -= 1;
+                self.copies -= 1;
+            }
+            Behind::Conflict => {
+                self.duplicates -= 1;
+                self.conflicts -= 1;
+            }
+        }
     }
 
     /// So many packets in a row are missing.

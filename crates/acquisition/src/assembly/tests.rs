@@ -197,6 +197,28 @@ fn one_wrong_number_moves_nothing() {
 }
 
 #[test]
+fn a_copy_is_told_from_another_packet_with_the_same_number() {
+    let mut lab = Lab::new(1, 8, SMALL, Missing::Filled);
+    lab.receive(&[7, 8, 9], 64);
+    let copy = Numbered::packet(8);
+    let mut other = copy.clone();
+    other[4 + BODY - 1] = 200;
+    lab.assembly.aside(lab.now, 0, &copy);
+    lab.assembly.aside(lab.now, 0, &other);
+    let counted = |lab: &Lab| {
+        let tally = lab.assembly.tally();
+        (tally.duplicates, tally.copies, tally.conflicts)
+    };
+    assert_eq!(counted(&lab), (2, 1, 1));
+    lab.receive(&(10..16).collect::<Vec<_>>(), 64);
+    // Its block is in the ring: nobody compares it any more.
+    lab.assembly.aside(lab.now, 0, &other);
+    lab.end();
+    assert_eq!(counted(&lab), (3, 1, 1));
+    assert_eq!(lab.out, came(7..16));
+}
+
+#[test]
 fn a_jump_is_filled_or_begins_anew_by_its_length() {
     for (jump, filled) in [(64 + 30, true), (200, false)] {
         let mut lab = Lab::new(1, 60, SMALL, Missing::Filled);

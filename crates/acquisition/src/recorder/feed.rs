@@ -16,7 +16,7 @@ use nilometer_storage::{
 
 use super::threads::SourceTotals;
 use crate::{
-    Delivery, Follower, Following, FrameTurn, Purpose, Ring, Source,
+    Delivery, Follower, Following, FrameTurn, LaneCounts, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
     export::{FrameSupply, RecordedFrames},
     joined::{JoinedValues, MetadataReader},
@@ -281,6 +281,15 @@ fn supply(recorded: RecordedFrames, ring: &Arc<Ring>, stop: Arc<AtomicBool>, clo
 const FOR_EVER: Nanos = Nanos(u64::MAX / 4);
 
 impl Job {
+    /// Has the receiver say what these lanes have stored beside what came: both at one moment.
+    pub(super) fn count_stored(&mut self, counts: &LaneCounts) {
+        match &mut self.feeding {
+            Feeding::Network { receiver, .. } => receiver.count_stored(counts.clone()),
+            Feeding::Series(series) => series.receiver.count_stored(counts.clone()),
+            Feeding::Instrument { .. } | Feeding::Recording(_) | Feeding::Recorded(_) => {}
+        }
+    }
+
     /// All is ready: what came before is not recorded.
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {

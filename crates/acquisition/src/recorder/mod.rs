@@ -27,7 +27,7 @@ use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
-    Chronicle, FrameTurn, Ring, Traffic,
+    Chronicle, FrameTurn, LaneCounts, Ring, Traffic,
     joined::MetadataReader,
     series::SeriesTraffic,
     sink::{FILE_SLOTS, LaneSetup, RingNeeds},
@@ -120,6 +120,7 @@ pub struct Recorder {
     live: Option<LiveTraffic>,
     /// What lanes do, and what came in the last second.
     watched: Vec<LaneWatch>,
+    counts: LaneCounts,
     recent: Recent,
 }
 
@@ -171,7 +172,9 @@ impl Recorder {
                 return Err(error);
             }
         };
+        let counts = LaneCounts::new(watched.iter().map(LaneWatch::lane_count));
         let mut job = feed.onto(ring.clone(), stop.clone(), clock);
+        job.count_stored(&counts);
         job.discard()?;
         let mut recorder = Recorder {
             ring,
@@ -190,6 +193,7 @@ impl Recorder {
             duration: job.duration(),
             live: job.live(),
             watched,
+            counts,
             recent: Recent::default(),
             waits: Some((job, sender)),
         };

@@ -97,6 +97,11 @@ impl Outcome {
         self.chronicle.work.bins().iter().map(|bin| bin.operations).sum()
     }
 
+    /// Frames that are stored as they came, and came damaged: their compressed bytes can't be unpacked.
+    pub fn damaged(&self) -> u64 {
+        self.lanes.iter().flatten().map(|lane| lane.totals.damaged).sum()
+    }
+
     /// Bytes of frames as they were written by lanes that did not hang: compressed, if the format is.
     pub fn written(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.written).sum()

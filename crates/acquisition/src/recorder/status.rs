@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
-    RingSnapshot, StoredCounts, Traffic,
+    RingSnapshot, StoredCounts, StoredTotals, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
     sink::{Gauge, LaneSetup},
+    writer::LaneCount,
 };
 use nilometer_wire::Ignored;
 
@@ -55,6 +56,10 @@ pub struct Status {
     pub reordering_sum: u64,
     /// Packets that were there already.
     pub duplicate_packets: u64,
+    /// Of these, packets with other bytes than those that were there: data of another sender, which are lost.
+    pub conflicting_packets: u64,
+    /// Frames of a series that are stored as they came, though their compressed bytes can't be unpacked.
+    pub damaged_frames: u64,
     /// Packets that came before the recording began, and are none of it.
     pub early_packets: u64,
     /// One of the senders whose packets are `not-allowed`.
@@ -106,6 +111,10 @@ pub struct Lost {
     pub unfilled: u64,
     /// Dropped by the kernel for want of room: see [`Traffic::kernel_dropped`].
     pub kernel_dropped: u64,
+    /// Dropped by the kernel because their UDP checksum was wrong.
+    pub bad_checksums: u64,
+    /// At most so many lost an IP fragment on their way: see [`Traffic::incomplete`].
+    pub incomplete: u64,
     /// That found the ring full.
     pub ring_full: u64,
     /// That came when their place had been closed.
@@ -153,7 +162,6 @@ pub(super) struct LaneWatch {
     written: Arc<AtomicU64>,
     counts: Arc<StoredCounts>,
     gauge: Option<Gauge>,
-    /// Its directory is memory, which forgets without power: nothing there is durable, whatever is synced.
     is_memory: bool,
     /// How it ended, also after the recording has told what it came to; none before.
     ended: Option<Ending>,
@@ -183,6 +191,11 @@ impl LaneWatch {
     /// The same of what it has stored.
     pub(super) fn counts(&self) -> Arc<StoredCounts> {
         self.counts.clone()
+    }
+
+    /// What the lane counts, for those who add up all lanes.
+    pub(super) fn lane_count(&self) -> LaneCount {
+        LaneCount { counts: self.counts.clone(), is_memory: self.is_memory }
     }
 
     /// It is over, so. What it reported before stays.
@@ -221,34 +234,22 @@ impl Recorder {
     pub fn status(&mut self) -> Status {
         let now = self.clock.now();
         let lanes = self.watched.iter().map(LaneWatch::status).collect();
-        let stored = Stored::of(&self.watched);
         if let Some(series) = self.series_traffic() {
+            let stored = self.stored_beside(series.stored);
             let rates = self.recent.see(now, series.tally.frames, series.counted.bytes);
             let all = of(now, &Traffic::default(), rates, self.ring.glance(now), stored, lanes);
             return of_series(now, &series, all);
         }
         let traffic = self.traffic().unwrap_or_default();
+        let stored = self.stored_beside(traffic.stored);
         let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
         let rates = self.recent.see(now, packets, bytes);
         of(now, &traffic, rates, self.ring.glance(now), stored, lanes)
     }
-}
 
-/// Packets and bytes on all lanes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Stored {
-    acknowledged: (u64, u64),
-    durable: (u64, u64),
-}
-
-impl Stored {
-    fn of(watched: &[LaneWatch]) -> Self {
-        let add = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
-        // In this order: what is durable was acknowledged before.
-        let lasting = watched.iter().filter(|lane| !lane.is_memory);
-        let durable = lasting.map(|lane| lane.counts.durable.get()).fold((0, 0), add);
-        let acknowledged = watched.iter().map(|lane| lane.counts.acknowledged.get()).fold((0, 0), add);
-        Stored { acknowledged, durable }
+    /// The totals of all lanes at the moment at which the receiver counted; now, if it counts no more.
+    fn stored_beside(&self, counted: Option<StoredTotals>) -> StoredTotals {
+        counted.filter(|_| !self.fed).unwrap_or_else(|| self.counts.get())
     }
 }
 
@@ -258,7 +259,7 @@ fn of(
     traffic: &Traffic,
     rates: RecentRates,
     glance: RingSnapshot,
-    stored: Stored,
+    stored: StoredTotals,
     lanes: Vec<LaneStatus>,
 ) -> Status {
     let Traffic { tally, counted, room, first, fault, .. } = traffic;
@@ -288,6 +289,8 @@ fn of(
             longest_gap: tally.longest_loss,
             unfilled: tally.unfilled,
             kernel_dropped: traffic.kernel_dropped(),
+            bad_checksums: traffic.bad_checksums(),
+            incomplete: traffic.incomplete(),
             ring_full: tally.refused,
             late: tally.late,
             blocks_not_stored: glance.books.lost(),
@@ -296,6 +299,8 @@ fn of(
         reordering_extent: tally.extents.max(),
         reordering_sum: tally.overtaken,
         duplicate_packets: tally.duplicates,
+        conflicting_packets: tally.conflicts,
+        damaged_frames: stored.damaged,
         early_packets: counted.early,
         other_sender: counted.stranger,
         ignored_packets: ignored.chain(others).collect(),
@@ -382,6 +387,8 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nilometer_storage::network::counters::DatagramErrors;
+
     use crate::{RingCounters, assembly::PacketTally, receiver::Span, transport::TransportCounts};
 
     #[test]
@@ -402,7 +409,7 @@ mod tests {
 
     #[test]
     fn every_count_stands_where_it_belongs() {
-        let ignored = [1, 2, 3];
+        let ignored = [1, 2, 24, 3];
         let tally = PacketTally {
             placed: 90,
             bytes: 900,
@@ -415,6 +422,7 @@ mod tests {
             longest_loss: 7,
             late: 5,
             duplicates: 6,
+            conflicts: 2,
             stray: 8,
             ignored,
             restarts: 9,
@@ -433,11 +441,13 @@ mod tests {
         };
         let first = Some(Nanos::from_millis(1000));
         let span = Span { time: Nanos::from_millis(1500), bytes: 900 };
-        let traffic = Traffic { tally, counted, room: 13, first, span, fault: Some("gone".into()) };
+        let fault = Some("gone".into());
+        let errors = DatagramErrors { checksum: 3, incomplete: 9 };
+        let traffic = Traffic { tally, counted, errors, room: 13, first, span, fault, ..Traffic::default() };
         let books = RingCounters { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
         let glance = RingSnapshot { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
-        let stored = Stored { acknowledged: (80, 800), durable: (70, 700) };
+        let stored = StoredTotals { acknowledged: (80, 800), durable: (70, 700), damaged: 4 };
         let rates = RecentRates { packets: 1.0, bytes: 2.0 };
         let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");
@@ -447,11 +457,11 @@ mod tests {
                 "mean_bytes_per_second": 600.0 },
             "received_packets": 90, "received_bytes": 900,
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
-            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
+            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
-            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,
+            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4,
             "early_packets": 14, "other_sender": null,
-            "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
+            "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25 },

@@ -25,8 +25,19 @@ pub struct Frame {
     pub came_as: Option<StoredAs>,
     /// CRC-32 (ISO-HDLC) of its bytes, where whoever delivered it knows that.
     pub checksum: Option<u32>,
+    /// What its receiver knows of it, if it came as a message.
+    pub message: Option<FrameMessage>,
     /// The frames that it has, if it is several: what is to be one chunk of HDF5. Its number is that of the stack.
     pub stack: Option<Box<[StackedFrame]>>,
+}
+
+/// A frame that came as a message, with the bytes that its sender made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameMessage {
+    /// Bytes as they came, compressed if it came compressed.
+    pub bytes: u64,
+    /// These can't be unpacked. They are stored all the same, and the frame is not whole.
+    pub is_damaged: bool,
 }
 
 /// A frame of several that are stored as one.
@@ -52,6 +63,7 @@ impl Frame {
             encoded: None,
             came_as: None,
             checksum: None,
+            message: None,
             stack: None,
         }
     }
@@ -59,6 +71,11 @@ impl Frame {
     /// Packets of it that never came.
     pub(crate) fn missing(&self) -> u64 {
         self.packed.iter().flat_map(|packed| &packed.gaps).map(|gap| gap.count).sum()
+    }
+
+    /// Whether it came with bytes that can't be unpacked.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.message.is_some_and(|message| message.is_damaged)
     }
 
     /// What is stored of it, if not its own bytes.

@@ -63,7 +63,7 @@ impl SeriesCheck {
         self.came.iter().last().map_or(0, |range| range.end)
     }
 
-    /// Its end message came.
+    /// Its end message came, or another series began behind it.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -73,6 +73,11 @@ impl SeriesCheck {
         let ends = self.came.iter().map(|range| range.start).chain([self.frames()]);
         let begins = [0].into_iter().chain(self.came.iter().map(|range| range.end));
         begins.zip(ends).map(|(begin, end)| begin..end).filter(|range| !range.is_empty())
+    }
+
+    /// Another series begins behind it. A complete one is over then, without its end message.
+    pub(super) fn is_followed(&mut self) {
+        self.ended |= self.is_complete();
     }
 
     /// No frame is taken any more.

@@ -21,13 +21,15 @@ mod sender;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use check::SeriesCheck;
 pub use description::DescribedSeries;
-pub use receiver::{SeriesEnding, SeriesReceiver, SeriesTraffic, SeriesUntil};
+pub use receiver::SeriesReceiver;
 pub use ring_intake::{RingIntake, SeriesStorage};
 pub use sender::{SendOverflow, SendQueueLimits, SentSeries, SimulatedSeries, StreamVersion};
 pub use tally::{SeriesRefusal, SeriesTally};
+pub use traffic::{SeriesEnding, SeriesTraffic, SeriesUntil};
 
 use std::{fmt::Debug, ops::Range};
 

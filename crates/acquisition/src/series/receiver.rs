@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use nilometer_model::{ByteRate, Nanos};
+use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Clock};
 use nilometer_wire::{
     cbor::DataPlace,
@@ -17,41 +17,14 @@ use nilometer_wire::{
     stream1, stream2,
 };
 
-use super::{FrameIntake, RefusedFrame, SeriesCheck, SeriesFrame, SeriesRefusal, SeriesTally, SlotAnswer};
-use crate::transport::zeromq::{MessageRoom, PullSocket, RoomAnswer, ZmqCounts, ZmqMessage};
-
-/// When a series is over though frames are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeriesUntil {
-    /// No series begins for so long.
-    pub begin: Nanos,
-    /// Nothing of it comes for so long.
-    pub silence: Nanos,
-    /// The same, once its end message came: images on other connections may be on their way.
-    pub after_end: Nanos,
-    /// So long after its first frame.
-    pub duration: Nanos,
-}
-
-impl Default for SeriesUntil {
-    fn default() -> Self {
-        let seconds = |seconds: u64| Nanos::from_millis(1000 * seconds);
-        SeriesUntil { begin: Nanos::MAX, silence: seconds(60), after_end: seconds(5), duration: Nanos::MAX }
-    }
-}
-
-/// How a series ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeriesEnding {
-    /// All its frames are there.
-    Complete,
-    /// Nothing of it came for too long.
-    Silent,
-    /// None began.
-    NoSeries,
-    /// It was told to end.
-    Stopped,
-}
+use super::{
+    FrameIntake, RefusedFrame, SeriesCheck, SeriesEnding, SeriesFrame, SeriesRefusal, SeriesTally,
+    SeriesTraffic, SeriesUntil, SlotAnswer,
+};
+use crate::{
+    LaneCounts,
+    transport::zeromq::{MessageRoom, PullSocket, RoomAnswer, ZmqMessage},
+};
 
 /// Images that wait for the start of their series, at the most, and how long: they hold their slots meanwhile.
 const EARLY_MAX: usize = 8;
@@ -60,40 +33,6 @@ const EARLY_FOR: Nanos = Nanos::from_millis(1000);
 const LOOK: Nanos = Nanos::from_millis(20);
 /// How often the figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(100);
-
-/// What came, as anybody may ask while it comes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SeriesTraffic {
-    /// What became of frames.
-    pub tally: SeriesTally,
-    /// What the connections counted.
-    pub counted: ZmqCounts,
-    /// Frames of the series, once it began.
-    pub frames: Option<u64>,
-    /// Frames that did not come of those before the last that did.
-    pub missing: u64,
-    /// When the first frame and the last were there.
-    pub first: Option<Nanos>,
-    /// The same of the last; 0 if none was.
-    pub last: Nanos,
-    /// How it ended, once it did.
-    pub ending: Option<SeriesEnding>,
-    /// Why nothing comes any more, if that is so.
-    pub fault: Option<String>,
-}
-
-impl SeriesTraffic {
-    /// Of the recording that are not there: all that the series has, or those before the last that came if it was ended here.
-    pub fn lost(&self, due: u64) -> u64 {
-        due.saturating_sub(self.tally.frames)
-    }
-
-    /// Bytes a second as they came, from the first frame to the last; none if all came at once.
-    pub fn mean_rate(&self) -> Option<ByteRate> {
-        let seconds = self.last.since(self.first?).seconds();
-        (seconds > 0.0).then(|| ByteRate(self.tally.bytes as f64 / seconds))
-    }
-}
 
 /// An image of which not all frames have a slot yet.
 #[derive(Debug)]
@@ -124,6 +63,8 @@ pub struct SeriesReceiver {
     ending: Option<SeriesEnding>,
     fault: Option<String>,
     live: Arc<Mutex<SeriesTraffic>>,
+    /// What the lanes store meanwhile.
+    lanes: Option<LaneCounts>,
 }
 
 impl SeriesReceiver {
@@ -144,12 +85,19 @@ impl SeriesReceiver {
             ending: None,
             fault: None,
             live: Arc::default(),
+            lanes: None,
         }
     }
 
     /// What came so far: a tenth of a second old at the most, while it is turned.
     pub fn live(&self) -> Arc<Mutex<SeriesTraffic>> {
         self.live.clone()
+    }
+
+    /// From now on it says what the lanes have stored beside what came.
+    pub fn count_stored(&mut self, lanes: LaneCounts) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).stored = Some(lanes.get());
+        self.lanes = Some(lanes);
     }
 
     /// The series, once it began.
@@ -179,7 +127,7 @@ impl SeriesReceiver {
         let ending = loop {
             let now = clock.now();
             if stop.load(Ordering::Relaxed) {
-                break Ok(SeriesEnding::Stopped);
+                break Ok(self.stopped());
             }
             if let Some(ending) = self.is_over(now) {
                 break Ok(ending);
@@ -220,16 +168,27 @@ impl SeriesReceiver {
             let begun = self.begun.unwrap_or(now);
             return (now.since(begun) >= self.until.begin).then_some(SeriesEnding::NoSeries);
         };
-        if check.is_complete() {
+        let is_complete = check.is_complete();
+        if is_complete && check.has_ended() {
             return Some(SeriesEnding::Complete);
         }
         if self.first.is_some_and(|first| now.since(first) >= self.until.duration) {
-            return Some(SeriesEnding::Stopped);
+            return Some(self.stopped());
         }
-        let silence =
-            if check.has_ended() { self.until.after_end.min(self.until.silence) } else { self.until.silence };
-        let silent = self.held.is_empty() && now.since(self.heard) >= silence;
-        silent.then_some(SeriesEnding::Silent)
+        let SeriesUntil { silence, after_end, after_last, .. } = self.until;
+        let (silence, ending) = match check.has_ended() {
+            _ if is_complete => (after_last.min(silence), SeriesEnding::Complete),
+            true => (after_end.min(silence), SeriesEnding::Silent),
+            false => (silence, SeriesEnding::Silent),
+        };
+        let is_silent = self.held.is_empty() && now.since(self.heard) >= silence;
+        is_silent.then_some(ending)
+    }
+
+    /// How a series ended that was told to end now.
+    fn stopped(&self) -> SeriesEnding {
+        let is_complete = self.check.as_ref().is_some_and(SeriesCheck::is_complete);
+        if is_complete { SeriesEnding::Complete } else { SeriesEnding::Stopped }
     }
 
     /// No frame is taken any more: those that did not come are told. What comes after is late.
@@ -245,10 +204,14 @@ impl SeriesReceiver {
             check.close();
             check.missing().for_each(|frames| intake.missing(now, frames));
         }
+        // What came stands still, and the lanes go on.
+        self.lanes = None;
         self.tell(now);
     }
 
     fn tell(&mut self, now: Nanos) {
+        // Before the tally is taken: whatever a lane has stored by then came before.
+        let stored = self.lanes.as_ref().map(LaneCounts::get);
         let frames = self.check.as_ref().map(SeriesCheck::frames);
         let upto = self.check.as_ref().map_or(0, SeriesCheck::came_upto);
         let traffic = SeriesTraffic {
@@ -258,6 +221,7 @@ impl SeriesReceiver {
             missing: upto.saturating_sub(self.tally.frames),
             first: self.first,
             last: self.last,
+            stored,
             ending: self.ending,
             fault: self.fault.clone(),
         };
@@ -293,10 +257,14 @@ impl SeriesReceiver {
     }
 
     fn start(&mut self, now: Nanos, start: SeriesStart, message: &ZmqMessage, intake: &mut dyn FrameIntake) {
-        if let Some(check) = &self.check {
+        if let Some(check) = &mut self.check {
             match check.starts_again(&start) {
                 Ok(()) => self.tally.starts += 1,
-                Err(refused) => self.tally.count(refused),
+                Err(refused) => {
+                    self.tally.count(refused);
+                    // Nothing more comes of this one: the next is not to wait for it.
+                    check.is_followed();
+                }
             }
             return;
         }
@@ -312,7 +280,13 @@ impl SeriesReceiver {
         self.tally.starts += 1;
         self.heard = now;
         for early in std::mem::take(&mut self.early) {
-            self.image(now, early, intake);
+            let is_ours = self.check.as_ref().is_some_and(|check| check.is_ours(&early.image.series).is_ok());
+            if is_ours {
+                self.image(now, early, intake);
+            } else {
+                // The rest of a series whose start nobody saw.
+                self.refuse(early, SeriesRefusal::Early, intake);
+            }
         }
     }
 

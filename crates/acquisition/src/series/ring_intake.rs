@@ -19,7 +19,7 @@ use nilometer_wire::series::{Packing, SeriesImage, SeriesStart, TimeRatio};
 
 use super::{FrameIntake, RefusedFrame, SeriesFrame, SlotAnswer};
 use crate::{
-    Frame, Ring,
+    Frame, FrameMessage, Ring,
     joined::{JoinedValues, values_of_user_data},
     sink::StoredAs,
     transport::zeromq::ZmqMessage,
@@ -194,8 +194,9 @@ impl FrameIntake for RingIntake {
             Ok(came_as) => came_as,
             Err(fault) => return Err(RefusedFrame { slot: frame.data, fault }),
         };
-        let SeriesFrame { number, arrived, data, .. } = frame;
-        let frame = Frame { came_as, ..Frame::new(number, arrived, arrived, data) };
+        let SeriesFrame { number, arrived, data, length, .. } = frame;
+        let message = Some(FrameMessage { bytes: length as u64, is_damaged: false });
+        let frame = Frame { came_as, message, ..Frame::new(number, arrived, arrived, data) };
         match &mut self.order {
             None => self.full.push(frame),
             Some(order) => drop(order.waiting.insert(number, frame)),

@@ -262,6 +262,7 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
         silence: second,
         after_end: Nanos(second.0 / 2),
         duration: Nanos::MAX,
+        after_last: Nanos(second.0 / 2),
     };
     let mut lab = Lab::new(4, until);
     let over = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
@@ -279,6 +280,60 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
     assert_eq!((lab.refused(SeriesRefusal::Late), lab.receiver.tally().frames), (2, 3));
     let live = lab.receiver.live();
     assert_eq!(live.lock().expect("one thread").frames, Some(20));
+}
+
+/// A lab with all images of its series.
+fn complete() -> Lab {
+    let mut lab = Lab::new(4, SeriesUntil::default());
+    lab.deliver(&starts(&start()));
+    for number in 0..10 {
+        lab.deliver(&image(number));
+    }
+    lab
+}
+
+#[test]
+fn a_complete_series_is_over_with_its_end_or_a_little_later() {
+    let mut lab = complete();
+    let later = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
+    assert_eq!((later(&lab, 0), later(&lab, 2000)), (None, Some(SeriesEnding::Complete)));
+    lab.deliver(&[stream2::encode_end(&name())]);
+    assert_eq!(later(&lab, 0), Some(SeriesEnding::Complete));
+    assert_eq!(lab.receiver.tally().ends, 1);
+}
+
+#[test]
+fn images_beyond_those_that_were_announced_are_counted() {
+    let mut lab = complete();
+    lab.deliver(&image(10));
+    lab.deliver(&image(11));
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), None);
+    lab.deliver(&[stream2::encode_end(&name())]);
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Complete));
+    assert_eq!((lab.refused(SeriesRefusal::Number), lab.receiver.tally().frames), (4, 20));
+    assert_eq!(lab.intake.free.len(), 4);
+}
+
+#[test]
+fn the_next_series_does_not_wait_for_the_end_of_a_complete_one() {
+    let mut lab = complete();
+    let next = SeriesStart { series: SeriesName { number: 4, ..name() }, ..start() };
+    lab.deliver(&starts(&next));
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Complete));
+    assert_eq!(lab.refused(SeriesRefusal::Foreign), 1);
+}
+
+#[test]
+fn images_left_over_from_an_earlier_series_come_before_the_start() {
+    let mut lab = Lab::new(4, SeriesUntil::default());
+    lab.send(&image(3));
+    let next = SeriesStart { series: SeriesName { number: 4, ..name() }, ..start() };
+    lab.send(&starts(&next));
+    while lab.receiver.tally().starts == 0 {
+        lab.turn();
+    }
+    assert_eq!((lab.refused(SeriesRefusal::Early), lab.refused(SeriesRefusal::Foreign)), (2, 0));
+    assert_eq!(lab.intake.free.len(), 4);
 }
 
 #[test]

@@ -6,6 +6,9 @@
 //!                               | wakes the writer when a frame is encoded
 //! ```
 //!
+//! Frames that came as messages and encoded are only looked over there: a damaged one is stored as it came, and not called
+//! whole.
+//!
 //! A frame keeps its slot of the ring; what is written in its place goes with it ([`Encoded`]), and comes back with it.
 //! Without threads frames are encoded where they are submitted: for virtual time.
 
@@ -19,7 +22,7 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
 
-use crate::Frame;
+use crate::{Frame, FrameMessage};
 use nilometer_recording::journal::Encoding;
 
 /// Bytes that stand for a frame and are not its own.
@@ -49,6 +52,11 @@ pub trait FrameEncoder: Debug + Send + Sync {
     /// Encodes the frame of this number, which is in the first bytes of a slot; what came out: not encoded, its own bytes, if
     /// that can't be done. `scratch` is for what it has to keep meanwhile.
     fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs;
+    /// Whether the bytes of a frame that came encoded can be no frame. It costs much less than to decode them.
+    fn is_damaged(&self, came_as: StoredAs, bytes: &[u8]) -> bool {
+        let _ = (came_as, bytes);
+        false
+    }
 }
 
 /// Encoded frames that wait for the storage, beside those that are being encoded.
@@ -79,14 +87,33 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// By order of arrival.
-    jobs: VecDeque<(u64, Frame, Buffer)>,
+    jobs: VecDeque<EncodeJob>,
     /// Encoded, in no order.
     ready: Vec<(u64, Frame)>,
     waker: Option<Arc<dyn Wake>>,
     /// What the threads have spent, each by itself.
     spent: Vec<Usage>,
     closed: bool,
+}
+
+/// A frame that is to be encoded, or looked over if it came encoded.
+struct EncodeJob {
+    /// By order of arrival.
+    order: u64,
+    frame: Frame,
+    /// Memory for what comes out. None if it came encoded.
+    into: Option<Buffer>,
+}
+
+impl EncodeJob {
+    fn run(self, encoder: &dyn FrameEncoder, scratch: &mut Vec<u8>) -> (u64, Frame) {
+        let EncodeJob { order, frame, into } = self;
+        let frame = match into {
+            Some(into) => encoded(encoder, frame, into, scratch),
+            None => looked_over(encoder, frame),
+        };
+        (order, frame)
+    }
 }
 
 impl Shared {
@@ -99,7 +126,7 @@ impl Shared {
         let mut scratch = Vec::new();
         let mut state = self.lock();
         loop {
-            let Some((order, frame, into)) = state.jobs.pop_front() else {
+            let Some(job) = state.jobs.pop_front() else {
                 if state.closed {
                     return;
                 }
@@ -107,11 +134,11 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let frame = encoded(self.encoder.as_ref(), frame, into, &mut scratch);
+            let done = job.run(self.encoder.as_ref(), &mut scratch);
             let spent = Usage::of_thread();
             state = self.lock();
             state.spent[thread] = spent;
-            state.ready.push((order, frame));
+            state.ready.push(done);
             self.done.notify_all();
             let waker = state.waker.clone();
             drop(state);
@@ -127,6 +154,13 @@ fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: 
     let stored_as = encoder.encode(frame.number, &frame.data, scratch, &mut into);
     let stored = Encoded { bytes: into, stored_as, finished: Nanos(0) };
     Frame { encoded: Some(Box::new(stored)), ..frame }
+}
+
+/// Says of a frame that came encoded whether it is damaged. Only of one that came as a message is that asked for.
+fn looked_over(encoder: &dyn FrameEncoder, frame: Frame) -> Frame {
+    let (Some(came_as), Some(message)) = (frame.came_as, frame.message) else { return frame };
+    let is_damaged = encoder.is_damaged(came_as, &frame.data[..came_as.length as usize]);
+    Frame { message: Some(FrameMessage { is_damaged, ..message }), ..frame }
 }
 
 impl EncodeStage {
@@ -175,20 +209,23 @@ impl EncodeStage {
         self.first == self.next
     }
 
-    /// Takes a frame. Only called when there is room. One that came encoded goes by, in its turn.
+    /// Takes a frame. Only called when there is room. One that came encoded goes by, in its turn: as it is, or looked over if
+    /// it came as a message.
     pub(crate) fn submit(&mut self, frame: Frame) {
         let order = self.next;
         self.next += 1;
-        if frame.came_as.is_some() {
+        if frame.came_as.is_some() && frame.message.is_none() {
             self.shared.lock().ready.push((order, frame));
             return;
         }
-        let into = self.buffers.pop().expect("only called when there is room");
+        let into =
+            frame.came_as.is_none().then(|| self.buffers.pop().expect("only called when there is room"));
+        let job = EncodeJob { order, frame, into };
         if self.threads == 0 {
-            let frame = encoded(self.encoder.as_ref(), frame, into, &mut self.scratch);
-            self.shared.lock().ready.push((order, frame));
+            let done = job.run(self.encoder.as_ref(), &mut self.scratch);
+            self.shared.lock().ready.push(done);
         } else {
-            self.shared.lock().jobs.push_back((order, frame, into));
+            self.shared.lock().jobs.push_back(job);
             self.shared.work.notify_one();
         }
     }
@@ -216,9 +253,9 @@ impl EncodeStage {
         let shared = self.shared.clone();
         let mut state = shared.lock();
         let mut frames = Vec::new();
-        for (_, frame, into) in state.jobs.drain(..) {
+        for EncodeJob { frame, into, .. } in state.jobs.drain(..) {
             self.first += 1;
-            self.buffers.push(into);
+            self.buffers.extend(into);
             frames.push(frame);
         }
         loop {
@@ -294,6 +331,45 @@ mod tests {
                 came.push(frame.number);
             }
             assert!(came.into_iter().eq(0..50) && stage.is_empty(), "{threads} threads");
+        }
+    }
+
+    /// Says of bytes that begin with 9 that they are damaged.
+    #[derive(Debug)]
+    struct Nine;
+
+    impl FrameEncoder for Nine {
+        fn length_max(&self) -> usize {
+            8
+        }
+        fn encode(&self, _: u64, _: &[u8], _: &mut Vec<u8>, _: &mut [u8]) -> StoredAs {
+            unreachable!("all frames came encoded")
+        }
+        fn is_damaged(&self, came_as: StoredAs, bytes: &[u8]) -> bool {
+            assert_eq!(bytes.len(), came_as.length as usize);
+            bytes[0] == 9
+        }
+    }
+
+    #[test]
+    fn frames_that_came_encoded_are_looked_over_and_keep_their_order() {
+        for threads in [0, 3] {
+            let mut stage = EncodeStage::new(Arc::new(Nine), threads, 0).expect("threads");
+            for number in 0..20 {
+                let came_as = Some(StoredAs { encoding: Encoding::Cbf, length: 5 });
+                // Every second came as a message; of the others nobody asks.
+                let message = (number % 2 == 1).then_some(FrameMessage { bytes: 5, is_damaged: false });
+                stage.submit(Frame { came_as, message, ..frame(number) });
+            }
+            let mut damaged = Vec::new();
+            let mut came = Vec::new();
+            while came.len() < 20 {
+                let Some(frame) = stage.next(Nanos(0)) else { continue };
+                damaged.extend(frame.is_damaged().then_some(frame.number));
+                came.push(frame.number);
+            }
+            assert!(came.into_iter().eq(0..20), "{threads} threads");
+            assert_eq!(damaged, [9], "{threads} threads");
         }
     }
 

@@ -418,6 +418,11 @@ impl FrameEncoder for ChunkEncoder {
         into[..frame.len()].copy_from_slice(frame);
         StoredAs { encoding: Encoding::Raw, length: length_of_extent(frame.len()) }
     }
+
+    fn is_damaged(&self, came_as: StoredAs, bytes: &[u8]) -> bool {
+        let Encoding::Chunk(compression, element) = came_as.encoding else { return false };
+        chunk::check_structure(compression, element, bytes, self.frame_size as usize).is_err()
+    }
 }
 
 /// Layouts of longer ones are refused.

@@ -47,15 +47,15 @@ pub struct FrameCount {
     pub due: Nanos,
     /// Packets in it that came; 1 for a frame that was not made of packets.
     pub packets: u64,
-    /// Bytes of it: of its packets, or of the frame.
+    /// Bytes of it: of its packets, of the message that it came as, or of the frame.
     pub bytes: u64,
 }
 
 impl FrameCount {
     /// Of a frame; one that is not made of packets has so many bytes.
     pub fn of(frame: &Frame, size: u64) -> Self {
-        let (packets, bytes) =
-            frame.packed.as_ref().map_or((1, size), |packed| (packed.packets, packed.bytes));
+        let alone = (1, frame.message.map_or(size, |message| message.bytes));
+        let (packets, bytes) = frame.packed.as_ref().map_or(alone, |packed| (packed.packets, packed.bytes));
         FrameCount { due: frame.due, packets, bytes }
     }
 }

@@ -24,7 +24,10 @@ pub use sender::{Left, Sender, SendingStation};
 pub use simulation::{Shape, Simulation, SimulationError};
 pub use tcp::TcpOutlet;
 
-use std::{fmt, io, net::IpAddr};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+};
 
 use nilometer_model::Nanos;
 
@@ -94,12 +97,34 @@ pub struct TransportCounts {
     pub joined: u64,
     /// Packets of other senders than those of the stream.
     pub strangers: u64,
+    /// Of these, packets that were refused though the user named no senders.
+    pub unnamed: u64,
     /// Packets that came, or that the kernel dropped, before the recording began.
     pub early: u64,
     /// One of these senders, if it is known.
     pub stranger: Option<IpAddr>,
     /// Times that the kernel was called to receive.
     pub calls: u64,
+    /// Who sent to the port that most senders sent to.
+    pub senders: PortSenders,
+}
+
+/// Who sent to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PortSenders {
+    /// Senders of more than a few packets, by address and port.
+    pub count: u32,
+    /// The two of these that sent most.
+    pub most: [Option<SocketAddr>; 2],
+}
+
+impl PortSenders {
+    /// Those of two sockets at one port: the kernel gives all packets of a sender to the same socket.
+    #[must_use]
+    pub fn at_one_port(self, other: PortSenders) -> Self {
+        let mut most = self.most.into_iter().chain(other.most).flatten();
+        PortSenders { count: self.count + other.count, most: [most.next(), most.next()] }
+    }
 }
 
 impl TransportCounts {
@@ -118,9 +143,11 @@ impl TransportCounts {
             dropped: self.dropped + other.dropped,
             joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
+            unnamed: self.unnamed + other.unnamed,
             early: self.early + other.early,
             stranger: self.stranger.or(other.stranger),
             calls: self.calls + other.calls,
+            senders: if other.senders.count > self.senders.count { other.senders } else { self.senders },
         }
     }
 }

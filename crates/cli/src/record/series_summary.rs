@@ -7,6 +7,7 @@ use nilometer_acquisition::{
     series::{SeriesEnding, SeriesRefusal, SeriesTraffic},
 };
 use nilometer_model::Bytes;
+use nilometer_service::recording::thrown_away::frames_thrown_away;
 use nilometer_storage::target::KeptDirectory;
 
 use super::summary::recorded;
@@ -28,8 +29,14 @@ pub(super) fn series_summary(
         recorded(status),
         format!("missing     {}", missing(series, outcome.due)),
         format!("discarded   {}", discarded(series)),
-        format!("write       worst latency {longest}, from a whole frame until it is acknowledged"),
     ];
+    let damaged = outcome.damaged();
+    if damaged > 0 {
+        lines.push(format!(
+            "damaged     {damaged} frames can't be unpacked; stored as they came, with flag 2"
+        ));
+    }
+    lines.push(format!("write       worst latency {longest}, from a whole frame until it is acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
 }
@@ -55,7 +62,10 @@ fn series_line(series: &SeriesTraffic) -> String {
 fn missing(series: &SeriesTraffic, due: u64) -> String {
     let missing = series.lost(due);
     if missing == 0 {
-        return "none".into();
+        return match frames_thrown_away(series) {
+            0 => "none".into(),
+            thrown => format!("0 of those announced; {thrown} others came and were discarded"),
+        };
     }
     let share = missing as f64 / due.max(1) as f64 * 100.0;
     let no_room = match series.tally.refused(SeriesRefusal::NoRoom) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome as Recorded, Status, Traffic};
 use nilometer_model::Bytes;
+use nilometer_service::recording::thrown_away::thrown_away;
 use nilometer_storage::target::KeptDirectory;
 use nilometer_wire::Ignored;
 
@@ -63,8 +64,14 @@ fn rate(traffic: &Traffic) -> String {
 fn missing(traffic: &Traffic) -> String {
     let tally = &traffic.tally;
     let dropped = traffic.kernel_dropped();
-    if tally.lost() == 0 && dropped == 0 {
-        return "none".into();
+    let bad = traffic.bad_checksums();
+    if tally.lost() == 0 && dropped == 0 && bad == 0 {
+        return match thrown_away(traffic) {
+            0 => "none".into(),
+            thrown => {
+                format!("0 between the packets that are recorded; {thrown} others came and were discarded")
+            }
+        };
     }
     let share = tally.lost() as f64 / (tally.lost() + tally.placed).max(1) as f64 * 100.0;
     let mut causes = Vec::new();
@@ -74,8 +81,15 @@ fn missing(traffic: &Traffic) -> String {
         }
     };
     cause(dropped, "found no room in the kernel");
+    cause(bad, "had a wrong UDP checksum, and the kernel dropped them: look at the sender");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
+    let incomplete = traffic.incomplete();
+    if incomplete > 0 {
+        causes.push(format!(
+            "at most {incomplete} lost an IP fragment on the way: let the network carry whole packets (MTU)"
+        ));
+    }
     let causes = if causes.is_empty() { String::new() } else { format!("; {}", causes.join(", ")) };
     format!(
         "{} packets, {share:.4} %, in {} gaps, the longest of {}{causes}",
@@ -103,7 +117,8 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
         None => "of other senders".into(),
     };
     let others = [
-        (tally.duplicates, "twice"),
+        (tally.duplicates - tally.conflicts, "twice"),
+        (tally.conflicts, "with the number of a packet that was there, and other bytes"),
         (tally.late, "too late"),
         (tally.stray, "with a number far from all others"),
     ];
@@ -139,6 +154,16 @@ mod tests {
             text,
             "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the kernel"
         );
+    }
+
+    #[test]
+    fn what_was_thrown_away_leaves_no_line_that_says_none() {
+        let tally = PacketTally { placed: 100, stray: 100, ..PacketTally::default() };
+        let traffic = Traffic { tally, ..Traffic::default() };
+        let said = missing(&traffic);
+        assert_eq!(said, "0 between the packets that are recorded; 100 others came and were discarded");
+        let few = PacketTally { stray: 7, ..traffic.tally.clone() };
+        assert_eq!(missing(&Traffic { tally: few, ..traffic }), "none");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use nilometer_acquisition::{Ending, Outcome as Recorded, Traffic, series::SeriesTraffic};
 use nilometer_model::Nanos;
 
+use super::thrown_away;
+
 /// What did not go well of a recording of packets or of a series of frames, if anything: losses, storage that failed, and that
 /// nothing came.
 pub fn fault_of(outcome: &Recorded) -> Option<String> {
@@ -19,6 +21,7 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
     if lost > 0 {
         faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
     }
+    faults.extend(thrown_away::causes(&traffic));
     faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));
     (!faults.is_empty()).then(|| faults.join("; "))
@@ -35,6 +38,14 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     let lost = series.tally.frames.saturating_sub(outcome.stored());
     if lost > 0 {
         faults.push(format!("{lost} of {} frames that came were not stored", series.tally.frames));
+    }
+    faults.extend(thrown_away::causes_of_frames(series));
+    let damaged = outcome.damaged();
+    if damaged > 0 {
+        faults.push(format!(
+            "{damaged} frames came with damaged blocks that can't be unpacked; they are stored as they came, with flag 2: \
+             check the detector's compression and the network"
+        ));
     }
     faults.extend(series.fault.iter().map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));

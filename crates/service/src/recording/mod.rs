@@ -11,3 +11,4 @@ pub(crate) mod prepare;
 pub(crate) mod series;
 pub(crate) mod settings;
 mod source;
+pub mod thrown_away;

@@ -14,6 +14,8 @@ pub struct NetworkCounters {
     pub interfaces: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// By name as in `/proc/net/snmp`, of UDP on this machine.
     pub udp: BTreeMap<String, u64>,
+    /// By name as in `/proc/net/snmp`: what became of fragments of IP packets, of both versions together.
+    pub ip: BTreeMap<String, u64>,
     /// Packets that processors dropped because too many waited, and times that they were stopped with more to do
     /// (`/proc/net/softnet_stat`).
     pub softnet_dropped: u64,
@@ -35,15 +37,19 @@ pub const LOST: [&str; 7] = [
 ];
 /// What was lost in UDP.
 pub const UDP_LOST: [&str; 4] = ["RcvbufErrors", "InErrors", "InCsumErrors", "MemErrors"];
+/// What was lost in IP: packets of which not all fragments came.
+pub const IP_LOST: [&str; 2] = ["ReasmFails", "ReasmTimeout"];
 
 impl NetworkCounters {
     /// As they are now. What the kernel does not tell is not there.
     pub fn now() -> Self {
         let (softnet_dropped, softnet_squeezed) =
             softnet(&kernel_text("/proc/net/softnet_stat").unwrap_or_default());
+        let versions = SnmpTexts::now();
         NetworkCounters {
             interfaces: interfaces().into_iter().map(|name| (name.clone(), of_interface(&name))).collect(),
-            udp: udp(&kernel_text("/proc/net/snmp").unwrap_or_default()),
+            udp: udp_of(&versions),
+            ip: ip_of(&versions),
             softnet_dropped,
             softnet_squeezed,
         }
@@ -62,6 +68,7 @@ impl NetworkCounters {
         NetworkCounters {
             interfaces,
             udp: difference(&self.udp, &earlier.udp),
+            ip: difference(&self.ip, &earlier.ip),
             softnet_dropped: self.softnet_dropped.saturating_sub(earlier.softnet_dropped),
             softnet_squeezed: self.softnet_squeezed.saturating_sub(earlier.softnet_squeezed),
         }
@@ -79,8 +86,10 @@ impl NetworkCounters {
         if self.softnet_dropped > 0 {
             losses.push(format!("softnet dropped {}", self.softnet_dropped));
         }
-        let udp = UDP_LOST.iter().filter_map(|what| Some((what, *self.udp.get(*what)?)));
-        losses.extend(udp.filter(|(_, count)| *count > 0).map(|(what, count)| format!("udp {what} {count}")));
+        let udp = UDP_LOST.iter().filter_map(|what| Some(("udp", what, *self.udp.get(*what)?)));
+        let ip = IP_LOST.iter().filter_map(|what| Some(("ip", what, *self.ip.get(*what)?)));
+        let counted = udp.chain(ip).filter(|(_, _, count)| *count > 0);
+        losses.extend(counted.map(|(layer, what, count)| format!("{layer} {what} {count}")));
         losses
     }
 }
@@ -101,9 +110,88 @@ fn of_interface(name: &str) -> BTreeMap<&'static str, u64> {
     CAME.into_iter().chain(LOST).filter_map(read).collect()
 }
 
-/// The two lines that begin with `Udp:`: names, and their values.
-fn udp(text: &str) -> BTreeMap<String, u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
+/// Packets that the kernel dropped on their way to some UDP socket of this network namespace, though the socket had room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct DatagramErrors {
+    /// Their UDP checksum was wrong (`InCsumErrors`). The socket counts them among its own drops.
+    pub checksum: u64,
+    /// Not all of their IP fragments came (`ReasmFails`), or not all have come yet: the kernel gives up after 30 s.
+    pub incomplete: u64,
+}
+
+impl DatagramErrors {
+    /// Since the machine was started. What the kernel does not tell is 0.
+    pub fn now() -> Self {
+        let versions = SnmpTexts::now();
+        let sockets =
+            ["/proc/net/sockstat", "/proc/net/sockstat6"].map(|path| kernel_text(path).unwrap_or_default());
+        let waiting: u64 = sockets.iter().map(|text| fragments_in_use(text)).sum();
+        let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+        DatagramErrors {
+            checksum: count(&udp_of(&versions), "InCsumErrors"),
+            incomplete: count(&ip_of(&versions), "ReasmFails") + waiting,
+        }
+    }
+
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        DatagramErrors {
+            checksum: self.checksum.saturating_sub(earlier.checksum),
+            incomplete: self.incomplete.saturating_sub(earlier.incomplete),
+        }
+    }
+}
+
+/// The counters of both versions of IP, as the kernel writes them.
+struct SnmpTexts {
+    four: String,
+    six: String,
+}
+
+impl SnmpTexts {
+    fn now() -> Self {
+        let text = |path| kernel_text(path).unwrap_or_default();
+        SnmpTexts { four: text("/proc/net/snmp"), six: text("/proc/net/snmp6") }
+    }
+}
+
+fn udp_of(texts: &SnmpTexts) -> BTreeMap<String, u64> {
+    let mut counts = of_layer("Udp:", &texts.four);
+    add_version_6("Udp6", &texts.six, &mut counts);
+    counts
+}
+
+/// Of IP only what is said of fragments.
+fn ip_of(texts: &SnmpTexts) -> BTreeMap<String, u64> {
+    let mut counts = of_layer("Ip:", &texts.four);
+    counts.retain(|name, _| name.starts_with("Reasm"));
+    add_version_6("Ip6", &texts.six, &mut counts);
+    counts
+}
+
+/// Adds the counters of version 6, a line each, to those of the same names.
+fn add_version_6(prefix: &str, text: &str, counts: &mut BTreeMap<String, u64>) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().and_then(|name| name.strip_prefix(prefix));
+        let value = words.next().and_then(|value| value.parse::<u64>().ok());
+        if let (Some(count), Some(value)) = (name.and_then(|name| counts.get_mut(name)), value) {
+            *count += value;
+        }
+    }
+}
+
+/// Packets of which fragments wait for others: `FRAG: inuse 3 memory 2448`, or `FRAG6:`.
+fn fragments_in_use(text: &str) -> u64 {
+    let line = text.lines().find(|line| line.starts_with("FRAG"));
+    let number = line.and_then(|line| line.split_whitespace().nth(2));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The two lines that begin so: names, and their values.
+fn of_layer(layer: &str, text: &str) -> BTreeMap<String, u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(layer));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return BTreeMap::new() };
     let pairs = names.split_whitespace().zip(values.split_whitespace());
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
@@ -126,11 +214,24 @@ mod tests {
     #[test]
     fn counters_are_read_as_the_kernel_writes_them() {
         let snmp = "Tcp: A B\nTcp: 1 2\nUdp: InDatagrams NoPorts InErrors RcvbufErrors\nUdp: 100 1 7 5\nUdpLite: InDatagrams\nUdpLite: 9\n";
-        let udp = udp(snmp);
+        let udp = of_layer("Udp:", snmp);
         assert_eq!((udp["InDatagrams"], udp["RcvbufErrors"], udp.len()), (100, 5, 4));
         let text = "0000ff00 00000010 00000002 0\n00000001 00000001 00000000 0\n";
         assert_eq!(softnet(text), (17, 2));
         assert_eq!(softnet("nonsense\n"), (0, 0));
+    }
+
+    #[test]
+    fn both_versions_of_ip_are_counted_together() {
+        let four = "Ip: InReceives ReasmTimeout ReasmReqds ReasmOKs ReasmFails\nIp: 900 2 30 10 5\n\
+                    Udp: InDatagrams InErrors InCsumErrors\nUdp: 100 7 4\n";
+        let six = "Ip6ReasmFails\t3\nIp6InReceives 8\nUdp6InCsumErrors                 \t2\nUdpLite6InCsumErrors 50\n";
+        let texts = SnmpTexts { four: four.into(), six: six.into() };
+        assert_eq!((udp_of(&texts)["InCsumErrors"], udp_of(&texts)["InErrors"]), (6, 7));
+        let ip = ip_of(&texts);
+        assert_eq!((ip["ReasmFails"], ip["ReasmTimeout"], ip.contains_key("InReceives")), (8, 2, false));
+        assert_eq!(fragments_in_use("sockets: used 3\nUDP: inuse 1 mem 0\nFRAG: inuse 4 memory 300\n"), 4);
+        assert_eq!(fragments_in_use("UDP6: inuse 1\nFRAG6: inuse 2 memory 0\n"), 2);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn modules_in_the_header_are_told_apart_and_missing_pixels_have_a_value() {
     let packets = "format.described = { header = \"2 B\", frame = { offset = 0, bytes = 1 }, module = { at = { offset = 1, bytes = 1 } }, modules = 3, packets = 1, payload = \"10 B\", fill = 7 }";
     let mut format = format((shape, packets), 0);
     assert_eq!(format.place(Packet { prefix: &[4, 2], body: &[0; 10] }), Ok(Part { frame: 4, part: 2 }));
-    assert_eq!(format.place(Packet { prefix: &[4, 3], body: &[0; 10] }), Err(Ignored::Foreign));
+    assert_eq!(format.place(Packet { prefix: &[4, 3], body: &[0; 10] }), Err(Ignored::OtherStream));
     let mut missing = [0; 10];
     format.fill(None, 2, &mut missing);
     assert_eq!(missing, [7; 10]);

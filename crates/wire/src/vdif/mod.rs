@@ -83,7 +83,7 @@ impl VdifFormat {
         };
         let kin = (header.version, station);
         if self.kin.vote(kin) != kin {
-            return Err(Ignored::Foreign);
+            return Err(Ignored::OtherStream);
         }
         let name = self.name(header);
         self.lanes.admit(name).ok_or(Ignored::Foreign)

@@ -48,10 +48,16 @@ impl Detector {
 
     /// An image of it.
     pub(crate) fn send(&mut self, image: u64) {
+        self.send_changed(image, |_| {});
+    }
+
+    /// An image of it whose compressed bytes are changed on the way.
+    pub(crate) fn send_changed(&mut self, image: u64, change: impl FnOnce(&mut [u8])) {
         let plain = pixels(image);
         let mut packed = vec![0; Compression::BitshuffleLz4.most_bytes(plain.len())];
         let mut codec = ChunkCodec::new(Compression::BitshuffleLz4, ElementSize::Two);
         let length = codec.encode(&plain, &mut packed).expect("whole elements");
+        change(&mut packed[..length]);
         let channel = ImageChannel {
             name: "threshold_1",
             shape: &[ROWS, COLUMNS],

@@ -226,6 +226,65 @@ fn what_does_not_come_is_blank_and_what_is_wrong_costs_itself() {
     assert_eq!(verified.code, Some(1), "{verified:?}");
 }
 
+/// Starts to record what a detector sends.
+fn recorder_of(lab: &SeriesLab, detector: &Detector) -> nilometer_tests::Running {
+    start(
+        lab.home.path(),
+        &["record", "--to", "to", "--name", "scan", "--from", &detector.at, "--silence", "5 s"],
+    )
+}
+
+#[test]
+fn images_beyond_those_that_were_announced_are_told() {
+    let lab = SeriesLab::new();
+    let mut detector = Detector::new(&lab);
+    let recorder = recorder_of(&lab, &detector);
+    detector.begin(Vec::new());
+    (0..IMAGES + 3).for_each(|image| detector.send(image));
+    detector.end();
+    let ended = recorder.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let told = format!("3 frames or messages came and are not recorded: they are beyond the {IMAGES} that");
+    assert!(ended.stderr.contains(&told), "{ended:?}");
+    assert!(
+        ended.stdout.contains("3 beyond the series") && !ended.stdout.contains("missing     none"),
+        "{ended:?}"
+    );
+    let Some(found) = lab.found() else { return };
+    assert_eq!(found.numbers("right").len() as u64, IMAGES, "{found:?}");
+}
+
+#[test]
+fn an_image_with_a_damaged_block_is_kept_and_not_called_whole() {
+    let lab = SeriesLab::new();
+    let mut detector = Detector::new(&lab);
+    let recorder = recorder_of(&lab, &detector);
+    detector.begin(Vec::new());
+    for image in 0..IMAGES {
+        match image {
+            // The first sequence of a block is longer than the block. Where the length of a block is wrong, the filter of
+            // HDF5 reads beyond the chunk, and h5py may crash.
+            11 | 33 => detector.send_changed(image, |bytes| bytes[16..36].fill(255)),
+            _ => detector.send(image),
+        }
+    }
+    detector.end();
+    let ended = recorder.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("2 frames came with damaged blocks"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("damaged     2 frames") && ended.stdout.contains("missing     none"),
+        "{ended:?}"
+    );
+    let verified = run(&["verify".as_ref(), lab.recording().as_os_str()]);
+    assert_eq!(verified.code, Some(1), "{verified:?}");
+    let Some(found) = lab.found() else { return };
+    let flagged: Vec<i64> =
+        found.numbers("flags").iter().zip(0..).filter(|(flag, _)| **flag == 2).map(|(_, at)| at).collect();
+    assert_eq!((flagged, found.numbers("broken")), (vec![11, 33], vec![11, 33]), "{found:?}");
+    assert_eq!(found.numbers("right").len() as u64, IMAGES - 2, "{found:?}");
+}
+
 #[test]
 fn a_detector_describes_itself_as_nxmx_wants_it() {
     let lab = SeriesLab::new();

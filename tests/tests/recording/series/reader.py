@@ -1,7 +1,7 @@
 """What h5py finds of frames that were sent from a file of NumPy.
 
-reader.py ARRAYS.npy FILE.h5  prints a line of JSON: the shape and type of the frames, numbers of those that are right, blank or
-                              wrong, flags, the names in /entry/metadata, and the definition; and exits with 0
+reader.py ARRAYS.npy FILE.h5  prints a line of JSON: the shape and type of the frames, numbers of those that are right, blank,
+                              wrong or, if they can't be read, broken, flags, the names in /entry/metadata, and the definition; and exits with 0
 """
 import json
 import sys
@@ -14,11 +14,23 @@ truth = np.load(sys.argv[1])
 with h5py.File(sys.argv[2]) as file:
     data = file["/entry/data/data"]
     rows = truth.shape[-2:]
-    frames = data[:].reshape(-1, *rows)
+    broken = []
+    try:
+        frames = data[:].reshape(-1, *rows)
+    except OSError:
+        # One image a chunk: the others can be read.
+        frames = np.zeros((len(data), *rows), data.dtype)
+        for number in range(len(data)):
+            try:
+                frames[number] = data[number]
+            except OSError:
+                broken.append(number)
     sent = truth.reshape(-1, *rows)
     flags = file["/entry/instrument/nilometer/flag"][:].tolist()
     found = {"right": [], "blank": [], "wrong": []}
     for number, frame in enumerate(frames):
+        if number in broken:
+            continue
         same = number < len(sent) and frame.tobytes() == sent[number].tobytes()
         blank = not frame.any()
         found["right" if same else "blank" if blank else "wrong"].append(number)
@@ -30,4 +42,4 @@ with h5py.File(sys.argv[2]) as file:
                 for name, values in metadata.items()}
     definition = file["/entry/definition"][()].decode() if "definition" in file["/entry"] else None
     print(json.dumps({"shape": data.shape, "type": data.dtype.str, "flags": flags, "metadata": metadata,
-                      "definition": definition, **found}))
+                      "definition": definition, "broken": broken, **found}))

@@ -72,14 +72,22 @@ pub(super) struct InsertedFrame {
     pub(super) encoded: Option<Nanos>,
     /// Packets of it that never came.
     pub(super) missing: u64,
+    /// It came with bytes that can't be unpacked.
+    pub(super) is_damaged: bool,
     /// Where it stands, if there are several datasets.
     pub(super) placed: Option<DatasetPlace>,
 }
 
 impl InsertedFrame {
+    /// Whether it is as its sender made it, with all its packets.
+    pub(super) fn is_whole(&self) -> bool {
+        self.missing == 0 && !self.is_damaged
+    }
+
     /// Those that are stored as this one: itself, if it is one.
     pub(super) fn all_of(frame: &Frame) -> impl Iterator<Item = InsertedFrame> {
         let arrived = frame.arrived;
+        let is_damaged = frame.is_damaged();
         let encoded = frame.encoded.as_deref().map(|encoded| encoded.finished);
         let alone = StackedFrame { number: frame.number, due: frame.due, missing: frame.missing() };
         let stacked = frame.stack.as_deref().unwrap_or_default().iter().copied();
@@ -90,6 +98,7 @@ impl InsertedFrame {
             arrived,
             encoded,
             missing,
+            is_damaged,
             placed: None,
         })
     }
@@ -292,7 +301,7 @@ type OtherValues = BTreeMap<usize, ValuesOfFrames>;
 
 fn said_by_recorder(column: RecorderColumn, frame: InsertedFrame) -> Option<ColumnValue> {
     let number = match column {
-        RecorderColumn::Flag => i64::from(frame.missing > 0) * INCOMPLETE,
+        RecorderColumn::Flag => i64::from(!frame.is_whole()) * INCOMPLETE,
         RecorderColumn::Missing => frame.missing.cast_signed(),
         RecorderColumn::Due => frame.due.0.cast_signed(),
         RecorderColumn::Arrived => frame.arrived.0.cast_signed(),

@@ -4,7 +4,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 
 use super::FileOffset;
-use crate::{Frame, StackedFrame, sink::StoredAs};
+use crate::{Frame, FrameMessage, StackedFrame, sink::StoredAs};
 use nilometer_recording::Packed;
 
 /// A write of frames in flight.
@@ -27,6 +27,7 @@ pub(super) enum Carried {
         /// What is in its slot, if it came encoded.
         came_as: Option<StoredAs>,
         checksum: Option<u32>,
+        message: Option<FrameMessage>,
         stack: Option<Box<[StackedFrame]>>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,

@@ -396,13 +396,14 @@ impl IndexedFile {
         let Some(place) = self.place(inserted.number) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
         let InsertedFrame { arrived, missing, .. } = inserted;
+        let is_whole = inserted.is_whole();
         self.length = self.length.max(place + 1);
         self.columns.insert(file, place, inserted);
         if self.live {
             self.last = self.last.max(arrived);
         }
         self.totals.missing += missing;
-        let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
+        let count = if is_whole { &mut self.totals.whole } else { &mut self.totals.incomplete };
         *count += 1;
     }
 

@@ -39,7 +39,7 @@ impl RawFiles {
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
-            Carried::One { number, due, arrived, packed, came_as, checksum, stack, slot } => {
+            Carried::One { number, due, arrived, packed, came_as, checksum, message, stack, slot } => {
                 // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
                     Some(EncodedSlot { data, stored_as, finished }) => {
@@ -48,7 +48,8 @@ impl RawFiles {
                     }
                     None => (operation.buffer, None),
                 };
-                let frame = Frame { number, due, arrived, data, packed, encoded, came_as, checksum, stack };
+                let frame =
+                    Frame { number, due, arrived, data, packed, encoded, came_as, checksum, message, stack };
                 self.landed(begin, frame, length, whole.is_ok());
             }
             Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),

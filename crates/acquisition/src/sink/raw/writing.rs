@@ -65,7 +65,7 @@ impl RawFiles {
         if through && !self.opens_through(file) || !through && self.grouping.is_some() {
             return None;
         }
-        let Frame { number, due, arrived, mut data, packed, encoded, came_as, checksum, stack } =
+        let Frame { number, due, arrived, mut data, packed, encoded, came_as, checksum, message, stack } =
             self.waiting.take()?;
         let (buffer, length, slot) = match (encoded.map(|encoded| *encoded), came_as) {
             (Some(Encoded { mut bytes, stored_as, finished }), _) => {
@@ -82,7 +82,7 @@ impl RawFiles {
         let offset = room.unwrap_or_else(|| self.placement.offset(file, issued, number));
         let begin = FileOffset { file, offset };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };
-        let frames = Carried::One { number, due, arrived, packed, came_as, checksum, stack, slot };
+        let frames = Carried::One { number, due, arrived, packed, came_as, checksum, message, stack, slot };
         let tag = self.in_flight.insert(FrameWrite { begin, frames });
         self.put(begin, written);
         Some((Operation::write(file_slot, begin.offset, length, buffer).tagged(tag), due))

@@ -6,9 +6,11 @@
 //! stream. Who comes later is a stranger, unless nothing came from the others for a while: an instrument that got another
 //! address is followed, and nobody who was known is forgotten for it. Until somebody is known, everybody is heard.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::Nanos;
+
+use super::super::PortSenders;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,9 +57,9 @@ impl Senders {
         Senders { allowed: allowed.clone(), known, seen: Vec::new(), since: None, heard: Nanos(0), learns }
     }
 
-    /// Whether the kernel is asked who sent a packet.
-    pub(super) fn are_asked(&self) -> bool {
-        self.allowed != Allowed::Any
+    /// Whether the user named them, and so wants no others.
+    pub(super) fn are_named(&self) -> bool {
+        matches!(self.allowed, Allowed::Named(_))
     }
 
     /// Whether others may become known: then each message is looked at by itself.
@@ -107,6 +109,34 @@ impl Senders {
     /// What came so far is none of the recording.
     pub(super) fn forget(&mut self) {
         *self = Senders::new(&self.allowed);
+    }
+}
+
+/// Senders that are counted one by one at a port. More of them share what is left.
+const COUNTED: usize = 16;
+
+/// How many packets each sender sent to a port, by its address and port: two boards of one machine count apart.
+#[derive(Debug, Default)]
+pub(super) struct HeardSenders(Vec<(SocketAddr, u64)>);
+
+impl HeardSenders {
+    /// Counts packets of a sender.
+    #[inline]
+    pub(super) fn count(&mut self, sender: Option<SocketAddr>, packets: u64) {
+        let Some(sender) = sender else { return };
+        if let Some((_, count)) = self.0.iter_mut().find(|(heard, _)| *heard == sender) {
+            *count += packets;
+        } else if self.0.len() < COUNTED {
+            self.0.push((sender, packets));
+        }
+    }
+
+    /// The two that sent most, and how many sent at least [`ENOUGH`] packets.
+    pub(super) fn summary(&self) -> PortSenders {
+        let mut most: Vec<_> = self.0.iter().filter(|(_, count)| *count >= ENOUGH).collect();
+        most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let named = |at: usize| most.get(at).map(|(sender, _)| *sender);
+        PortSenders { count: most.len() as u32, most: [named(0), named(1)] }
     }
 }
 
@@ -160,6 +190,6 @@ mod tests {
         senders.came(Nanos(0), Some(address(3)), 1000);
         assert_eq!((heard(&senders), senders.hears(None)), (vec![2], false));
         let any = Senders::new(&Allowed::Any);
-        assert!(any.hears(None) && !any.are_asked());
+        assert!(any.hears(None) && !any.are_named());
     }
 }

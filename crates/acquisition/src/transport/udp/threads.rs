@@ -222,7 +222,11 @@ impl Transport for UdpThreads {
         let Some(running) = &self.running else {
             return self.ready.iter().fold(TransportCounts::default(), |all, inlet| all.and(inlet.counted()));
         };
-        lock(&running.shared.counted).iter().fold(TransportCounts::default(), |all, &one| all.and(one))
+        let together = |all: TransportCounts, &one: &TransportCounts| {
+            let senders = all.senders.at_one_port(one.senders);
+            TransportCounts { senders, ..all.and(one) }
+        };
+        lock(&running.shared.counted).iter().fold(TransportCounts::default(), together)
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
     super::{Received, Transport, TransportCounts},
-    senders::{Allowed, Senders},
+    senders::{Allowed, HeardSenders, Senders},
 };
 use crate::assembly::Spot;
 
@@ -55,6 +55,8 @@ pub struct UdpInlet {
     senders: Senders,
     /// Who sent what was taken at last, and was heard.
     sender: Option<IpAddr>,
+    /// How many packets came from whom.
+    heard: HeardSenders,
     room: u64,
     joined: Joined,
     /// What lies aside.
@@ -83,10 +85,11 @@ impl UdpInlet {
         }
         let senders = Senders::new(&listening.allowed);
         Ok(UdpInlet {
-            batch: DatagramBatch::new(senders.are_asked()),
+            batch: DatagramBatch::new(),
             socket,
             senders,
             sender: None,
+            heard: HeardSenders::default(),
             room,
             joined: Joined { each: 1, alike: ALIKE },
             aside: Vec::new(),
@@ -140,9 +143,13 @@ impl UdpInlet {
         self.counted.packets += packets;
         self.counted.bytes += message.length as u64;
         self.counted.joined = self.counted.joined.max(packets);
-        if !self.senders.hears(message.sender) {
+        let host = message.sender.map(|sender| sender.ip());
+        if self.senders.hears(host) {
+            self.heard.count(message.sender, packets);
+        } else {
             self.counted.strangers += packets;
-            self.counted.stranger = message.sender.or(self.counted.stranger);
+            self.counted.unnamed += if self.senders.are_named() { 0 } else { packets };
+            self.counted.stranger = host.or(self.counted.stranger);
         }
         if let Some(dropped) = message.dropped {
             self.count_drops(dropped);
@@ -251,10 +258,11 @@ impl Transport for UdpInlet {
             let message = self.batch.message(number);
             self.joined.learn(message.packets(), number > 0 && number + 1 == came);
             self.count(&message);
-            if !self.senders.hears(message.sender) {
+            let host = message.sender.map(|sender| sender.ip());
+            if !self.senders.hears(host) {
                 continue;
             }
-            self.sender = message.sender;
+            self.sender = host;
             let begin = (number * each).min(some);
             let own = &spots[begin..(begin + each).min(some)];
             match fills(own, &message) {
@@ -286,6 +294,7 @@ impl Transport for UdpInlet {
         }
         self.ask_for_drops();
         self.counted = self.counted.begin();
+        self.heard = HeardSenders::default();
         self.senders.forget();
         Ok(())
     }
@@ -307,6 +316,6 @@ impl Transport for UdpInlet {
     }
 
     fn counted(&self) -> TransportCounts {
-        self.counted
+        TransportCounts { senders: self.heard.summary(), ..self.counted }
     }
 }

@@ -1,0 +1,84 @@
+//! What came of a series so far, when it is over, and how it ended.
+
+use nilometer_model::{ByteRate, Nanos};
+
+use super::SeriesTally;
+use crate::{StoredTotals, transport::zeromq::ZmqCounts};
+
+/// When a series is over though frames are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesUntil {
+    /// No series begins for so long.
+    pub begin: Nanos,
+    /// Nothing of it comes for so long.
+    pub silence: Nanos,
+    /// The same, once its end message came: images on other connections may be on their way.
+    pub after_end: Nanos,
+    /// So long after its first frame.
+    pub duration: Nanos,
+    /// All its frames are there, and nothing of it comes for so long: neither its end message nor frames beyond those that
+    /// were announced, which would otherwise be lost without a word.
+    pub after_last: Nanos,
+}
+
+impl Default for SeriesUntil {
+    fn default() -> Self {
+        let seconds = |seconds: u64| Nanos::from_millis(1000 * seconds);
+        SeriesUntil {
+            begin: Nanos::MAX,
+            silence: seconds(60),
+            after_end: seconds(5),
+            duration: Nanos::MAX,
+            after_last: seconds(2),
+        }
+    }
+}
+
+/// How a series ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesEnding {
+    /// All its frames are there.
+    Complete,
+    /// Nothing of it came for too long.
+    Silent,
+    /// None began.
+    NoSeries,
+    /// It was told to end.
+    Stopped,
+}
+
+/// What came, as anybody may ask while it comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeriesTraffic {
+    /// What became of frames.
+    pub tally: SeriesTally,
+    /// What the connections counted.
+    pub counted: ZmqCounts,
+    /// Frames of the series, once it began.
+    pub frames: Option<u64>,
+    /// Frames that did not come of those before the last that did.
+    pub missing: u64,
+    /// When the first frame and the last were there.
+    pub first: Option<Nanos>,
+    /// The same of the last; 0 if none was.
+    pub last: Nanos,
+    /// What the lanes had stored when this was counted. None once nothing comes any more, and if nobody asked for it.
+    pub stored: Option<StoredTotals>,
+    /// How it ended, once it did.
+    pub ending: Option<SeriesEnding>,
+    /// Why nothing comes any more, if that is so.
+    pub fault: Option<String>,
+}
+
+impl SeriesTraffic {
+    /// Of the recording that are not there: all that the series has, or those before the last that came if it was ended here.
+    pub fn lost(&self, due: u64) -> u64 {
+        due.saturating_sub(self.tally.frames)
+    }
+
+    /// Bytes a second as they came, from the first frame to the last; none if all came at once.
+    pub fn mean_rate(&self) -> Option<ByteRate> {
+        let seconds = self.last.since(self.first?).seconds();
+        (seconds > 0.0).then(|| ByteRate(self.tally.bytes as f64 / seconds))
+    }
+}
