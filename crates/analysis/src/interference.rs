@@ -86,10 +86,11 @@ struct BesideOutcome<'a> {
 }
 
 impl BesideOutcome<'_> {
-    /// The workload was measured, and nothing worked beside it.
+    /// The workload was measured, and what worked beside it is known to have done nothing.
     fn is_idle(&self) -> bool {
         let BackgroundDone { operations, frames, .. } = done(self.outcome);
-        self.outcome.valid > 0 && operations == 0 && frames.is_none_or(|frames| frames.due == 0)
+        let is_known = self.outcome.usable().any(|measured| measured.sample.background.is_some());
+        is_known && operations == 0 && frames.is_none_or(|frames| frames.due == 0)
     }
 }
 
