@@ -67,12 +67,13 @@ fn a_disk_that_fills_ends_in_order_and_leaves_the_rest_to_the_other() {
     }
     let (small, large) = (FileSystem::ext4(200), FileSystem::tmpfs("size=900m"));
     let recording = Recording::of_rows(&[small.path(), large.path()]);
-    let ended = recording.start(&["--frames", "200", "--reserve", "100 MiB"]).end(LIMIT);
-    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 200), "{ended:?}");
+    // A busy machine may leave the small disk one frame in seven: it has room for one in twelve.
+    let ended = recording.start(&["--frames", "400", "--reserve", "110 MiB"]).end(LIMIT);
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 400), "{ended:?}");
     assert!(ended.stdout.contains("full up to the reserve after"), "{ended:?}");
-    assert_whole(&recording.verify(&["--durable"]), 200);
+    assert_whole(&recording.verify(&["--durable"]), 400);
     let stat = rustix::fs::statvfs(small.path()).expect("it is mounted");
-    assert!(stat.f_bavail * stat.f_frsize >= 100 << 20, "the reserve is there");
+    assert!(stat.f_bavail * stat.f_frsize >= 110 << 20, "the reserve is there");
 }
 
 #[test]
