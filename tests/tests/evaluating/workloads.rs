@@ -106,11 +106,11 @@ files = 3
 [[stage]]
 name = "limited tree"
 workers = 2
-time_limit = "50 ms"
+time_limit = "200 ms"
 [stage.workload.tree]
 levels = 1
 branching = 3
-items = 5000
+items = 20000
 "#;
 
 const KIB: u64 = 1024;
@@ -296,11 +296,11 @@ fn limits(results: &Results) {
 /// Creation and removal are measured for no longer than that, and done to the end: `measured` sees that nothing is left.
 fn limited_tree(results: &Results) {
     let found = of(results, "limited tree");
-    let items = 2 * (1 + 3) * 5000;
+    let items = 2 * (1 + 3) * 20_000;
     for phase in [Phase::CreateFiles, Phase::RemoveFiles] {
         let (.., sample) = found.iter().find(|(_, of, _)| *of == phase).expect("measured");
-        assert!(sample.wall <= Nanos::from_millis(50), "{}: {}", phase.name(), sample.wall);
+        assert!(sample.wall <= Nanos::from_millis(200), "{}: {}", phase.name(), sample.wall);
         let done = sample.operations;
-        assert!(0 < done && done < items, "{}: {done} of {items} in 50 ms", phase.name());
+        assert!(0 < done && done < items, "{}: {done} of {items} in 200 ms", phase.name());
     }
 }
