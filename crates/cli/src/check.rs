@@ -49,6 +49,7 @@ fn digits(text: &str) -> Result<String, String> {
 
 impl Check {
     pub(crate) fn execute(&self) -> Outcome {
+        self.signed_by.as_deref().map_or(Ok(()), ensure_readable).input()?;
         let Concluded { seal, conclusions: said } = concluded(&self.record).input()?;
         let results = nilometer_record::read(&self.record).input()?;
         let sum = file_digest(&self.record).run()?;
@@ -91,7 +92,6 @@ impl Check {
             tell::result_line(format_args!("signed   {how}"));
             return Ok(());
         };
-        ensure_readable(signers).input()?;
         if !is_signed {
             return Err(Failure::NotDecided(anyhow!(
                 "the record is not signed: there is no {}",

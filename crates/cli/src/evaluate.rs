@@ -37,7 +37,7 @@ use crate::{
     ranks,
     recordings::{RECORDED, Recordings},
     report,
-    resume::resumed,
+    resume::{recorded_at, resumed},
     signals::stop_on_signal,
     signature::{self, SigningKey},
     target_argument::target_argument,
@@ -240,7 +240,8 @@ impl Evaluate {
     /// The key that the record is to be signed with, which works.
     fn signing_key(&self) -> anyhow::Result<Option<SigningKey>> {
         let Some(key) = &self.sign else { return Ok(None) };
-        if let Some(record) = &self.record {
+        let record = if self.resume { Some(recorded_at(self)) } else { self.record.clone() };
+        if let Some(record) = &record {
             let signature = signature::beside(record);
             let shown = signature.display();
             ensure!(signature.symlink_metadata().is_err(), "--sign: {shown} exists: remove it first");
@@ -471,6 +472,11 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
         Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
     }
     if missing > 0 {
+        if key.is_some() {
+            tell::note(
+                "the record is not signed, since its campaign has not ended: go on with --resume --sign",
+            );
+        }
         return ended(&study, missing, path);
     }
     // What was found is told by now, whether or not it can be noted.
