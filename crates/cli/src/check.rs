@@ -69,10 +69,7 @@ impl Check {
             let path = results.targets.get(verdict.target).map_or("", |target| &target.path);
             tell::result_line(format_args!("{:<8} {}", verdict.answer().name(), tell::visible(path)));
         }
-        tell::result_line(format_args!(
-            "agrees   {} conclusions, each derived again from the samples",
-            said.len()
-        ));
+        tell::result_line(agrees(said.len()));
         Ok(())
     }
 
@@ -101,6 +98,15 @@ impl Check {
         let name = signer(&self.record, signers).map_err(Failure::NotCarried)?;
         tell::result_line(format_args!("signed   by {}", tell::visible(&name)));
         Ok(())
+    }
+}
+
+/// How many conclusions were derived again. None of none could have differed.
+fn agrees(count: usize) -> String {
+    if count == 0 {
+        "agrees   nothing: the record has no conclusions that could differ from its samples".into()
+    } else {
+        format!("agrees   {count} conclusions, each derived again from the samples")
     }
 }
 
