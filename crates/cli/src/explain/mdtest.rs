@@ -86,6 +86,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
         _ => "both",
     };
     take_items(line, &mut tree, &items)?;
+    name_deadline(line, &tree);
     line.tree = Some(tree);
     Ok(())
 }
@@ -124,13 +125,29 @@ fn take_option(
     Ok(())
 }
 
-/// mdtest ends the creation of files only, and all processes then make as many as the fastest one.
+/// The cell ends each phase after that time; the phases behind creation find what it made.
 fn take_deadline(line: &mut ForeignLine, option: &ReadOption) -> anyhow::Result<()> {
     let after = time(&option.value).map_err(|error| option.wrong(error))?;
-    if after.0 > 0 {
-        line.leave_option(option, "it ends the creation of files after that time; here all items are made");
-    }
+    line.time = Some(after).filter(|after| after.0 > 0);
     Ok(())
+}
+
+/// Names what the time limit of a cell does otherwise than the deadline of mdtest.
+fn name_deadline(line: &mut ForeignLine, tree: &TreeLine) {
+    let Some(after) = line.time else { return };
+    let option = format!("-W {:.0}", after.seconds());
+    if tree.shift > 0 {
+        line.time.take();
+        line.leave(
+            &option,
+            "with -N processes would look for items that others had no time to make; here all are made",
+        );
+    } else if line.workers > 1 {
+        line.leave(
+            &option,
+            "after it mdtest lets all processes create as many items as the fastest; here each stops then",
+        );
+    }
 }
 
 /// `-n` is of the whole tree, `-I` of each directory.

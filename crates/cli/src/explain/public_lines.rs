@@ -239,8 +239,8 @@ pub(super) const MDTEST: &[LineCase] = &[
     ),
     (
         "mpirun -n 4 mdtest -I 20 -z 3 -b 5 -L -W 300 -x stone -d /gone/md",
-        "tree 3/5 of 20 both x4 in /gone",
-        "-W 300 | -L",
+        "tree 3/5 of 20 both x4, 300 s in /gone",
+        "-L | -W 300",
     ),
     (
         "mdtest -n=1000 -i=10 -u --posix.odirect -D -d /gone/m",

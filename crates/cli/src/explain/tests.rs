@@ -25,7 +25,7 @@ fn short(bytes: Bytes) -> String {
 /// A line as its cell: `write 1G by 1M x4, depth 16, direct, synced at close, 60 s in /data`.
 fn cell(line: &ForeignLine) -> String {
     let mut parts = match &line.tree {
-        Some(tree) => tree_parts(tree),
+        Some(tree) => [tree_parts(tree), time_part(line)].concat(),
         None => data_parts(line),
     };
     if line.workers > 1 {
@@ -61,9 +61,14 @@ fn data_parts(line: &ForeignLine) -> Vec<String> {
         LineRate::Operations(count) => format!("{count}/s"),
         LineRate::Bytes(bytes) => format!("{}B/s", short(Bytes(bytes))),
     }));
-    let based = if line.is_time_based { " based" } else { "" };
-    parts.extend(line.time.map(|time| format!("{:.0} s{based}", time.seconds())));
+    parts.extend(time_part(line));
     parts
+}
+
+/// `60 s`, or `60 s based` if the cell goes on until then; nothing without a time.
+fn time_part(line: &ForeignLine) -> Vec<String> {
+    let based = if line.is_time_based { " based" } else { "" };
+    line.time.iter().map(|time| format!("{:.0} s{based}", time.seconds())).collect()
 }
 
 /// `tree 2/3 of 76 files, unique, 3901 each, shift 1, C T`.
