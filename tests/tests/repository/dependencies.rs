@@ -104,8 +104,11 @@ fn look_again(database: &Path, names: &BTreeSet<String>) {
     table.insert("crates".to_owned(), names.iter().cloned().collect::<Vec<_>>().into());
     table.insert("advisory".to_owned(), looked_up(database, names).into());
     let heading = "# Advisories of RustSec about the crates of Cargo.lock. tests/tests/repository/dependencies.rs writes and checks it.\n";
-    fs::write(root().join(STORED), format!("{heading}{}", toml::to_string_pretty(&table).expect("it is a table")))
-        .expect(STORED);
+    fs::write(
+        root().join(STORED),
+        format!("{heading}{}", toml::to_string_pretty(&table).expect("it is a table")),
+    )
+    .expect(STORED);
 }
 
 #[test]

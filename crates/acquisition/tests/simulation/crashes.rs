@@ -1,7 +1,7 @@
 //! The recorder loses its power, or its process, at random moments, on targets that forget what was not synced. What it
 //! called durable, or acknowledged, is there afterwards. An engine that only pretends to sync must be found out.
 
-use nilometer_acquisition::sink::Durability;
+use nilometer_acquisition::sink::{Durability, Numbering};
 use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
 use nilometer_recording::{
     instrument::Content,
@@ -15,6 +15,7 @@ use nilometer_storage::{
 use crate::{
     lab::{Lab, PAGE, Run},
     pretending::Pretending,
+    whole_files::WholeFiles,
 };
 
 /// The labs, by how frames are stored, whether small ones are written together, and whether what is in a file is synced
@@ -24,8 +25,20 @@ fn labs() -> impl Iterator<Item = Lab> {
     let together = each_by_itself().into_iter().filter(|lab| lab.format == Format::Raw);
     // A frame and a half more than the device takes: there is always something to be collected.
     let together = together.map(|lab| Lab { together: 4 * 5120, period: Nanos(700), ..lab });
+    let objects = each_by_itself().into_iter().filter(can_be_objects).map(as_objects);
     let slowly = each_by_itself().into_iter().filter(|lab| lab.frames_per_file > 1).map(slowly_filled);
-    apart.into_iter().chain(together).chain(slowly)
+    apart.into_iter().chain(together).chain(slowly).chain(objects)
+}
+
+fn can_be_objects(lab: &Lab) -> bool {
+    lab.format != Format::Hdf5 && matches!(lab.storing, Storing::Files | Storing::Scattered)
+}
+
+/// The same on storage whose files are put whole, such as S3, beside a journal of which each write is there.
+fn as_objects(lab: Lab) -> Lab {
+    let devices = lab.devices.iter().map(|device| Device { objects: true, ..device.clone() }).collect();
+    let numbering: fn(&Numbering) -> Numbering = |numbering| numbering.clone().without_renames();
+    Lab { devices, whole_files: true, keep: None, numbering, wrap: WholeFiles::around, ..lab }
 }
 
 /// Frames come so slowly that checkpoints are made before a file is full.
@@ -170,7 +183,8 @@ fn acknowledged_frames_survive_the_death_of_the_process() {
 
 #[test]
 fn an_engine_that_forgets_to_sync_is_found_out() {
-    for lab in labs() {
+    // An object is put by closing it too, and then needs no sync.
+    for lab in labs().filter(|lab| !lab.whole_files) {
         let lab = Lab {
             wrap: |engine| Box::new(Pretending { engine, kind: OpKind::SyncData, instead: OpKind::Allocate }),
             ..lab

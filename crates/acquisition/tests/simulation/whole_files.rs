@@ -9,7 +9,7 @@ use nilometer_storage::{Completion, Engine, OpKind, Operation, Slot, Wait, testi
 use crate::lab::{Lab, PAGE, Run, disk};
 
 /// An engine that holds its lane to what such storage takes, and its journal to what is there.
-struct WholeFiles {
+pub(crate) struct WholeFiles {
     engine: Box<dyn Engine>,
     /// By slot.
     open: Vec<Option<OpenFile>>,
@@ -27,7 +27,7 @@ enum OpenFile {
 }
 
 impl WholeFiles {
-    fn around(engine: Box<dyn Engine>) -> Box<dyn Engine> {
+    pub(crate) fn around(engine: Box<dyn Engine>) -> Box<dyn Engine> {
         Box::new(WholeFiles { engine, open: vec![None; 16], is_there: Vec::new() })
     }
 

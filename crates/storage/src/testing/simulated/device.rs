@@ -88,6 +88,11 @@ pub struct Device {
     /// Data are not kept, only sizes: reads give zeros, and a crash loses nothing. For histories that would not fit
     /// into memory.
     pub hollow: bool,
+    /// Files are objects, as on S3: a file is there when it was synced or closed, a file that grows ([`Open::GROW`]) after each
+    /// write, and then nothing loses it. The death of the process takes what was not put, as the loss of power does.
+    ///
+    /// [`Open::GROW`]: crate::Open::GROW
+    pub objects: bool,
 }
 
 impl Default for Device {
@@ -106,6 +111,7 @@ impl Default for Device {
             capacity: u64::MAX,
             alignment: 512,
             hollow: false,
+            objects: false,
         }
     }
 }

@@ -103,7 +103,8 @@ impl Volume {
 
     pub(crate) fn enter(&mut self, depth: usize, slots: u32) -> u64 {
         self.coming += 1;
-        let slots = Some(Slots::new(slots, self.device.alignment));
+        let slots = Slots::new(slots, self.device.alignment);
+        let slots = Some(if self.device.objects { slots.of_objects() } else { slots });
         self.clients.insert(self.coming, Client { slots, depth, flying: 0, done: Vec::new(), left: false });
         self.coming
     }
@@ -156,6 +157,10 @@ impl Volume {
 
     /// The power is lost now. What is under way may have come to something.
     pub(super) fn crash(&mut self, seed: Seed, now: Nanos) {
+        if self.device.objects {
+            // Servers keep what they have.
+            return self.kill(now);
+        }
         self.advance(now);
         let mut stream = seed.named("flying").stream();
         for ((end, order), mut flying) in std::mem::take(&mut self.flying) {

@@ -1,7 +1,7 @@
 //! The open files of one engine on a tree, and every operation on them: the counterpart of the table of descriptors
 //! of the kernel's engines, with the same answers.
 
-use std::ops::Bound;
+use std::{collections::BTreeMap, ops::Bound};
 
 use super::{
     Id, Name, TOP, Tree,
@@ -21,6 +21,8 @@ pub(crate) struct Slots {
     table: Vec<Option<Opened>>,
     /// Offsets and lengths of `O_DIRECT` are multiples of this.
     alignment: u64,
+    /// Where files are objects: those that are written and not put yet, by directory and name.
+    unput: Option<BTreeMap<Slot, (Id, Name)>>,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,7 @@ impl Slots {
     pub(crate) fn new(count: u32, alignment: u32) -> Self {
         let mut table: Vec<_> = (0..count.max(1)).map(|_| None).collect();
         table[0] = Some(Opened::new(TOP, Open::READ));
-        Slots { table, alignment: u64::from(alignment) }
+        Slots { table, alignment: u64::from(alignment), unput: None }
     }
 
     /// Does the operation. A sync covers what was changed up to `moment`.
@@ -66,6 +68,15 @@ impl Slots {
         operation: &mut Operation,
         moment: u64,
     ) -> Result<u32, Errno> {
+        let dir = self.at(operation.dir).ok().map(|opened| opened.node);
+        let result = self.execute_any(tree, operation, moment);
+        if result.is_ok() {
+            self.note_object(operation, dir);
+        }
+        result
+    }
+
+    fn execute_any(&mut self, tree: &mut Tree, operation: &mut Operation, moment: u64) -> Result<u32, Errno> {
         let Operation { kind, file, offset, .. } = *operation;
         let length = operation.length as usize;
         match kind {
@@ -91,8 +102,32 @@ impl Slots {
         }
     }
 
+    /// The same on storage whose files are objects: [`Slots::close_all`] removes files that were made and not put yet.
+    #[must_use]
+    pub(crate) fn of_objects(self) -> Self {
+        Slots { unput: Some(BTreeMap::new()), ..self }
+    }
+
+    /// Notes which files are not there yet, after an operation that was done.
+    fn note_object(&mut self, operation: &Operation, dir: Option<Id>) {
+        let Some(unput) = &mut self.unput else { return };
+        match operation.kind {
+            OpKind::Open(open) if open.creates() && !open.grows() => {
+                let dir = dir.expect("a file is opened in a directory");
+                unput.insert(operation.file, (dir, operation.name().into()));
+            }
+            OpKind::Sync | OpKind::SyncData | OpKind::Close => {
+                unput.remove(&operation.file);
+            }
+            _ => {}
+        }
+    }
+
     /// Closes all but the run's directory.
     pub(crate) fn close_all(&mut self, tree: &mut Tree) {
+        for (dir, name) in self.unput.iter_mut().flat_map(std::mem::take).map(|(_, place)| place) {
+            tree.unlink(dir, &name).unwrap_or_default();
+        }
         for opened in self.table.drain(1..).flatten() {
             tree.closed(opened.node);
         }
