@@ -95,6 +95,40 @@ fn what_can_not_be_read_or_does_not_work_is_said_and_nothing_is_left() {
 }
 
 #[test]
+fn a_line_is_not_run_on_anything_that_exists() {
+    let home = home();
+    let at = |name: &str| home.path().join(name);
+    fs::write(at("data/mine"), "precious").expect("space");
+    fs::write(at("jobs.fio"), "[a]\nrw=write\nsize=1m\nfilename=data/new:data/mine\n").expect("space");
+    std::os::unix::fs::symlink(at("data/mine"), at("link")).expect("space");
+    let lines: [&[&str]; 8] = [
+        &["dd", "if=/dev/zero", "of=data/mine", "bs=1M", "count=1"],
+        &["dd", "if=/dev/zero", "of=link", "bs=1M", "count=1"],
+        &["fio", "jobs.fio"],
+        &["fio", "--name=a", "--rw=write", "--size=1m", "--directory=data", "--filename=mine"],
+        &["ior", "-w", "-o", "data/mine"],
+        &["mdtest", "-n", "10", "-d", "data"],
+        &["elbencho", "-w", "-s", "1m", "-t", "1", "data/mine"],
+        &["iozone", "-s", "1m", "-r", "4k", "-f", "data/mine"],
+    ];
+    for line in lines {
+        let ended = explain(home.path(), &[&["--"], line].concat());
+        assert_eq!(ended.code, Some(2), "{line:?}: {ended:?}");
+        for part in ["only on files that it makes itself", "a path that does not exist yet", "--ours-only"] {
+            assert!(ended.stderr.contains(part), "{line:?}: {part} in {}", ended.stderr);
+        }
+    }
+    assert_eq!(fs::read_to_string(at("data/mine")).expect("it is there"), "precious");
+    assert!(!at("data/new").exists() && run_directories(&at("data")).is_empty());
+    let ours = explain(
+        home.path(),
+        &["--ours-only", "--", "dd", "if=/dev/zero", "of=data/mine", "bs=64K", "count=4"],
+    );
+    assert_eq!(ours.code, Some(0), "{ours:?}");
+    assert_eq!(fs::read_to_string(at("data/mine")).expect("it is there"), "precious");
+}
+
+#[test]
 fn where_there_is_no_room_that_is_said_before_anything_is_written() {
     if !may_mount() {
         return;

@@ -8,6 +8,7 @@ use nilometer_model::Bytes;
 use super::{
     amount::{DD, size},
     line::{Durable, ForeignLine, Way, directory_of},
+    reach::LinePath,
 };
 
 /// Operands of dd, for messages.
@@ -108,6 +109,7 @@ fn take_files(line: &mut ForeignLine, operands: DdOperands) -> anyhow::Result<()
     line.way = if is_stream(to.as_deref()) && !is_stream(from.as_deref()) { Way::Read } else { Way::Write };
     if line.way == Way::Write {
         take_source(line, from.as_deref());
+        line.reach.add(LinePath::File(to.clone().unwrap_or_default()));
     }
     let file = if line.way == Way::Read { from } else { to };
     let file =
@@ -137,6 +139,9 @@ fn take_source(line: &mut ForeignLine, from: Option<&Path>) {
         line.zeros = true;
     } else if from.starts_with("/dev") {
         line.source = Some(from.to_owned());
+        if !is_stream(Some(from)) {
+            line.reach.add_unbounded(&name, "it is a device");
+        }
         line.leave(
             &name,
             "dd waits for this source, which may be slower than the storage; here data are in memory before",

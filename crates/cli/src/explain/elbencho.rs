@@ -11,8 +11,9 @@ use super::{
     options::{
         OptionTable,
         OptionValues::{None, One},
-        ReadOption, changes, nothing, refused, taken,
+        ReadOption, ReadWords, changes, nothing, refused, taken,
     },
+    reach::LinePath,
 };
 
 const TABLE: OptionTable = OptionTable {
@@ -93,8 +94,13 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     line.block = Bytes(1 << 20);
     let read = TABLE.read(words, first)?;
     let mut files = ElbenchoFiles { paths: read.operands.clone(), ..ElbenchoFiles::default() };
+    add_reach(line, &read);
     for option in read.taken(&mut line.left_out)? {
         take_option(line, &mut files, &option)?;
+    }
+    let has_trees = files.directories.is_some() || files.files.is_some();
+    for path in &files.paths {
+        line.reach.add(worked_on(path, has_trees));
     }
     ensure!(
         files.writes || files.reads,
@@ -103,6 +109,25 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     take_way(line, &files);
     take_limit(line, &files)?;
     take_paths(line, &files)
+}
+
+/// Notes files with results, and files that name what elbencho works on.
+fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
+    for option in read.named(&["resfile", "csvfile", "jsonfile", "livecsv", "opslog", "log"]) {
+        line.reach.add(LinePath::File(option.value.as_str().into()));
+    }
+    for option in read.named(&["configfile", "c", "treefile"]) {
+        line.reach.add_unbounded(&option.written, "it names in a file what it works on");
+    }
+}
+
+/// A directory that elbencho fills, a file, or several files: `file[1-16]`.
+fn worked_on(path: &str, has_trees: bool) -> LinePath {
+    if let Some((begin, _)) = path.split_once('[') {
+        return LinePath::FilesFrom(begin.into());
+    }
+    let is_tree = has_trees || Path::new(path).is_dir();
+    if is_tree { LinePath::Directory(path.into()) } else { LinePath::File(path.into()) }
 }
 
 fn take_option(line: &mut ForeignLine, files: &mut ElbenchoFiles, option: &ReadOption) -> anyhow::Result<()> {

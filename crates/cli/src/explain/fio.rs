@@ -9,8 +9,10 @@ use super::{
     amount::{BINARY, FIO, FIO_DECIMAL, UnitBases, count, size, time},
     fio_jobs::{FioJob, FioJobs},
     fio_options::TABLE,
+    fio_reach::add_reach,
     line::{Durable, ForeignLine, LineFiles, LineRate, Way, directory_of},
     options::{OptionEffect, ReadOption},
+    reach::LineReach,
 };
 
 /// Options of a job that count only together with others.
@@ -33,6 +35,10 @@ struct FioOptions {
 pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> anyhow::Result<()> {
     let jobs = FioJobs::read(words, first, &mut line.left_out)?.jobs;
     let common = line.clone();
+    let mut reach = LineReach::default();
+    for job in &jobs {
+        add_reach(&mut reach, job);
+    }
     let mut jobs_left = jobs.iter();
     let Some(job) = jobs_left.next() else { return Ok(()) };
     *line = of_job(&common, job)?;
@@ -44,6 +50,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
         is_later |= job.waits();
         add_job(line, &common, job, is_later);
     }
+    line.reach = reach;
     Ok(())
 }
 

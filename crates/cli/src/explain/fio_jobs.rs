@@ -15,12 +15,14 @@ use super::{
 pub(super) struct FioJob {
     pub(super) name: String,
     pub(super) options: Vec<ReadOption>,
+    /// Options without an effect on its figure; some of them write files.
+    pub(super) without_effect: Vec<ReadOption>,
 }
 
 /// All jobs of a line.
 #[derive(Debug, Default)]
 pub(super) struct FioJobs {
-    global: Vec<ReadOption>,
+    global: FioJob,
     pub(super) jobs: Vec<FioJob>,
     /// Jobs that `--section` names; all, if none.
     sections: Vec<String>,
@@ -52,7 +54,7 @@ impl FioJobs {
             jobs.take_file(&text, file, left_out)?;
         }
         if jobs.jobs.is_empty() {
-            jobs.jobs.push(FioJob { name: String::new(), options: jobs.global.clone() });
+            jobs.jobs.push(jobs.global.clone());
         }
         if !jobs.sections.is_empty() {
             let sections = jobs.sections.clone();
@@ -72,8 +74,13 @@ impl FioJobs {
             "name" => self.begin(&option.value),
             "section" => self.sections.push(option.value),
             // The effect of a job's option counts only if that job is taken over.
-            _ if matches!(effect, OptionEffect::Taken | OptionEffect::Changes(_)) => self.add(option),
-            _ => left_out.file(&option, effect)?,
+            _ if matches!(effect, OptionEffect::Taken | OptionEffect::Changes(_)) => {
+                self.job().options.push(option);
+            }
+            _ => {
+                left_out.file(&option, effect)?;
+                self.job().without_effect.push(option);
+            }
         }
         Ok(())
     }
@@ -81,14 +88,15 @@ impl FioJobs {
     fn begin(&mut self, name: &str) {
         self.is_in_job = name != "global";
         if self.is_in_job {
-            self.jobs.push(FioJob { name: name.to_owned(), options: self.global.clone() });
+            self.jobs.push(FioJob { name: name.to_owned(), ..self.global.clone() });
         }
     }
 
-    fn add(&mut self, option: ReadOption) {
+    /// The job that is being read, or what all jobs have.
+    fn job(&mut self) -> &mut FioJob {
         match self.jobs.last_mut().filter(|_| self.is_in_job) {
-            Some(job) => job.options.push(option),
-            None => self.global.push(option),
+            Some(job) => job,
+            None => &mut self.global,
         }
     }
 

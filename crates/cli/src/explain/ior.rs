@@ -13,6 +13,7 @@ use super::{
         OptionValues::{None, One},
         ReadOption, changes, nothing, taken,
     },
+    reach::LinePath,
 };
 
 const TABLE: OptionTable = OptionTable {
@@ -69,6 +70,33 @@ struct IorFiles {
     is_collective: bool,
     is_shared: bool,
     is_reordered: bool,
+    /// Paths of files, each perhaps several with `@` between them; the last is that of the first test.
+    paths: Vec<String>,
+    has_own_directories: bool,
+}
+
+/// The file of IOR if the line names none.
+const FILE: &str = "testFile";
+
+impl IorFiles {
+    /// Notes the files that IOR writes, and removes when it ends.
+    fn add_reach(&self, line: &mut ForeignLine) {
+        let default = [FILE.to_owned()];
+        let named = if self.paths.is_empty() { &default[..] } else { &self.paths };
+        for path in named.iter().flat_map(|paths| paths.split('@')).map(without_scheme) {
+            line.reach.add(if path.ends_with('/') {
+                LinePath::Directory(path.into())
+            } else {
+                LinePath::FilesFrom(path.into())
+            });
+            let name = Path::new(path).file_name().unwrap_or_default();
+            // With -u each process has a directory of its own, named by its number.
+            for process in (0..line.workers).filter(|_| self.has_own_directories) {
+                let directory = super::line::parent_of(Path::new(path)).join(process.to_string());
+                line.reach.add(LinePath::FilesFrom(directory.join(name)));
+            }
+        }
+    }
 }
 
 /// Reads the options; the first word has number `first` in the line.
@@ -83,11 +111,14 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
         is_collective: false,
         is_shared: true,
         is_reordered: false,
+        paths: Vec::new(),
+        has_own_directories: false,
     };
     let read = TABLE.read(words, first)?;
     for operand in &read.operands {
         line.leave(operand, "no option of ior");
     }
+    files.has_own_directories = read.named(&["u", "uniqueDir"]).next().is_some();
     let options = read.taken(&mut line.left_out)?;
     // The keys of a file come after the options of the line, as IOR has them.
     for option in options.iter().filter(|option| option.name != "f") {
@@ -96,6 +127,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     for option in options.iter().filter(|option| option.name == "f") {
         take_file(line, &mut files, option)?;
     }
+    files.add_reach(line);
     complete(line, &files);
     Ok(())
 }
@@ -103,21 +135,49 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
 fn take_file(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
     let file =
         ior_file::read(Path::new(&option.value)).map_err(|error| option.wrong(format!("{error:#}")))?;
+    files.has_own_directories |= file.options.iter().any(|option| option.name == "u");
     for option in &file.options {
         let effect = TABLE.of_file(option)?;
         line.left_out.file(option, effect)?;
         take_option(line, files, option)?;
     }
     for (option, what) in &file.others {
+        if option.name.eq_ignore_ascii_case("summaryFile") {
+            line.reach.add(LinePath::File(option.value.as_str().into()));
+        }
         match *what {
             "" => line.left_out.without_effect.push(option.written.clone()),
             what => line.leave_option(option, what),
         }
     }
+    add_further_reach(line, files, &file.further);
     if !file.further.is_empty() {
         line.leave(&file.further.join(", "), "tests behind the first RUN; the first test is taken over");
     }
     Ok(())
+}
+
+/// Further tests of a file run as well: `testFile=/data/b (name, line 12)`.
+fn add_further_reach(line: &mut ForeignLine, files: &mut IorFiles, further: &[String]) {
+    for directive in further.iter().flat_map(|line| line.split(',')) {
+        let (key, value) = directive.split_once('=').unwrap_or((directive, ""));
+        let value = value.split(" (").next().unwrap_or_default().trim();
+        match key.trim().to_ascii_lowercase().as_str() {
+            "testfile" => files.paths.push(value.to_owned()),
+            "api" if !is_local(value) => line.reach.add_unbounded(directive, ELSEWHERE),
+            "uniquedir" => files.has_own_directories = true,
+            "summaryfile" => line.reach.add(LinePath::File(value.into())),
+            _ => {}
+        }
+    }
+}
+
+/// The effect of an interface that opens no files.
+const ELSEWHERE: &str = "it works on storage that no path names";
+
+/// Whether an interface of IOR works on files.
+fn is_local(interface: &str) -> bool {
+    ["POSIX", "MPIIO", "MMAP", "HDF5", "NCMPI"].contains(&interface.to_ascii_uppercase().as_str())
 }
 
 fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption) -> anyhow::Result<()> {
@@ -128,7 +188,10 @@ fn take_option(line: &mut ForeignLine, files: &mut IorFiles, option: &ReadOption
         "b" | "blockSize" => line.size = size(value, BINARY).map_err(wrong)?,
         "s" | "segmentCount" => files.segments = size(value, BINARY).map_err(wrong)?.0,
         "N" => line.workers = count(value, 1024).map_err(wrong)?.max(1).min(line.workers.max(1)),
-        "o" | "testFile" => take_path(line, value).map_err(wrong)?,
+        "o" | "testFile" => {
+            files.paths.push(value.to_owned());
+            take_path(line, value).map_err(wrong)?;
+        }
         "w" | "writeFile" => files.writes = option.is_set(),
         "r" | "readFile" => files.reads = option.is_set(),
         "z" | "randomOffset" => files.is_random = option.is_set(),
@@ -175,6 +238,9 @@ fn without_scheme(path: &str) -> &str {
 }
 
 fn take_interface(line: &mut ForeignLine, option: &ReadOption) {
+    if !is_local(&option.value) {
+        line.reach.add_unbounded(&option.written, ELSEWHERE);
+    }
     match option.value.to_ascii_uppercase().as_str() {
         "POSIX" => {}
         "MPIIO" => line.mpi_io = Some(LineMpiIo::Independent),
@@ -188,8 +254,16 @@ fn take_directives(line: &mut ForeignLine, option: &ReadOption) {
     for directive in option.value.split(',') {
         let (key, value) = directive.split_once('=').unwrap_or((directive, "1"));
         match key.to_ascii_lowercase().as_str() {
+            "testfile" => {
+                line.reach.add(LinePath::FilesFrom(without_scheme(value).into()));
+                line.leave(&format!("-O {directive}"), "another file than that of -o");
+            }
             "useo_direct" => line.direct = value != "0",
-            "summaryfile" | "summaryformat" | "savepervarfile" | "saverankperformancedetailscsv" => {
+            "summaryfile" | "savepervarfile" | "saverankperformancedetailscsv" => {
+                line.reach.add(LinePath::FilesFrom(value.into()));
+                line.left_out.without_effect.push(format!("-O {directive}"));
+            }
+            "summaryformat" => {
                 line.left_out.without_effect.push(format!("-O {directive}"));
             }
             "stonewallingwearout" | "stonewallingwearoutiterations" | "mintimeduration" => {

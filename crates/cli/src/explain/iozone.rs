@@ -11,8 +11,9 @@ use super::{
     options::{
         OptionTable,
         OptionValues::{Many, None, One},
-        ReadOption, changes, nothing, taken,
+        ReadOption, ReadWords, changes, nothing, taken,
     },
+    reach::LinePath,
 };
 
 const TABLE: OptionTable = OptionTable {
@@ -73,6 +74,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     let mut tests = IozoneTests::default();
     let read = TABLE.read(words, first)?;
     let operands = read.operands.clone();
+    add_reach(line, &read);
     for option in read.taken(&mut line.left_out)? {
         take_option(line, &mut tests, &option)?;
     }
@@ -85,6 +87,32 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
         line.directory = directory_of(file)?;
     }
     Ok(())
+}
+
+/// Files of iozone if it names none: of one process, and of several.
+const FILES: [&str; 2] = ["iozone.tmp", "iozone.DUMMY"];
+/// Files of `-Q` and the first part of their names.
+const OFFSET_FILES: [&str; 4] = ["rol.dat", "wol.dat", "rrol.dat", "rwol.dat"];
+
+/// Notes the files that iozone makes, and what it does to other machines and to mounts.
+fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
+    let named = read.named(&["f", "F", "b"]).flat_map(|option| option.value.split(' '));
+    let mut files: Vec<&str> = named.collect();
+    if read.named(&["f", "F"]).next().is_none() {
+        files.extend(FILES);
+    }
+    if read.named(&["Q"]).next().is_some() {
+        files.extend(OFFSET_FILES);
+    }
+    for file in files {
+        line.reach.add(LinePath::FilesFrom(file.into()));
+    }
+    for option in read.named(&["+m", "+c"]) {
+        line.reach.add_unbounded(&option.written, "it starts processes on other machines");
+    }
+    for option in read.named(&["U"]) {
+        line.reach.add_unbounded(&option.written, "it unmounts a file system");
+    }
 }
 
 fn take_option(line: &mut ForeignLine, tests: &mut IozoneTests, option: &ReadOption) -> anyhow::Result<()> {

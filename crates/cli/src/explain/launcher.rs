@@ -9,7 +9,8 @@ use anyhow::{Context, bail, ensure};
 use super::{
     amount::count,
     launcher_options::{LAUNCHERS, WRAPPERS},
-    options::{LeftOut, ReadOption},
+    options::{LeftOut, ReadOption, ReadWords},
+    reach::{LinePath, LineReach},
 };
 
 /// The words of a line before its program.
@@ -25,6 +26,8 @@ pub(super) struct LineFront {
     pub(super) launcher: Vec<String>,
     /// How many words of the line they are.
     pub(super) words: usize,
+    /// Files that launchers write.
+    pub(super) reach: LineReach,
     pub(super) left_out: LeftOut,
 }
 
@@ -43,10 +46,12 @@ impl LineFront {
                 front.take_variable(word);
             } else if let Some((_, table)) = WRAPPERS.iter().find(|(names, _)| is_one_of(names, &name)) {
                 let read = table.read(&rest[1..], front.words + 2)?;
+                front.add_reach(&name, &read);
                 front.take_wrapper(&name, rest, read.count)?;
             } else if let Some((_, table)) = LAUNCHERS.iter().find(|(names, _)| is_one_of(names, &name)) {
                 let read = table.read(&rest[1..], front.words + 2)?;
                 let words = 1 + read.count;
+                front.add_reach(&name, &read);
                 let taken = read.taken(&mut front.left_out)?;
                 front.take_launcher(&name, &taken)?;
                 front.launcher = rest[..words].to_vec();
@@ -54,6 +59,28 @@ impl LineFront {
             } else {
                 return Ok(front);
             }
+        }
+    }
+
+    /// Notes output of a launcher, and another directory in which the line starts.
+    fn add_reach(&mut self, name: &str, read: &ReadWords) {
+        let moving: &[&str] = match name {
+            "sudo" | "doas" => &["D", "chdir", "i", "login"],
+            "env" => &["C", "S", "chdir"],
+            "srun" => &["D", "chdir"],
+            "jsrun" | "lrun" => &["h", "chdir"],
+            _ => &["wdir", "wd"],
+        };
+        for option in read.named(moving) {
+            self.reach.move_by(&option.written);
+        }
+        let output: &[&str] = match name {
+            "srun" | "jsrun" | "lrun" => &["o", "e", "output", "error", "stdio_stdout", "stdio_stderr"],
+            _ => &["output-filename", "outfile-pattern", "errfile-pattern"],
+        };
+        for option in read.named(output) {
+            let begin = option.value.split('%').next().unwrap_or_default();
+            self.reach.add(LinePath::FilesFrom(begin.into()));
         }
     }
 

@@ -7,6 +7,7 @@ use nilometer_model::{Bytes, Nanos};
 
 use super::{
     options::{LeftOut, ReadOption},
+    reach::LineReach,
     tree_line::TreeLine,
 };
 
@@ -120,6 +121,8 @@ pub(super) struct ForeignLine {
     pub(super) jobs: Vec<String>,
     /// A device that makes the data, and may be slower than the storage.
     pub(super) source: Option<PathBuf>,
+    /// Files and devices that the line itself works on.
+    pub(super) reach: LineReach,
     /// Options of the line that the cell has not.
     pub(super) left_out: LeftOut,
 }
@@ -150,6 +153,7 @@ impl ForeignLine {
             tree: None,
             jobs: Vec::new(),
             source: None,
+            reach: LineReach::default(),
             left_out: LeftOut::default(),
         }
     }

@@ -11,8 +11,9 @@ use super::{
     options::{
         OptionTable,
         OptionValues::{Attached, None, One},
-        ReadOption, changes, nothing, taken,
+        ReadOption, ReadWords, changes, nothing, taken,
     },
+    reach::LinePath,
     tree_line::{ITEMS_MOST, TreeLine},
 };
 
@@ -77,6 +78,7 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     for operand in &read.operands {
         line.leave(operand, "no option of mdtest");
     }
+    add_reach(line, &read);
     for option in read.taken(&mut line.left_out)? {
         take_option(line, &mut tree, &mut items, &option)?;
     }
@@ -89,6 +91,25 @@ pub(super) fn take(line: &mut ForeignLine, words: &[String], first: usize) -> an
     name_deadline(line, &tree);
     line.tree = Some(tree);
     Ok(())
+}
+
+/// The directory of mdtest without `-d`.
+const DIRECTORY: &str = "out";
+
+/// Notes what mdtest fills and writes, and what it starts besides.
+fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
+    let directory = read.named(&["d"]).last().map_or(DIRECTORY, |option| option.value.as_str());
+    line.reach.add(LinePath::Directory(directory.into()));
+    for option in read.named(&["saveRankPerformanceDetails", "savePerOpDataCSV"]) {
+        line.reach.add(LinePath::FilesFrom(option.value.as_str().into()));
+    }
+    for option in read.named(&["run-cmd-before-phase", "run-cmd-after-phase"]) {
+        line.reach.add_unbounded(&option.written, "it runs another program");
+    }
+    let is_local = |option: &&ReadOption| ["POSIX", "MPIIO"].contains(&option.value.to_uppercase().as_str());
+    for option in read.named(&["a"]).filter(|option| !is_local(option)) {
+        line.reach.add_unbounded(&option.written, "it works on storage that no path names");
+    }
 }
 
 fn take_option(

@@ -9,6 +9,7 @@ mod elbencho;
 mod fio;
 mod fio_jobs;
 mod fio_options;
+mod fio_reach;
 mod ior;
 mod ior_file;
 mod iozone;
@@ -21,6 +22,7 @@ mod own_figure;
 mod parse;
 #[cfg(test)]
 mod public_lines;
+mod reach;
 mod rounds;
 mod run;
 #[cfg(test)]
@@ -77,6 +79,9 @@ fn margin(text: &str) -> Result<f64, String> {
 impl Explain {
     pub(crate) fn execute(&self) -> Outcome {
         let mut read = parse(&self.line).input()?;
+        if !self.ours_only {
+            read.check_reach().input()?;
+        }
         run::fit_to_machine(&mut read);
         let address: TargetAddress = read.line.directory.as_path().into();
         let target = describe_in_child(&address).map_err(anyhow::Error::from).input()?;

@@ -142,6 +142,12 @@ pub(super) struct ReadWords {
 }
 
 impl ReadWords {
+    /// Options with one of these names, whatever becomes of them.
+    pub(super) fn named<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a ReadOption> {
+        let options = self.options.iter().map(|(option, _)| option);
+        options.filter(|option| names.contains(&option.name.as_str()))
+    }
+
     /// Options that the program's reader takes over; the others go to `left_out`.
     pub(super) fn taken(self, left_out: &mut LeftOut) -> anyhow::Result<Vec<ReadOption>> {
         let mut taken = Vec::new();

@@ -16,6 +16,15 @@ pub(super) struct ReadLine {
     pub(super) line: ForeignLine,
 }
 
+impl ReadLine {
+    /// Refuses to run a line on anything that exists already.
+    pub(super) fn check_reach(&self) -> anyhow::Result<()> {
+        let mut reach = self.front.reach.clone();
+        reach.extend(&self.line.reach);
+        reach.check()
+    }
+}
+
 /// Reads a line.
 pub(super) fn parse(words: &[String]) -> anyhow::Result<ReadLine> {
     let front = LineFront::read(words)?;

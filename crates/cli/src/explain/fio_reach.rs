@@ -1,0 +1,220 @@
+//! The files and devices that jobs of fio work on, as fio names them: `--filename` in each `--directory`, or names made of that
+//! of the job.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    fio_jobs::FioJob,
+    options::ReadOption,
+    reach::{LinePath, LineReach},
+};
+
+/// Engines that work on files of this machine, or on nothing.
+const LOCAL_ENGINES: [&str; 11] = [
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "null",
+];
+
+/// Options that reach what no path of the line names.
+const UNBOUNDED: [(&[&str], &str); 4] = [
+    (
+        &[
+            "read_iolog",
+            "replay_redirect",
+            "profile",
+            "filename_format",
+            "opendir",
+            "aux-path",
+            "merge_blktrace_file",
+        ],
+        "the line does not say which files it works on",
+    ),
+    (
+        &["exec_prerun", "exec_postrun", "trigger", "trigger-file", "trigger-remote"],
+        "it runs another program",
+    ),
+    (&["verify_state_save", "bandwidth-log"], "it writes files whose names the line does not say"),
+    (&["ioscheduler"], "it changes a setting of the device"),
+];
+
+/// Options with the first part of a log's name.
+const LOGS: [&str; 5] = ["write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"];
+
+/// The name of a job without one.
+const NAME: &str = "fio";
+
+/// Adds all that a job works on.
+pub(super) fn add_reach(reach: &mut LineReach, job: &FioJob) {
+    let options: Vec<&ReadOption> = job.options.iter().chain(&job.without_effect).collect();
+    let last = |name: &str| options.iter().rfind(|option| option.name == name).map(|of| of.value.as_str());
+    let name = if job.name.is_empty() { NAME } else { &job.name };
+    let directories = separated(last("directory").unwrap_or("."));
+    match last("filename") {
+        Some(files) => {
+            for file in separated(files) {
+                add_file(reach, &directories, &file);
+            }
+        }
+        None => add_named_files(reach, &directories, name),
+    }
+    for option in &options {
+        add_option(reach, option, name);
+    }
+}
+
+/// `a:b`, in which `\:` is a colon of a name.
+fn separated(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ':' => parts.push(String::new()),
+            '\\' => parts.last_mut().into_iter().for_each(|part| part.extend(letters.next())),
+            _ => parts.last_mut().into_iter().for_each(|part| part.push(letter)),
+        }
+    }
+    parts
+}
+
+/// A file that is named, in each directory. fio puts the directory in front of a whole path too, or does not, by its version.
+fn add_file(reach: &mut LineReach, directories: &[String], file: &str) {
+    reach.add(LinePath::File(file.into()));
+    for directory in directories {
+        reach.add(LinePath::File(PathBuf::from(format!("{directory}/{file}"))));
+    }
+}
+
+/// Files `NAME.JOB.FILE` in each directory; a job that has the name of a device, pipe or link works on that.
+fn add_named_files(reach: &mut LineReach, directories: &[String], name: &str) {
+    let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+    if fs::symlink_metadata(name).is_ok_and(is_special) || Path::new(name).is_absolute() {
+        reach.add(LinePath::File(name.into()));
+    }
+    for directory in directories {
+        for name in [name.to_owned(), name.replace('/', "_")] {
+            reach.add(LinePath::FilesFrom(PathBuf::from(format!("{directory}/{name}."))));
+        }
+    }
+}
+
+fn add_option(reach: &mut LineReach, option: &ReadOption, name: &str) {
+    let is_named = |names: &[&str]| names.contains(&option.name.as_str());
+    if let Some((_, effect)) = UNBOUNDED.iter().find(|(names, _)| is_named(names) && option.is_set()) {
+        reach.add_unbounded(&option.written, effect);
+    }
+    if is_named(&LOGS) {
+        let begin = if option.value.is_empty() { name } else { &option.value };
+        reach.add(LinePath::FilesFrom(begin.into()));
+    }
+    let engine = option.value.split(':').next().unwrap_or_default();
+    if option.name == "ioengine" && !LOCAL_ENGINES.contains(&engine) {
+        reach.add_unbounded(&option.written, "it works on storage that no path names");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::*;
+
+    /// Why a line is not run.
+    fn refusal(line: &str) -> Option<String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words).expect(line).check_reach().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_have_colons_between_them_and_within_them() {
+        assert_eq!(separated("/a:/b"), ["/a", "/b"]);
+        assert_eq!(separated("foo@3,0\\:c:x"), ["foo@3,0:c", "x"]);
+    }
+
+    #[test]
+    fn every_way_in_which_fio_names_a_file_is_looked_at() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let at = home.path().display();
+        for name in ["file", "a.0.0", "log_bw.1.log"] {
+            fs::write(home.path().join(name), "precious").expect("space");
+        }
+        std::os::unix::fs::symlink("/dev/full", home.path().join("device")).expect("space");
+        let jobs = home.path().join("jobs.fio");
+        let text = format!(
+            "[x]\nrw=read\nsize=1m\ndirectory={at}\n[y]\nstonewall\nrw=write\nsize=1m\nfilename={at}/new:{at}/file\n"
+        );
+        fs::write(&jobs, text).expect("space");
+        for (line, part) in [
+            (format!("fio --name=x --size=1m --filename={at}/file"), "file exists"),
+            (format!("fio --name=x --size=1m --filename={at}/new:{at}/file"), "file exists"),
+            (format!("fio --name=x --size=1m --directory={at} --filename=file"), "file exists"),
+            (format!("fio --name=x --size=1m --directory=/none:{at} --filename=file"), "file exists"),
+            (format!("fio --size=1m --directory={at} --name=x --name=a"), "a.0.0 exists"),
+            (format!("fio --size=1m --directory={at} --name={at}/device"), "device exists"),
+            (
+                format!("fio --name=x --size=1m --directory={at} --write_bw_log={at}/log"),
+                "log_bw.1.log exists",
+            ),
+            (format!("fio --name=x --size=1m --directory={at} --exec_prerun=reboot"), "runs another program"),
+            (format!("fio --name=x --size=1m --read_iolog={at}/new"), "does not say which files"),
+            (format!("fio --name=x --size=1m --ioengine=rbd --pool=p"), "no path names"),
+            (format!("fio {}", jobs.display()), "file exists"),
+            (format!("env -C /data fio --name=x --size=1m --filename=new"), "in another directory"),
+        ] {
+            let refusal = refusal(&line).unwrap_or_else(|| panic!("{line} would be run"));
+            assert!(refusal.contains(part), "{line}: {part} in {refusal}");
+        }
+        for line in [
+            format!("fio --name=x --size=1m --directory={at}"),
+            format!("fio --name=x --size=1m --filename={at}/new --rw=write --ioengine=libaio"),
+            format!("fio --section=x {}", jobs.display()),
+        ] {
+            assert_eq!(refusal(&line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn files_of_other_programs_are_looked_at_too() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let at = home.path().display();
+        fs::write(home.path().join("file"), "precious").expect("space");
+        fs::write(home.path().join("file2"), "precious").expect("space");
+        fs::create_dir(home.path().join("empty")).expect("space");
+        let tests = home.path().join("tests.ior");
+        fs::write(&tests, format!("IOR START\ntestFile={at}/new\nRUN\ntestFile={at}/file\nRUN\nIOR STOP\n"))
+            .expect("space");
+        for line in [
+            format!("dd if=/dev/zero of={at}/file count=1"),
+            format!("dd if=/dev/sda of={at}/new count=1"),
+            format!("ior -w -o {at}/file"),
+            format!("ior -w -o {at}/new@{at}/file"),
+            format!("ior -w -F -o {at}/fil"),
+            format!("ior -w -a DFS -o {at}/new"),
+            format!("ior -f {}", tests.display()),
+            format!("mdtest -n 10 -d {at}"),
+            format!("elbencho -w -s 1m {at}/file"),
+            format!("elbencho -w -s 1m {at}/new {at}/file"),
+            format!("elbencho -w -s 1m {at}/file[1-2]"),
+            format!("elbencho -w -s 1m -n 1 -N 1 {at}"),
+            format!("elbencho -w -s 1m --configfile {at}/x {at}/new"),
+            format!("iozone -s 1m -r 4k -f {at}/file"),
+            format!("iozone -s 1m -r 4k -t 2 -F {at}/new {at}/file"),
+            format!("iozone -s 1m -r 4k -U {at} -f {at}/new"),
+            format!("srun -o {at}/file ior -w -o {at}/new"),
+        ] {
+            assert!(refusal(&line).is_some(), "{line} would be run");
+        }
+        for line in [
+            format!("dd if=/dev/zero of={at}/new count=1"),
+            format!("dd if={at}/file of=/dev/null bs=1 count=8"),
+            format!("dd if={at}/file of={at}/new bs=1 count=8"),
+            format!("ior -w -o {at}/new"),
+            format!("mdtest -n 10 -d {at}/new"),
+            format!("mdtest -n 10 -d {at}/empty"),
+            format!("elbencho -w -s 1m -n 1 -N 1 {at}/empty"),
+            format!("iozone -s 1m -r 4k -f {at}/new"),
+        ] {
+            assert_eq!(refusal(&line), None, "{line}");
+        }
+    }
+}
