@@ -1,5 +1,5 @@
-//! `nilometer clean`: removes what a killed run left, frees what a killed recording had reserved, takes back what a killed
-//! campaign had applied, and nothing else.
+//! `nilometer clean`: removes what a killed run or export left, frees what a killed recording had reserved, takes back what a
+//! killed campaign had applied, and nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use nilometer_model::{Bytes, TargetAddress};
 use nilometer_record::Record;
 use nilometer_recording::reader::with_below;
 use nilometer_remote::clean;
-use nilometer_storage::TargetError;
+use nilometer_storage::{TargetError, new_file::remove_dead};
 
 use crate::{
     Blame, Failure, Outcome, evaluate::Evaluate, resume::leave_all, tell, trusted::refuse_to_act_for_others,
 };
 
-/// Removes what killed runs left at a path, frees the space that killed recordings there had reserved behind their ends, takes
+/// Removes what killed runs and exports left at a path, frees the space that killed recordings there had reserved behind their ends, takes
 /// back the settings and conditions of a killed campaign if its record is named, and nothing else: recordings stay
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
@@ -61,7 +61,8 @@ impl Clean {
             for error in &cleaned.left {
                 tell::note(format_args!("nilometer: {error}"));
             }
-            removed += cleaned.removed.len();
+            let partials = remove_partials(path);
+            removed += cleaned.removed.len() + partials;
             let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });
             in_use += cleaned.left.iter().filter(held).count();
             left += cleaned.left.len();
@@ -102,6 +103,19 @@ impl Clean {
         line.extend(self.trust_record.then(|| "--trust-record".to_owned()));
         Ok(NamedAgain::try_parse_from(line)?.asked)
     }
+}
+
+/// Removes files of exports and reports that were killed while they wrote them to a path: how many. On a server there are
+/// none.
+fn remove_partials(path: &Path) -> usize {
+    let dead = remove_dead(path, None);
+    for path in &dead.removed {
+        tell::result_line(format_args!("removed {}", tell::visible(&path.display().to_string())));
+    }
+    for (path, why) in &dead.left {
+        tell::note(format_args!("nilometer: left {}: {why}", path.display()));
+    }
+    dead.removed.len()
 }
 
 /// Frees what recordings at a path had reserved: of how many files.

@@ -1,7 +1,11 @@
 //! A new file that has its name only when it is whole.
 //!
-//! It is written under a temporary name in the same directory, `.NAME.PROCESS.NUMBER.partial`, and renamed at the end, which
-//! takes the place of no other file. Whoever is killed leaves no more than the temporary one.
+//! It is written under a temporary name in the same directory, and renamed at the end, which takes the place of no other file.
+//! A process that is killed leaves no more than the temporary file. Its name says which process made it ([`PartialName`]), so
+//! that [`remove_dead`] finds it.
+
+mod partial_name;
+mod remove_dead;
 
 use std::{
     fs::{File, Permissions},
@@ -18,7 +22,10 @@ use rustix::{
     io::Errno,
 };
 
-/// See the module. Unless it is finished, it is removed when it is dropped.
+pub use partial_name::PartialName;
+pub use remove_dead::{DeadPartials, remove_dead};
+
+/// A file without its name. Unless it is finished, it is removed when it is dropped.
 #[derive(Debug)]
 pub struct NewFile {
     directory: OwnedFd,
@@ -28,12 +35,10 @@ pub struct NewFile {
     finished: bool,
 }
 
-/// Bytes of a name; what a temporary one has more fits beside so much of it.
+/// Bytes of a name.
 const NAME_MAX: usize = 255;
-const NAME_KEPT: usize = 200;
-/// So many temporary names are tried.
+/// Temporary names that are tried.
 const TRIES: u32 = 1000;
-const SUFFIX: &str = ".partial";
 
 impl NewFile {
     /// Makes an empty one in a directory, for its owner alone.
@@ -49,7 +54,7 @@ impl NewFile {
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 0..TRIES {
-            let temporary = format!("{}{}.{number}{SUFFIX}", stem(name), std::process::id());
+            let temporary = PartialName::of_this_process(name, number).to_string();
             match rustix::fs::openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::EXIST) => {}
                 file => {
@@ -117,26 +122,18 @@ impl Drop for NewFile {
     }
 }
 
-/// What temporary names of a file begin with.
-fn stem(name: &str) -> String {
-    let kept = name.char_indices().map_while(|(at, letter)| (at < NAME_KEPT).then_some(letter));
-    format!(".{}.", kept.collect::<String>())
-}
-
 /// A name for a directory that such a file is made in, with others, until it is whole: one that is not there yet.
 pub fn partial_directory(directory: &Path, name: &str) -> String {
-    let named = |number: u32| format!("{}{}.{number}{SUFFIX}", stem(name), std::process::id());
+    let named = |number: u32| PartialName::of_this_process(name, number).to_string();
     let free = |name: &String| directory.join(name).symlink_metadata().is_err();
     (0..TRIES).map(named).find(free).unwrap_or_else(|| named(TRIES))
 }
 
 /// Temporary files of this name in a directory: of a process that was killed, or of one that still writes.
 pub fn partial_files(directory: &Path, name: &str) -> Vec<String> {
-    let stem = stem(name);
     let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut partial: Vec<_> =
-        names.filter(|name| name.starts_with(&stem) && name.ends_with(SUFFIX)).collect();
+    let mut partial: Vec<_> = names.filter(|partial| PartialName::is_of(partial, name)).collect();
     partial.sort();
     partial
 }

@@ -29,7 +29,7 @@ use nilometer_recording::{
 use nilometer_storage::{
     Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},
-    new_file::{NewFile, partial_files},
+    new_file::{NewFile, partial_files, remove_dead},
 };
 
 use self::hdf5::Hdf5Options;
@@ -53,7 +53,7 @@ pub(crate) struct Export {
     directories: Vec<PathBuf>,
     /// The file, which must not exist, or a directory that is there, in which it gets the recording's name
     #[arg(long, value_name = "FILE|DIRECTORY")]
-    to: PathBuf,
+    pub(crate) to: PathBuf,
     /// Refuse a place for the file that is on another file system, such as the one below a mount that is missing (ext4, nfs,
     /// lustre ...; another word lists them)
     #[arg(long, value_name = "TYPE")]
@@ -73,6 +73,10 @@ pub(crate) struct Export {
     /// most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
+    /// Of a file of HDF5 without a journal that claims many more frames than it has: write the fill value for all that are
+    /// missing
+    #[arg(long)]
+    fill_missing: bool,
     #[command(flatten)]
     hdf5: Hdf5Options,
 }
@@ -100,9 +104,14 @@ impl NamedFile {
 const DEPTH: u32 = 4;
 
 impl Export {
+    /// The file that it reads, if it reads no recording.
+    pub(crate) fn lone_file(&self) -> Option<&Path> {
+        lone_file::named_file(&self.directories)
+    }
+
     pub(crate) fn execute(&self) -> Outcome {
         refuse_urls([&self.to]).input()?;
-        if let Some(file) = lone_file::named_file(&self.directories) {
+        if let Some(file) = self.lone_file() {
             if self.expect.is_some() {
                 self.named(String::new).and_then(|named| named.described(self.expect)).input()?;
             }
@@ -111,11 +120,13 @@ impl Export {
                 to: &self.to,
                 rate: self.rate,
                 verify: self.verify,
+                fill_missing: self.fill_missing,
                 rewriting: self.rewriting().input()?,
             };
             return lone_file::export(file, asked);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
+        lone_file::check_fill_missing(self.fill_missing).input()?;
         let recording = StoredAt::named(&self.directories).input()?.open(Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
         if self.format.as_deref() == Some(HDF5) {
@@ -222,6 +233,7 @@ impl Export {
         ensure!(self.rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
         let free = description.space.free;
         ensure!(whole.length() > 0, "{}: nothing is recorded there yet", whole.name());
+        remove_dead_exports(directory_of(description), name);
         let left = partial_files(directory_of(description), name);
         if !left.is_empty() {
             tell::note(format_args!(
@@ -236,6 +248,13 @@ impl Export {
             directory_of(description).display()
         );
         Ok(())
+    }
+}
+
+/// Removes what killed exports of this name left.
+pub(crate) fn remove_dead_exports(directory: &Path, name: &str) {
+    for path in remove_dead(directory, Some(name)).removed {
+        tell::note(format_args!("removed {}, of an export that was killed", path.display()));
     }
 }
 

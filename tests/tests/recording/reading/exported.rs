@@ -107,8 +107,44 @@ fn who_is_killed_leaves_nothing_under_the_name_and_who_is_asked_to_end_nothing_a
     assert!(!whole.exists() && names(to.path()).len() == 1, "{:?}", names(to.path()));
     let ended = start(to.path(), &arguments).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains(".partial is of an export that was killed"), "{ended:?}");
+    assert!(ended.stderr.contains(".partial, of an export that was killed"), "{ended:?}");
+    assert_eq!(names(to.path()), ["whole.raw"]);
     assert_eq!(fs::metadata(&whole).expect("it is there").len(), 60 * 320_000);
+}
+
+#[test]
+fn clean_removes_what_killed_exports_left_and_nothing_else() {
+    let disk = tempfile::tempdir().expect("a temporary directory");
+    let lanes = recorded(&[disk.path()], 60, &[]);
+    let to = tempfile::tempdir().expect("a temporary directory");
+    let partials =
+        || names(to.path()).into_iter().filter(|name| name.ends_with(".partial")).collect::<Vec<_>>();
+    let begun = |name: &str, more: &[&str]| {
+        let path = to.path().join(name);
+        let arguments = ["export", text(&lanes[0]), "--to", text(&path), "--rate", "1 kB/s"];
+        let running = start(to.path(), &[&arguments[..], more].concat());
+        let is_of = |partial: &&String| partial.starts_with(&format!(".{name}."));
+        await_some("the temporary file", || partials().iter().find(is_of).cloned());
+        running
+    };
+    for (name, more) in [("a.raw", &[][..]), ("b.h5", &["--format", "hdf5"])] {
+        let killed = begun(name, more);
+        killed.signal(Signal::KILL);
+        assert_eq!(killed.end(LIMIT).code, None);
+    }
+    let live = begun("c.raw", &[]);
+    fs::write(to.path().join(".d.raw.4711.0.partial"), "somebody else's").expect("space");
+    assert_eq!(partials().len(), 4, "{:?}", partials());
+    let cleaned = start(to.path(), &["clean", "."]).end(LIMIT);
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    assert_eq!(cleaned.stdout.matches("removed ").count(), 2, "{cleaned:?}");
+    let left = partials();
+    assert!(
+        left.len() == 2 && left[0].starts_with(".c.raw.") && left[1].starts_with(".d.raw.4711"),
+        "{left:?}"
+    );
+    live.signal(Signal::INT);
+    assert_eq!(live.end(LIMIT).code, Some(1));
 }
 
 #[test]
