@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
+use nilometer_recording::reader::OpenError;
 
 use crate::{
     Blame, Failure, Outcome, lone_file::refuse_files, recording_text::in_line, stored_at::refuse_urls, tell,
@@ -50,7 +51,9 @@ impl Repair {
         };
         match repair_recording(&self.directories, options, &mut tell) {
             // It is in order, and begun too early.
-            Err(error @ RepairError::Recorded { .. }) => return Err(Failure::Run(error.into())),
+            Err(error @ (RepairError::Recorded { .. } | RepairError::Recording(OpenError::Empty { .. }))) => {
+                return Err(Failure::Run(error.into()));
+            }
             repaired => repaired.input()?,
         }
         let Faults { lost, failed } = faults;
@@ -72,8 +75,13 @@ fn told(file: &RepairedFile) -> String {
         RepairOutcome::Whole => ("whole", None),
         RepairOutcome::Repaired(why) => ("repaired", Some(why)),
         RepairOutcome::ToBeRepaired(why) => ("to repair", Some(why)),
+        RepairOutcome::Removed => ("removed", None),
+        RepairOutcome::ToBeRemoved => ("to remove", None),
         RepairOutcome::Failed(why) => ("failed", Some(why)),
     };
+    if matches!(outcome, RepairOutcome::Removed | RepairOutcome::ToBeRemoved) {
+        return format!("{word:<11} {path}: the recorder made it ahead, and nothing is in it\n");
+    }
     let gone = if *lost_frames > 0 { format!(", {lost_frames} lost") } else { String::new() };
     let why = why.map(|why| format!("; before, {}", in_line(why))).unwrap_or_default();
     let mut lines = vec![format!("{word:<11} {path}: {frames} frames{gone}{why}")];

@@ -61,7 +61,8 @@ impl Ranges {
         self.add_all(number..number.saturating_add(1));
     }
 
-    pub(crate) fn add_all(&mut self, numbers: Range<u64>) {
+    /// Adds all of these, at the cost of one.
+    pub fn add_all(&mut self, numbers: Range<u64>) {
         if numbers.is_empty() {
             return;
         }

@@ -53,6 +53,15 @@ pub enum OpenError {
         /// As they were named.
         directories: String,
     },
+    /// Journals without a record.
+    #[error(
+        "{journal}: the recorder ended before it wrote the first record of the journal, or begins just now: nothing was \
+         recorded, and nothing is lost"
+    )]
+    Empty {
+        /// One of the journals.
+        journal: PathBuf,
+    },
     /// More than one recording.
     #[error("{first} and {other} are of different recordings: name the directories of one")]
     Several {
@@ -96,7 +105,7 @@ impl Recording {
             let (path, source) = unreadable.swap_remove(0);
             return Err(OpenError::Directory { path, source });
         }
-        check_one(directories, &found)?;
+        check_one(&*storage, directories, &found)?;
         Ok(Recording::of(storage, &found, unreadable, directories, trust))
     }
 
@@ -172,7 +181,7 @@ impl Recording {
     pub fn opened_anew(&self, trust: Trust) -> Result<Self, OpenError> {
         let (mut found, unreadable) = find(&*self.storage, &self.directories)?;
         found.retain(|found| found.head.recording == self.head().recording);
-        check_one(&self.directories, &found)?;
+        check_one(&*self.storage, &self.directories, &found)?;
         Ok(Recording::of(self.storage.clone(), &found, unreadable, &self.directories, trust))
     }
 
@@ -320,8 +329,15 @@ fn in_order(found: &mut Vec<Found>) {
     found.dedup_by(|a, b| a.head == b.head);
 }
 
-fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> {
+fn check_one(
+    storage: &dyn RecordingStorage,
+    directories: &[PathBuf],
+    found: &[Found],
+) -> Result<(), OpenError> {
     let Some(first) = found.first() else {
+        if let Some(journal) = empty_journal(storage, directories) {
+            return Err(OpenError::Empty { journal });
+        }
         let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
         return Err(OpenError::NotARecording { directories: names.join(", ") });
     };
@@ -329,6 +345,21 @@ fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> 
         Some(other) => Err(OpenError::Several { first: first.path.clone(), other: other.path.clone() }),
         None => Ok(()),
     }
+}
+
+/// A journal that is shorter than a record, if all are.
+fn empty_journal(storage: &dyn RecordingStorage, directories: &[PathBuf]) -> Option<PathBuf> {
+    let journals: Vec<PathBuf> = directories
+        .iter()
+        .filter_map(|directory| journals_in(storage, directory).ok())
+        .flatten()
+        .map(|(_, path)| path)
+        .collect();
+    let is_empty = |path: &PathBuf| {
+        let read = storage.open(path).and_then(|opened| opened.file.read_exact_at(&mut [0; RECORD], 0));
+        read.is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+    };
+    journals.iter().all(is_empty).then(|| journals.first().cloned()).flatten()
 }
 
 /// Lane and path of each journal `<name>.<lane>.journal` in a directory.

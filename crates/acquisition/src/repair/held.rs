@@ -45,6 +45,25 @@ impl HeldDirectories {
         Ok(HeldDirectories(held))
     }
 
+    /// Holds one directory, with a journal in it that does not say where it was written.
+    pub(super) fn hold_one(path: &Path, journal: &Path, options: RepairOptions) -> Result<Self, RepairError> {
+        let failed = |source: io::Error| RepairError::Directory { path: path.to_owned(), source };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+        if !options.recorder_is_down && !is_of_this_machine(journal, &directory) {
+            return Err(RepairError::Elsewhere { path: path.to_owned() });
+        }
+        if !is_let_go(&directory).map_err(failed)? {
+            return Err(RepairError::Recorded { path: path.to_owned() });
+        }
+        Ok(HeldDirectories(vec![(path.to_owned(), directory)]))
+    }
+
+    /// All of them.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Path, &OwnedFd)> {
+        self.0.iter().map(|(path, directory)| (path.as_path(), directory))
+    }
+
     /// A directory that is held.
     pub(super) fn directory(&self, path: &Path) -> io::Result<&OwnedFd> {
         let held = self.0.iter().find(|(other, _)| Some(other.as_path()) == path.parent());
@@ -75,7 +94,7 @@ pub(crate) fn opened_own(path: &Path) -> io::Result<File> {
 }
 
 /// The same in whichever directory.
-fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
+pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs::openat(directory, name, flags, Mode::empty())?;

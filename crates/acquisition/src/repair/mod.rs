@@ -16,6 +16,7 @@
 mod agreement;
 mod held;
 mod known;
+mod made_ahead;
 mod remake;
 
 use std::{
@@ -40,6 +41,7 @@ use agreement::{Expected, frames_of};
 use held::{HeldDirectories, is_held};
 pub(crate) use held::{opened_own, path_of};
 use known::{FileFrames, FrameBytes, by_file};
+use made_ahead::{each_of_empty, each_unused};
 pub(crate) use remake::is_of_frames;
 
 /// What may be done.
@@ -99,6 +101,10 @@ pub enum RepairOutcome {
     Repaired(String),
     /// The same, if something were to be changed.
     ToBeRepaired(String),
+    /// The recorder made it before it needed it, and wrote nothing into it: it is removed.
+    Removed,
+    /// The same, if something were to be changed.
+    ToBeRemoved,
     /// It is not whole, and can't be made so: why.
     Failed(String),
 }
@@ -149,7 +155,13 @@ pub fn repair_recording(
     options: RepairOptions,
     tell: &mut dyn FnMut(&RepairedFile),
 ) -> Result<(), RepairError> {
-    let first = opened(directories, Trust::Acknowledged)?;
+    let first = match opened(directories, Trust::Acknowledged) {
+        Err(error @ RepairError::Recording(OpenError::Empty { .. })) => {
+            each_of_empty(directories, options, tell)?;
+            return Err(error);
+        }
+        opened => opened?,
+    };
     let held = HeldDirectories::hold(&first, options)?;
     // What was acknowledged meanwhile is there now.
     let recording = opened(directories, Trust::Acknowledged)?;
@@ -166,6 +178,7 @@ pub fn repair_recording(
     };
     let mut files = by_file(&recording)?;
     let mut any = false;
+    let mut known: Vec<_> = files.values().filter_map(|file| Some(recording.path(file.any()?))).collect();
     for file in in_order(&mut files) {
         let repaired = repair.file(file);
         any |= matches!(repaired.outcome, RepairOutcome::Repaired(_) | RepairOutcome::ToBeRepaired(_));
@@ -173,7 +186,9 @@ pub fn repair_recording(
     }
     if let Some(master) = repair.master(directories, any) {
         tell(&master);
+        known.push(master.path);
     }
+    each_unused(&repair.held, recording.name(), &known, options, tell);
     Ok(())
 }
 

@@ -243,3 +243,43 @@ fn what_is_no_recording_in_hdf5_or_is_held_is_refused() {
     let held = repair(&lab, &[]);
     assert!(held.code == Some(1) && held.stderr.contains("it is being recorded"), "{held:?}");
 }
+
+#[test]
+fn a_file_that_was_made_ahead_is_removed_and_one_with_bytes_in_it_is_named() {
+    let lab = Lab::new("64, 96", "uint16", "400 Hz", "");
+    assert_eq!(lab.record("none", &["--frames", "20"]).code, Some(0));
+    let lane = lab.lanes().swap_remove(0);
+    let [blank, zeros, foreign] =
+        ["scan.00000001.h5", "scan.00000002.h5", "others.00000003.h5"].map(|name| lane.join(name));
+    for (path, bytes) in [(&blank, Vec::new()), (&zeros, vec![0; 5000]), (&foreign, Vec::new())] {
+        fs::write(path, bytes).expect("space");
+    }
+    let dry = repair(&lab, &["--dry-run"]);
+    assert!(dry.stdout.matches("to remove").count() == 2 && blank.exists(), "{dry:?}");
+    let repaired = repair(&lab, &[]);
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    assert_eq!(repaired.stdout.matches("removed ").count(), 2, "{repaired:?}");
+    assert!(!blank.exists() && !zeros.exists() && foreign.exists(), "{repaired:?}");
+    fs::write(&blank, "bytes that nobody knows").expect("space");
+    let repaired = repair(&lab, &[]);
+    assert!(
+        repaired.code == Some(1) && repaired.stdout.contains("no journal knows what is in it"),
+        "{repaired:?}"
+    );
+    assert!(blank.exists());
+}
+
+#[test]
+fn a_recorder_that_ended_before_the_first_record_lost_nothing() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for name in ["r.0.journal", "r.00000000.h5", "mine.h5"] {
+        fs::write(home.path().join(name), "").expect("space");
+    }
+    for command in ["verify", "scan", "repair"] {
+        let ended = start(home.path(), &[command, "."]).end(LIMIT);
+        assert_eq!(ended.code, Some(1), "{command}: {ended:?}");
+        let part = "r.0.journal: the recorder ended before it wrote the first record";
+        assert!(ended.stderr.contains(part), "{command}: {ended:?}");
+    }
+    assert!(!home.path().join("r.00000000.h5").exists() && home.path().join("mine.h5").exists());
+}
