@@ -82,11 +82,11 @@ impl Compare {
         self.write_page(&compared).run()?;
         let ended = ended(&compared, against.as_ref(), self.compared_least);
         if self.json {
-            tell::result(compared_json(&compared, against.as_ref()));
+            tell::json_result(compared_json(&compared, against.as_ref()));
         } else if let Some(against) = against.as_ref().filter(|_| ended.is_err() || !self.quiet) {
             tell::result(against_text(&compared, against));
         } else if against.is_none() {
-            tell::result(compared_text(&compared, layout()));
+            tell::result_unchanged(compared_text(&compared, layout()));
         }
         ended
     }

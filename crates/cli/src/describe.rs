@@ -34,7 +34,7 @@ impl Describe {
         for (index, address) in self.targets.iter().enumerate() {
             if self.exchange {
                 let description = describe(address).input()?;
-                tell::result_line(serde_json::to_string(&description).run()?);
+                tell::json_result(format_args!("{}\n", serde_json::to_string(&description).run()?));
                 continue;
             }
             let description = describe_in_child(address).input()?;
@@ -42,7 +42,10 @@ impl Describe {
                 description.expect_kind(*expected).input()?;
             }
             if self.json {
-                tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
+                tell::json_result(format_args!(
+                    "{}\n",
+                    units_in_keys(serde_json::to_value(&description).run()?)
+                ));
                 continue;
             }
             // A mount may call itself anything.

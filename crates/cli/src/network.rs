@@ -72,7 +72,7 @@ impl Network {
         let results =
             led.map_err(|why| anyhow::anyhow!("{}{why}", how_to_start(cluster.as_ref()))).input()?;
         if self.json {
-            tell::result_line(network_json(&results));
+            tell::json_result(format_args!("{}\n", network_json(&results)));
         } else {
             tell::result(tell::visible(&network_text(&results)));
         }

@@ -59,7 +59,13 @@ impl Report {
         let logs = self.logs(&results).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output.filter(|output| output != Path::new("-")) else {
-            tell::result(self.text(&results, &logs, layout()).run()?);
+            let text = self.text(&results, &logs, layout()).run()?;
+            match self.format {
+                Format::Json => tell::json_result(text),
+                // Names in them are clean.
+                Format::Terminal | Format::Csv | Format::FiguresCsv => tell::result_unchanged(text),
+                Format::Html | Format::Markdown | Format::Acceptance => tell::result(text),
+            }
             return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;

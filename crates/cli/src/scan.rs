@@ -52,7 +52,7 @@ impl Scan {
         let scans: Vec<_> = wholes.iter().map(|whole| self.scan(whole)).collect();
         if self.json {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| value(whole, scan)).collect();
-            tell::result_line(serde_json::to_string_pretty(&all).run()?);
+            tell::json_result(format_args!("{}\n", serde_json::to_string_pretty(&all).run()?));
         } else {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
             tell::result(tell::visible(&all.join("\n")));

@@ -90,8 +90,8 @@ impl Size {
         let sized =
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
-            Format::Text => tell::result(sizing_text(&sized, layout())),
-            Format::Json => tell::result(sizing_json(&sized)),
+            Format::Text => tell::result_unchanged(sizing_text(&sized, layout())),
+            Format::Json => tell::json_result(sizing_json(&sized)),
         }
         Ok(())
     }

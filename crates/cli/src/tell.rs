@@ -39,8 +39,19 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 /// Why results could not be written.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// A part of the results, as it is.
+/// A part of the results, without characters that would command a terminal.
 pub(crate) fn result(text: impl Display) {
+    result_unchanged(visible(&text.to_string()));
+}
+
+/// A part of the results in JSON.
+pub(crate) fn json_result(text: impl Display) {
+    result_unchanged(without_commands(&text.to_string()));
+}
+
+/// A part of the results with commands for the terminal, such as colours, or with line ends of its own. Names in it were
+/// cleaned when it was made.
+pub(crate) fn result_unchanged(text: impl Display) {
     if LEFT.load(Ordering::Relaxed) {
         return;
     }

@@ -7,7 +7,7 @@ use nilometer_model::{
     plan::RecordingRun,
 };
 
-use super::{network_samples, packets};
+use super::{network_samples, packets, terminal::printable};
 use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
@@ -223,17 +223,13 @@ fn done(sample: &Sample, which: fn(std::vec::IntoIter<Nanos>) -> Option<Nanos>) 
     which(times.into_iter()).map_or_else(String::new, seconds)
 }
 
-/// A line; a field with a comma, a quote or a line break is quoted.
+/// A line; a field with a comma or a quote is quoted. Names lose what would command a terminal on which the file is read.
 pub(super) fn row(fields: &[String]) -> String {
-    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\r\n"
+    fields.iter().map(|field| quoted(&printable(field))).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
 }
 
 #[cfg(test)]

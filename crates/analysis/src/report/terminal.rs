@@ -423,7 +423,7 @@ pub(super) fn clipped(text: &str, width: usize) -> String {
 }
 
 /// Names may hold anything, also what would command the terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
