@@ -61,6 +61,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{FromArgMatches, Parser, Subcommand};
+use nilometer_recording::reader::OpenError;
 use nilometer_service::{ServiceError, with_causes};
 
 /// Finds out whether a storage system can carry an instrument.
@@ -160,7 +161,12 @@ trait Blame<T> {
 
 impl<T, E: Into<anyhow::Error>> Blame<T> for Result<T, E> {
     fn input(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::Input(error.into()))
+        self.map_err(|error| {
+            let error = error.into();
+            // The right directory was named.
+            let is_empty = matches!(error.downcast_ref(), Some(OpenError::Empty { .. }));
+            if is_empty { Failure::Run(error) } else { Failure::Input(error) }
+        })
     }
 
     fn run(self) -> Result<T, Failure> {
@@ -201,9 +207,11 @@ fn main() -> ExitCode {
         }
         Command::Doctor(doctor) => code(doctor.execute()),
         Command::Advise(advise) => code(advise.execute()),
-        Command::Verify(verify) => code(verify.execute()),
+        Command::Verify(verify) => lone_file::guarded(verify.lone_file(), None, || code(verify.execute())),
         Command::Repair(verify) => code(verify.execute()),
-        Command::Export(export) => code(export.execute()),
+        Command::Export(export) => {
+            lone_file::guarded(export.lone_file(), Some(&export.to), || code(export.execute()))
+        }
         Command::Mount(mount) => code(mount.execute()),
         Command::Replay(replay) => code(replay.execute()),
         Command::Scan(scan) => code(scan.execute()),

@@ -1,6 +1,9 @@
 //! `nilometer verify`: whether a recording is whole, and exactly what is not.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -39,8 +42,13 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
+    /// The file that it reads, if it reads no recording.
+    pub(crate) fn lone_file(&self) -> Option<&Path> {
+        lone_file::named_file(&self.directories)
+    }
+
     pub(crate) fn execute(&self) -> Outcome {
-        if let Some(file) = lone_file::named_file(&self.directories) {
+        if let Some(file) = self.lone_file() {
             if self.durable {
                 let why = anyhow!(
                     "--durable: a file without a journal does not say what was durable; leave it out"

@@ -62,25 +62,55 @@ pub(crate) fn is_watched() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Signals that came and were not passed on yet.
+/// Signals of the user, which a parent passes on to the child that does the work.
 #[derive(Debug, Default)]
-struct Asked {
+pub(crate) struct PassedSignals {
     stop: Arc<AtomicBool>,
     /// The terminal is gone.
     hang_up: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
+    /// How often the user interrupted the work.
+    interrupts: u32,
+}
+
+impl PassedSignals {
+    /// Catches the signals from now on.
+    pub(crate) fn caught() -> Result<Self> {
+        let signals = PassedSignals::default();
+        let flag_of = |signal| if signal == SIGHUP { &signals.hang_up } else { &signals.stop };
+        let stops = signals::ending().into_iter().map(|signal| (signal, flag_of(signal)));
+        for (signal, flag) in stops.chain([(SIGTSTP, &signals.pause)]) {
+            flag::register(signal, flag.clone()).context("can't watch for signals")?;
+        }
+        Ok(signals)
+    }
+
+    /// Passes on the signals that came. The second interrupt kills the child.
+    pub(crate) fn pass_on(&mut self, child: &Child) -> Result<()> {
+        if self.hang_up.swap(false, Ordering::Relaxed) {
+            kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
+        }
+        if self.stop.swap(false, Ordering::Relaxed) {
+            self.interrupts += 1;
+            let signal = if self.is_insisted() { Signal::KILL } else { Signal::INT };
+            kill_process(Pid::from_child(child), signal).context("can't pass the signal on")?;
+        }
+        if self.pause.swap(false, Ordering::Relaxed) {
+            pause(child).context("can't pass the signal on")?;
+        }
+        Ok(())
+    }
+
+    /// The user interrupted the work more than once.
+    pub(crate) fn is_insisted(&self) -> bool {
+        self.interrupts > 1
+    }
 }
 
 fn watch() -> Result<u8> {
     let (mut news, childs_end) = UnixStream::pair().context("can't make a pair of sockets")?;
-    let asked = Asked::default();
-    let ending = signals::ending();
-    let flag_of = |signal| if signal == SIGHUP { &asked.hang_up } else { &asked.stop };
-    let stops = ending.iter().map(|signal| (*signal, flag_of(*signal)));
-    for (signal, flag) in stops.chain([(SIGTSTP, &asked.pause)]) {
-        flag::register(signal, flag.clone()).context("can't watch for signals")?;
-    }
-    for signal in ending.into_iter().chain([SIGTSTP, SIGCHLD]) {
+    let mut signals = PassedSignals::caught()?;
+    for signal in signals::ending().into_iter().chain([SIGTSTP, SIGCHLD]) {
         low_level::pipe::register(signal, childs_end.try_clone()?).context("can't watch for signals")?;
     }
     let mut child = Command::new(std::env::current_exe()?)
@@ -91,30 +121,19 @@ fn watch() -> Result<u8> {
         .process_group(0)
         .spawn()
         .context("can't start a process of its own for the work")?;
-    follow(&mut child, &mut news, &asked)
+    follow(&mut child, &mut news, &mut signals)
 }
 
 /// Until the child is done.
-fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8> {
-    let mut interrupts = 0;
+fn follow(child: &mut Child, news: &mut UnixStream, signals: &mut PassedSignals) -> Result<u8> {
     loop {
         let mut said = [0];
         news.read_exact(&mut said).context("can't hear the process that does the work")?;
         if let Some(status) = child.try_wait()? {
             return Ok(code_of(status));
         }
-        if asked.hang_up.swap(false, Ordering::Relaxed) {
-            kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
-        }
-        if asked.stop.swap(false, Ordering::Relaxed) {
-            interrupts += 1;
-            let signal = if interrupts > 1 { Signal::KILL } else { Signal::INT };
-            kill_process(Pid::from_child(child), signal).context("can't pass the signal on")?;
-        }
-        if asked.pause.swap(false, Ordering::Relaxed) {
-            pause(child).context("can't pass the signal on")?;
-        }
-        if interrupts > 1 {
+        signals.pass_on(child)?;
+        if signals.is_insisted() {
             return leave(child, FAILED);
         }
         if said != [WAKE] {

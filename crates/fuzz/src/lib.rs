@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+mod metadata;
+
 use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,6 +28,8 @@ use proptest::{
     sample::{Index, select},
     test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
 };
+
+pub use metadata::with_changed_metadata;
 
 /// Inputs of a target in a run of the tests.
 pub const INPUTS: u32 = 3000;
@@ -123,8 +127,9 @@ fn rounds(name: &str, corpus: Vec<Vec<u8>>, given: &impl Fn(&[u8]) -> bool) -> R
     Ok(())
 }
 
+/// Says how many inputs a long run of a target tried.
 #[expect(clippy::print_stderr, reason = "how much a long run tried is what it is for")]
-fn tell(name: &str, inputs: u64) {
+pub fn tell(name: &str, inputs: u64) {
     eprintln!("{name}: {inputs} inputs tried, none failed");
 }
 

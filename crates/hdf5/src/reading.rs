@@ -18,6 +18,7 @@ use crate::{
     handle::{self, Handle, checked, element_type, name, number_type, space},
     members::{GroupMember, GroupMembers, MEMBERS_MAX},
     plant::run_of,
+    reading_note::{reads_next, still_reads},
     tree::NumberType,
 };
 
@@ -49,6 +50,9 @@ pub(crate) struct ChunkPlaces {
     pub(crate) fault: Option<Hdf5Error>,
 }
 
+/// Chunks between two notes that the library still reads the index.
+const CHUNKS_NOTED: usize = 4096;
+
 /// Puts a chunk that the library names into the [`ChunkPlaces`] behind `into`.
 unsafe extern "C" fn put_chunk(
     begin: *const hsize_t,
@@ -63,6 +67,9 @@ unsafe extern "C" fn put_chunk(
     let begin = unsafe { std::slice::from_raw_parts(begin, chunks.rank) };
     if offset != HADDR_UNDEF {
         chunks.places.insert(begin.into(), ChunkPlace { offset, bytes, unfiltered });
+    }
+    if chunks.places.len().is_multiple_of(CHUNKS_NOTED) {
+        still_reads();
     }
     0
 }
@@ -86,6 +93,7 @@ impl ReadFile {
     pub fn open(path: &Path) -> Result<Self, Hdf5Error> {
         handle::begin();
         let label = path.to_string_lossy();
+        reads_next("the superblock");
         let path = name(&label)?;
         // SAFETY: a text that ends with zero.
         let id = unsafe { ffi::H5Fopen(path.as_ptr(), ffi::H5F_ACC_RDONLY, H5P_DEFAULT) };
@@ -111,6 +119,7 @@ impl ReadFile {
     /// # Errors
     /// If there is none.
     pub fn dataset(&self, path: &str) -> Result<ReadDataset, Hdf5Error> {
+        reads_next(path);
         let text = name(path)?;
         // SAFETY: a text that ends with zero.
         let id = unsafe { ffi::H5Dopen2(self.file.id(), text.as_ptr(), H5P_DEFAULT) };
@@ -130,6 +139,7 @@ impl ReadFile {
 
     /// The object with this token, which a link of this file has. It is not looked for by a name.
     pub(crate) fn object(&self, token: ffi::H5O_token_t, path: &str) -> Result<Handle, Hdf5Error> {
+        reads_next(path);
         // SAFETY: an identifier that is open, and numbers.
         let id = unsafe { ffi::H5Oopen_by_token(self.file.id(), token) };
         Handle::of(id, || format!("open {path}"))
@@ -222,6 +232,7 @@ impl ReadFile {
     /// If there is none, or it is not UTF-8.
     pub fn text_attribute(&self, path: &str, attribute: &str) -> Result<Option<String>, Hdf5Error> {
         let what = || format!("read the attribute {attribute} of {path}");
+        reads_next(format_args!("{path}, attribute {attribute}"));
         let object = name(path)?;
         let text = name(attribute)?;
         // SAFETY: texts that end with zero, and identifiers that are open. What the library allocated for the one text is
@@ -295,6 +306,7 @@ impl ReadDataset {
 
     /// Where those of its chunks are whose entries in the index can be read.
     pub(crate) fn readable_chunks(&self) -> ChunkPlaces {
+        reads_next(format_args!("the index of {}", self.label));
         let mut chunks = ChunkPlaces { rank: self.dimensions.len(), places: HashMap::new(), fault: None };
         let into = (&raw mut chunks).cast();
         // SAFETY: the function is given what it expects, and nobody else has it meanwhile.
@@ -419,6 +431,7 @@ impl ReadDataset {
     /// # Safety
     /// There is room for as many numbers of the type as the dataset has.
     unsafe fn read(&self, element: NumberType, into: *mut c_void) -> Result<(), Hdf5Error> {
+        reads_next(&self.label);
         let kind = number_type(element);
         // SAFETY: the caller has room.
         let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };

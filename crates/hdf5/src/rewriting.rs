@@ -12,6 +12,7 @@ use crate::{
     ffi::{self, H5P_DEFAULT, herr_t, hid_t},
     handle::{Handle, PropertyClass, checked, name, properties, rank},
     members::{GroupMember, GroupMembers, MEMBERS_MAX},
+    reading_note::reads_next,
     tree::FrameFilter,
 };
 
@@ -130,6 +131,7 @@ impl ObjectCopy<'_> {
     fn group(&mut self, from: &Handle, into: hid_t, path: &str) -> Result<(), Hdf5Error> {
         let named = if path.is_empty() { "/" } else { path };
         self.attributes(from.id(), into, named);
+        reads_next(format_args!("the members of {named}"));
         let listed = GroupMembers::of(from, named, MEMBERS_MAX);
         let is_cut = listed.is_cut();
         for member in &listed.members {
@@ -257,6 +259,7 @@ impl ObjectCopy<'_> {
             self.leave_out(path.into(), &why);
         }
         for attribute in names {
+            reads_next(format_args!("{path}, attribute {}", attribute.to_string_lossy()));
             if let Err(why) = copied_attribute(from, into, &attribute) {
                 self.leave_out(format!("{path}, attribute {}", attribute.to_string_lossy()), &why);
             }

@@ -14,6 +14,7 @@ use crate::{
     members::{GroupMembers, MEMBERS_MAX},
     plant::run_of,
     reading::{ChunkPlace, ChunkPlaces, RANK_MAX, ReadDataset, ReadFile},
+    reading_note::reads_next,
 };
 
 /// The longest numbers that there are, in bytes; the size of a type is whatever a stranger's file says.
@@ -36,6 +37,8 @@ pub struct StoredShape {
     pub fill: Vec<u8>,
     /// Something is stored of it.
     pub is_there: bool,
+    /// Bytes that are stored of it, as the file says.
+    pub stored: u64,
 }
 
 /// A filter that chunks went through.
@@ -140,6 +143,7 @@ impl ObjectWalk<'_> {
     /// Looks at all members of a group.
     fn list(&mut self, group: &Handle, path: &str) {
         let named = if path.is_empty() { "/" } else { path };
+        reads_next(format_args!("the members of {named}"));
         let listed = GroupMembers::of(group, named, MEMBERS_MAX);
         let before = self.groups.len();
         for member in listed.members {
@@ -219,6 +223,7 @@ impl ReadDataset {
                     what: format!("{} has elements of {element} B, more than {ELEMENT_MAX}", self.label()),
                 });
             }
+            let stored = ffi::H5Dget_storage_size(self.id());
             let mut fill = vec![0; element];
             // What says that there is none leaves zeroes.
             ffi::H5Pget_fill_value(properties.id(), kind.id(), fill.as_mut_ptr().cast());
@@ -229,7 +234,8 @@ impl ReadDataset {
                 chunk,
                 filters: filters_of(&properties, &what)?,
                 fill,
-                is_there: ffi::H5Dget_storage_size(self.id()) > 0,
+                is_there: stored > 0,
+                stored,
             })
         }
     }
@@ -249,6 +255,7 @@ impl ReadDataset {
     /// If it can't be read, or there is room for another number of bytes.
     pub fn read_block(&self, begin: &[u64], size: &[u64], into: &mut [u8]) -> Result<(), Hdf5Error> {
         let what = || format!("read {}", self.label());
+        reads_next(format_args!("{}, the elements at {begin:?}", self.label()));
         let elements = size.iter().try_fold(1_u64, |all, side| all.checked_mul(*side));
         // SAFETY: an identifier that is open.
         let kind = Handle::of(unsafe { ffi::H5Dget_type(self.id()) }, what)?;

@@ -1,6 +1,6 @@
 //! The declarations against the header of the library that is linked: sizes and offsets, asked of a C compiler.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 /// Constants of the header call these.
 const STUBS: &str = "herr_t H5open(void) { return 0; }\nherr_t H5check_version(unsigned a, unsigned b, unsigned c) \
@@ -33,5 +33,20 @@ fn sizes_and_offsets_are_those_of_the_header() {
     assert!(found.len() > 40 && found.len() == declared.len());
     for ((expression, ours), header) in declared.into_iter().zip(found) {
         assert_eq!(ours, header, "{expression}");
+    }
+}
+
+/// An assertion of the library would end a recording. CMake leaves them out of builds of the type `Release`.
+#[test]
+fn the_library_that_is_linked_has_no_assertions() {
+    let folder = Path::new(env!("HDF5_INCLUDE")).parent().expect("it is installed").join("lib");
+    let entries = fs::read_dir(folder).expect("it is installed").flatten().map(|entry| entry.path());
+    let archives: Vec<_> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "a")).collect();
+    assert!(!archives.is_empty());
+    for archive in archives {
+        let bytes = fs::read(&archive).expect("it can be read");
+        let has = |symbol: &[u8]| bytes.windows(symbol.len()).any(|window| window == symbol);
+        assert!(has(b"H5D__chunk_file_alloc"), "{}: it is the library", archive.display());
+        assert!(!has(b"__assert_fail"), "{}: it has assertions", archive.display());
     }
 }

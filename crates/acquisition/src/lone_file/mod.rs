@@ -11,9 +11,12 @@
 //! Chunks that one of our codecs or a plug-in unpacks are read at the place that the index says; what is left to the library's own
 //! filters (deflate, shuffle, Fletcher's checksum), it reads itself.
 
+mod believable;
+mod newer;
 mod plain_copy;
 mod rewritten;
 mod slab;
+mod stretches;
 
 use std::{
     collections::HashMap,
@@ -31,12 +34,13 @@ use nilometer_model::{Bytes, FrameCompression, PluginFilter};
 use nilometer_recording::Ranges;
 use nilometer_storage::process::available_memory;
 
-pub use nilometer_hdf5::BrokenObject;
+pub use nilometer_hdf5::{BrokenObject, note_reading};
 pub use plain_copy::{PlainCopy, checksum_of_copy};
 pub use rewritten::{ChunkPlan, RewriteWishes, RewrittenFrames};
 
 use crate::repair::{opened_own, path_of};
 use slab::Slab;
+use stretches::RowStretch;
 
 /// Why nothing of a file is read.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,16 @@ pub enum LoneFileError {
         /// The file.
         path: PathBuf,
         /// What can be done.
+        why: String,
+    },
+    /// A newer version of HDF5 made it.
+    #[error(
+        "{path}: it is newer than this library, HDF5 1.14.6: {why}; make it with libver=\"v114\", or read it with HDF5 2"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// What the library does not know.
         why: String,
     },
     /// The frames that would be meant may be in what can't be read.
@@ -99,6 +113,8 @@ impl LoneFileError {
 pub struct LoneFile {
     path: PathBuf,
     file: File,
+    /// Length of the file.
+    bytes: u64,
     read: ReadFile,
     dataset: ReadDataset,
     name: String,
@@ -175,12 +191,14 @@ impl LoneFile {
         if !is_hdf5(&file) {
             return Err(wrong("it is neither the directory of a recording nor a file of HDF5".into()));
         }
+        let failed = |source| newer::or(failed(source), &file);
         let read = ReadFile::open(&path_of(&file)).map_err(failed)?;
         let FoundDatasets { paths: mut others, mut broken } = read.datasets_of_numbers(RANK_LEAST);
         let name = match named {
             Some(named) => format!("/{}", named.trim_matches('/')),
             None if hides_frames(&broken) || others.is_empty() && !broken.is_empty() => {
-                return Err(LoneFileError::Broken { path: path.into(), objects: broken, others });
+                let error = LoneFileError::Broken { path: path.into(), objects: broken, others };
+                return Err(newer::or(error, &file));
             }
             None => meant(&read, &others).map_err(wrong)?,
         };
@@ -190,6 +208,9 @@ impl LoneFile {
         if shape.dimensions.len() < RANK_LEAST {
             return Err(wrong(format!("{name} has {} dimension, and no frames", shape.dimensions.len())));
         }
+        let bytes =
+            file.metadata().map_err(|source| LoneFileError::Storage { path: path.into(), source })?.len();
+        check_stored(&shape, bytes).map_err(|why| failed(broken_claim(&name, why)))?;
         let unpacking = unpacking_of(&shape).map_err(|why| wrong(format!("{name}: {why}")))?;
         let mut places = HashMap::new();
         if shape.chunk.is_some() {
@@ -198,7 +219,9 @@ impl LoneFile {
             broken.extend(fault.map(|why| BrokenObject { path: name.clone(), why: why.to_string() }));
         }
         let path = path.into();
-        let opened = LoneFile { path, file, read, dataset, name, others, broken, shape, unpacking, places };
+        newer::mark(&mut broken, &file);
+        let opened =
+            LoneFile { path, file, bytes, read, dataset, name, others, broken, shape, unpacking, places };
         opened.check_memory().map_err(wrong)?;
         Ok(opened)
     }
@@ -252,16 +275,25 @@ impl LoneFile {
         })
     }
 
-    /// A slab and a chunk must fit.
-    fn check_memory(&self) -> Result<(), String> {
+    /// Bytes of memory for a slab and a chunk; none if that can't be counted.
+    fn slab_bytes(&self) -> Option<u64> {
         let chunk = self.chunk();
         let mut slab = self.shape.dimensions.clone();
         slab[0] = chunk[0];
         let element = self.shape.element as u64;
         let bytes = |sides: &[u64]| sides.iter().try_fold(element, |all, side| all.checked_mul(*side));
-        let needed = bytes(&slab).zip(bytes(&chunk)).and_then(|(slab, chunk)| slab.checked_add(chunk));
-        let all = bytes(&self.shape.dimensions);
-        let (Some(_), Some(needed)) = (all, needed) else {
+        bytes(&self.shape.dimensions)?;
+        bytes(&slab)?.checked_add(bytes(&chunk)?)
+    }
+
+    /// Bytes of memory in which its frames are put together.
+    pub fn memory_needed(&self) -> u64 {
+        self.slab_bytes().unwrap_or(u64::MAX)
+    }
+
+    /// A slab and a chunk must fit.
+    fn check_memory(&self) -> Result<(), String> {
+        let Some(needed) = self.slab_bytes() else {
             return Err(format!("{} has more than can be counted: {:?}", self.name, self.shape.dimensions));
         };
         match available_memory() {
@@ -275,16 +307,26 @@ impl LoneFile {
         }
     }
 
-    /// Reads all of it, and tells how many of its bytes are unpacked; until that says no.
+    /// Reads all that is there of it, and tells how many of its bytes are unpacked; until that says no. Rows of which no chunk is
+    /// there cost nothing, however many the file claims.
     ///
     /// # Errors
     /// If it was told to end.
     pub fn verify(&self, mut go_on: impl FnMut(u64) -> bool) -> Result<LoneVerified, String> {
+        let mut verified = self.begun();
+        let mut slab = Slab::of(self);
         let mut done = 0;
-        self.each_slab(|bytes| {
-            done += bytes.len() as u64;
-            if go_on(done) { Ok(()) } else { Err("interrupted".into()) }
-        })
+        for stretch in self.stretches() {
+            match stretch {
+                RowStretch::Missing(rows) => verified.missing.add_all(self.frames_of(&rows)),
+                RowStretch::There(first) => done += slab.read(first, &mut verified).len() as u64,
+            }
+            if !go_on(done) {
+                return Err("interrupted".into());
+            }
+        }
+        self.take_flags(&mut verified);
+        Ok(verified)
     }
 
     /// Hands out its frames in order, some at a time; what is missing or damaged has the fill value of the dataset.
@@ -320,7 +362,7 @@ impl LoneFile {
             return;
         }
         let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
-        let flags = match self.read.own_dataset(&path).and_then(|flags| flags.numbers()) {
+        let flags = match self.read.own_dataset(&path).and_then(|flags| self.believable_numbers(&flags)) {
             Ok(flags) => flags,
             // Others have no such dataset.
             Err(Hdf5Error::Description { .. } | Hdf5Error::Name { .. }) => return,
@@ -360,6 +402,26 @@ impl LoneVerified {
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.damaged.is_empty() && self.broken.is_empty()
     }
+}
+
+/// Whether what is said of the bytes of a dataset can be in a file of this length.
+fn check_stored(shape: &StoredShape, file_bytes: u64) -> Result<(), String> {
+    if shape.chunk.as_ref().is_some_and(|chunk| chunk.contains(&0)) {
+        return Err("its chunks have no elements".into());
+    }
+    if shape.chunk.is_none() && shape.stored > file_bytes {
+        return Err(format!(
+            "it has {} in one piece, and the file has {}",
+            Bytes(shape.stored),
+            Bytes(file_bytes)
+        ));
+    }
+    Ok(())
+}
+
+/// A dataset that claims what can't be.
+fn broken_claim(name: &str, why: String) -> Hdf5Error {
+    Hdf5Error::Refused { what: format!("read {name}"), why }
 }
 
 /// Dimensions of a dataset of frames, at the least.

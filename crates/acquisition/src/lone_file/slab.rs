@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 
 use nilometer_codec::ElementSize;
-use nilometer_hdf5::ChunkPlace;
+use nilometer_hdf5::{ChunkPlace, reads_next, still_reads};
 use nilometer_model::FrameCompression;
 use nilometer_recording::chunk;
 
@@ -12,6 +12,12 @@ use super::{LoneDamage, LoneFile, LoneVerified, Unpacking};
 /// What a chunk may have more in a file than unpacked: a part of it, and so many bytes.
 const LONGER: u64 = 4;
 const LONGER_BYTES: u64 = 64 << 10;
+
+/// Fletcher's checksum: its registered number, and the bytes that it has behind a chunk.
+const FLETCHER: u32 = 3;
+const FLETCHER_BYTES: u64 = 4;
+/// Bytes of a chunk that are read at once.
+const AT_ONCE: usize = 16 << 20;
 
 /// Memory for the rows of one row of chunks.
 pub(super) struct Slab<'a> {
@@ -69,6 +75,7 @@ impl<'a> Slab<'a> {
             self.each_frame(begin, &size, |frame| verified.missing.add(frame));
             return;
         }
+        reads_next(format_args!("the chunk at {begin:?} of {}", self.of.name));
         if let Err(why) = self.unpack(begin, &size, place) {
             let mut frame = None;
             self.each_frame(begin, &size, |number| {
@@ -92,8 +99,29 @@ impl<'a> Slab<'a> {
         sides.map(|((side, begin), chunk)| (*chunk).min(side - begin)).collect()
     }
 
+    /// Whether the bytes of a chunk are in the file, and enough of them for the filters of the library: some of these read their
+    /// own checksum without a look at the length.
+    fn check_place(&self, place: ChunkPlace) -> Result<(), String> {
+        let end = place.offset.checked_add(place.bytes);
+        if end.is_none_or(|end| end > self.of.bytes) {
+            return Err(format!(
+                "lies behind the end of the file, at {} with {} B",
+                place.offset, place.bytes
+            ));
+        }
+        let is_checked = self.of.shape.filters.iter().any(|filter| filter.number == FLETCHER);
+        let least = if is_checked { FLETCHER_BYTES } else { 0 };
+        if place.bytes <= least {
+            return Err(format!("has {} B, too few to be unpacked", place.bytes));
+        }
+        Ok(())
+    }
+
     fn unpack(&mut self, begin: &[u64], size: &[u64], place: Option<ChunkPlace>) -> Result<(), String> {
         let element = self.of.shape.element;
+        if let Some(place) = place {
+            self.check_place(place)?;
+        }
         let (Unpacking::Here(compression), Some(place)) = (self.of.unpacking, place) else {
             self.unpacked.resize(size.iter().product::<u64>() as usize * element, 0);
             let read = self.of.dataset.read_block(begin, size, &mut self.unpacked);
@@ -104,10 +132,10 @@ impl<'a> Slab<'a> {
             return Err(format!("is said to have {} B, where it has {bytes} B unpacked", place.bytes));
         }
         self.stored.resize(place.bytes as usize, 0);
-        self.of
-            .file
-            .read_exact_at(&mut self.stored, place.offset)
-            .map_err(|error| format!("can't be read: {error}"))?;
+        for (piece, at) in self.stored.chunks_mut(AT_ONCE).zip((place.offset..).step_by(AT_ONCE)) {
+            self.of.file.read_exact_at(piece, at).map_err(|error| format!("can't be read: {error}"))?;
+            still_reads();
+        }
         self.unpacked.resize(bytes as usize, 0);
         if place.unfiltered & 1 != 0 || compression == FrameCompression::None {
             if place.bytes != bytes {

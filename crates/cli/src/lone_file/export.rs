@@ -14,7 +14,7 @@ use nilometer_acquisition::lone_file::{
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_storage::new_file::NewFile;
 
-use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, opened, told};
+use super::{BROKEN_SHOWN, all_bytes, by_times, directory_of, faults, guard, opened, told};
 use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
 
 /// What is to be made of a file.
@@ -26,6 +26,8 @@ pub(crate) struct LoneExport<'a> {
     pub(crate) rate: Option<ByteRate>,
     /// What was written is read back, and all frames must be there.
     pub(crate) verify: bool,
+    /// All that is missing is filled, however much the file claims.
+    pub(crate) fill_missing: bool,
     /// Another file is made, with such chunks.
     pub(crate) rewriting: Option<RewriteWishes>,
 }
@@ -36,6 +38,7 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     let file = opened(path, asked.dataset)?;
     let plan = asked.rewriting.map(|wishes| file.chunk_plan(wishes)).transpose();
     let plan = plan.map_err(|why| anyhow!("{}: {why}", path.display())).input()?;
+    bound(&file, &asked).input()?;
     let suffix = if plan.is_some() { "rewritten.h5" } else { "raw" };
     let place = NewPlace::of(path, asked.to, suffix).input()?;
     let stop = stop_on_signal().run()?;
@@ -54,6 +57,26 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     tell::result(tell::visible(&format!("{text}{}", told(&file, &verified))));
     whole(&verified, left_out, asked.verify)
 }
+
+/// Bounds what is written and the memory for it by what the file has.
+fn bound(file: &LoneFile, asked: &LoneExport<'_>) -> anyhow::Result<()> {
+    let path = file.path().display();
+    if !asked.fill_missing {
+        file.check_claim().map_err(|why| {
+            anyhow!("{path}: {why}: --fill-missing writes the fill value for all that is missing")
+        })?;
+        let others = fs::metadata(file.path())?.len().saturating_mul(OTHERS);
+        guard::limit_output(
+            file.claimed().saturating_mul(2).saturating_add(others).saturating_add(METADATA),
+        )?;
+    }
+    guard::allow_memory(file.memory_needed())
+}
+
+/// What else is copied into another file of HDF5 takes at most so many times the bytes of the file, and the metadata of its own
+/// chunks this much.
+const OTHERS: u64 = 64;
+const METADATA: u64 = 1 << 30;
 
 /// A file that is being made.
 struct Making<'a> {

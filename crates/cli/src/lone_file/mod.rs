@@ -1,6 +1,8 @@
 //! A file of HDF5 without a journal, read by `verify` and `export`: one that an export made, or any other program.
 
 mod export;
+mod guard;
+mod progress;
 
 use std::{
     fs, io,
@@ -21,6 +23,7 @@ use crate::{
     tell,
 };
 pub(crate) use export::{LoneExport, export};
+pub(crate) use guard::guarded;
 
 /// The only path that was named, if it is a file.
 pub(crate) fn named_file(paths: &[PathBuf]) -> Option<&Path> {
@@ -48,6 +51,16 @@ pub(crate) fn check_dataset(dataset: Option<&String>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses to fill what is missing where directories of a recording are named: that is always done there.
+pub(crate) fn check_fill_missing(is_given: bool) -> anyhow::Result<()> {
+    ensure!(
+        !is_given,
+        "--fill-missing: only for a file of HDF5 without a journal: missing frames of a recording are always filled; leave it \
+         out"
+    );
+    Ok(())
+}
+
 /// The frames of a file. That it is damaged was not asked wrongly.
 fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
     LoneFile::open(path, dataset).map_err(|error| {
@@ -66,6 +79,7 @@ fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
 /// Reads every chunk of a file, and names what is missing or can't be read.
 pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
     let file = opened(path, dataset)?;
+    guard::allow_memory(file.memory_needed()).run()?;
     let stop = stop_on_signal().run()?;
     let mut share = Share::new("read", all_bytes(&file));
     let verified = file.verify(|done| {
@@ -82,7 +96,7 @@ pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
 }
 
 fn all_bytes(file: &LoneFile) -> Bytes {
-    Bytes(file.frames().saturating_mul(file.frame_size()))
+    Bytes(file.claimed())
 }
 
 /// The directory that a file is in.
@@ -172,7 +186,7 @@ fn journal_beside(path: &Path) -> Option<PathBuf> {
 fn united(all: &[&Ranges]) -> u64 {
     let mut one = Ranges::default();
     for range in all.iter().flat_map(|ranges| ranges.iter()) {
-        one.extend(range);
+        one.add_all(range);
     }
     one.count()
 }

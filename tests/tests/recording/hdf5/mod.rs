@@ -12,6 +12,7 @@ mod exported_ended;
 mod exported_packets;
 mod exported_stacks;
 mod followed;
+mod hostile;
 mod killed;
 mod lab;
 mod placed;
