@@ -16,6 +16,7 @@ use crate::{
     permission::{CommandPermission, refused},
     recording::{
         account::{BeforeRecording, RecordingMetadata},
+        kept_connections::KeptConnections,
         options::RecordOptions,
         prepare::PreparedRecording,
         series::OpenedSeries,
@@ -136,17 +137,18 @@ pub(crate) fn change(
     }
 }
 
-/// Makes a recording ready; of a series, its connections.
+/// Makes a recording ready; of a series, its connections: those that were kept, if there are any.
 pub(crate) fn arm(
     permission: &CommandPermission,
     asked: RecordOptions,
     below: RecordOptions,
     metadata: RecordingMetadata,
+    kept: &KeptConnections,
     begins: bool,
 ) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below)?;
     let stop = Arc::new(AtomicBool::new(false));
-    if let Some(opened) = settings.open_series().map_err(refused)? {
+    if let Some(opened) = settings.open_series(Some(kept), permission.log).map_err(refused)? {
         return Ok(TaskOutcome::Awaited(Box::new(AwaitedSeries { opened, settings, metadata, stop })));
     }
     let prepared = settings.prepare(stop.clone(), permission.log).map_err(refused)?;

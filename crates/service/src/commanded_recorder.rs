@@ -21,6 +21,7 @@ use crate::{
     recording::{
         account::{BeforeRecording, RecordingAccount, RecordingMetadata},
         ended::fault_of,
+        kept_connections::KeptConnections,
         options::RecordOptions,
     },
     state::{
@@ -43,6 +44,8 @@ pub(crate) struct CommandedRecorder {
     published: Arc<Mutex<Published>>,
     /// The series that is awaited.
     awaited: Option<SeriesWait>,
+    /// Connections between two series.
+    kept: KeptConnections,
     current: Option<CurrentRecording>,
     /// Who waits for the end of the recording.
     waiting: Vec<SyncSender<OrderAnswer>>,
@@ -79,6 +82,7 @@ impl CommandedRecorder {
             background: None,
             published,
             awaited: None,
+            kept: KeptConnections::default(),
             current: None,
             waiting: Vec::new(),
             clock: Clock::start(),
@@ -162,6 +166,7 @@ impl CommandedRecorder {
     fn send(&mut self, order: RecorderOrder, answer: &SyncSender<OrderAnswer>) {
         let permission = self.permission.clone();
         let wishes = self.wishes.clone();
+        let kept = self.kept.clone();
         let work: Box<dyn FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send> = match order {
             RecorderOrder::Configure(asked) => {
                 Box::new(move || background::configure(&permission, asked, &permission.file))
@@ -170,7 +175,7 @@ impl CommandedRecorder {
                 Box::new(move || Ok(background::change(&permission, asked, &wishes)))
             }
             RecorderOrder::Arm(asked, metadata) => {
-                Box::new(move || background::arm(&permission, asked, wishes, metadata, false))
+                Box::new(move || background::arm(&permission, asked, wishes, metadata, &kept, false))
             }
             RecorderOrder::Record(label) => Box::new(move || {
                 let name = Some(background::free_name(&wishes.to, &label)?);
@@ -181,6 +186,7 @@ impl CommandedRecorder {
                     RecordOptions { name, ..RecordOptions::default() },
                     wishes,
                     RecordingMetadata::new(),
+                    &kept,
                     true,
                 )
             }),
@@ -328,8 +334,10 @@ impl CommandedRecorder {
         if let Some(outcome) = self.background.as_ref().and_then(BackgroundTask::outcome) {
             let answer = self.background.take().and_then(|task| task.answer);
             let done = self.apply(outcome);
-            if let Some(answer) = answer {
-                self.answer(&answer, done);
+            match (answer, done) {
+                (Some(answer), done) => self.answer(&answer, done),
+                (None, Err(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why))) => self.failed(why),
+                (None, _) => {}
             }
         }
         self.look_at_awaited();
@@ -367,6 +375,7 @@ impl CommandedRecorder {
 
     fn ended(&mut self, outcome: &Recorded, status: Status) {
         let Some(current) = self.current.take() else { return };
+        let next = self.next_of(&current);
         let mut scan = current.scan(outcome, &status);
         let fault = scan.fault.clone();
         let broken = is_broken(outcome);
@@ -380,10 +389,12 @@ impl CommandedRecorder {
         published.scans.drain(..excess);
         drop(published);
         self.left();
-        match fault.filter(|_| broken) {
-            Some(why) => self.failed(why),
-            None => self.configured(ServiceState::Configured),
+        match (fault.filter(|_| broken), next) {
+            (fault, Some(next)) => self.await_next(next, fault),
+            (Some(why), None) => self.failed(why),
+            (None, None) => self.configured(ServiceState::Configured),
         }
+        self.close_unused();
         self.tell_waiting();
     }
 

@@ -32,6 +32,7 @@ pub use listener::{HTTP_ADDRESS, listen};
 pub use permission::CommandPermission;
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},
+    kept_connections::KeptConnections,
     options::{AllowedSender, RecordOptions, compression_parser},
     prepare::PreparedRecording,
     settings::RecordingSettings,

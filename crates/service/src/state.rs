@@ -129,6 +129,10 @@ pub(crate) struct ServiceReport {
     pub(crate) storage: Vec<StorageSize>,
     /// Recordings of this service that have ended.
     pub(crate) recordings: u64,
+    /// A series over TCP began behind the last one, and waits to be armed.
+    pub(crate) pending_series: bool,
+    /// Series over TCP that began and could not be recorded, while every one was to be.
+    pub(crate) unrecorded_series: u64,
     /// The last of them.
     pub(crate) last: Option<EndedScan>,
     pub(crate) version: &'static str,

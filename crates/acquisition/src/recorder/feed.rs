@@ -21,7 +21,7 @@ use crate::{
     export::{FrameSupply, RecordedFrames},
     joined::{JoinedValues, MetadataReader},
     receiver::{Receiver, Traffic, Until},
-    series::{RingIntake, SeriesEnding, SeriesReceiver, SeriesStorage, SeriesTraffic},
+    series::{LentReceiver, RingIntake, SeriesCheck, SeriesEnding, SeriesStorage, SeriesTraffic},
     sink::RawLayout,
     transport::Transport,
 };
@@ -84,8 +84,8 @@ impl Copied {
 /// A series of frames that come as messages.
 #[derive(Debug)]
 pub struct SeriesFeed {
-    /// What receives them: the start of the series is there.
-    pub receiver: Box<SeriesReceiver>,
+    /// The receiver, to which the start of the series came.
+    pub receiver: LentReceiver,
     /// How they are stored.
     pub storage: SeriesStorage,
     /// Where what images say beside their pixels goes.
@@ -102,18 +102,22 @@ impl SeriesFeed {
         awaited: &AwaitedValues,
     ) -> SourceTotals {
         let begun = clock.now();
+        let receiver = &mut self.receiver;
         let mut intake = RingIntake::new(ring.clone(), self.storage).joining(self.values.take());
-        let ending = self.receiver.run(clock, stop, &mut intake);
+        // A fault of the network is told with the figures.
+        let ending = receiver.run(clock, stop, &mut intake);
+        if ending.is_ok_and(|ending| ending != SeriesEnding::Stopped) {
+            receiver.look_behind(clock.now(), &mut intake).ok();
+        }
         intake.finish(clock.now());
-        let check = self.receiver.series();
-        let due = check.map_or(0, |check| match ending {
-            // It was ended here: the recording is whole up to there.
-            Ok(SeriesEnding::Stopped) => check.came_upto(),
-            _ => check.frames(),
-        });
+        // The recording ends behind the last frame: nobody reads blank ones that were announced and did not come.
+        let due = receiver.series().map_or(0, SeriesCheck::came_upto);
         awaited.of(due, stop);
         ring.close(due);
-        let begun = self.receiver.first().unwrap_or(begun);
+        let begun = receiver.first().unwrap_or(begun);
+        if !receiver.goes_back() {
+            receiver.abandon_next(clock.now());
+        }
         SourceTotals { frames: due, begun, ..SourceTotals::default() }
     }
 }

@@ -60,6 +60,8 @@ pub struct Status {
     pub conflicting_packets: u64,
     /// Frames of a series that are stored as they came, though their compressed bytes can't be unpacked.
     pub damaged_frames: u64,
+    /// Values beside the pixels of a series that can't be read, and are not in its file.
+    pub unread_values: u64,
     /// Packets that came before the recording began, and are none of it.
     pub early_packets: u64,
     /// One of the senders whose packets are `not-allowed`.
@@ -301,6 +303,7 @@ fn of(
         duplicate_packets: tally.duplicates,
         conflicting_packets: tally.conflicts,
         damaged_frames: stored.damaged,
+        unread_values: 0,
         early_packets: counted.early,
         other_sender: counted.stranger,
         ignored_packets: ignored.chain(others).collect(),
@@ -348,6 +351,7 @@ fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
             ..all.lost
         },
         duplicate_packets: tally.refused(SeriesRefusal::Duplicate),
+        unread_values: tally.unread,
         ignored_packets: refused.chain(cut).collect(),
         fault: fault.clone(),
         ..all
@@ -459,7 +463,7 @@ mod tests {
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
-            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4,
+            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4, "unread_values": 0,
             "early_packets": 14, "other_sender": null,
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,

@@ -6,17 +6,30 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Clock};
 use nilometer_wire::series::SeriesStart;
 
-use super::{DescribedSeries, FrameIntake, RefusedFrame, SeriesFrame, SeriesReceiver, SlotAnswer};
+use super::{
+    DescribedSeries, FrameIntake, RefusedFrame, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer,
+};
 use crate::transport::zeromq::ZmqMessage;
 
-/// No dataset has more chunks: the index of one that grows counts them in 32 bits (`H5D_EARRAY_MAX_NELMTS_BITS`).
-const FRAMES_MAX: u64 = u32::MAX as u64;
+/// How often a wait says that images are discarded meanwhile.
+const SAID_EACH: Nanos = Nanos::from_millis(5000);
 /// Bytes of a frame, as of an instrument's.
 const FRAME_MAX: u64 = 2 << 30;
 
+/// How a wait for a series ended.
+#[derive(Debug)]
+pub enum AwaitedSeries {
+    /// It begins.
+    Begun(Box<DescribedSeries>),
+    /// One began that can't be recorded: why.
+    Unusable(String),
+    /// It was to stop before.
+    Stopped,
+}
+
 impl SeriesReceiver {
-    /// Receives until a series begins that can be recorded; none if it is to stop before. Its images wait meanwhile: at the
-    /// sender, as far as the network does not hold them. A detector that does not describe itself is called by this name.
+    /// Receives until a series begins. Its images wait meanwhile: at the sender, as far as the network does not hold them. A
+    /// detector that does not describe itself is called by this name. `say` is told of images that are discarded.
     ///
     /// # Errors
     /// If nothing can come any more.
@@ -25,15 +38,31 @@ impl SeriesReceiver {
         clock: Clock,
         is_over: &dyn Fn() -> bool,
         name: &str,
-    ) -> io::Result<Option<DescribedSeries>> {
+        say: &dyn Fn(&str),
+    ) -> io::Result<AwaitedSeries> {
         let mut awaiting = AwaitedStart { name: name.to_owned(), described: None };
+        let (mut discarded, mut said) = (self.tally().refused_all(), Nanos(0));
         while !is_over() {
-            self.turn(clock.now(), &mut awaiting)?;
+            let now = clock.now();
+            self.turn(now, &mut awaiting)?;
             if let Some(described) = awaiting.described.take() {
-                return Ok(Some(described));
+                return Ok(AwaitedSeries::Begun(Box::new(described)));
+            }
+            if let Some(fault) = self.take_unusable() {
+                return Ok(AwaitedSeries::Unusable(fault));
+            }
+            let refused = self.tally().refused_all();
+            if refused > discarded && (said == Nanos(0) || now.since(said) >= SAID_EACH) {
+                say(&format!("{refused} frames or messages came without the start of a series, and are discarded"));
+                (discarded, said) = (refused, now);
             }
         }
-        Ok(None)
+        Ok(AwaitedSeries::Stopped)
+    }
+
+    /// The next series is awaited from now on, with other limits. What came behind the last one is its beginning.
+    pub fn begin_next(&mut self, now: Nanos, until: SeriesUntil) {
+        self.reset(now, until);
     }
 }
 
@@ -54,10 +83,6 @@ impl FrameIntake for AwaitedStart {
     }
 
     fn begin(&mut self, _: Nanos, start: &SeriesStart, message: &ZmqMessage) -> Result<(), String> {
-        let frames = start.images.saturating_mul(start.channels.len() as u64);
-        if frames > FRAMES_MAX {
-            return Err(format!("{frames} frames: a recording has at most {FRAMES_MAX}"));
-        }
         let bytes = nilometer_wire::series::bytes_of(&start.shape, start.element);
         if bytes.is_none_or(|bytes| bytes > FRAME_MAX) {
             return Err(format!("images of {:?}: one has at most 2 GiB", start.shape));

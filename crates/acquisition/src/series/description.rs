@@ -46,7 +46,8 @@ impl DescribedSeries {
             // Images, channels, rows, columns.
             description.scan = vec![start.channels.len() as u64];
         }
-        description.frames = Some(start.images.saturating_mul(start.channels.len() as u64));
+        let frames = start.images.saturating_mul(start.channels.len() as u64);
+        description.frames = Some(frames).filter(|frames| *frames > 0);
         let stated = said.values();
         said.describe(&mut description);
         description.pixel_mask = said.pixel_mask(start);

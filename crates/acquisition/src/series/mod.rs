@@ -1,8 +1,8 @@
 //! Frames of a series that come as messages, one an image: how they get to their place in a recording.
 //!
 //! ```text
-//! PullSocket -> ZmqMessage -> decoder -> SeriesCheck (is it of the series? which frames?) -> FrameIntake -> ring
-//!      | pixels are read into slots that the intake gives
+//! PullSocket -> ZmqMessage -> SeriesReception: decoder -> SeriesCheck (which frames?) -> FrameIntake -> ring
+//!      | pixels are read into slots that the intake gives, if they are of the series that is recorded
 //! ```
 //!
 //! A frame is one channel of one image: image `i` of `n` channels gives the frames `i * n` to `i * n + n - 1`, in the order in
@@ -10,21 +10,31 @@
 //! frame are handed on as they came, compressed if they came compressed.
 //!
 //! A series is over when all its frames are there, or when nothing of it comes for some time: its end message may overtake
-//! images on other connections, and only makes that time shorter.
+//! images on other connections, and only makes that time shorter. It is over too when another one begins behind it; the
+//! messages of that one wait for the next recording.
 
+mod admission;
 mod awaited;
 mod check;
 mod description;
+mod lent_receiver;
+#[cfg(test)]
+mod misbehaving;
+mod queued;
 mod receiver;
+mod reception;
 mod ring_intake;
 mod sender;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod waiting_room;
 
+pub use awaited::AwaitedSeries;
 pub use check::SeriesCheck;
 pub use description::DescribedSeries;
+pub use lent_receiver::{LentReceiver, ReceiverReturn};
 pub use receiver::SeriesReceiver;
 pub use ring_intake::{RingIntake, SeriesStorage};
 pub use sender::{SendOverflow, SendQueueLimits, SentSeries, SimulatedSeries, StreamVersion};
@@ -94,6 +104,10 @@ pub trait FrameIntake: Debug {
     /// An image of the series came: what it says beside its pixels.
     fn noted(&mut self, image: &SeriesImage) {
         let _ = image;
+    }
+    /// Frames that there are places for. None if there is no limit: a series may bring more than it announced.
+    fn frames_max(&self) -> Option<u64> {
+        None
     }
     /// A frame that is of the series and did not come before.
     ///

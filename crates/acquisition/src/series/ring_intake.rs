@@ -34,6 +34,8 @@ pub struct SeriesStorage {
     pub encoding: Encoding,
     /// Frames are to be in order, as far as that takes few slots and little time.
     pub in_order: bool,
+    /// Frames that the dataset has places for, if it can't grow.
+    pub frames_max: Option<u64>,
 }
 
 impl SeriesStorage {
@@ -175,6 +177,10 @@ impl FrameIntake for RingIntake {
 
     fn begin(&mut self, _: Nanos, _: &SeriesStart, _: &ZmqMessage) -> Result<(), String> {
         Ok(())
+    }
+
+    fn frames_max(&self) -> Option<u64> {
+        self.storage.frames_max
     }
 
     fn noted(&mut self, image: &SeriesImage) {

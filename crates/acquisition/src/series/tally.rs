@@ -1,13 +1,15 @@
 //! What became of the messages of a series.
 
+use nilometer_wire::series::SeriesError;
+
 /// Why a message, or a frame in it, is not recorded. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SeriesRefusal {
     /// The message is none that can be read.
     Malformed,
-    /// An image came before the start of its series, and too many after it.
+    /// An image without a start of its series: that came too late, or never.
     Early,
-    /// It is of another series.
+    /// It came while another series was recorded, and no start of its own did.
     Foreign,
     /// It came when the series was over.
     Late,
@@ -25,11 +27,13 @@ pub enum SeriesRefusal {
     TooLong,
     /// There was no slot for it.
     NoRoom,
+    /// The start of its series can't be read or recorded.
+    Start,
 }
 
 impl SeriesRefusal {
     /// All of them.
-    pub const ALL: [SeriesRefusal; 11] = [
+    pub const ALL: [SeriesRefusal; 12] = [
         SeriesRefusal::Malformed,
         SeriesRefusal::Early,
         SeriesRefusal::Foreign,
@@ -41,6 +45,7 @@ impl SeriesRefusal {
         SeriesRefusal::Packing,
         SeriesRefusal::TooLong,
         SeriesRefusal::NoRoom,
+        SeriesRefusal::Start,
     ];
 
     /// The word in reports and records.
@@ -57,6 +62,7 @@ impl SeriesRefusal {
             SeriesRefusal::Packing => "wrongly packed",
             SeriesRefusal::TooLong => "longer than a slot",
             SeriesRefusal::NoRoom => "without room",
+            SeriesRefusal::Start => "of a series that can't be recorded",
         }
     }
 }
@@ -76,12 +82,29 @@ pub struct SeriesTally {
     refused: [u64; SeriesRefusal::ALL.len()],
     /// What was wrong with the last that was refused, other than late or there already.
     pub fault: Option<String>,
+    /// Values beside pixels that can't be read: the file is without them.
+    pub unread: u64,
+    /// What is wrong with the last of these.
+    pub unread_fault: Option<String>,
 }
 
 impl SeriesTally {
     /// How many were refused for this reason.
     pub fn refused(&self, why: SeriesRefusal) -> u64 {
         self.refused[why as usize]
+    }
+
+    /// Refused for any reason.
+    pub fn refused_all(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
+    /// Counts values that can't be read.
+    pub(super) fn note_unread(&mut self, unread: &[SeriesError]) {
+        self.unread += unread.len() as u64;
+        if let Some(fault) = unread.last() {
+            self.unread_fault = Some(fault.to_string());
+        }
     }
 
     /// Counts one.

@@ -205,19 +205,20 @@ fn what_is_wrong_costs_itself_and_is_counted_by_its_reason() {
         assert!(said.contains(fault), "{said} has no {fault}");
     };
     let unwanted = SeriesStart { images: 666, ..start() };
-    deliver(&mut lab, &starts(&unwanted), SeriesRefusal::Shape, "it is not wanted");
+    deliver(&mut lab, &starts(&unwanted), SeriesRefusal::Start, "it is not wanted");
     let endless = SeriesStart { images: u64::MAX, ..start() };
-    deliver(&mut lab, &starts(&endless), SeriesRefusal::Shape, "more than can be counted");
+    deliver(&mut lab, &starts(&endless), SeriesRefusal::Start, "more images than can be counted");
+    let many = SeriesStart { images: 1 << 33, ..start() };
+    deliver(&mut lab, &starts(&many), SeriesRefusal::Start, "at most 4294967295");
+    deliver(&mut lab, &[b"\xa1\x64type\x65start".to_vec()], SeriesRefusal::Start, "no series_id");
     lab.deliver(&starts(&start()));
     let bytes = pixels(0);
     let low = channel("low", &bytes);
     deliver(&mut lab, &[b"nonsense".to_vec()], SeriesRefusal::Malformed, "byte");
     deliver(&mut lab, &[b"{]".to_vec()], SeriesRefusal::Malformed, "part 0: ");
-    let foreign = SeriesStart { series: SeriesName { number: 4, ..name() }, ..start() };
-    deliver(&mut lab, &starts(&foreign), SeriesRefusal::Foreign, "series 4");
     let other = SeriesStart { images: 11, ..start() };
     deliver(&mut lab, &starts(&other), SeriesRefusal::Shape, "a second start says other things");
-    deliver(&mut lab, &says(10, &[low]), SeriesRefusal::Number, "image 10 of a series of 10");
+    deliver(&mut lab, &says(1 << 40, &[low]), SeriesRefusal::Number, "image 1099511627776 of a series of 10");
     deliver(&mut lab, &says(1, &[channel("middle", &bytes)]), SeriesRefusal::Channel, "none of low, high");
     let turned = ImageChannel { shape: &[COLUMNS, ROWS], ..low };
     deliver(
@@ -273,7 +274,7 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
     // It was heard of at the latest now, and the test itself takes some time.
     assert_eq!(over(&lab, 1000), Some(SeriesEnding::Silent));
     lab.deliver(&[stream2::encode_end(&name())]);
-    assert_eq!(over(&lab, 500), Some(SeriesEnding::Silent));
+    assert_eq!(over(&lab, 500), Some(SeriesEnding::Ended));
     lab.receiver.finish(lab.clock.now(), &mut lab.intake);
     assert_eq!(lab.intake.missing, [0..6, 8..10, 11..20]);
     lab.deliver(&image(4));
@@ -296,38 +297,153 @@ fn complete() -> Lab {
 fn a_complete_series_is_over_with_its_end_or_a_little_later() {
     let mut lab = complete();
     let later = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
-    assert_eq!((later(&lab, 0), later(&lab, 2000)), (None, Some(SeriesEnding::Complete)));
+    assert_eq!((later(&lab, 4000), later(&lab, 5000)), (None, Some(SeriesEnding::Complete)));
     lab.deliver(&[stream2::encode_end(&name())]);
     assert_eq!(later(&lab, 0), Some(SeriesEnding::Complete));
     assert_eq!(lab.receiver.tally().ends, 1);
 }
 
 #[test]
-fn images_beyond_those_that_were_announced_are_counted() {
+fn images_beyond_those_that_were_announced_are_kept() {
     let mut lab = complete();
+    let later = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
     lab.deliver(&image(10));
-    lab.deliver(&image(11));
-    assert_eq!(lab.receiver.is_over(lab.clock.now()), None);
+    lab.deliver(&image(12));
+    assert_eq!(later(&lab, 4000), None);
     lab.deliver(&[stream2::encode_end(&name())]);
-    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Complete));
-    assert_eq!((lab.refused(SeriesRefusal::Number), lab.receiver.tally().frames), (4, 20));
-    assert_eq!(lab.intake.free.len(), 4);
+    // Nobody knows how many come: those of other connections may be on their way.
+    assert_eq!((later(&lab, 4000), later(&lab, 5000)), (None, Some(SeriesEnding::Ended)));
+    lab.deliver(&image(11));
+    assert_eq!(later(&lab, 5000), Some(SeriesEnding::Complete));
+    assert_eq!((lab.refused(SeriesRefusal::Number), lab.receiver.tally().frames), (0, 26));
+    // No image of the series has such a number, and blank frames up to it would fill the disk.
+    lab.deliver(&image(1 << 30));
+    assert_eq!((lab.refused(SeriesRefusal::Number), lab.intake.free.len()), (2, 4));
+}
+
+/// Another series.
+fn other() -> SeriesStart {
+    SeriesStart { series: SeriesName { number: 4, unique: "another".to_owned() }, ..start() }
 }
 
 #[test]
 fn the_next_series_does_not_wait_for_the_end_of_a_complete_one() {
     let mut lab = complete();
-    let next = SeriesStart { series: SeriesName { number: 4, ..name() }, ..start() };
-    lab.deliver(&starts(&next));
+    lab.send(&starts(&other()));
+    while !lab.receiver.has_next() {
+        lab.turn();
+    }
     assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Complete));
+    lab.receiver.finish(lab.clock.now(), &mut lab.intake);
+    lab.receiver.abandon_next(lab.clock.now());
     assert_eq!(lab.refused(SeriesRefusal::Foreign), 1);
+}
+
+/// An image of another series.
+fn image_of(series: &SeriesName, number: u64) -> Vec<Vec<u8>> {
+    let bytes = [pixels(2 * number), pixels(2 * number + 1)];
+    let channels = [channel("low", &bytes[0]), channel("high", &bytes[1])];
+    let pieces = stream2::encode_image(series, number, &ImageTimes::default(), &channels);
+    vec![pieces.expect("they have words").iter().flat_map(MessagePiece::bytes).copied().collect()]
+}
+
+#[test]
+fn a_start_without_an_end_before_it_ends_the_series_and_begins_the_next() {
+    let mut lab = Lab::new(4, SeriesUntil::default());
+    lab.deliver(&starts(&start()));
+    (0..3).for_each(|number| lab.deliver(&image(number)));
+    lab.send(&starts(&other()));
+    (0..10).for_each(|number| lab.send(&image_of(&other().series, number)));
+    lab.send(&[stream2::encode_end(&other().series)]);
+    while lab.receiver.is_over(lab.clock.now()).is_none() {
+        lab.turn();
+    }
+    assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Followed));
+    lab.receiver.finish(lab.clock.now(), &mut lab.intake);
+    assert_eq!((lab.receiver.tally().frames, lab.intake.free.len()), (6, 4));
+    // Somebody arms the next recording, which has another clock.
+    lab.clock = Clock::start();
+    lab.receiver.begin_next(lab.clock.now(), SeriesUntil::default());
+    lab.intake.frames.clear();
+    lab.intake.free = Arena::shared_out(4, FRAME + 200).1;
+    while lab.receiver.is_over(lab.clock.now()).is_none() {
+        lab.turn();
+    }
+    let tally = lab.receiver.tally();
+    assert_eq!((tally.frames, tally.starts, tally.ends, tally.refused_all()), (20, 1, 1, 0));
+    assert!(lab.intake.frames.iter().all(|(number, (bytes, _))| *bytes == pixels(*number)));
+    assert!(lab.intake.free.iter().all(|slot| slot.len() == FRAME + 200), "no slot of the ring before");
+}
+
+#[test]
+fn the_first_image_says_what_the_start_left_out() {
+    // In slots, and small ones that are copied.
+    for rows in [ROWS, 10] {
+        let shape = [rows, COLUMNS];
+        let message = |number: u64| {
+            let all = pixels(number);
+            let bytes = &all[..(rows * COLUMNS * 2) as usize];
+            says(number, &[ImageChannel { shape: &shape, ..channel("low", bytes) }])
+        };
+        let mut lab = Lab::new(3, SeriesUntil::default());
+        let incomplete = b"\xa3\x64type\x65start\x69series_id\x03\x70series_unique_id\x68a series";
+        lab.send(&[incomplete.to_vec()]);
+        (0..5).for_each(|number| lab.send(&message(number)));
+        while lab.receiver.tally().frames < 5 {
+            lab.turn();
+        }
+        let started = lab.receiver.series().expect("it began").start();
+        assert_eq!((started.images, &started.shape[..], &started.channels[..]), (0, &shape[..], &["low".to_owned()][..]));
+        assert_eq!((lab.receiver.tally().refused_all(), lab.intake.free.len()), (0, 3));
+        assert!(lab.intake.free.iter().all(|slot| slot.len() == FRAME + 100), "no memory of another");
+        assert_eq!(lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(50_000)), None, "until its end");
+        lab.deliver(&[stream2::encode_end(&name())]);
+        let over = lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(5000));
+        assert_eq!(over, Some(SeriesEnding::Complete));
+    }
+}
+
+#[test]
+fn a_detector_that_begins_anew_counts_from_the_same_number() {
+    let mut lab = Lab::new(2, SeriesUntil::default());
+    let series = SeriesName { number: 1, unique: String::new() };
+    let start = SeriesStart { series: series.clone(), images: 3, ..start() };
+    let header = stream1::encode_header(&start).expect("two dimensions");
+    let image = |number: u64| {
+        let bytes = pixels(number);
+        let channel = channel(stream1::CHANNEL, &bytes);
+        let parts = stream1::encode_image(&series, number, &ImageTimes::default(), &channel, "");
+        parts.expect("it has a word").iter().map(|part| part.bytes().to_vec()).collect::<Vec<_>>()
+    };
+    lab.deliver(&header);
+    lab.deliver(&image(0));
+    // The same start, as several senders send it: the image behind it is a new one.
+    lab.send(&header);
+    lab.deliver(&image(1));
+    assert_eq!((lab.receiver.tally().starts, lab.receiver.tally().frames), (2, 2));
+    // The detector was switched off and on: its first image is there already.
+    lab.send(&header);
+    lab.send(&image(0));
+    while lab.receiver.is_over(lab.clock.now()) != Some(SeriesEnding::Followed) {
+        lab.turn();
+    }
+    lab.receiver.finish(lab.clock.now(), &mut lab.intake);
+    lab.receiver.begin_next(lab.clock.now(), SeriesUntil::default());
+    lab.intake.frames.clear();
+    (1..3).for_each(|number| lab.send(&image(number)));
+    lab.send(&[stream1::encode_end(&series)]);
+    while lab.receiver.is_over(lab.clock.now()) != Some(SeriesEnding::Complete) {
+        lab.turn();
+    }
+    let tally = lab.receiver.tally();
+    assert_eq!((tally.frames, tally.refused_all(), lab.intake.free.len()), (3, 0, 2));
 }
 
 #[test]
 fn images_left_over_from_an_earlier_series_come_before_the_start() {
     let mut lab = Lab::new(4, SeriesUntil::default());
     lab.send(&image(3));
-    let next = SeriesStart { series: SeriesName { number: 4, ..name() }, ..start() };
+    let next = SeriesStart { series: SeriesName { number: 4, unique: "b".to_owned() }, ..start() };
     lab.send(&starts(&next));
     while lab.receiver.tally().starts == 0 {
         lab.turn();
@@ -411,7 +527,7 @@ fn version_1_comes_the_same_way() {
 fn frames_pass_a_ring_in_their_slots() {
     let mut lab = Lab::new(1, SeriesUntil::default());
     let ring = Ring::new(Arena::shared_out(3, FRAME + 16).1, 1, Chronicle::new(FRAME as u64, Nanos(1)));
-    let storage = SeriesStorage { frame_size: FRAME as u64, encoding: Encoding::Raw, in_order: false };
+    let storage = SeriesStorage { frame_size: FRAME as u64, encoding: Encoding::Raw, in_order: false, frames_max: None };
     let mut intake = RingIntake::new(ring.clone(), storage);
     lab.send(&starts(&start()));
     for number in [1, 0, 3, 2, 5, 4, 9, 8, 7] {

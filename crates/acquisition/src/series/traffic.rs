@@ -16,8 +16,8 @@ pub struct SeriesUntil {
     pub after_end: Nanos,
     /// So long after its first frame.
     pub duration: Nanos,
-    /// All its frames are there, and nothing of it comes for so long: neither its end message nor frames beyond those that
-    /// were announced, which would otherwise be lost without a word.
+    /// All its frames are there, and nothing of it comes for so long: neither its end message, whose sender would wait for ever if
+    /// nobody took it, nor frames beyond those that were announced.
     pub after_last: Nanos,
 }
 
@@ -29,7 +29,7 @@ impl Default for SeriesUntil {
             silence: seconds(60),
             after_end: seconds(5),
             duration: Nanos::MAX,
-            after_last: seconds(2),
+            after_last: seconds(5),
         }
     }
 }
@@ -39,6 +39,10 @@ impl Default for SeriesUntil {
 pub enum SeriesEnding {
     /// All its frames are there.
     Complete,
+    /// Its sender ended it, and frames are missing.
+    Ended,
+    /// Another series began behind it, and frames are missing: its sender aborted it.
+    Followed,
     /// Nothing of it came for too long.
     Silent,
     /// None began.
@@ -54,7 +58,7 @@ pub struct SeriesTraffic {
     pub tally: SeriesTally,
     /// What the connections counted.
     pub counted: ZmqCounts,
-    /// Frames of the series, once it began.
+    /// Frames that the series announced, once it began. None if it did not say how many.
     pub frames: Option<u64>,
     /// Frames that did not come of those before the last that did.
     pub missing: u64,
@@ -71,9 +75,18 @@ pub struct SeriesTraffic {
 }
 
 impl SeriesTraffic {
-    /// Of the recording that are not there: all that the series has, or those before the last that came if it was ended here.
-    pub fn lost(&self, due: u64) -> u64 {
-        due.saturating_sub(self.tally.frames)
+    /// Frames that should be there, of a recording that ends behind the last that came: all that were announced, if it was not
+    /// ended here.
+    pub fn expected(&self, recorded: u64) -> u64 {
+        match self.ending {
+            Some(SeriesEnding::Stopped) => recorded,
+            _ => recorded.max(self.frames.unwrap_or(0)),
+        }
+    }
+
+    /// Frames of these that are not there.
+    pub fn lost(&self, recorded: u64) -> u64 {
+        self.expected(recorded).saturating_sub(self.tally.frames)
     }
 
     /// Bytes a second as they came, from the first frame to the last; none if all came at once.

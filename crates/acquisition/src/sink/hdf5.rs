@@ -140,7 +140,7 @@ impl Hdf5Contents {
             chunk: recording.chunk.map(|chunk| in_frame(chunk, &said.shape)).unwrap_or_default(),
             ..said.clone()
         };
-        let images = series.start.images;
+        let images = recording.scan.as_ref().and_then(ScanShape::frames);
         let extent = SeriesExtent { images, channels: series.start.channels.len() as u64 };
         let stated = series.stated.clone();
         let known = KnownRecording { description, counts: series.counts, stated, series: Some(extent) };

@@ -42,7 +42,8 @@ pub(super) struct KnownRecording {
 /// Images of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeriesExtent {
-    pub(super) images: u64,
+    /// Images that there are places for. None if the dataset grows: a series may bring more than it announced.
+    pub(super) images: Option<u64>,
     pub(super) channels: u64,
 }
 
@@ -87,7 +88,7 @@ impl KnownRecording {
             of_images,
             others,
             channels: self.channels(),
-            images: self.series.map(|series| series.images),
+            images: self.series.and_then(|series| series.images),
             datasets: None,
         }
     }

@@ -1,5 +1,6 @@
 //! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
+mod every_series;
 mod live;
 mod parts;
 mod series_summary;
@@ -18,7 +19,7 @@ use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
-    BeforeRecording, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceState,
+    BeforeRecording, OperatorLog, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceState,
     StatusServer, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
@@ -63,6 +64,12 @@ struct Shown {
     listen_beyond_loopback: bool,
 }
 
+impl Shown {
+    fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
+        Ok(StatusServer::open(self.http.as_deref(), self.listen_beyond_loopback, log)?)
+    }
+}
+
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
@@ -80,6 +87,11 @@ impl Record {
         let settings = self.settings(share_of(cluster.as_ref()));
         // From here on all processes say the same in the same order, whatever becomes of one of them.
         let together = Together::share(cluster.as_ref(), &shared(settings.as_ref().ok()));
+        if let Ok(settings) = &settings
+            && settings.records_every_series()
+        {
+            return self.every_series(settings, &together, &stop);
+        }
         let ready = settings.and_then(|settings| self.ready(settings, &together, &stop));
         let Some(mut ready) = together.all_prepared(ready, ReadyRecording::discard)? else { return Ok(()) };
         if together.is_shared() {
@@ -90,7 +102,8 @@ impl Record {
             together.note(all_listen(&ready, &together));
         }
         let Some(ready) = ready.awaited(&together, &stop)? else { return Ok(()) };
-        self.recorded(ready, &together)
+        let ReadyRecording { settings, mut server, prepared } = ready;
+        self.recorded(&settings, &mut server, prepared, &together)
     }
 
     fn settings(&self, share: Result<PacketShare, Failure>) -> Result<RecordingSettings, Failure> {
@@ -108,25 +121,29 @@ impl Record {
         together.check_alike()?;
         let settings = own_settings(settings, together)?;
         let log = if together.rank() == 0 { tell::log } else { |_: &str| {} };
-        let Shown { http, listen_beyond_loopback } = &self.shown;
-        let server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, log)?;
+        let server = self.shown.server(log)?;
         server.awaits(&settings);
         let prepared = settings.prepare(stop.clone(), log)?;
         server.enter(ServiceState::Armed, &prepared, &settings);
         Ok(ReadyRecording { settings, server, prepared })
     }
 
-    fn recorded(&self, ready: ReadyRecording, together: &Together<'_>) -> Outcome {
-        let ReadyRecording { settings, mut server, mut prepared } = ready;
+    fn recorded(
+        &self,
+        settings: &RecordingSettings,
+        server: &mut StatusServer,
+        mut prepared: PreparedRecording,
+        together: &Together<'_>,
+    ) -> Outcome {
         if !together.is_shared() {
             tell::note(begins(&prepared));
         }
         let before = BeforeRecording::now();
         let begun = prepared.recorder.begin();
         let outcome = if begun.is_ok() {
-            server.enter(ServiceState::Recording, &prepared, &settings);
+            server.enter(ServiceState::Recording, &prepared, settings);
             let quiet = self.quiet || together.rank() > 0;
-            follow(&mut prepared.recorder, settings.wishes().stop, &mut server, quiet)
+            follow(&mut prepared.recorder, settings.wishes().stop, server, quiet)
         } else {
             // Others are waited for, and wait for what is told here.
             prepared.recorder.give_up()
@@ -146,10 +163,12 @@ impl Record {
         faults.extend(failed("the rest of --metadata into the files", joined));
         faults.extend(failed("the file over those of the recording", master));
         faults.extend(failed("the summary beside the recording", kept));
-        let part = OwnStored { settings: &settings, prepared: &prepared, outcome: &outcome, text, faults };
+        let part = OwnStored { settings, prepared: &prepared, outcome: &outcome, text, faults };
         let ended = part.told(together);
-        // A directory on storage that hangs must not be closed: the program is to end.
-        std::mem::forget(prepared);
+        if outcome.hung {
+            // A directory on storage that hangs must not be closed: the program is to end.
+            std::mem::forget(prepared);
+        }
         ended
     }
 }

@@ -36,6 +36,9 @@ pub(super) fn series_summary(
             "damaged     {damaged} frames can't be unpacked; stored as they came, with flag 2"
         ));
     }
+    if let (unread @ 1.., Some(fault)) = (series.tally.unread, &series.tally.unread_fault) {
+        lines.push(format!("unread      {unread} values beside pixels are not in the file; the last: {fault}"));
+    }
     lines.push(format!("write       worst latency {longest}, from a whole frame until it is acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
@@ -43,10 +46,17 @@ pub(super) fn series_summary(
 
 /// How many frames it has, and how it ended.
 fn series_line(series: &SeriesTraffic) -> String {
-    let announced = series.frames.unwrap_or(0);
+    let announced = match series.frames {
+        Some(frames) if frames < series.tally.frames => {
+            format!("{frames} frames announced, {} more came", series.tally.frames - frames)
+        }
+        Some(frames) => format!("{frames} frames announced"),
+        None => "no number of frames announced".to_owned(),
+    };
     let ended = match series.ending {
         Some(SeriesEnding::Complete) => "complete",
-        Some(SeriesEnding::Silent) if series.tally.ends > 0 => "ended by its sender before all came",
+        Some(SeriesEnding::Ended) => "ended by its sender before all came",
+        Some(SeriesEnding::Followed) => "ended by the start of another series before all came",
         Some(SeriesEnding::Silent) => "given up, as nothing more came",
         Some(SeriesEnding::Stopped) => "ended here",
         Some(SeriesEnding::NoSeries) | None => "not begun",
@@ -55,7 +65,7 @@ fn series_line(series: &SeriesTraffic) -> String {
         0 => String::new(),
         many => format!("; connections ended {many} times"),
     };
-    format!("{announced} frames announced, {ended}{connections}")
+    format!("{announced}, {ended}{connections}")
 }
 
 /// Which frames should be there and are not.
@@ -67,7 +77,7 @@ fn missing(series: &SeriesTraffic, due: u64) -> String {
             thrown => format!("0 of those announced; {thrown} others came and were discarded"),
         };
     }
-    let share = missing as f64 / due.max(1) as f64 * 100.0;
+    let share = missing as f64 / series.expected(due).max(1) as f64 * 100.0;
     let no_room = match series.tally.refused(SeriesRefusal::NoRoom) {
         0 => String::new(),
         many => format!(", {many} of which found no room"),

@@ -6,16 +6,29 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use nilometer_model::Nanos;
+use nilometer_storage::Calendar;
+
 use super::{CommandedRecorder, LEAVE};
 use crate::{
-    background::{self, AwaitedSeries, BackgroundTask, TaskOutcome},
+    background::{self, AwaitedSeries, BackgroundTask, CurrentRecording, TaskOutcome},
+    recording::{account::RecordingMetadata, options::RecordOptions, settings::RecordingSettings},
     state::{RefusedOrder, ServiceState},
 };
+
+/// What the next of several series is recorded with.
+#[derive(Debug, Clone)]
+pub(super) struct NextSeries {
+    wishes: RecordOptions,
+    metadata: RecordingMetadata,
+}
 
 /// The wait for a series.
 #[derive(Debug)]
 pub(super) struct SeriesWait {
     task: BackgroundTask,
+    /// Every series is recorded: how the next one is, also if this one can't be.
+    next: Option<NextSeries>,
     /// It is not to be waited for any more.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -28,25 +41,62 @@ impl CommandedRecorder {
         let from = awaited.settings.listens_at();
         let wishes = awaited.settings.wishes();
         let (begins, ends) = (wishes.start, wishes.stop);
+        let next = next_of(&awaited.settings, &awaited.metadata);
         let log = self.permission.log;
         let task = BackgroundTask::begin(None, move || background::await_series(awaited, log))?;
-        self.awaited = Some(SeriesWait { task, stop });
+        self.awaited = Some(SeriesWait { task, next, stop });
         self.report(|report| {
             report.awaits = Some(from);
-            report.name = Some(name);
+            report.name = name;
             report.start = begins;
             report.stop = ends;
-            report.fault = None;
             report.recording = None;
+            if report.state != ServiceState::Waiting {
+                // A new order; between two series the fault of the last one stays to be seen.
+                report.fault = None;
+            }
         });
         self.enter(ServiceState::Waiting);
         Ok(())
     }
 
+    /// How the next series is recorded, if every one is and nobody stopped that.
+    pub(super) fn next_of(&self, current: &CurrentRecording) -> Option<NextSeries> {
+        let is_stopped = current.stop.load(Ordering::Relaxed);
+        next_of(&current.settings, &current.metadata).filter(|_| !is_stopped)
+    }
+
+    /// Awaits the next of all series. A fault of the one before stays to be seen until the next begins.
+    pub(super) fn await_next(&mut self, next: NextSeries, fault: Option<String>) {
+        self.report(|report| report.fault = fault);
+        self.enter(ServiceState::Waiting);
+        let permission = self.permission.clone();
+        let kept = self.kept.clone();
+        let NextSeries { wishes, metadata } = next;
+        let nothing = RecordOptions::default();
+        let work = move || background::arm(&permission, nothing, wishes, metadata, &kept, false);
+        match BackgroundTask::begin(None, work) {
+            Ok(task) => self.background = Some(task),
+            Err(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why)) => self.failed(why),
+            Err(_) => {}
+        }
+    }
+
+    /// Closes connections that nobody waits at, unless another series began on them: it is the next that is recorded.
+    pub(super) fn close_unused(&mut self) {
+        if self.awaited.is_some() || self.background.is_some() {
+            return;
+        }
+        self.kept.close_unused();
+        let pending = self.kept.has_next();
+        self.report(|report| report.pending_series = pending);
+    }
+
     /// Whether it began, or is not waited for any more.
     pub(super) fn look_at_awaited(&mut self) {
         let Some(outcome) = self.awaited.as_ref().and_then(|awaited| awaited.task.outcome()) else { return };
-        let stopped = self.awaited.take().is_some_and(|awaited| awaited.stop.load(Ordering::Relaxed));
+        let Some(SeriesWait { stop, next, .. }) = self.awaited.take() else { return };
+        let stopped = stop.load(Ordering::Relaxed);
         self.report(|report| report.awaits = None);
         match outcome {
             TaskOutcome::Armed(current, _) if stopped => {
@@ -54,6 +104,7 @@ impl CommandedRecorder {
                 self.disarm();
             }
             TaskOutcome::Armed(current, begins) => {
+                self.kept.take_begun();
                 self.armed(*current);
                 if begins && let Err(RefusedOrder::Failed(why)) = self.start() {
                     self.failed(why);
@@ -61,8 +112,7 @@ impl CommandedRecorder {
             }
             TaskOutcome::Refused(RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why)) if !stopped => {
                 self.left();
-                self.failed(why);
-                self.tell_waiting();
+                self.not_recorded(why, next);
             }
             _ => {
                 self.left();
@@ -70,6 +120,26 @@ impl CommandedRecorder {
                 self.tell_waiting();
             }
         }
+        self.close_unused();
+    }
+
+    /// A series began that can't be recorded, or the time to end has come.
+    fn not_recorded(&mut self, why: String, next: Option<NextSeries>) {
+        (self.permission.log)(&why);
+        let is_over = |next: &NextSeries| {
+            next.wishes.stop.is_some_and(|moment| Calendar::left_until(moment) == Nanos(0))
+        };
+        let begun = self.kept.take_begun();
+        match next.filter(|next| begun || is_over(next)) {
+            Some(next) if is_over(&next) => self.configured(ServiceState::Configured),
+            Some(next) => {
+                self.report(|report| report.unrecorded_series += 1);
+                self.await_next(next, Some(why));
+                return;
+            }
+            None => self.failed(why),
+        }
+        self.tell_waiting();
     }
 
     /// The service ends.
@@ -80,4 +150,10 @@ impl CommandedRecorder {
             self.current = Some(*current);
         }
     }
+}
+
+/// How the next series is recorded, if these settings are of every one.
+fn next_of(settings: &RecordingSettings, metadata: &RecordingMetadata) -> Option<NextSeries> {
+    let next = || NextSeries { wishes: settings.wishes().clone(), metadata: metadata.clone() };
+    settings.records_every_series().then(next)
 }

@@ -33,7 +33,7 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     if series.tally.frames == 0 {
         faults.push("no frame came".into());
     } else if missing > 0 {
-        faults.push(format!("{missing} of {} frames did not come", outcome.due));
+        faults.push(format!("{missing} of {} frames did not come", series.expected(outcome.due)));
     }
     let lost = series.tally.frames.saturating_sub(outcome.stored());
     if lost > 0 {

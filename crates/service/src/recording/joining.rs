@@ -15,7 +15,7 @@ use crate::error::{OperatorLog, ServiceError, require};
 /// Values that are joined to the frames of a recording.
 #[derive(Debug)]
 pub(super) struct JoiningValues {
-    values: Arc<JoinedValues>,
+    pub(super) values: Arc<JoinedValues>,
     /// What reads those that come apart from the frames.
     reader: Option<Arc<MetadataReader>>,
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use nilometer_model::{
@@ -125,6 +125,11 @@ pub struct RecordOptions {
     /// End when none came for so long after the last [default: 60 s for a series of frames, of which the last may be lost]
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
+    /// Of frames over TCP: record the next series, or every series until it is stopped, each as a recording of its own. The name
+    /// of each is the one that the stream gives (a text, or `name`, in `user_data` or `header_appendix`), else --name and the
+    /// number of the series [default: next]
+    #[arg(long, value_name = "WHICH", help_heading = "When")]
+    pub series: Option<SeriesChoice>,
     /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
     /// would have had, or nothing [default: fill]
     #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Packets that do not come in order")]
@@ -159,6 +164,16 @@ pub struct RecordOptions {
     /// How long storage may be silent after the last packet [default: 60 s]
     #[arg(long, help_heading = "This machine")]
     pub hang_after: Option<Nanos>,
+}
+
+/// Which series of frames are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesChoice {
+    /// The next one that begins.
+    Next,
+    /// Every one, each as a recording of its own.
+    Every,
 }
 
 /// Whose packets are taken.
@@ -311,6 +326,7 @@ impl RecordOptions {
             duration: self.duration.or(below.duration),
             packets: self.packets.or(below.packets),
             silence: self.silence.or(below.silence),
+            series: self.series.or(below.series),
             missing: self.missing.or(below.missing),
             window: self.window.or(below.window),
             buffer: self.buffer.or(below.buffer),
@@ -366,6 +382,7 @@ mod tests {
         duration = "5 s"
         packets = 7
         silence = "6 s"
+        series = "every"
         missing = "leave-out"
         window = 8
         buffer = "1 MiB"
@@ -377,7 +394,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 66] = [
+    const OPTIONS: [&str; 68] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -425,6 +442,8 @@ mod tests {
         "17",
         "--silence",
         "16 s",
+        "--series",
+        "next",
         "--missing",
         "fill",
         "--window",

@@ -31,6 +31,7 @@ use nilometer_wire::{Known, WireFormat};
 use super::{
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
+    kept_connections::KeptConnections,
     options::{AllowedSender, RecordOptions},
     place::{discard_unused, make},
     settings::RecordingSettings,
@@ -93,7 +94,21 @@ impl RecordingSettings {
         stop: Arc<AtomicBool>,
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
-        match (&self.source, self.open_series()?) {
+        self.prepare_keeping(stop, log, None)
+    }
+
+    /// The same, with connections of a series that outlive its recording.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn prepare_keeping(
+        &self,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+        kept: Option<&KeptConnections>,
+    ) -> Result<PreparedRecording, ServiceError> {
+        match (&self.source, self.open_series(kept, log)?) {
             (RecordedSource::Packets(source), _) => self.prepare_packets(source, stop, log),
             (RecordedSource::Series(_), Some(opened)) => self.prepare_series(opened, stop, log),
             (RecordedSource::Series(_), None) => Err(ServiceError::Failed("it has no connection".into())),

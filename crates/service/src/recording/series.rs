@@ -11,7 +11,7 @@ use std::sync::{
 
 use nilometer_acquisition::{
     Feed, SeriesFeed, StoredFrames,
-    series::{DescribedSeries, SeriesReceiver, SeriesStorage},
+    series::{AwaitedSeries, DescribedSeries, LentReceiver, SeriesReceiver, SeriesStorage},
     sink::{Hdf5Contents, RawLayout, settled_compression},
     transport::zeromq::{MessageLimits, PullSocket},
 };
@@ -20,11 +20,15 @@ use nilometer_model::{
     RecordingLayout, Storing,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
+use nilometer_wire::series::SeriesStart;
 
 use super::{
     joining::{JoiningValues, tell_left_out},
+    kept_connections::KeptConnections,
+    options::SeriesChoice,
     place::{check_buffer, check_mounted, check_place, make},
     prepare::{Arranged, PreparedRecording},
+    series_name::{stated_name, unique_name},
     settings::RecordingSettings,
     source::{RecordedSource, SeriesSource, until},
 };
@@ -36,42 +40,99 @@ const LOOK: Nanos = Nanos::from_millis(50);
 /// Connections on which a series may begin. All that can be refused before was.
 #[derive(Debug)]
 pub(crate) struct OpenedSeries {
-    receiver: SeriesReceiver,
+    receiver: LentReceiver,
     joining: Option<JoiningValues>,
     clock: Clock,
     id: u64,
-    /// Of the recording that is to be.
-    pub(crate) name: String,
+    /// The name of the recording that is to be. None if the stream gives it.
+    pub(crate) name: Option<String>,
+    /// Where the connections are between two series. None if nobody records the next one.
+    kept: Option<KeptConnections>,
+}
+
+/// How the frames of a series are recorded.
+struct ArrangedSeries {
+    instrument: Instrument,
+    contents: Hdf5Contents,
+    storage: SeriesStorage,
+    frames: StoredFrames,
 }
 
 impl RecordingSettings {
-    /// Opens the connections of a series; none if packets are recorded.
-    pub(crate) fn open_series(&self) -> Result<Option<OpenedSeries>, ServiceError> {
+    /// Opens the connections of a series; none if packets are recorded. Those that were kept are used again, if they lead to the same
+    /// ends.
+    pub(crate) fn open_series(
+        &self,
+        kept: Option<&KeptConnections>,
+        log: OperatorLog,
+    ) -> Result<Option<OpenedSeries>, ServiceError> {
         let RecordedSource::Series(source) = &self.source else { return Ok(None) };
         let id = run_id().0;
-        let name = self.name_of(id, source.name());
+        let name = (!self.records_every_series()).then(|| self.name_of(id, source.name()));
         let described = self.described()?;
         check_mounted(Format::Hdf5, &described)?;
         for description in described {
+            // A name that no recording has, if the stream gives one later.
+            let name = name.clone().unwrap_or_else(|| self.name_of(id, source.name()));
             check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
         }
         let clock = Clock::start();
-        let receiver = self.receiver(source)?;
-        Ok(Some(OpenedSeries { receiver, joining: self.joining()?, clock, id, name }))
+        let joining = self.joining()?;
+        let ends = source.endpoints()?;
+        let receiver = match kept.and_then(|kept| kept.take(&ends, log)) {
+            Some(mut receiver) => {
+                receiver.begin_next(clock.now(), until(&self.wishes));
+                receiver
+            }
+            None => Box::new(self.receiver(source)?),
+        };
+        let receiver = LentReceiver::new(receiver, kept.map(|kept| kept.receiver.clone()));
+        Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned() }))
     }
 
-    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it.
+    /// Each series is to be a recording.
+    pub fn records_every_series(&self) -> bool {
+        self.wishes.series == Some(SeriesChoice::Every)
+    }
+
+    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it. If that fails, the
+    /// connections stay for the next series.
     pub(crate) fn prepare_series(
         &self,
-        opened: OpenedSeries,
+        mut opened: OpenedSeries,
         stop: Arc<AtomicBool>,
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let RecordedSource::Series(source) = &self.source else {
             return Err(ServiceError::Failed("packets are no series".into()));
         };
-        let OpenedSeries { mut receiver, joining, clock, id, name } = opened;
-        if let Some(start) = self.wishes.start {
+        let series = self.await_series(source, &mut opened, &stop, log)?;
+        let ArrangedSeries { instrument, contents, storage, frames } =
+            self.arrange_series(source, &series, &opened, log)?;
+        let OpenedSeries { receiver, joining, clock, id, name, .. } = opened;
+        let name = name.map_or_else(|| self.name_of_series(source, &series), Ok)?;
+        let described = self.described()?;
+        let plan = self.checked_plan(frames, &described, &name)?;
+        let targets = make(described, &name)?;
+        let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
+        log(&format!("stored as {plan}"));
+        let values = joining.as_ref().map(|joining| joining.values.clone());
+        let feed = Feed::Series(SeriesFeed { receiver, storage, values });
+        let arranged = Arranged { targets, layout, clock, stop, instrument };
+        let prepared = self.prepare_recorder(arranged, name, feed, log)?;
+        Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
+    }
+
+    /// Waits for the time to begin, if there is one, and then for a series.
+    fn await_series(
+        &self,
+        source: &SeriesSource,
+        opened: &mut OpenedSeries,
+        stop: &AtomicBool,
+        log: OperatorLog,
+    ) -> Result<DescribedSeries, ServiceError> {
+        let name = opened.name.as_deref().unwrap_or_else(|| source.name());
+        if let Some(start) = self.wishes.start.filter(|start| Calendar::left_until(*start) > Nanos(0)) {
             log(&format!("{name} is prepared, and listens from {start} on"));
             while Calendar::left_until(start) > Nanos(0) && !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Calendar::left_until(start).min(LOOK).duration());
@@ -81,45 +142,75 @@ impl RecordingSettings {
         let end = self.wishes.stop;
         let is_over =
             || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Calendar::left_until(end) == Nanos(0));
-        let series = receiver.await_start(clock, &is_over, source.name()).map_err(ServiceError::failed)?;
-        let Some(mut series) = series else {
-            return Err(ServiceError::Failed("stopped before a series began: nothing was recorded".into()));
+        let awaited = opened.receiver.await_start(opened.clock, &is_over, source.name(), &log);
+        let awaited = awaited.map_err(ServiceError::failed)?;
+        if let Some(kept) = opened.kept.as_ref().filter(|_| !matches!(awaited, AwaitedSeries::Stopped)) {
+            kept.begin();
+        }
+        let mut series = match awaited {
+            AwaitedSeries::Begun(series) => *series,
+            AwaitedSeries::Unusable(why) => return Err(ServiceError::Failed(why)),
+            AwaitedSeries::Stopped => {
+                return Err(ServiceError::Failed(
+                    "stopped before a series began: nothing was recorded".into(),
+                ));
+            }
         };
         source.complete(&mut series);
         log(&began(&series));
-        let mut instrument = source.instrument_of(&series);
-        let compression = source.settled(&series).map_err(ServiceError::Failed)?;
+        Ok(series)
+    }
+
+    /// The way in which the frames of a series are recorded.
+    fn arrange_series(
+        &self,
+        source: &SeriesSource,
+        series: &DescribedSeries,
+        opened: &OpenedSeries,
+        log: OperatorLog,
+    ) -> Result<ArrangedSeries, ServiceError> {
+        let wrong = |why: String| ServiceError::Failed(format!("the series: {why}"));
+        let mut instrument = source.instrument_of(series);
+        let compression = source.settled(series).map_err(ServiceError::Failed)?;
         instrument.recording.compression = Some(compression);
-        instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
-        if let Some(scan) = source.scan {
-            scan.check_frames(series.start.images)
-                .map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
+        instrument.check().map_err(wrong)?;
+        let SeriesStart { images, channels, .. } = &series.start;
+        if let Some(scan) = source.scan.filter(|_| *images > 0) {
+            scan.check_frames(*images).map_err(wrong)?;
         }
-        let wishes = self.file_wishes(joining.as_ref(), log);
-        let start = Calendar::start_of(clock);
-        let contents = Hdf5Contents::of_series(&series, &instrument.recording, start, &wishes);
+        let wishes = self.file_wishes(opened.joining.as_ref(), log);
+        let start = Calendar::start_of(opened.clock);
+        let contents = Hdf5Contents::of_series(series, &instrument.recording, start, &wishes);
         let contents = contents.ok_or_else(|| {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
         })?;
         tell_left_out(&contents, log);
+        let channels = channels.len() as u64;
+        let images_max = source.scan.and_then(|scan| scan.frames());
         let storage = SeriesStorage {
             frame_size: contents.frame_size,
             encoding: contents.encoding(),
             in_order: contents.has_several_datasets(),
+            frames_max: images_max.map(|images| images.saturating_mul(channels)),
         };
         check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
-        let described = self.described()?;
         let line = source.scan.map_or(1, |scan| scan.line());
-        let together = line.saturating_mul(series.start.channels.len() as u64);
+        let together = line.saturating_mul(channels);
         let frames = StoredFrames { together, ..StoredFrames::of(&instrument) };
-        let plan = self.checked_plan(frames, &described, &name)?;
-        let targets = make(described, &name)?;
-        let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
-        log(&format!("stored as {plan}"));
-        let feed = Feed::Series(SeriesFeed { receiver: Box::new(receiver), storage, values: wishes.joined });
-        let arranged = Arranged { targets, layout, clock, stop, instrument };
-        let prepared = self.prepare_recorder(arranged, name, feed, log)?;
-        Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
+        Ok(ArrangedSeries { instrument, contents, storage, frames })
+    }
+
+    /// The name of the recording of a series, as the stream gives it, or by the number of the series: one that no other has.
+    fn name_of_series(
+        &self,
+        source: &SeriesSource,
+        series: &DescribedSeries,
+    ) -> Result<String, ServiceError> {
+        let numbered = || {
+            let name = self.wishes.name.as_deref().unwrap_or_else(|| source.name());
+            format!("{name}-{}", series.start.series.number)
+        };
+        unique_name(&self.wishes.to, &stated_name(&series.start).unwrap_or_else(numbered))
     }
 
     fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {
@@ -213,8 +304,11 @@ fn began(series: &DescribedSeries) -> String {
         many => format!(" in {many} channels"),
     };
     let name = start.series.number;
-    let images = start.images;
+    let images = match start.images {
+        0 => "images until it ends".to_owned(),
+        images => format!("{images} images"),
+    };
     let shape = sides.join(" x ");
     let element = start.element.name();
-    format!("series {name} begins: {images} images of {shape} pixels of {element}{channels}")
+    format!("series {name} begins: {images} of {shape} pixels of {element}{channels}")
 }

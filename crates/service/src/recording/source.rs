@@ -77,6 +77,9 @@ impl RecordedSource {
             })?;
             return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
         }
+        require(wishes.series.is_none(), || {
+            "--series: only for frames over TCP (--from), and packets are recorded: leave it out".into()
+        })?;
         let mut instrument = asked(wishes)?;
         instrument.recording.write_as(wishes.format.unwrap_or(instrument.recording.format));
         if wishes.compression.is_some() {
@@ -262,7 +265,7 @@ pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
     let usual = SeriesUntil::default();
     let silence = wishes.silence.unwrap_or(usual.silence);
     let duration = wishes.duration.unwrap_or(usual.duration);
-    SeriesUntil { silence, after_end: usual.after_end.min(silence), duration, ..usual }
+    SeriesUntil { silence, duration, ..usual }
 }
 
 /// The first option that is given and holds for packets alone.

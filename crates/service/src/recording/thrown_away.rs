@@ -111,13 +111,14 @@ pub(super) fn causes_of_frames(series: &SeriesTraffic) -> Vec<String> {
 fn causes_by_refusal(series: &SeriesTraffic) -> Vec<(SeriesRefusal, String)> {
     let announced = series.frames.unwrap_or(0);
     let beyond = format!(
-        "they are beyond the {announced} that the series announced; have the sender announce all its images (of DECTRIS \
-         detectors nimages times ntrigger)"
+        "they are beyond the {announced} that the scan has, or far beyond those that came; have the sender count its images \
+         from 0"
     );
     let others = [
         (
             SeriesRefusal::Foreign,
-            "they are of another series, which began before this one was over; end a series before the next",
+            "they are of another series, which began behind this one, or whose start did not come; record --series every, or \
+             arm before a series begins",
         ),
         (
             SeriesRefusal::Channel,
@@ -125,6 +126,7 @@ fn causes_by_refusal(series: &SeriesTraffic) -> Vec<(SeriesRefusal, String)> {
         ),
         (SeriesRefusal::Shape, "their shape or type is another than the series announced; check the sender"),
         (SeriesRefusal::Packing, "they can't be unpacked; check the detector's compression and the network"),
+        (SeriesRefusal::Start, "the start of their series can't be read or recorded; check the sender"),
         (SeriesRefusal::TooLong, "they are longer than an image of the series can be; check the sender"),
     ];
     let others = others.map(|(why, text)| (why, text.to_owned()));

@@ -16,7 +16,7 @@ pub(crate) use write::CborWriter;
 
 use std::{fmt, ops::Range};
 
-/// Items within items, at the most.
+/// Items within items that are kept, at the most: what lies deeper is passed over.
 pub const DEPTH_MAX: u32 = 16;
 /// Items of a message, at the most.
 pub const ITEMS_MAX: u32 = 1 << 18;
@@ -77,16 +77,10 @@ pub enum CborFault {
     Short,
     /// A first byte that RFC 8949 gives no meaning.
     Reserved,
-    /// A string of indefinite length.
-    Pieces,
-    /// A text that is not UTF-8.
-    Text,
-    /// Items within items beyond [`DEPTH_MAX`].
-    Deep,
     /// More items than [`ITEMS_MAX`].
     Many,
-    /// A key that is neither a text nor an integer.
-    Key,
+    /// A piece of a string that is no string of its kind.
+    Piece,
     /// An end where nothing of indefinite length is open.
     Break,
     /// Bytes behind its end.
@@ -100,11 +94,8 @@ impl fmt::Display for CborFault {
         match self {
             CborFault::Short => formatter.write_str("the message ends within an item"),
             CborFault::Reserved => formatter.write_str("no CBOR item begins with this byte"),
-            CborFault::Pieces => formatter.write_str("a string of indefinite length; send strings whole"),
-            CborFault::Text => formatter.write_str("a text that is not UTF-8"),
-            CborFault::Deep => write!(formatter, "items within items, more than {DEPTH_MAX} deep"),
             CborFault::Many => write!(formatter, "more than {ITEMS_MAX} items"),
-            CborFault::Key => formatter.write_str("a key that is neither a text nor an integer"),
+            CborFault::Piece => formatter.write_str("a piece of a string that is none"),
             CborFault::Break => formatter.write_str("an end of nothing"),
             CborFault::Trailing => formatter.write_str("bytes behind the end of the message"),
             CborFault::NoMap => formatter.write_str("a message is a map, and this is none"),

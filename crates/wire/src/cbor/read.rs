@@ -9,6 +9,13 @@ pub(crate) enum CborItem<'a> {
     /// Bytes follow: [`CborReader::place`].
     Bytes(u64),
     Text(&'a str),
+    /// A text that is no UTF-8: its bytes.
+    Garbled(&'a [u8]),
+    /// A string of indefinite length: strings of the same kind follow, up to a break.
+    Pieces {
+        /// They are texts, not bytes.
+        text: bool,
+    },
     /// So many items follow, or all up to a break.
     Array(Option<u64>),
     /// So many pairs follow, or all up to a break.
@@ -64,7 +71,7 @@ impl<'a> CborReader<'a> {
         }
         let argument = match (kind, detail) {
             (4 | 5, 31) => None,
-            (2 | 3, 31) => return Err(begin.fault(CborFault::Pieces)),
+            (2 | 3, 31) => return Ok(CborItem::Pieces { text: kind == 3 }),
             (_, 28..) => return Err(begin.fault(CborFault::Reserved)),
             _ => Some(self.argument(detail)?),
         };
@@ -73,7 +80,7 @@ impl<'a> CborReader<'a> {
             0 => CborItem::Integer(number.into()),
             1 => CborItem::Integer(-1 - i128::from(number)),
             2 => CborItem::Bytes(number),
-            3 => CborItem::Text(self.text(number)?),
+            3 => self.text(number)?,
             4 => CborItem::Array(argument),
             5 => CborItem::Map(argument),
             _ => CborItem::Tag(number),
@@ -95,10 +102,36 @@ impl<'a> CborReader<'a> {
         Ok(DataPlace::Within(begin..self.at))
     }
 
-    fn text(&mut self, length: u64) -> Result<&'a str, CborError> {
-        let begin = self.clone();
+    fn text(&mut self, length: u64) -> Result<CborItem<'a>, CborError> {
         let bytes = self.take(length)?;
-        std::str::from_utf8(bytes).map_err(|_| begin.fault(CborFault::Text))
+        Ok(std::str::from_utf8(bytes).map_or(CborItem::Garbled(bytes), CborItem::Text))
+    }
+
+    /// Passes an item that nobody needs, with all that is in it, however deep it is.
+    pub(crate) fn skip(&mut self) -> Result<(), CborError> {
+        // The items that are still to come of each array, map and tag around. None: up to a break.
+        let mut open = vec![Some(1_u64)];
+        while let Some(left) = open.last_mut() {
+            match left {
+                Some(0) => {
+                    open.pop();
+                    continue;
+                }
+                Some(left) => *left -= 1,
+                None => {}
+            }
+            match self.item()? {
+                CborItem::Bytes(length) => drop(self.place(length)?),
+                CborItem::Array(count) => open.push(count),
+                CborItem::Map(count) => open.push(count.map(|pairs| pairs.saturating_mul(2))),
+                CborItem::Pieces { .. } => open.push(None),
+                CborItem::Tag(_) => open.push(Some(1)),
+                CborItem::Break if open.last() == Some(&None) => drop(open.pop()),
+                CborItem::Break => return Err(self.fault(CborFault::Break)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The next bytes. Nothing but the whole of a byte string may be missing: what was taken out of another place makes

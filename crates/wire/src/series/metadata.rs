@@ -47,9 +47,16 @@ impl MetadataField {
 pub(crate) struct Fields {
     pub(crate) message: &'static str,
     pub(crate) fields: Vec<MetadataField>,
+    /// Fields that have a value that they can't have, and that the message is of use without.
+    pub(crate) unread: Vec<SeriesError>,
 }
 
 impl Fields {
+    /// The fields of a message that errors call by this name.
+    pub(crate) fn new(message: &'static str, fields: Vec<MetadataField>) -> Self {
+        Fields { message, fields, unread: Vec::new() }
+    }
+
     /// Takes out the first field of this name.
     pub(crate) fn take(&mut self, name: &str) -> Option<MetadataValue> {
         let at = self.fields.iter().position(|field| field.name == name)?;
@@ -67,64 +74,98 @@ impl Fields {
     }
 
     pub(crate) fn text(&mut self, name: &str) -> Result<String, SeriesError> {
-        match self.needed(name)? {
-            MetadataValue::Text(text) => Ok(text),
-            _ => Err(SeriesError::field(name, "a text is wanted")),
-        }
+        text(name, &self.needed(name)?)
     }
 
-    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>, SeriesError> {
-        match self.take(name) {
-            None | Some(MetadataValue::Null) => Ok(None),
-            Some(MetadataValue::Text(text)) => Ok(Some(text)),
-            Some(_) => Err(SeriesError::field(name, "a text is wanted")),
-        }
+    /// Takes out a field that the message is of use without. None if it is missing or null, or has a value that it can't have:
+    /// that is noted as unread.
+    pub(crate) fn optional<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&str, &MetadataValue) -> Result<T, SeriesError>,
+    ) -> Option<T> {
+        let value = self.take(name).filter(|value| *value != MetadataValue::Null)?;
+        read(name, &value).map_err(|fault| self.unread.push(fault)).ok()
     }
 
     /// The type of pixels that a field names.
     pub(crate) fn element(&mut self, name: &str) -> Result<ElementType, SeriesError> {
-        let said = self.text(name)?;
-        element_of(name, &said)
+        element(name, &self.needed(name)?)
     }
 
-    /// The series that a message is of. Version 1 calls its number `series`, version 2 `series_id`.
+    /// The series that a message is of. Version 1 calls its number `series`, version 2 `series_id`. A message with a unique name
+    /// needs no number.
     pub(crate) fn series(&mut self, number: &str) -> Result<SeriesName, SeriesError> {
-        let number = self.unsigned(number)?;
-        let unique = self.optional_text("series_unique_id")?.unwrap_or_default();
+        let unique = self.optional("series_unique_id", word).unwrap_or_default();
+        if unique.is_empty() {
+            return Ok(SeriesName { number: self.unsigned(number)?, unique });
+        }
+        let number = self.optional(number, unsigned).unwrap_or(0);
         Ok(SeriesName { number, unique })
     }
+}
 
-    /// A time as numerator and denominator, if there is one.
-    pub(crate) fn ratio(&mut self, name: &str) -> Result<Option<TimeRatio>, SeriesError> {
-        let parts = match self.take(name) {
-            None | Some(MetadataValue::Null) => return Ok(None),
-            Some(MetadataValue::List(parts)) => parts,
-            Some(_) => Vec::new(),
-        };
-        let [numerator, denominator] = &parts[..] else {
-            return Err(SeriesError::field(name, "[numerator, denominator] is wanted"));
-        };
-        let ratio =
-            TimeRatio { numerator: unsigned(name, numerator)?, denominator: unsigned(name, denominator)? };
-        if ratio.denominator == 0 {
-            return Err(SeriesError::field(name, "a denominator of 0"));
-        }
-        Ok(Some(ratio))
+/// A time as numerator and denominator.
+pub(crate) fn ratio(name: &str, value: &MetadataValue) -> Result<TimeRatio, SeriesError> {
+    let parts = match value {
+        MetadataValue::List(parts) => &parts[..],
+        _ => &[],
+    };
+    let [numerator, denominator] = parts else {
+        return Err(SeriesError::field(name, "[numerator, denominator] is wanted"));
+    };
+    let ratio =
+        TimeRatio { numerator: unsigned(name, numerator)?, denominator: unsigned(name, denominator)? };
+    if ratio.denominator == 0 {
+        return Err(SeriesError::field(name, "a denominator of 0"));
+    }
+    Ok(ratio)
+}
+
+pub(crate) fn text(name: &str, value: &MetadataValue) -> Result<String, SeriesError> {
+    match value {
+        MetadataValue::Text(text) => Ok(text.clone()),
+        _ => Err(SeriesError::field(name, "a text is wanted")),
     }
 }
 
-/// The type of pixels of this name.
-fn element_of(field: &str, said: &str) -> Result<ElementType, SeriesError> {
-    let names = ElementType::ALL.map(ElementType::name).join(", ");
-    let shown: String = said.chars().take(20).collect();
-    let unknown = || SeriesError::field(field, format!("{shown:?} is none of {names}"));
-    ElementType::of_name(said).ok_or_else(unknown)
+/// A text, or a whole number as one.
+fn word(name: &str, value: &MetadataValue) -> Result<String, SeriesError> {
+    match value {
+        MetadataValue::Integer(number) => Ok(number.to_string()),
+        value => text(name, value),
+    }
 }
 
-fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
+/// The type of pixels that a value names.
+pub(crate) fn element(name: &str, value: &MetadataValue) -> Result<ElementType, SeriesError> {
+    let said = text(name, value)?;
+    let names = ElementType::ALL.map(ElementType::name).join(", ");
+    let shown: String = said.chars().take(20).collect();
+    let unknown = || SeriesError::field(name, format!("{shown:?} is none of {names}"));
+    ElementType::of_name(&said).ok_or_else(unknown)
+}
+
+/// Floats hold whole numbers below this exactly.
+const WHOLE_FLOATS: f64 = (1_u64 << 53) as f64;
+
+/// A whole number from 0, also if it is written as a float or in digits.
+pub(crate) fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
     let number = match value {
         MetadataValue::Integer(number) => u64::try_from(*number).ok(),
+        MetadataValue::Float(number) if (0.0..WHOLE_FLOATS).contains(number) && number.fract() == 0.0 => {
+            Some(*number as u64)
+        }
+        MetadataValue::Text(digits) => digits.parse().ok(),
         _ => None,
     };
     number.ok_or_else(|| SeriesError::field(name, "a whole number from 0 is wanted"))
+}
+
+/// The same, and above 0.
+pub(crate) fn positive(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
+    match unsigned(name, value)? {
+        0 => Err(SeriesError::field(name, "a number above 0 is wanted")),
+        number => Ok(number),
+    }
 }

@@ -6,9 +6,11 @@
 //!
 //! Pixels are not copied: a message says where its bytes of them lie ([`DataPlace`]) and how they are packed.
 
+mod announcement;
 mod metadata;
 
-pub(crate) use metadata::Fields;
+pub use announcement::SeriesAnnouncement;
+pub(crate) use metadata::{Fields, element, positive, ratio, text, unsigned};
 pub use metadata::{MetadataField, MetadataValue};
 
 use nilometer_model::PixelType;
@@ -175,12 +177,22 @@ pub struct SeriesName {
     pub unique: String,
 }
 
+impl SeriesName {
+    /// Whether both are names of one series. The unique name decides if both have one: a message may leave it out.
+    pub fn is_same(&self, other: &SeriesName) -> bool {
+        if self.unique.is_empty() || other.unique.is_empty() {
+            return self.number == other.number;
+        }
+        self.unique == other.unique
+    }
+}
+
 /// A series begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesStart {
     /// Which one.
     pub series: SeriesName,
-    /// How many images it has, each of all channels.
+    /// How many images it has, each of all channels. 0 if the sender does not know: it has those that come before its end.
     pub images: u64,
     /// Pixels of an image, the slowest dimension first: rows and columns.
     pub shape: Vec<u64>,
@@ -243,17 +255,32 @@ pub struct SeriesImage {
     pub times: ImageTimes,
     /// All else that it says.
     pub fields: Vec<MetadataField>,
+    /// Fields and parts that can't be read. The pixels are whole without them.
+    pub unread: Vec<SeriesError>,
+    /// Channels that can't be read. The others are whole without them.
+    pub unread_channels: Vec<SeriesError>,
 }
 
 /// A message of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SeriesMessage {
     /// It begins.
-    Start(Box<SeriesStart>),
+    Start(Box<SeriesAnnouncement>),
     /// One of its images.
     Image(SeriesImage),
     /// No image is sent any more. Those on other connections may still be on their way.
     End(SeriesName),
+}
+
+/// Which of the messages of a series one is, known from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesMessageKind {
+    /// A series begins.
+    Start,
+    /// An image.
+    Image,
+    /// A series ends.
+    End,
 }
 
 /// A message that is none of a series. It costs this message.

@@ -4,27 +4,28 @@
 //! begins with a JSON object whose `htype` says what it is:
 //!
 //! ```text
-//! dheader-1.0       | configuration, if `header_detail` is basic or all | flat field and pixel mask, if it is all
+//! dheader-1.0       | configuration, if `header_detail` is basic or all | flat field and pixel mask, if it is all | appendix
 //! dimage-1.0        | dimage_d-1.0: shape, type, encoding | pixels | dconfig-1.0: times | appendix of the user, if any
 //! dseries_end-1.0
 //! ```
 
 mod configuration;
 mod encode;
+mod json;
 #[cfg(test)]
 mod tests;
 
 pub use encode::{encode_end, encode_header, encode_image, hash_of};
 
-use serde_json::Value;
-
 use crate::{
     cbor::{DataPlace, MessageBytes},
     series::{
         ArrayData, ChannelData, ElementType, Fields, ImageTimes, MetadataField, MetadataValue, Packing,
-        SeriesError, SeriesImage, SeriesMessage, SeriesStart, TimeRatio,
+        SeriesAnnouncement, SeriesError, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, TimeRatio,
+        positive, unsigned,
     },
 };
+use json::{first_object, json, value_of};
 
 /// Where detectors send.
 pub const PORT: u16 = 9999;
@@ -38,6 +39,8 @@ const CONFIG: &str = "dconfig-1.0";
 const END: &str = "dseries_end-1.0";
 /// Bytes of a part that is JSON, at the most: what is made of it takes some fifty times as much memory.
 pub const JSON_MAX: usize = 4 << 20;
+/// A message says in so many bytes which one it is.
+const KIND_WITHIN: usize = 256;
 /// Times are in nanoseconds.
 const TICKS: u64 = 1_000_000_000;
 /// Encodings: the compression, and `<` for little-endian.
@@ -52,8 +55,25 @@ pub fn is_json(first: &[u8]) -> bool {
 
 /// Whether this part of a message, of which these bytes stand before, is pixels: so it is known before it came.
 pub fn is_pixels(before: &[u8], part: usize) -> bool {
-    let beginning = &before[..before.len().min(256)];
-    part == 2 && is_json(before) && beginning.windows(IMAGE.len()).any(|word| word == IMAGE.as_bytes())
+    part == 2 && kind_of(before) == Some(SeriesMessageKind::Image)
+}
+
+/// Which message begins with these bytes. None if it is no message of a series.
+pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
+    let beginning = &beginning[..beginning.len().min(KIND_WITHIN)];
+    let names = |word: &str| beginning.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+    match is_json(beginning) {
+        true if names(HEADER) => Some(SeriesMessageKind::Start),
+        true if names(IMAGE) => Some(SeriesMessageKind::Image),
+        true if names(END) => Some(SeriesMessageKind::End),
+        _ => None,
+    }
+}
+
+/// The series of an image, by its first part, which these bytes begin with. None if it has no name there.
+pub fn series_of(beginning: &[u8]) -> Option<SeriesName> {
+    let MetadataValue::Map(fields) = first_object(beginning)? else { return None };
+    Fields::new(IMAGE, fields).series("series").ok()
 }
 
 /// What a message of these parts says. A part from which something was taken out is one that lies elsewhere as a whole; its cut
@@ -74,33 +94,57 @@ pub fn decode(parts: &[MessageBytes<'_>]) -> Result<SeriesMessage, SeriesError> 
 fn start(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage, SeriesError> {
     first.message = HEADER;
     let series = first.series("series")?;
-    if first.optional_text("header_detail")?.as_deref() == Some("none") {
-        let fault = "none says nothing of the images; set it to basic or all";
-        return Err(SeriesError::field("header_detail", fault));
-    }
-    let mut config = json(parts, 1, "the configuration")?;
-    let images = config.unsigned("nimages")?;
-    let triggers = match config.take("ntrigger") {
-        Some(MetadataValue::Integer(triggers)) => u64::try_from(triggers).unwrap_or(1).max(1),
-        _ => 1,
-    };
-    let rows = config.unsigned("y_pixels_in_detector")?;
-    let columns = config.unsigned("x_pixels_in_detector")?;
-    let bits = config.unsigned("bit_depth_image")?;
-    let element = match bits {
-        8 => ElementType::Uint8,
-        16 => ElementType::Uint16,
-        32 => ElementType::Uint32,
-        _ => return Err(SeriesError::field("bit_depth_image", "8, 16 or 32 is wanted")),
-    };
-    Ok(SeriesMessage::Start(Box::new(SeriesStart {
+    let mut config = optional_json(parts, 1, "the configuration", &mut first.unread);
+    let triggers = config.optional("ntrigger", positive).unwrap_or(1);
+    let images = config.optional("nimages", unsigned).map(|images| images.saturating_mul(triggers));
+    let rows = config.optional("y_pixels_in_detector", positive);
+    let columns = config.optional("x_pixels_in_detector", positive);
+    let element = config.optional("bit_depth_image", element_of_bits);
+    config.fields.extend(header_appendix(parts));
+    first.unread.append(&mut config.unread);
+    Ok(SeriesMessage::Start(Box::new(SeriesAnnouncement {
         series,
-        images: images.saturating_mul(triggers),
-        shape: vec![rows, columns],
+        images: images.filter(|images| *images > 0),
+        shape: rows.zip(columns).map(|(rows, columns)| vec![rows, columns]),
         element,
-        channels: vec![CHANNEL.to_owned()],
+        channels: Some(vec![CHANNEL.to_owned()]),
         fields: config.fields,
+        unread: first.unread,
     })))
+}
+
+fn element_of_bits(field: &str, value: &MetadataValue) -> Result<ElementType, SeriesError> {
+    match unsigned(field, value)? {
+        8 => Ok(ElementType::Uint8),
+        16 => Ok(ElementType::Uint16),
+        32 => Ok(ElementType::Uint32),
+        _ => Err(SeriesError::field(field, "8, 16 or 32 is wanted")),
+    }
+}
+
+/// The user's own part of a header, which stands behind all others. They come in pairs: the header and the configuration, then
+/// what an array is and its bytes.
+fn header_appendix(parts: &[MessageBytes<'_>]) -> Option<MetadataField> {
+    let last = parts.last().filter(|part| parts.len() > 2 && parts.len() % 2 == 1 && part.cuts.is_empty())?;
+    let text = String::from_utf8_lossy(last.bytes);
+    let value = value_of(last.bytes).unwrap_or_else(|_| MetadataValue::Text(text.into_owned()));
+    Some(MetadataField { name: "header_appendix".to_owned(), value })
+}
+
+/// A part that the message is of use without: no fields if it is missing, and noted as unread if it is broken.
+fn optional_json(
+    parts: &[MessageBytes<'_>],
+    number: usize,
+    message: &'static str,
+    unread: &mut Vec<SeriesError>,
+) -> Fields {
+    if number >= parts.len() {
+        return Fields::new(message, Vec::new());
+    }
+    json(parts, number, message).unwrap_or_else(|fault| {
+        unread.push(fault);
+        Fields::new(message, Vec::new())
+    })
 }
 
 fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage, SeriesError> {
@@ -114,15 +158,16 @@ fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
         packing: packing(&pixels.text("encoding")?)?,
         place: blob(parts, 2)?,
     };
-    let mut times = ImageTimes::default();
-    if parts.len() > 3 {
-        let mut config = json(parts, 3, CONFIG)?;
-        times.start = nanoseconds(&mut config, "start_time");
-        times.stop = nanoseconds(&mut config, "stop_time");
-        times.real = nanoseconds(&mut config, "real_time");
-    }
-    let appendix = parts.get(4).and_then(|part| std::str::from_utf8(part.bytes).ok());
-    let appendix = appendix.map(|text| MetadataField::new("user_data", MetadataValue::Text(text.to_owned())));
+    let mut config = optional_json(parts, 3, CONFIG, &mut first.unread);
+    let times = ImageTimes {
+        start: config.optional("start_time", nanoseconds),
+        stop: config.optional("stop_time", nanoseconds),
+        real: config.optional("real_time", nanoseconds),
+        series_date: None,
+    };
+    first.unread.append(&mut config.unread);
+    let appendix = parts.get(4).map(|part| String::from_utf8_lossy(part.bytes).into_owned());
+    let appendix = appendix.map(|text| MetadataField::new("user_data", MetadataValue::Text(text)));
     let size = array.place.length() as u64;
     let plain = array.packing == Packing::Plain;
     if plain && array.bytes() != Some(size) {
@@ -134,6 +179,8 @@ fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
         channels: vec![ChannelData { channel: CHANNEL.to_owned(), array }],
         times,
         fields: appendix.into_iter().collect(),
+        unread: first.unread,
+        unread_channels: Vec::new(),
     }))
 }
 
@@ -162,13 +209,8 @@ fn packing(encoding: &str) -> Result<Packing, SeriesError> {
     }
 }
 
-/// A time, if there is one that makes sense: images are not refused for another.
-fn nanoseconds(config: &mut Fields, name: &str) -> Option<TimeRatio> {
-    let numerator = match config.take(name)? {
-        MetadataValue::Integer(ticks) => u64::try_from(ticks).ok()?,
-        _ => return None,
-    };
-    Some(TimeRatio { numerator, denominator: TICKS })
+fn nanoseconds(field: &str, value: &MetadataValue) -> Result<TimeRatio, SeriesError> {
+    Ok(TimeRatio { numerator: unsigned(field, value)?, denominator: TICKS })
 }
 
 /// Where a part lies that is no JSON.
@@ -181,38 +223,5 @@ fn blob(parts: &[MessageBytes<'_>], number: usize) -> Result<DataPlace, SeriesEr
         [] => Ok(DataPlace::Within(before..before + part.bytes.len())),
         [only] if part.bytes.is_empty() => Ok(DataPlace::Apart { cut, length: only.length }),
         _ => Err(missing()),
-    }
-}
-
-/// A part as an object.
-fn json(parts: &[MessageBytes<'_>], number: usize, message: &'static str) -> Result<Fields, SeriesError> {
-    let missing = || SeriesError::Missing { message, field: format!("part {number}") };
-    let part = parts.get(number).filter(|part| part.cuts.is_empty()).ok_or_else(missing)?;
-    let wrong = |fault: String| SeriesError::Json { part: number, fault };
-    if part.bytes.len() > JSON_MAX {
-        return Err(wrong(format!("more than {JSON_MAX} B of JSON")));
-    }
-    let value: Value = serde_json::from_slice(part.bytes).map_err(|error| wrong(error.to_string()))?;
-    match metadata(value) {
-        MetadataValue::Map(fields) => Ok(Fields { message, fields }),
-        _ => Err(wrong("an object is wanted".to_owned())),
-    }
-}
-
-fn metadata(value: Value) -> MetadataValue {
-    match value {
-        Value::Null => MetadataValue::Null,
-        Value::Bool(value) => MetadataValue::Bool(value),
-        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(number), _) => MetadataValue::Integer(number.into()),
-            (_, Some(number)) => MetadataValue::Integer(number.into()),
-            _ => MetadataValue::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => MetadataValue::Text(text),
-        Value::Array(values) => MetadataValue::List(values.into_iter().map(metadata).collect()),
-        Value::Object(fields) => {
-            let field = |(name, value)| MetadataField { name, value: metadata(value) };
-            MetadataValue::Map(fields.into_iter().map(field).collect())
-        }
     }
 }

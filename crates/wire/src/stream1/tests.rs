@@ -5,7 +5,7 @@ use nilometer_fuzz::fuzz;
 use super::*;
 use crate::{
     cbor::ByteCut,
-    series::SeriesName,
+    series::{SeriesName, SeriesStart},
     stream2::{ImageChannel, MessagePiece},
 };
 
@@ -44,7 +44,7 @@ fn what_is_said_is_read() {
     let Ok(SeriesMessage::Start(read_back)) = read(&header) else { panic!("a start") };
     assert_eq!(
         (read_back.shape, read_back.images, read_back.element),
-        (vec![514, 1030], 600, ElementType::Uint16)
+        (Some(vec![514, 1030]), Some(600), Some(ElementType::Uint16))
     );
     assert_eq!(read(&[encode_end(&name())]), Ok(SeriesMessage::End(name())));
     for packing in [Packing::Plain, Packing::Lz4Block, Packing::BitshuffleLz4 { element: 2 }] {
@@ -70,13 +70,85 @@ fn what_is_missing_or_wrong_is_named() {
     assert_eq!(said(&[]), "the message has no part 0");
     assert_eq!(said(&[b"{\"htype\": 3}".to_vec()]), "htype: a text is wanted");
     assert!(said(&[b"{\"htype\"".to_vec()]).starts_with("part 0: EOF while parsing"));
-    let none = b"{\"htype\": \"dheader-1.0\", \"series\": 1, \"header_detail\": \"none\"}".to_vec();
-    assert!(said(&[none]).contains("set it to basic or all"));
     assert!(said(&image(Packing::Plain, &[9; 11])).starts_with("shape: the pixels have 11 B"));
     let parts = image(Packing::Plain, &[9; 12]);
     assert_eq!(said(&parts[..2]), "dimage-1.0 has no part of pixels");
     assert_eq!(said(&parts[..1]), "dimage_d-1.0 has no part 1");
     assert!(said(&[vec![b' '; JSON_MAX + 1]]).contains("4194304 B of JSON"));
+}
+
+/// The parts of a header whose configuration is this.
+fn header(config: &str) -> Vec<Vec<u8>> {
+    let first = b"{\"htype\": \"dheader-1.0\", \"series\": 7, \"header_detail\": \"basic\"}";
+    vec![first.to_vec(), config.as_bytes().to_vec()]
+}
+
+fn read_start(parts: &[Vec<u8>]) -> SeriesAnnouncement {
+    let Ok(SeriesMessage::Start(start)) = read(parts) else { panic!("a start: {:?}", read(parts)) };
+    *start
+}
+
+#[test]
+fn whatever_a_header_leaves_out_the_first_image_says() {
+    let parts = image(Packing::Plain, &[9; 12]);
+    let Ok(SeriesMessage::Image(first)) = read(&parts) else { panic!("an image") };
+    for (parts, images, unread) in [
+        (header("{}"), 0, 0),
+        (header("")[..1].to_vec(), 0, 0),
+        (header("{\"nimages\": 3, \"ntrigger\": \"two\", \"bit_depth_image\": 12}"), 3, 2),
+        (header("{\"nimages\": 3, \"count_time\": NaN"), 0, 1),
+        (header("{\"nimages\": 3.0, \"ntrigger\": 2, \"count_time\": NaN}"), 6, 0),
+        (header("{\"nimages\": 0, \"x_pixels_in_detector\": 0, \"y_pixels_in_detector\": []}"), 0, 2),
+    ] {
+        let start = read_start(&parts);
+        assert_eq!((start.completed(None), start.unread.len()), (None, unread), "{start:?}");
+        let completed = start.completed(Some(&first)).expect("the image says it");
+        let expected =
+            SeriesStart { images, shape: vec![2, 3], fields: completed.fields.clone(), ..self::start() };
+        assert_eq!(completed, expected);
+    }
+}
+
+#[test]
+fn the_appendix_of_a_header_stands_behind_all_other_parts() {
+    let appendix = |extra: &[&[u8]]| {
+        let mut parts = encode_header(&start()).expect("two dimensions");
+        parts.extend(extra.iter().map(|part| part.to_vec()));
+        read_start(&parts).fields.into_iter().find(|field| field.name == "header_appendix")
+    };
+    let text = |text: &str| Some(MetadataField::new("header_appendix", MetadataValue::Text(text.into())));
+    assert_eq!(appendix(&[]), None);
+    assert_eq!(appendix(&[b"scan 5"]), text("scan 5"));
+    let tables: [&[u8]; 2] = [b"{\"htype\": \"dpixelmask-1.0\"}", &[0; 24]];
+    assert_eq!(appendix(&tables), None);
+    assert_eq!(appendix(&[tables[0], tables[1], b"scan 6"]), text("scan 6"));
+    let Some(MetadataField { value: MetadataValue::Map(fields), .. }) = appendix(&[b"{\"name\": \"x\"}"]) else {
+        panic!("JSON")
+    };
+    assert_eq!(fields, [MetadataField::new("name", MetadataValue::Text("x".into()))]);
+}
+
+#[test]
+fn what_an_image_says_beside_its_pixels_costs_no_pixels() {
+    for (part, unread) in [("{\"start_time\": -5, \"stop_time\": \"soon\"}", 2), ("no JSON", 1), ("[]", 1)] {
+        let mut parts = image(Packing::Plain, &[9; 12]);
+        parts[3] = part.as_bytes().to_vec();
+        parts.push(vec![0xff, b'x']);
+        let Ok(SeriesMessage::Image(image)) = read(&parts) else { panic!("{part}: {:?}", read(&parts)) };
+        assert_eq!((image.unread.len(), image.channels.len(), image.times.start), (unread, 1, None), "{part}");
+    }
+}
+
+#[test]
+fn a_message_is_known_from_its_beginning() {
+    let header = encode_header(&start()).expect("two dimensions");
+    assert_eq!(kind_of(&header[0]), Some(SeriesMessageKind::Start));
+    assert_eq!(kind_of(&encode_end(&name())), Some(SeriesMessageKind::End));
+    let parts = image(Packing::Plain, &[9; 12]);
+    assert_eq!(kind_of(&parts[0]), Some(SeriesMessageKind::Image));
+    assert!(is_pixels(&parts[..2].concat(), 2) && !is_pixels(&parts[..2].concat(), 3));
+    assert_eq!(series_of(&parts[..2].concat()), Some(name()));
+    assert_eq!((series_of(&parts[0][..9]), kind_of(b"\xa1\x64type\x63end")), (None, None));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! From a message to what it says. First all of it is read as values with names, then what is known is taken out of these.
 
-use super::{BITSHUFFLE_LZ4, COMPRESSED, LZ4, ROW_MAJOR, TYPED, typed};
+use nilometer_model::{Moment, Nanos};
+
+use super::{BITSHUFFLE_LZ4, COMPRESSED, EPOCH, LZ4, ROW_MAJOR, TYPED, typed};
 use crate::{
     cbor::{CborError, CborFault, CborItem, CborReader, DEPTH_MAX, MessageBytes},
     series::{
         ArrayData, CHANNELS_MAX, ChannelData, DIMENSIONS_MAX, Fields, ImageTimes, MetadataField,
-        MetadataValue, Packing, SeriesError, SeriesImage, SeriesMessage, SeriesStart,
+        MetadataValue, Packing, SeriesAnnouncement, SeriesError, SeriesImage, SeriesMessage,
+        SeriesMessageKind, SeriesName, element, positive, ratio, text, unsigned,
     },
 };
 
@@ -17,7 +20,7 @@ pub fn decode(message: MessageBytes<'_>) -> Result<SeriesMessage, SeriesError> {
     let MetadataValue::Map(fields) = top else {
         return Err(CborError { at: 0, fault: CborFault::NoMap }.into());
     };
-    let mut fields = Fields { message: "the message", fields };
+    let mut fields = Fields::new("the message", fields);
     match fields.text("type")?.as_str() {
         "start" => start(Fields { message: "the start message", ..fields }),
         "image" => image(Fields { message: "the image message", ..fields }),
@@ -32,39 +35,64 @@ pub fn decode(message: MessageBytes<'_>) -> Result<SeriesMessage, SeriesError> {
     }
 }
 
-/// Whether a message of which this is the beginning is an image: `type` is the first key of a message. So it is known whose
-/// long byte strings are pixels, before they came.
-pub fn is_image(beginning: &[u8]) -> bool {
+/// Which message this is the beginning of: `type` is the first key of a message. None if it is no message of a series.
+pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
     let mut reader = CborReader::new(MessageBytes::whole(beginning));
-    let mut item = || reader.item().ok();
-    matches!(item(), Some(CborItem::Map(_)))
-        && item() == Some(CborItem::Text("type"))
-        && item() == Some(CborItem::Text("image"))
+    let CborItem::Map(_) = reader.item().ok()? else { return None };
+    match (reader.item().ok()?, reader.item().ok()?) {
+        (CborItem::Text("type"), CborItem::Text("start")) => Some(SeriesMessageKind::Start),
+        (CborItem::Text("type"), CborItem::Text("image")) => Some(SeriesMessageKind::Image),
+        (CborItem::Text("type"), CborItem::Text("end")) => Some(SeriesMessageKind::End),
+        _ => None,
+    }
+}
+
+/// Whether a message of which this is the beginning is an image. So it is known whose long byte strings are pixels, before they
+/// came.
+pub fn is_image(beginning: &[u8]) -> bool {
+    kind_of(beginning) == Some(SeriesMessageKind::Image)
+}
+
+/// The series of an image, by the fields in front of its pixels. None if it has no name there.
+pub fn series_of(beginning: &[u8]) -> Option<SeriesName> {
+    let mut reader = CborReader::new(MessageBytes::whole(beginning));
+    let CborItem::Map(_) = reader.item().ok()? else { return None };
+    let mut head = Vec::new();
+    while let Ok(CborItem::Text(name)) = reader.item()
+        && name != "data"
+    {
+        let named = matches!(name, "series_id" | "series_unique_id");
+        let Ok(value) = value(&mut reader, 0) else { break };
+        head.extend(named.then(|| MetadataField::new(name, value)));
+    }
+    Fields::new("the image message", head).series("series_id").ok()
 }
 
 fn start(mut fields: Fields) -> Result<SeriesMessage, SeriesError> {
-    let rows = fields.unsigned("image_size_y")?;
-    let columns = fields.unsigned("image_size_x")?;
-    Ok(SeriesMessage::Start(Box::new(SeriesStart {
-        series: fields.series("series_id")?,
-        images: fields.unsigned("number_of_images")?,
-        shape: vec![rows, columns],
-        element: fields.element("image_dtype")?,
-        channels: channel_names(fields.needed("channels")?)?,
+    let series = fields.series("series_id")?;
+    let rows = fields.optional("image_size_y", positive);
+    let columns = fields.optional("image_size_x", positive);
+    Ok(SeriesMessage::Start(Box::new(SeriesAnnouncement {
+        series,
+        images: fields.optional("number_of_images", unsigned).filter(|images| *images > 0),
+        shape: rows.zip(columns).map(|(rows, columns)| vec![rows, columns]),
+        element: fields.optional("image_dtype", element),
+        channels: fields.optional("channels", channel_names),
         fields: fields.fields,
+        unread: fields.unread,
     })))
 }
 
-fn channel_names(value: MetadataValue) -> Result<Vec<String>, SeriesError> {
-    let wanted = || SeriesError::field("channels", "names of channels are wanted, each once");
+fn channel_names(field: &str, value: &MetadataValue) -> Result<Vec<String>, SeriesError> {
+    let wanted = || SeriesError::field(field, "names of channels are wanted, each once");
     let MetadataValue::List(list) = value else { return Err(wanted()) };
     if list.is_empty() || list.len() > CHANNELS_MAX {
-        return Err(SeriesError::field("channels", format!("1 to {CHANNELS_MAX} are wanted")));
+        return Err(SeriesError::field(field, format!("1 to {CHANNELS_MAX} are wanted")));
     }
     let mut names = Vec::new();
     for value in list {
         match value {
-            MetadataValue::Text(name) if !names.contains(&name) => names.push(name),
+            MetadataValue::Text(name) if !names.contains(name) => names.push(name.clone()),
             _ => return Err(wanted()),
         }
     }
@@ -72,22 +100,27 @@ fn channel_names(value: MetadataValue) -> Result<Vec<String>, SeriesError> {
 }
 
 fn image(mut fields: Fields) -> Result<SeriesMessage, SeriesError> {
+    let mut unread_channels = Vec::new();
+    let channels = channels(fields.needed("data")?, &mut unread_channels)?;
     let times = ImageTimes {
-        start: fields.ratio("start_time")?,
-        stop: fields.ratio("stop_time")?,
-        real: fields.ratio("real_time")?,
-        series_date: fields.optional_text("series_date")?,
+        start: fields.optional("start_time", ratio),
+        stop: fields.optional("stop_time", ratio),
+        real: fields.optional("real_time", ratio),
+        series_date: fields.optional("series_date", text),
     };
     Ok(SeriesMessage::Image(SeriesImage {
         series: fields.series("series_id")?,
         image: fields.unsigned("image_id")?,
-        channels: channels(fields.needed("data")?)?,
+        channels,
         times,
         fields: fields.fields,
+        unread: fields.unread,
+        unread_channels,
     }))
 }
 
-fn channels(data: MetadataValue) -> Result<Vec<ChannelData>, SeriesError> {
+/// The channels of an image that can be read; those that can't are noted as unread. An error if there is none.
+fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<ChannelData>, SeriesError> {
     let MetadataValue::Map(fields) = data else {
         return Err(SeriesError::field("data", "a map from channels to arrays is wanted"));
     };
@@ -99,11 +132,15 @@ fn channels(data: MetadataValue) -> Result<Vec<ChannelData>, SeriesError> {
         if channels.iter().any(|data| data.channel == channel) {
             return Err(SeriesError::field("data", "a channel stands there twice"));
         }
-        let MetadataValue::Array(array) = value else {
-            let wanted = "an array of numbers is wanted (tag 40 of a typed array)";
-            return Err(SeriesError::field("data", wanted));
-        };
-        channels.push(ChannelData { channel, array });
+        match value {
+            MetadataValue::Array(array) => channels.push(ChannelData { channel, array }),
+            _ => {
+                unread.push(SeriesError::field("data", "an array of numbers is wanted (tag 40 of a typed array)"));
+            }
+        }
+    }
+    if channels.is_empty() {
+        return Err(unread.pop().expect("each channel is read or not"));
     }
     Ok(channels)
 }
@@ -111,13 +148,16 @@ fn channels(data: MetadataValue) -> Result<Vec<ChannelData>, SeriesError> {
 /// The next value, whatever it is.
 fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataValue, CborError> {
     if depth > DEPTH_MAX {
-        return Err(reader.fault(CborFault::Deep));
+        reader.skip()?;
+        return Ok(MetadataValue::Null);
     }
     let item = reader.item()?;
     Ok(match item {
         CborItem::Integer(number) => MetadataValue::Integer(number),
         CborItem::Bytes(length) => MetadataValue::Bytes(reader.place(length)?),
         CborItem::Text(text) => MetadataValue::Text(text.to_owned()),
+        CborItem::Garbled(bytes) => MetadataValue::Text(String::from_utf8_lossy(bytes).into_owned()),
+        CborItem::Pieces { text } => pieces(reader, text)?,
         CborItem::Bool(value) => MetadataValue::Bool(value),
         CborItem::Nothing => MetadataValue::Null,
         CborItem::Float(number) => MetadataValue::Float(number),
@@ -126,6 +166,22 @@ fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataValue, CborE
         CborItem::Tag(tag) => return tagged(reader, tag, depth),
         CborItem::Break => return Err(reader.fault(CborFault::Break)),
     })
+}
+
+/// A string that comes in pieces: a text is put together, bytes are passed.
+fn pieces(reader: &mut CborReader<'_>, text: bool) -> Result<MetadataValue, CborError> {
+    let mut whole = String::new();
+    loop {
+        let at = reader.clone();
+        match reader.item()? {
+            CborItem::Break => break,
+            CborItem::Text(piece) if text => whole.push_str(piece),
+            CborItem::Garbled(piece) if text => whole.push_str(&String::from_utf8_lossy(piece)),
+            CborItem::Bytes(length) if !text => drop(reader.place(length)?),
+            _ => return Err(at.fault(CborFault::Piece)),
+        }
+    }
+    Ok(if text { MetadataValue::Text(whole) } else { MetadataValue::Null })
 }
 
 /// Whether another item of a list or a map follows: a break ends one of unknown length, and is read.
@@ -155,28 +211,52 @@ fn list(
 
 fn map(reader: &mut CborReader<'_>, count: Option<u64>, depth: u32) -> Result<Vec<MetadataField>, CborError> {
     let mut fields = Vec::new();
-    while follows(reader, count, fields.len() as u64)? {
-        let at = reader.clone();
-        let name = match reader.item()? {
-            CborItem::Text(name) => name.to_owned(),
-            CborItem::Integer(number) => number.to_string(),
-            _ => return Err(at.fault(CborFault::Key)),
+    let mut came = 0;
+    while follows(reader, count, came)? {
+        came += 1;
+        let name = match value(reader, depth + 1)? {
+            MetadataValue::Text(name) => name,
+            MetadataValue::Integer(number) => number.to_string(),
+            // Nobody can ask for it by a name.
+            _ => {
+                reader.skip()?;
+                continue;
+            }
         };
         fields.push(MetadataField { name, value: value(reader, depth + 1)? });
     }
     Ok(fields)
 }
 
-/// An array, if it is one as it should be. What stands behind another tag is taken as if the tag were not there: users may say
-/// of their images what they like.
+/// An array, if it is one as it should be, or a time since 1970 as a date. What stands behind another tag is taken as if the tag
+/// were not there: users may say of their images what they like.
 fn tagged(reader: &mut CborReader<'_>, tag: u64, depth: u32) -> Result<MetadataValue, CborError> {
     let before = reader.clone();
     if let Ok(Some(array)) = array(reader, tag) {
         return Ok(MetadataValue::Array(array));
     }
     *reader = before;
-    value(reader, depth + 1)
+    let value = value(reader, depth + 1)?;
+    Ok(if tag == EPOCH { date_of(value) } else { value })
 }
+
+/// Seconds since 1970 as a date of RFC 3339; any other value as it is.
+fn date_of(value: MetadataValue) -> MetadataValue {
+    let seconds = match value {
+        MetadataValue::Integer(seconds) => seconds as f64,
+        MetadataValue::Float(seconds) => seconds,
+        _ => return value,
+    };
+    if !(0.0..EPOCH_MAX).contains(&seconds) {
+        return value;
+    }
+    // A float has a microsecond of today's time at the best.
+    let moment = Moment(Nanos((seconds * 1e6).round() as u64 * 1000));
+    MetadataValue::Text(moment.to_string())
+}
+
+/// The year 2500, in seconds since 1970: no detector works later.
+const EPOCH_MAX: f64 = 16_725_225_600.0;
 
 /// An array of one or more dimensions. None if it is something else.
 fn array(reader: &mut CborReader<'_>, tag: u64) -> Result<Option<ArrayData>, CborError> {

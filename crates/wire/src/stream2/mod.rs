@@ -9,7 +9,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{decode, is_image};
+pub use decode::{decode, is_image, kind_of, series_of};
 pub use encode::{ImageChannel, MessagePiece, encode_end, encode_image, encode_start};
 
 use crate::series::ElementType;
@@ -19,6 +19,8 @@ pub const PORT: u16 = 31001;
 
 /// A standard date and time as text: RFC 8949 3.4.1.
 const DATE: u64 = 0;
+/// Seconds since 1970: RFC 8949 3.4.2.
+const EPOCH: u64 = 1;
 /// An array of several dimensions in row-major order: RFC 8746 3.1.1.
 const ROW_MAJOR: u64 = 40;
 /// Compressed bytes that stand for a byte string.

@@ -35,15 +35,22 @@ impl Detector {
 
     /// The start of the series, with these fields.
     pub(crate) fn begin(&mut self, fields: Vec<MetadataField>) {
-        let start = SeriesStart {
-            series: name(),
-            images: IMAGES,
-            shape: vec![ROWS, COLUMNS],
-            element: ElementType::Uint16,
-            channels: vec!["threshold_1".to_owned()],
-            fields,
-        };
-        self.send_raw(&stream2::encode_start(&start).expect("it can be said"));
+        self.begin_series(&name(), IMAGES, fields);
+    }
+
+    /// The start of any series, which announces so many images.
+    pub(crate) fn begin_series(&mut self, series: &SeriesName, images: u64, fields: Vec<MetadataField>) {
+        self.send_raw(&start_of(series, images, fields));
+    }
+
+    /// An image of any series: its pixels follow from its number.
+    pub(crate) fn send_of(&mut self, series: &SeriesName, image: u64) {
+        self.send_raw(&image_of(series, image, |_| {}));
+    }
+
+    /// The end of any series.
+    pub(crate) fn end_of(&mut self, series: &SeriesName) {
+        self.send_raw(&stream2::encode_end(series));
     }
 
     /// An image of it.
@@ -53,23 +60,7 @@ impl Detector {
 
     /// An image of it whose compressed bytes are changed on the way.
     pub(crate) fn send_changed(&mut self, image: u64, change: impl FnOnce(&mut [u8])) {
-        let plain = pixels(image);
-        let mut packed = vec![0; Compression::BitshuffleLz4.most_bytes(plain.len())];
-        let mut codec = ChunkCodec::new(Compression::BitshuffleLz4, ElementSize::Two);
-        let length = codec.encode(&plain, &mut packed).expect("whole elements");
-        change(&mut packed[..length]);
-        let channel = ImageChannel {
-            name: "threshold_1",
-            shape: &[ROWS, COLUMNS],
-            element: ElementType::Uint16,
-            packing: Packing::BitshuffleLz4 { element: 2 },
-            bytes: &packed[..length],
-        };
-        let channels = [channel];
-        let pieces = stream2::encode_image(&name(), image, &ImageTimes::default(), &channels);
-        let message: Vec<u8> =
-            pieces.expect("it can be said").iter().flat_map(MessagePiece::bytes).copied().collect();
-        self.send_raw(&message);
+        self.send_raw(&image_of(&name(), image, change));
     }
 
     /// The end of the series. A recorder that has all of it may be gone.
@@ -83,8 +74,41 @@ impl Detector {
     }
 }
 
-fn name() -> SeriesName {
+/// The series that a detector sends if nothing else is said.
+pub(crate) fn name() -> SeriesName {
     SeriesName { number: 7, unique: "a series".to_owned() }
+}
+
+/// A start message.
+pub(crate) fn start_of(series: &SeriesName, images: u64, fields: Vec<MetadataField>) -> Vec<u8> {
+    let start = SeriesStart {
+        series: series.clone(),
+        images,
+        shape: vec![ROWS, COLUMNS],
+        element: ElementType::Uint16,
+        channels: vec!["threshold_1".to_owned()],
+        fields,
+    };
+    stream2::encode_start(&start).expect("it can be said")
+}
+
+/// An image message whose compressed bytes are changed on the way.
+pub(crate) fn image_of(series: &SeriesName, image: u64, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let plain = pixels(image);
+    let mut packed = vec![0; Compression::BitshuffleLz4.most_bytes(plain.len())];
+    let mut codec = ChunkCodec::new(Compression::BitshuffleLz4, ElementSize::Two);
+    let length = codec.encode(&plain, &mut packed).expect("whole elements");
+    change(&mut packed[..length]);
+    let channel = ImageChannel {
+        name: "threshold_1",
+        shape: &[ROWS, COLUMNS],
+        element: ElementType::Uint16,
+        packing: Packing::BitshuffleLz4 { element: 2 },
+        bytes: &packed[..length],
+    };
+    let channels = [channel];
+    let pieces = stream2::encode_image(series, image, &ImageTimes::default(), &channels);
+    pieces.expect("it can be said").iter().flat_map(MessagePiece::bytes).copied().collect()
 }
 
 /// Small counts, none of which is 0 at once.

@@ -1,8 +1,9 @@
 //! Frames over TCP into HDF5, from outside: what a detector or a program of Python sends is in the file bit for bit, whoever
 //! connects to whom; what does not come is blank and says so; what is wrong costs itself.
 
-mod detector;
-mod lab;
+mod aborted;
+pub(crate) mod detector;
+pub(crate) mod lab;
 mod sending;
 
 use std::{os::unix::fs::FileExt, process::Command, time::Duration};
@@ -217,7 +218,8 @@ fn what_does_not_come_is_blank_and_what_is_wrong_costs_itself() {
     assert!(ended.stderr.contains(&format!("{missing} of {IMAGES} frames did not come")), "{ended:?}");
     assert!(ended.stdout.contains("malformed") && ended.stdout.contains("duplicate"), "{ended:?}");
     let Some(found) = lab.found() else { return };
-    let blank: Vec<i64> = (0..IMAGES.cast_signed()).filter(|image| image % 10 == 3).collect();
+    // The last image of all is one that did not come: the dataset ends in front of it.
+    let blank: Vec<i64> = (0..IMAGES.cast_signed() - 1).filter(|image| image % 10 == 3).collect();
     assert_eq!((found.numbers("blank"), found.numbers("wrong")), (blank.clone(), vec![]), "{found:?}");
     let flagged: Vec<i64> =
         found.numbers("flags").iter().zip(0..).filter(|(flag, _)| **flag == 1).map(|(_, at)| at).collect();
@@ -235,17 +237,16 @@ fn recorder_of(lab: &SeriesLab, detector: &Detector) -> nilometer_tests::Running
 }
 
 #[test]
-fn images_beyond_those_that_were_announced_are_told() {
+fn images_far_beyond_those_that_were_announced_are_told() {
     let lab = SeriesLab::new();
     let mut detector = Detector::new(&lab);
     let recorder = recorder_of(&lab, &detector);
     detector.begin(Vec::new());
-    (0..IMAGES + 3).for_each(|image| detector.send(image));
+    (0..IMAGES).chain(1_000_000_000..1_000_000_003).for_each(|image| detector.send(image));
     detector.end();
     let ended = recorder.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let told = format!("3 frames or messages came and are not recorded: they are beyond the {IMAGES} that");
-    assert!(ended.stderr.contains(&told), "{ended:?}");
+    assert!(ended.stderr.contains("3 frames or messages came and are not recorded"), "{ended:?}");
     assert!(
         ended.stdout.contains("3 beyond the series") && !ended.stdout.contains("missing     none"),
         "{ended:?}"

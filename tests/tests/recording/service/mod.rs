@@ -3,6 +3,7 @@
 mod attacked;
 mod commanded;
 mod doctor;
+mod every_series;
 mod page;
 mod scheduled;
 mod sender;

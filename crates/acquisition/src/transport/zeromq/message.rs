@@ -4,6 +4,11 @@ use std::ops::Range;
 
 use nilometer_storage::Buffer;
 use nilometer_wire::cbor::{ByteCut, DataPlace, MessageBytes};
+#[cfg(test)]
+use nilometer_wire::cbor::{Scanned, StringScanner};
+
+#[cfg(test)]
+use super::LONG_BYTES;
 
 /// What becomes of a long byte string.
 #[derive(Debug)]
@@ -104,5 +109,40 @@ impl ZmqMessage {
         if let Some(part) = self.parts.last_mut() {
             part.bytes.end = end;
         }
+    }
+}
+
+#[cfg(test)]
+impl ZmqMessage {
+    /// A message of these parts as a connection delivers it, its long strings where `room` has them. None if there is no room now.
+    pub(crate) fn delivered(parts: &[Vec<u8>], room: &mut dyn MessageRoom) -> Option<Self> {
+        let mut message = ZmqMessage::default();
+        for bytes in parts {
+            let part = message.begin_part();
+            let begin = message.own.len();
+            message.extend(bytes);
+            let mut scanner = StringScanner::default();
+            let is_json = bytes.first() == Some(&b'{');
+            let found = |scanner: &mut StringScanner, own: &[u8]| match part {
+                0 if is_json => Scanned::More,
+                0 => scanner.next(own, LONG_BYTES),
+                _ if own.len() as u64 >= LONG_BYTES => Scanned::String { at: 0, length: own.len() as u64 },
+                _ => Scanned::More,
+            };
+            while let Scanned::String { at, length } = found(&mut scanner, &message.own[begin..]) {
+                let before = if part == 0 { &message.own[..at] } else { &message.own[..begin] };
+                match room.room(before, part, length as usize) {
+                    RoomAnswer::Apart(buffer) => drop(message.take_out(at, length as usize, Some(buffer))),
+                    RoomAnswer::Dropped => drop(message.take_out(at, length as usize, None)),
+                    RoomAnswer::Along if part == 0 => scanner.along(length),
+                    RoomAnswer::Along => break,
+                    RoomAnswer::Later => {
+                        message.apart.into_iter().flatten().for_each(|buffer| room.give_back(buffer));
+                        return None;
+                    }
+                }
+            }
+        }
+        Some(message)
     }
 }

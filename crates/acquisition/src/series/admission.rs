@@ -1,0 +1,169 @@
+//! Whether an image is taken: by its series alone, which is known before its pixels are read.
+//!
+//! Images may come before the start of their series, on another connection or from a forwarder; and they may be left over from
+//! a series whose start nobody saw. Nobody can tell these apart at once, so both wait for a second:
+//!
+//! ```text
+//! image of a series          start came | -> its recording
+//!                          it was over  | -> discarded at once
+//!                start may yet come     | -> waits, up to WAIT_FOR from the first image of the series on
+//!                 start did not come    | -> discarded at once, whatever the number of images that follow
+//! ```
+
+use std::collections::VecDeque;
+
+use nilometer_model::Nanos;
+use nilometer_wire::series::SeriesName;
+
+use super::SeriesRefusal;
+
+/// How long images wait for the start of their series, from the first of them on.
+pub(super) const WAIT_FOR: Nanos = Nanos::from_millis(1000);
+/// Series that are remembered, of each kind.
+const KNOWN_MAX: usize = 64;
+
+/// What becomes of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It is of the series that is recorded.
+    Take,
+    /// The start of its series may yet come.
+    Wait,
+    /// It is not recorded, for this reason.
+    Discard(SeriesRefusal),
+}
+
+/// Series other than the one that is recorded.
+#[derive(Debug, Default)]
+pub(super) struct OtherSeries {
+    /// Series that are over, and why images of them are discarded.
+    over: VecDeque<(SeriesName, SeriesRefusal)>,
+    /// Series whose start did not come.
+    unstarted: VecDeque<UnstartedSeries>,
+    /// When the receiver was last held up, by a full ring or by what waited for another start: a start may stand behind that.
+    held_up: Nanos,
+}
+
+/// A series whose start did not come.
+#[derive(Debug)]
+struct UnstartedSeries {
+    name: SeriesName,
+    /// When the wait for it began.
+    since: Nanos,
+    /// The wait is over.
+    given_up: bool,
+}
+
+impl OtherSeries {
+    /// The start of a series came.
+    pub(super) fn begins(&mut self, series: &SeriesName) {
+        self.over.retain(|(name, _)| !name.is_same(series));
+        self.unstarted.retain(|other| !other.name.is_same(series));
+    }
+
+    /// No image of a series is taken any more.
+    pub(super) fn ends(&mut self, series: &SeriesName, why: SeriesRefusal) {
+        self.begins(series);
+        keep(&mut self.over, (series.clone(), why));
+    }
+
+    /// Why images of a series are discarded, if it is over.
+    pub(super) fn over(&self, series: &SeriesName) -> Option<SeriesRefusal> {
+        self.over.iter().find(|(name, _)| name.is_same(series)).map(|(_, why)| *why)
+    }
+
+    /// Nothing can be read now.
+    pub(super) fn is_held_up(&mut self, now: Nanos) {
+        self.held_up = now;
+    }
+
+    /// Nothing was read for some time: whatever waits for a start waits anew.
+    pub(super) fn resume(&mut self, now: Nanos) {
+        self.held_up = self.held_up.max(now);
+    }
+
+    /// Another clock counts from now on: all waits begin anew.
+    pub(super) fn restart(&mut self, now: Nanos) {
+        self.unstarted.clear();
+        self.held_up = now;
+    }
+
+    /// Whether a wait that began then is over.
+    pub(super) fn waited_enough(&self, now: Nanos, since: Nanos) -> bool {
+        now.since(since.max(self.held_up)) >= WAIT_FOR
+    }
+
+    /// What becomes of an image of a series that is not the one that is recorded; `unstarted` is the reason if its start did not
+    /// come in time.
+    pub(super) fn admission(&mut self, now: Nanos, series: &SeriesName, unstarted: SeriesRefusal) -> Admission {
+        if let Some(why) = self.over(series) {
+            return Admission::Discard(why);
+        }
+        let held_up = self.held_up;
+        let Some(other) = self.unstarted.iter_mut().find(|other| other.name.is_same(series)) else {
+            let name = series.clone();
+            keep(&mut self.unstarted, UnstartedSeries { name, since: now, given_up: false });
+            return Admission::Wait;
+        };
+        if !other.given_up && now.since(other.since.max(held_up)) < WAIT_FOR {
+            return Admission::Wait;
+        }
+        if !std::mem::replace(&mut other.given_up, true) {
+            // Starts of others may stand behind it: they begin to wait now.
+            self.held_up = now;
+        }
+        Admission::Discard(unstarted)
+    }
+}
+
+/// Remembers one more, and forgets the oldest.
+fn keep<T>(known: &mut VecDeque<T>, more: T) {
+    if known.len() >= KNOWN_MAX {
+        known.pop_front();
+    }
+    known.push_back(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: u64) -> SeriesName {
+        SeriesName { number, unique: String::new() }
+    }
+
+    #[test]
+    fn images_wait_a_second_for_their_start_and_never_again() {
+        let mut others = OtherSeries::default();
+        let at = |millis: u64| Nanos::from_millis(10_000 + millis);
+        let mut asked = |millis| others.admission(at(millis), &name(1), SeriesRefusal::Early);
+        assert_eq!((asked(0), asked(999)), (Admission::Wait, Admission::Wait));
+        assert_eq!(asked(1000), Admission::Discard(SeriesRefusal::Early));
+        assert_eq!(asked(5000), Admission::Discard(SeriesRefusal::Early));
+        // A start may stand behind what the ring has no room for, or behind what waited for another start.
+        assert_eq!(others.admission(at(5000), &name(2), SeriesRefusal::Early), Admission::Wait);
+        others.is_held_up(at(5500));
+        assert_eq!(others.admission(at(6400), &name(2), SeriesRefusal::Early), Admission::Wait);
+        assert_eq!(others.admission(at(6400), &name(3), SeriesRefusal::Early), Admission::Wait);
+        let given_up = Admission::Discard(SeriesRefusal::Early);
+        assert_eq!(others.admission(at(6500), &name(2), SeriesRefusal::Early), given_up);
+        assert_eq!(others.admission(at(7400), &name(3), SeriesRefusal::Early), Admission::Wait);
+        assert_eq!(others.admission(at(7500), &name(3), SeriesRefusal::Early), given_up);
+        others.ends(&name(1), SeriesRefusal::Late);
+        let late = others.admission(at(6000), &name(1), SeriesRefusal::Early);
+        assert_eq!(late, Admission::Discard(SeriesRefusal::Late));
+        // The detector began anew, and counts from 1.
+        others.begins(&name(1));
+        assert_eq!(others.admission(at(6000), &name(1), SeriesRefusal::Early), Admission::Wait);
+    }
+
+    #[test]
+    fn strangers_fill_no_memory() {
+        let mut others = OtherSeries::default();
+        for number in 0..1000 {
+            others.admission(Nanos(number), &name(number), SeriesRefusal::Early);
+            others.ends(&name(number), SeriesRefusal::Early);
+        }
+        assert_eq!((others.over.len(), others.unstarted.len()), (KNOWN_MAX, 0));
+    }
+}

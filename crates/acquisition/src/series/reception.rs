@@ -1,0 +1,495 @@
+//! Receives one series after the other out of the messages of all senders. It does no I/O and is told the time.
+//!
+//! ```text
+//!            start                       image, image, ..               end, or silence
+//! awaiting --------> (needs an image) --------> receiving ----------------------> over
+//!     ^                                           | start of another series:        |
+//!     |                                           | that message and all behind it  |
+//!     +------------- next recording <-------------+ wait for the next recording <---+
+//! ```
+//!
+//! A start without an end before it ends the series that is received: its sender aborted it. Other connections may still bring
+//! images of that one, so it is received for another moment. Meanwhile messages of the next series are queued if they are
+//! short, and pixels are left in the kernel, so that their sender waits.
+
+mod frames;
+
+use std::collections::VecDeque;
+
+use nilometer_model::Nanos;
+use nilometer_storage::Buffer;
+use nilometer_wire::{
+    series::{
+        SeriesAnnouncement, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, SeriesStart,
+    },
+    stream1, stream2,
+};
+
+use super::{
+    FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesTally, SeriesUntil, SlotAnswer,
+    admission::{Admission, OtherSeries},
+    check::StartMeaning,
+    queued::{HeldImage, QueuedMessage},
+    waiting_room::WaitingRoom,
+};
+use crate::transport::zeromq::{RoomAnswer, ZmqMessage};
+
+/// How long a series that another one follows is received: other connections may be behind.
+const FOLLOWED_FOR: Nanos = Nanos::from_millis(200);
+/// Messages that wait for the next recording, at the most: then no more are read.
+const BEHIND_MAX: usize = 64;
+
+/// A start that leaves something out that an image says.
+#[derive(Debug)]
+struct IncompleteStart {
+    announced: SeriesAnnouncement,
+    queued: QueuedMessage,
+}
+
+/// The state of the reception, see above.
+#[derive(Debug)]
+pub(super) struct SeriesReception {
+    until: SeriesUntil,
+    check: Option<SeriesCheck>,
+    pub(super) tally: SeriesTally,
+    others: OtherSeries,
+    incomplete: Option<IncompleteStart>,
+    /// Why a series that began can't be recorded.
+    unusable: Option<String>,
+    /// Images whose start did not come yet.
+    pub(super) early: WaitingRoom,
+    /// Addresses of the slots into which connections read now. Others, of a message that began to come in an earlier recording,
+    /// are none of this intake.
+    lent: Vec<usize>,
+    /// Images of the series that wait for slots.
+    held: VecDeque<HeldImage>,
+    /// A start that may be one of the same series, see [`StartMeaning::Repeated`].
+    repeated: Option<QueuedMessage>,
+    /// Messages that wait for the next recording.
+    behind: VecDeque<QueuedMessage>,
+    /// When another series began behind this one.
+    followed: Option<Nanos>,
+    pub(super) begun: Option<Nanos>,
+    /// When something of the series came last.
+    heard: Nanos,
+    /// When the first frame was there, and the last.
+    pub(super) first: Option<Nanos>,
+    pub(super) last: Nanos,
+}
+
+impl SeriesReception {
+    pub(super) fn new(until: SeriesUntil) -> Self {
+        SeriesReception {
+            until,
+            check: None,
+            tally: SeriesTally::default(),
+            others: OtherSeries::default(),
+            incomplete: None,
+            unusable: None,
+            early: WaitingRoom::default(),
+            lent: Vec::new(),
+            held: VecDeque::new(),
+            repeated: None,
+            behind: VecDeque::new(),
+            followed: None,
+            begun: None,
+            heard: Nanos(0),
+            first: None,
+            last: Nanos(0),
+        }
+    }
+
+    /// The series, once it began.
+    pub(super) fn series(&self) -> Option<&SeriesCheck> {
+        self.check.as_ref()
+    }
+
+    /// From now on, of another clock, the next series is awaited. Messages that were queued come first.
+    pub(super) fn begin_next(&mut self, now: Nanos, until: SeriesUntil) {
+        self.until = until;
+        if let Some(check) = self.check.take().filter(|check| !check.is_closed()) {
+            // It began, and its recording could not be prepared.
+            self.others.ends(&check.start().series, SeriesRefusal::Start);
+        }
+        self.held.clear();
+        self.lent.clear();
+        self.tally = SeriesTally::default();
+        self.unusable = None;
+        self.followed = None;
+        self.begun = None;
+        self.first = None;
+        self.last = Nanos(0);
+        self.heard = now;
+        self.others.restart(now);
+    }
+
+    /// Nothing was received for some time, which was not the sender's fault.
+    pub(super) fn resume(&mut self, now: Nanos) {
+        self.heard = now;
+        self.others.resume(now);
+    }
+
+    /// Why a series that began can't be recorded; said once.
+    pub(super) fn take_unusable(&mut self) -> Option<String> {
+        self.unusable.take()
+    }
+
+    /// Images wait for slots: nothing overtakes them.
+    pub(super) fn waits_for_slots(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Messages wait for the next recording.
+    pub(super) fn has_next(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// As many messages wait for the next recording as may.
+    pub(super) fn is_full(&self) -> bool {
+        self.followed.is_some() && self.behind.len() >= BEHIND_MAX
+    }
+
+    /// The next message that was queued before this series was awaited: it comes now.
+    pub(super) fn take_queued(&mut self, now: Nanos) -> Option<QueuedMessage> {
+        if self.followed.is_some() || self.waits_for_slots() {
+            return None;
+        }
+        self.behind.pop_front().map(|queued| QueuedMessage { arrived: now, ..queued })
+    }
+
+    /// Room for a long string of a message, of which these bytes came before it.
+    pub(super) fn room(
+        &mut self,
+        now: Nanos,
+        before: &[u8],
+        part: usize,
+        length: usize,
+        intake: &mut dyn FrameIntake,
+    ) -> RoomAnswer {
+        let is_image = if part == 0 { stream2::is_image(before) } else { stream1::is_pixels(before, part) };
+        if !is_image {
+            return RoomAnswer::Along;
+        }
+        let series = if part == 0 { stream2::series_of(before) } else { stream1::series_of(before) };
+        let is_sample = self.is_incomplete(series.as_ref());
+        match self.admission(now, series.as_ref()) {
+            Admission::Discard(_) => RoomAnswer::Dropped,
+            Admission::Wait if self.followed.is_some() => RoomAnswer::Later,
+            Admission::Wait => self.early.lend(length, is_sample).map_or(RoomAnswer::Later, RoomAnswer::Apart),
+            Admission::Take if self.waits_for_slots() => self.later(now),
+            Admission::Take => match intake.slot(now, length) {
+                SlotAnswer::Free(slot) => {
+                    self.lent.push(slot.as_ptr().addr());
+                    RoomAnswer::Apart(slot)
+                }
+                SlotAnswer::Wait => self.later(now),
+                SlotAnswer::Lost | SlotAnswer::TooLong => RoomAnswer::Dropped,
+            },
+        }
+    }
+
+    fn later(&mut self, now: Nanos) -> RoomAnswer {
+        self.others.is_held_up(now);
+        RoomAnswer::Later
+    }
+
+    /// Memory that was given for a string comes back: the message will not come.
+    pub(super) fn give_back(&mut self, buffer: Buffer, intake: &mut dyn FrameIntake) {
+        if self.returns(&buffer) {
+            intake.give_back(buffer);
+        }
+    }
+
+    /// A connection is done with memory that it was given. Whether that is a slot of the intake.
+    fn returns(&mut self, buffer: &Buffer) -> bool {
+        let slot = self.lent.iter().position(|address| *address == buffer.as_ptr().addr());
+        if slot.is_none() {
+            self.early.returns(buffer);
+        }
+        slot.map(|slot| self.lent.swap_remove(slot)).is_some()
+    }
+
+    /// A message as it came from a connection.
+    pub(super) fn received(&mut self, now: Nanos, message: ZmqMessage) -> QueuedMessage {
+        let is_own = |buffer: &Option<Buffer>| buffer.as_ref().is_some_and(|buffer| !self.returns(buffer));
+        let own = message.apart.iter().map(is_own).collect();
+        QueuedMessage { arrived: now, message, own }
+    }
+
+    /// Takes a message.
+    pub(super) fn accept(&mut self, now: Nanos, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
+        match queued.decoded() {
+            Ok(SeriesMessage::Start(start)) => self.start(now, *start, queued, intake),
+            Ok(SeriesMessage::Image(image)) => self.image(now, HeldImage { image, queued }, intake),
+            Ok(SeriesMessage::End(series)) => self.end(now, &series, queued, intake),
+            Err(error) => {
+                if queued.kind() == Some(SeriesMessageKind::Start) {
+                    self.refuse_start(None, error.to_string(), intake);
+                } else {
+                    self.tally.refuse(SeriesRefusal::Malformed, Some(error.to_string()));
+                }
+                queued.give_back(intake);
+            }
+        }
+    }
+
+    /// Does what is due: hands on what has slots now, and gives up what waited too long for its start.
+    pub(super) fn tend(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
+        self.begun.get_or_insert(now);
+        self.hand_on_held(now, intake);
+        while let Some(first) = self.early.first()
+            && self.others.waited_enough(now, first.queued.arrived)
+            && let Some(image) = self.early.take_first()
+        {
+            self.refuse(image, self.unstarted(), intake);
+        }
+        intake.tend(now);
+    }
+
+    /// Whether the series is over, and how.
+    pub(super) fn is_over(&self, now: Nanos) -> Option<SeriesEnding> {
+        let Some(check) = &self.check else {
+            let begun = self.begun.unwrap_or(now);
+            return (now.since(begun) >= self.until.begin).then_some(SeriesEnding::NoSeries);
+        };
+        let is_complete = check.is_complete();
+        if is_complete && check.has_ended() && !check.exceeds() {
+            return Some(SeriesEnding::Complete);
+        }
+        if let Some(followed) = self.followed
+            && (now.since(followed) >= FOLLOWED_FOR || self.is_full() || is_complete)
+            && !self.waits_for_slots()
+        {
+            return Some(if is_complete { SeriesEnding::Complete } else { SeriesEnding::Followed });
+        }
+        if self.first.is_some_and(|first| now.since(first) >= self.until.duration) {
+            return Some(self.stopped());
+        }
+        let SeriesUntil { silence, after_end, after_last, .. } = self.until;
+        let (silence, ending) = match (check.has_ended(), is_complete) {
+            (true, _) if check.is_gapless() => (after_end.min(silence), SeriesEnding::Complete),
+            (true, _) => (after_end.min(silence), SeriesEnding::Ended),
+            // Its end message may be late: whoever hangs up on its sender keeps that from going on.
+            (false, true) => (after_last, SeriesEnding::Complete),
+            (false, false) => (silence, SeriesEnding::Silent),
+        };
+        let is_silent = !self.waits_for_slots() && now.since(self.heard) >= silence;
+        is_silent.then_some(ending)
+    }
+
+    /// How a series ended that was told to end now.
+    pub(super) fn stopped(&self) -> SeriesEnding {
+        let is_complete = self.check.as_ref().is_some_and(SeriesCheck::is_complete);
+        if is_complete { SeriesEnding::Complete } else { SeriesEnding::Stopped }
+    }
+
+    /// No frame is taken any more: the intake is told those that did not come. What is of another series stays for the next
+    /// recording.
+    pub(super) fn finish(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
+        self.hand_on_held(now, intake);
+        while let Some(held) = self.held.pop_front() {
+            self.refuse(held, SeriesRefusal::NoRoom, intake);
+        }
+        self.queue_rest(intake);
+        if let Some(check) = &mut self.check {
+            check.close();
+            check.missing().for_each(|frames| intake.missing(now, frames));
+            self.others.ends(&check.start().series, SeriesRefusal::Late);
+        }
+    }
+
+    /// Whatever is not of the series waits for the next recording.
+    pub(super) fn queue_rest(&mut self, intake: &mut dyn FrameIntake) {
+        if let Some(start) = self.repeated.take() {
+            self.behind.push_front(start);
+        }
+        for early in self.early.take_all().into_iter().rev() {
+            self.behind.push_front(early.queued);
+        }
+        self.behind = self.behind.drain(..).map(|queued| queued.detached(intake)).collect();
+    }
+
+    /// Nobody records what comes behind the series: what waits is counted.
+    pub(super) fn abandon(&mut self) {
+        for queued in std::mem::take(&mut self.behind) {
+            let frames = match queued.decoded() {
+                Ok(SeriesMessage::Image(image)) => image.channels.len(),
+                _ => 1,
+            };
+            let fault = "another series began behind this one";
+            (0..frames).for_each(|_| self.tally.refuse(SeriesRefusal::Foreign, Some(fault.into())));
+        }
+    }
+
+    /// The reason for which images without a start are discarded now.
+    fn unstarted(&self) -> SeriesRefusal {
+        if self.check.is_some() { SeriesRefusal::Foreign } else { SeriesRefusal::Early }
+    }
+
+    fn is_incomplete(&self, series: Option<&SeriesName>) -> bool {
+        let incomplete = self.incomplete.as_ref();
+        incomplete.is_some_and(|start| series.is_none_or(|name| name.is_same(&start.announced.series)))
+    }
+
+    /// What becomes of an image of a series. If it does not say of which, it is taken for one of the series that is received.
+    fn admission(&mut self, now: Nanos, series: Option<&SeriesName>) -> Admission {
+        if let Some(check) = &self.check
+            && series.is_none_or(|name| check.is_ours(name).is_ok())
+        {
+            return Admission::Take;
+        }
+        if self.is_incomplete(series) || self.followed.is_some() {
+            return Admission::Wait;
+        }
+        let unstarted = self.unstarted();
+        self.others.admission(now, series.unwrap_or(&SeriesName::default()), unstarted)
+    }
+
+    fn start(
+        &mut self,
+        now: Nanos,
+        announced: SeriesAnnouncement,
+        queued: QueuedMessage,
+        intake: &mut dyn FrameIntake,
+    ) {
+        let Some(check) = &self.check else {
+            self.begin(now, IncompleteStart { announced, queued }, intake);
+            return;
+        };
+        if self.followed.is_some() {
+            self.behind.push_back(queued);
+            return;
+        }
+        match check.meets(&announced) {
+            StartMeaning::Same => self.tally.starts += 1,
+            StartMeaning::Repeated => self.repeated = Some(queued),
+            StartMeaning::Next => self.follow(now, queued),
+            StartMeaning::Contradiction => {
+                let fault = "a second start says other things of the series".to_owned();
+                self.tally.refuse(SeriesRefusal::Shape, Some(fault));
+            }
+        }
+    }
+
+    /// A series begins behind the one that is received.
+    fn follow(&mut self, now: Nanos, start: QueuedMessage) {
+        // In front of all that was queued behind it.
+        self.behind.push_front(start);
+        self.followed.get_or_insert(now);
+    }
+
+    /// A series begins, and none is received.
+    fn begin(&mut self, now: Nanos, start: IncompleteStart, intake: &mut dyn FrameIntake) {
+        let series = &start.announced.series;
+        if let Some(before) = self.incomplete.take_if(|before| !before.announced.series.is_same(series)) {
+            let fault = "it was aborted before an image said what its pixels are".to_owned();
+            self.refuse_start(Some(before.announced.series), fault, intake);
+            self.unusable = None;
+        }
+        self.others.begins(series);
+        let complete = start.announced.completed(None);
+        self.incomplete = Some(start);
+        if let Some(complete) = complete {
+            self.begin_with(now, complete, intake);
+        } else if let Some(image) = self.first_of_incomplete() {
+            self.complete_by(now, &image, intake);
+        }
+    }
+
+    /// The first image of the series whose start is incomplete, if it came before.
+    fn first_of_incomplete(&mut self) -> Option<SeriesImage> {
+        let series = self.incomplete.as_ref()?.announced.series.clone();
+        let images = self.early.take_of(&series);
+        let first = images.first().map(|held| held.image.clone());
+        images.into_iter().for_each(|held| drop(self.early.keep(held)));
+        first
+    }
+
+    /// An image says what the start left out.
+    fn complete_by(&mut self, now: Nanos, image: &SeriesImage, intake: &mut dyn FrameIntake) {
+        let completed = self.incomplete.as_ref().and_then(|start| start.announced.completed(Some(image)));
+        if let Some(complete) = completed {
+            self.begin_with(now, complete, intake);
+        }
+    }
+
+    fn begin_with(&mut self, now: Nanos, start: SeriesStart, intake: &mut dyn FrameIntake) {
+        let Some(IncompleteStart { announced, queued }) = self.incomplete.take() else { return };
+        let series = start.series.clone();
+        let begun = SeriesCheck::new(start)
+            .and_then(|check| intake.begin(now, check.start(), &queued.message).map(|()| check));
+        queued.give_back(intake);
+        match begun {
+            Ok(check) => self.check = Some(check),
+            Err(fault) => {
+                self.refuse_start(Some(series), fault, intake);
+                return;
+            }
+        }
+        self.tally.starts += 1;
+        self.tally.note_unread(&announced.unread);
+        self.heard = now;
+        for early in self.early.take_of(&series) {
+            self.image(now, early, intake);
+        }
+        for stale in self.early.take_all() {
+            // The rest of a series whose start nobody saw: another one stands behind it.
+            self.others.ends(&stale.image.series, SeriesRefusal::Early);
+            self.refuse(stale, SeriesRefusal::Early, intake);
+        }
+    }
+
+    /// The start of a series can't be read or recorded: nor are its images.
+    fn refuse_start(&mut self, series: Option<SeriesName>, fault: String, intake: &mut dyn FrameIntake) {
+        let who = series.as_ref().map_or_else(|| "a series".to_owned(), |name| format!("series {}", name.number));
+        self.unusable = Some(format!("{who} can't be recorded: {fault}"));
+        self.tally.refuse(SeriesRefusal::Start, Some(fault));
+        let Some(series) = series else { return };
+        self.others.ends(&series, SeriesRefusal::Start);
+        for early in self.early.take_of(&series) {
+            self.refuse(early, SeriesRefusal::Start, intake);
+        }
+    }
+
+    fn end(&mut self, now: Nanos, series: &SeriesName, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
+        if let Some(check) = &mut self.check
+            && check.ends(series).is_ok()
+        {
+            self.tally.ends += 1;
+            self.tally.starts += u64::from(self.repeated.take().is_some());
+            self.heard = now;
+        } else if self.followed.is_some() {
+            self.behind.push_back(queued);
+            return;
+        } else if self.incomplete.take_if(|start| start.announced.series.is_same(series)).is_some() {
+            let fault = "it ended before an image said what its pixels are".to_owned();
+            self.refuse_start(Some(series.clone()), fault, intake);
+        } else if self.others.over(series).is_some() {
+            self.tally.refuse(SeriesRefusal::Late, None);
+        } else {
+            self.tally.refuse(SeriesRefusal::Early, Some("an end without a start".to_owned()));
+            let images = self.early.take_of(series);
+            images.into_iter().for_each(|early| self.refuse(early, SeriesRefusal::Early, intake));
+            self.others.ends(series, SeriesRefusal::Early);
+        }
+        queued.give_back(intake);
+    }
+
+    fn image(&mut self, now: Nanos, held: HeldImage, intake: &mut dyn FrameIntake) {
+        let series = &held.image.series;
+        match self.admission(now, Some(series)) {
+            Admission::Take => self.image_of_series(now, held, intake),
+            Admission::Discard(why) => self.refuse(held, why, intake),
+            Admission::Wait if self.followed.is_some() => self.behind.push_back(held.queued),
+            Admission::Wait => {
+                let completes = self.is_incomplete(Some(series)).then(|| held.image.clone());
+                if let Some(given_up) = self.early.keep(held) {
+                    self.refuse(given_up, self.unstarted(), intake);
+                }
+                if let Some(image) = completes {
+                    self.complete_by(now, &image, intake);
+                }
+            }
+        }
+    }
+}
