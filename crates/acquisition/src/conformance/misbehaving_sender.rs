@@ -28,7 +28,7 @@ pub struct ScenarioSeries {
     pub incomplete: bool,
 }
 
-/// What a message is.
+/// The kind of a message, with the series that it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentKind {
     /// The start of a series of the scenario, by its place there.
@@ -46,7 +46,7 @@ pub enum SentKind {
 pub struct SentMessage {
     /// By which connection.
     pub connection: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: SentKind,
     /// Its parts.
     pub parts: Vec<Vec<u8>>,

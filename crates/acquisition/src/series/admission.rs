@@ -22,7 +22,7 @@ pub(super) const WAIT_FOR: Nanos = Nanos::from_millis(1000);
 /// Series that are remembered, of each kind.
 const KNOWN_MAX: usize = 64;
 
-/// What becomes of an image.
+/// The decision on an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It is of the series that is recorded.
@@ -93,8 +93,8 @@ impl OtherSeries {
         now.since(since.max(self.held_up)) >= WAIT_FOR
     }
 
-    /// What becomes of an image of a series that is not the one that is recorded; `unstarted` is the reason if its start did not
-    /// come in time.
+    /// Decides on an image of a series that is not the one that is recorded; `unstarted` is the reason if its start did not come
+    /// in time.
     pub(super) fn admission(&mut self, now: Nanos, series: &SeriesName, unstarted: SeriesRefusal) -> Admission {
         if let Some(why) = self.over(series) {
             return Admission::Discard(why);

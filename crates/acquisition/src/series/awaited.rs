@@ -29,7 +29,7 @@ pub enum AwaitedSeries {
 
 impl SeriesReceiver {
     /// Receives until a series begins. Its images wait meanwhile: at the sender, as far as the network does not hold them. A
-    /// detector that does not describe itself is called by this name. `say` is told of images that are discarded.
+    /// detector that does not describe itself is called by this name. `say` reports images that are discarded.
     ///
     /// # Errors
     /// If nothing can come any more.
@@ -53,7 +53,7 @@ impl SeriesReceiver {
             }
             let refused = self.tally().refused_all();
             if refused > discarded && (said == Nanos(0) || now.since(said) >= SAID_EACH) {
-                say(&format!("{refused} frames or messages came without the start of a series, and are discarded"));
+                say(&format!("{refused} frames or messages of other series or of none are discarded meanwhile"));
                 (discarded, said) = (refused, now);
             }
         }

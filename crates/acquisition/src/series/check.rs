@@ -18,7 +18,7 @@ pub(super) const FRAMES_MAX: u64 = u32::MAX as u64;
 /// blank frames up to it would fill the disk.
 const BEYOND_MAX: u64 = 1 << 16;
 
-/// What a start message means to the series that is received.
+/// The meaning of a start message to the series that is received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StartMeaning {
     /// It begins this series: several senders say so, each once.
@@ -131,7 +131,7 @@ impl SeriesCheck {
         self.closed = true;
     }
 
-    /// What a start message that comes now means.
+    /// The meaning of a start message that comes now.
     pub(super) fn meets(&self, start: &SeriesAnnouncement) -> StartMeaning {
         let ours = &self.start;
         if !start.series.is_same(&ours.series) {

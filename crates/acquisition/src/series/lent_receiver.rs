@@ -8,7 +8,7 @@ use std::{
 
 use super::SeriesReceiver;
 
-/// Where a receiver goes when its recording needs it no more.
+/// The place to which a receiver goes back when its recording needs it no more.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiverReturn(Arc<Mutex<Option<Box<SeriesReceiver>>>>);
 

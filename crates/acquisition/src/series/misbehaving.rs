@@ -24,7 +24,7 @@ fn seeds() -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { 20_000 } else { 600 }
 }
 
-/// What an intake has: slots of its own length, so that it finds out about those of others.
+/// An intake whose slots have a length of their own, so that it finds out about slots of others.
 #[derive(Debug)]
 struct LimitedIntake {
     slot_length: usize,

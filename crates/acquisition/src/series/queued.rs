@@ -16,7 +16,7 @@ use crate::transport::zeromq::ZmqMessage;
 pub(super) struct QueuedMessage {
     pub(super) arrived: Nanos,
     pub(super) message: ZmqMessage,
-    /// Of each of its long strings, whether it lies in memory of its own, and not in a slot of the intake.
+    /// Whether each of its long strings lies in memory of its own, and not in a slot of the intake.
     pub(super) own: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Receives one series after the other out of the messages of all senders. It does no I/O and is told the time.
+//! Receives one series after the other out of the messages of all senders. It does no I/O; the caller gives it the time.
 //!
 //! ```text
 //!            start                       image, image, ..               end, or silence
@@ -144,7 +144,7 @@ impl SeriesReception {
         !self.behind.is_empty()
     }
 
-    /// As many messages wait for the next recording as may.
+    /// The queue for the next recording is full.
     pub(super) fn is_full(&self) -> bool {
         self.followed.is_some() && self.behind.len() >= BEHIND_MAX
     }
@@ -283,7 +283,7 @@ impl SeriesReception {
         if is_complete { SeriesEnding::Complete } else { SeriesEnding::Stopped }
     }
 
-    /// No frame is taken any more: the intake is told those that did not come. What is of another series stays for the next
+    /// Takes no more frames, and gives the intake the ranges that did not come. Messages of other series stay for the next
     /// recording.
     pub(super) fn finish(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         self.hand_on_held(now, intake);
@@ -331,7 +331,7 @@ impl SeriesReception {
         incomplete.is_some_and(|start| series.is_none_or(|name| name.is_same(&start.announced.series)))
     }
 
-    /// What becomes of an image of a series. If it does not say of which, it is taken for one of the series that is received.
+    /// Decides on an image of a series. An image without a name is taken for one of the series that is received.
     fn admission(&mut self, now: Nanos, series: Option<&SeriesName>) -> Admission {
         if let Some(check) = &self.check
             && series.is_none_or(|name| check.is_ours(name).is_ok())

@@ -84,7 +84,7 @@ pub struct SeriesTally {
     pub fault: Option<String>,
     /// Values beside pixels that can't be read: the file is without them.
     pub unread: u64,
-    /// What is wrong with the last of these.
+    /// The fault of the last of these.
     pub unread_fault: Option<String>,
 }
 

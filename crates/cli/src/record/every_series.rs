@@ -15,7 +15,7 @@ use super::Record;
 use crate::{Failure, Outcome, explained, tell, together::Together};
 
 impl Record {
-    /// Records until it is stopped. A series that is not whole, or can't be recorded, is told at once, and makes the exit code 1.
+    /// Records until it is stopped. It reports a series that is not whole or can't be recorded at once, and makes the exit code 1.
     pub(super) fn every_series(
         &self,
         settings: &RecordingSettings,

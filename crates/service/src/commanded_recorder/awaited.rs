@@ -16,7 +16,7 @@ use crate::{
     state::{RefusedOrder, ServiceState},
 };
 
-/// What the next of several series is recorded with.
+/// The options and metadata of the next of several series.
 #[derive(Debug, Clone)]
 pub(super) struct NextSeries {
     wishes: RecordOptions,

@@ -125,9 +125,9 @@ pub struct RecordOptions {
     /// End when none came for so long after the last [default: 60 s for a series of frames, of which the last may be lost]
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
-    /// Of frames over TCP: record the next series, or every series until it is stopped, each as a recording of its own. The name
-    /// of each is the one that the stream gives (a text, or `name`, in `user_data` or `header_appendix`), else --name and the
-    /// number of the series [default: next]
+    /// Record the next series of frames over TCP, or every series until it is stopped, each as a recording of its own. The stream
+    /// gives the name of each (a text, or `name`, in `user_data` or `header_appendix`), else it is --name and the number of the
+    /// series [default: next]
     #[arg(long, value_name = "WHICH", help_heading = "When")]
     pub series: Option<SeriesChoice>,
     /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those

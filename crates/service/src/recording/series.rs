@@ -46,7 +46,7 @@ pub(crate) struct OpenedSeries {
     id: u64,
     /// The name of the recording that is to be. None if the stream gives it.
     pub(crate) name: Option<String>,
-    /// Where the connections are between two series. None if nobody records the next one.
+    /// Keeps the connections between two series. None if nobody records the next one.
     kept: Option<KeptConnections>,
 }
 

@@ -78,7 +78,7 @@ impl Fields {
     }
 
     /// Takes out a field that the message is of use without. None if it is missing or null, or has a value that it can't have:
-    /// that is noted as unread.
+    /// the field then joins `unread`.
     pub(crate) fn optional<T>(
         &mut self,
         name: &str,
