@@ -95,7 +95,12 @@ impl OtherSeries {
 
     /// Decides on an image of a series that is not the one that is recorded; `unstarted` is the reason if its start did not come
     /// in time.
-    pub(super) fn admission(&mut self, now: Nanos, series: &SeriesName, unstarted: SeriesRefusal) -> Admission {
+    pub(super) fn admission(
+        &mut self,
+        now: Nanos,
+        series: &SeriesName,
+        unstarted: SeriesRefusal,
+    ) -> Admission {
         if let Some(why) = self.over(series) {
             return Admission::Discard(why);
         }

@@ -53,7 +53,9 @@ impl SeriesReceiver {
             }
             let refused = self.tally().refused_all();
             if refused > discarded && (said == Nanos(0) || now.since(said) >= SAID_EACH) {
-                say(&format!("{refused} frames or messages of other series or of none are discarded meanwhile"));
+                say(&format!(
+                    "{refused} frames or messages of other series or of none are discarded meanwhile"
+                ));
                 (discarded, said) = (refused, now);
             }
         }

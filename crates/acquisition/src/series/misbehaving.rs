@@ -292,8 +292,11 @@ impl<'a> SimulatedReception<'a> {
     }
 
     fn check(&self) {
-        let sent: BTreeMap<Vec<u8>, (usize, u64)> =
-            self.images.iter().map(|&(series, image)| (self.scenario.pixels(series, image), (series, image))).collect();
+        let sent: BTreeMap<Vec<u8>, (usize, u64)> = self
+            .images
+            .iter()
+            .map(|&(series, image)| (self.scenario.pixels(series, image), (series, image)))
+            .collect();
         let mut frames = 0;
         for recording in &self.recordings {
             for (number, bytes) in &recording.frames {
@@ -305,7 +308,11 @@ impl<'a> SimulatedReception<'a> {
             }
         }
         let unrecorded = self.images.len() as u64 - frames;
-        assert!(self.refused >= unrecorded, "{} of {unrecorded} that are not recorded are counted", self.refused);
+        assert!(
+            self.refused >= unrecorded,
+            "{} of {unrecorded} that are not recorded are counted",
+            self.refused
+        );
         assert!(self.refused <= unrecorded + self.others, "{} counted, {unrecorded} came", self.refused);
         let good = self.scenario.good();
         let announced = self.scenario.series[good].announced;
@@ -314,7 +321,10 @@ impl<'a> SimulatedReception<'a> {
             recording.frames.values().eq(all.iter())
         });
         let recordings = || -> Vec<_> {
-            self.recordings.iter().map(|ended| (ended.start.series.number, ended.frames.keys().collect::<Vec<_>>())).collect()
+            self.recordings
+                .iter()
+                .map(|ended| (ended.start.series.number, ended.frames.keys().collect::<Vec<_>>()))
+                .collect()
         };
         assert!(whole.is_some(), "the good series is whole: {:?}", recordings());
     }
@@ -333,7 +343,8 @@ fn a_sender_that_misbehaves_costs_only_what_is_counted() {
             simulated.run();
             simulated.check();
         });
-        let kinds: Vec<_> = scenario.messages.iter().map(|message| (message.connection, message.kind)).collect();
+        let kinds: Vec<_> =
+            scenario.messages.iter().map(|message| (message.connection, message.kind)).collect();
         assert!(outcome.is_ok(), "seed {}: {:?} {kinds:?}", seed.0, scenario.series);
     }
 }

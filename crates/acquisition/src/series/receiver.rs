@@ -12,7 +12,8 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Clock};
 
 use super::{
-    FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil, reception::SeriesReception,
+    FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil,
+    reception::SeriesReception,
 };
 use crate::{
     LaneCounts,

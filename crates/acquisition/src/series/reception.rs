@@ -19,9 +19,7 @@ use std::collections::VecDeque;
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 use nilometer_wire::{
-    series::{
-        SeriesAnnouncement, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, SeriesStart,
-    },
+    series::{SeriesAnnouncement, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, SeriesStart},
     stream1, stream2,
 };
 
@@ -175,7 +173,9 @@ impl SeriesReception {
         match self.admission(now, series.as_ref()) {
             Admission::Discard(_) => RoomAnswer::Dropped,
             Admission::Wait if self.followed.is_some() => RoomAnswer::Later,
-            Admission::Wait => self.early.lend(length, is_sample).map_or(RoomAnswer::Later, RoomAnswer::Apart),
+            Admission::Wait => {
+                self.early.lend(length, is_sample).map_or(RoomAnswer::Later, RoomAnswer::Apart)
+            }
             Admission::Take if self.waits_for_slots() => self.later(now),
             Admission::Take => match intake.slot(now, length) {
                 SlotAnswer::Free(slot) => {
@@ -441,7 +441,8 @@ impl SeriesReception {
 
     /// The start of a series can't be read or recorded: nor are its images.
     fn refuse_start(&mut self, series: Option<SeriesName>, fault: String, intake: &mut dyn FrameIntake) {
-        let who = series.as_ref().map_or_else(|| "a series".to_owned(), |name| format!("series {}", name.number));
+        let who =
+            series.as_ref().map_or_else(|| "a series".to_owned(), |name| format!("series {}", name.number));
         self.unusable = Some(format!("{who} can't be recorded: {fault}"));
         self.tally.refuse(SeriesRefusal::Start, Some(fault));
         let Some(series) = series else { return };

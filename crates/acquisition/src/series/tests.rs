@@ -393,7 +393,10 @@ fn the_first_image_says_what_the_start_left_out() {
             lab.turn();
         }
         let started = lab.receiver.series().expect("it began").start();
-        assert_eq!((started.images, &started.shape[..], &started.channels[..]), (0, &shape[..], &["low".to_owned()][..]));
+        assert_eq!(
+            (started.images, &started.shape[..], &started.channels[..]),
+            (0, &shape[..], &["low".to_owned()][..])
+        );
         assert_eq!((lab.receiver.tally().refused_all(), lab.intake.free.len()), (0, 3));
         assert!(lab.intake.free.iter().all(|slot| slot.len() == FRAME + 100), "no memory of another");
         assert_eq!(lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(50_000)), None, "until its end");
@@ -527,7 +530,12 @@ fn version_1_comes_the_same_way() {
 fn frames_pass_a_ring_in_their_slots() {
     let mut lab = Lab::new(1, SeriesUntil::default());
     let ring = Ring::new(Arena::shared_out(3, FRAME + 16).1, 1, Chronicle::new(FRAME as u64, Nanos(1)));
-    let storage = SeriesStorage { frame_size: FRAME as u64, encoding: Encoding::Raw, in_order: false, frames_max: None };
+    let storage = SeriesStorage {
+        frame_size: FRAME as u64,
+        encoding: Encoding::Raw,
+        in_order: false,
+        frames_max: None,
+    };
     let mut intake = RingIntake::new(ring.clone(), storage);
     lab.send(&starts(&start()));
     for number in [1, 0, 3, 2, 5, 4, 9, 8, 7] {

@@ -68,7 +68,8 @@ impl WaitingRoom {
     pub(super) fn keep(&mut self, image: HeldImage) -> Option<HeldImage> {
         self.images.push_back(image);
         let too_many = self.images.len() > self.limits.images;
-        (too_many || self.images.len() > 1 && self.bytes() > self.limits.bytes).then(|| self.images.pop_front())?
+        (too_many || self.images.len() > 1 && self.bytes() > self.limits.bytes)
+            .then(|| self.images.pop_front())?
     }
 
     /// The image that waits longest.

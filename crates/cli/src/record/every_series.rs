@@ -73,7 +73,9 @@ impl EverySeries {
         match (all, faulty) {
             (0, _) => Err(Failure::Run(anyhow!("stopped before a series began: nothing was recorded"))),
             (_, 0) => Ok(()),
-            _ => Err(Failure::Run(anyhow!("{faulty} of {all} series are not whole or not recorded, see above"))),
+            _ => Err(Failure::Run(anyhow!(
+                "{faulty} of {all} series are not whole or not recorded, see above"
+            ))),
         }
     }
 }

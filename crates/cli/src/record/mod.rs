@@ -19,8 +19,8 @@ use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
-    BeforeRecording, OperatorLog, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceState,
-    StatusServer, recording::ended::fault_of,
+    BeforeRecording, OperatorLog, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings,
+    ServiceState, StatusServer, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 

@@ -37,7 +37,9 @@ pub(super) fn series_summary(
         ));
     }
     if let (unread @ 1.., Some(fault)) = (series.tally.unread, &series.tally.unread_fault) {
-        lines.push(format!("unread      {unread} values beside pixels are not in the file; the last: {fault}"));
+        lines.push(format!(
+            "unread      {unread} values beside pixels are not in the file; the last: {fault}"
+        ));
     }
     lines.push(format!("write       worst latency {longest}, from a whole frame until it is acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "frames"));

@@ -106,7 +106,10 @@ mod tests {
             shape: vec![1, 1],
             element: ElementType::Uint8,
             channels: vec!["a".into()],
-            fields: vec![MetadataField::new("count_time", MetadataValue::Null), MetadataField::new(name, value)],
+            fields: vec![
+                MetadataField::new("count_time", MetadataValue::Null),
+                MetadataField::new(name, value),
+            ],
         }
     }
 

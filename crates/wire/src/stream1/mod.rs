@@ -21,8 +21,8 @@ use crate::{
     cbor::{DataPlace, MessageBytes},
     series::{
         ArrayData, ChannelData, ElementType, Fields, ImageTimes, MetadataField, MetadataValue, Packing,
-        SeriesAnnouncement, SeriesError, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, TimeRatio,
-        positive, unsigned,
+        SeriesAnnouncement, SeriesError, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName,
+        TimeRatio, positive, unsigned,
     },
 };
 use json::{first_object, json, value_of};

@@ -122,7 +122,8 @@ fn the_appendix_of_a_header_stands_behind_all_other_parts() {
     let tables: [&[u8]; 2] = [b"{\"htype\": \"dpixelmask-1.0\"}", &[0; 24]];
     assert_eq!(appendix(&tables), None);
     assert_eq!(appendix(&[tables[0], tables[1], b"scan 6"]), text("scan 6"));
-    let Some(MetadataField { value: MetadataValue::Map(fields), .. }) = appendix(&[b"{\"name\": \"x\"}"]) else {
+    let Some(MetadataField { value: MetadataValue::Map(fields), .. }) = appendix(&[b"{\"name\": \"x\"}"])
+    else {
         panic!("JSON")
     };
     assert_eq!(fields, [MetadataField::new("name", MetadataValue::Text("x".into()))]);
@@ -135,7 +136,11 @@ fn what_an_image_says_beside_its_pixels_costs_no_pixels() {
         parts[3] = part.as_bytes().to_vec();
         parts.push(vec![0xff, b'x']);
         let Ok(SeriesMessage::Image(image)) = read(&parts) else { panic!("{part}: {:?}", read(&parts)) };
-        assert_eq!((image.unread.len(), image.channels.len(), image.times.start), (unread, 1, None), "{part}");
+        assert_eq!(
+            (image.unread.len(), image.channels.len(), image.times.start),
+            (unread, 1, None),
+            "{part}"
+        );
     }
 }
 

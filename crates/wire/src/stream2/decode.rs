@@ -135,7 +135,10 @@ fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<Ch
         match value {
             MetadataValue::Array(array) => channels.push(ChannelData { channel, array }),
             _ => {
-                unread.push(SeriesError::field("data", "an array of numbers is wanted (tag 40 of a typed array)"));
+                unread.push(SeriesError::field(
+                    "data",
+                    "an array of numbers is wanted (tag 40 of a typed array)",
+                ));
             }
         }
     }

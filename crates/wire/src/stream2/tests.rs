@@ -219,7 +219,11 @@ fn whatever_a_start_leaves_out_the_first_image_says() {
     let kind = ("type", &b"\x65start"[..]);
     for (fields, unread) in [
         (&[][..], 0),
-        (&[("image_dtype", &b"\x66vint32"[..]), ("image_size_x", b"\x00"), ("number_of_images", b"\x20")][..], 3),
+        (
+            &[("image_dtype", &b"\x66vint32"[..]), ("image_size_x", b"\x00"), ("number_of_images", b"\x20")]
+                [..],
+            3,
+        ),
         (&[("channels", &b"\x80"[..]), ("image_dtype", b"\x05"), ("image_size_y", b"\xf6")][..], 2),
         (&[("channels", &b"\x82\x61a\x01"[..]), ("number_of_images", b"\x00")][..], 1),
     ] {
@@ -262,7 +266,10 @@ fn a_series_has_a_number_or_a_unique_name() {
 fn a_message_is_known_from_its_beginning() {
     let image = image(&[7; 100]);
     let before = image.windows(4).position(|bytes| bytes == b"data").expect("it is there");
-    assert_eq!((kind_of(&image[..20]), series_of(&image[..before])), (Some(SeriesMessageKind::Image), Some(name())));
+    assert_eq!(
+        (kind_of(&image[..20]), series_of(&image[..before])),
+        (Some(SeriesMessageKind::Image), Some(name()))
+    );
     assert_eq!(series_of(&image[..16]), None);
     let start = encode_start(&start()).expect("it can be said");
     assert_eq!(kind_of(&start), Some(SeriesMessageKind::Start));

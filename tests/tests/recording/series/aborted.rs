@@ -16,7 +16,12 @@ fn earlier() -> SeriesName {
 }
 
 /// Records what a detector sends meanwhile, with these options.
-fn recorded(lab: &SeriesLab, detector: &mut Detector, options: &[&str], send: impl FnOnce(&mut Detector)) -> Ended {
+fn recorded(
+    lab: &SeriesLab,
+    detector: &mut Detector,
+    options: &[&str],
+    send: impl FnOnce(&mut Detector),
+) -> Ended {
     let at = detector.at.clone();
     let arguments = ["record", "--to", "to", "--name", "scan", "--from", &at, "--buffer", "64 MiB"];
     let recorder = start(lab.home.path(), &[&arguments[..], options].concat());
@@ -95,7 +100,9 @@ fn more_images_than_announced_are_kept() {
 
 #[test]
 fn the_first_image_says_what_the_start_leaves_out() {
-    for (key, images) in [(&b"image_dtype"[..], 6), (b"channels", 6), (b"image_size_x", 6), (b"number_of_images", 6)] {
+    for (key, images) in
+        [(&b"image_dtype"[..], 6), (b"channels", 6), (b"image_size_x", 6), (b"number_of_images", 6)]
+    {
         let lab = SeriesLab::new();
         let mut detector = Detector::new(&lab);
         let ended = recorded(&lab, &mut detector, &["--silence", "1 s"], |detector| {

@@ -57,7 +57,11 @@ fn a_series_that_is_armed_again_without_an_end_is_recorded_by_the_next_arm() {
     (0..8).for_each(|image| detector.send_of(&series(2), image));
     detector.end_of(&series(2));
     let status = last(&service, "one");
-    assert_eq!((&status["last"]["packets"], &status["pending_series"]), (&5.into(), &true.into()), "{status}");
+    assert_eq!(
+        (&status["last"]["packets"], &status["pending_series"]),
+        (&5.into(), &true.into()),
+        "{status}"
+    );
     service.json(200, "POST", "/arm", "{\"name\": \"two\"}");
     let status = last(&service, "two");
     assert_eq!((&status["last"]["packets"], &status["last"]["fault"]), (&8.into(), &Value::Null), "{status}");
@@ -72,7 +76,8 @@ fn every_series_becomes_a_recording_with_the_name_that_the_stream_gives() {
     let below = lab.home.path();
     let mut detector = Detector::new(&lab);
     let service = Service::start(below, &format!("from = \"{}\"\n", detector.at));
-    let armed = service.json(200, "POST", "/arm", "{\"series\": \"every\", \"metadata\": {\"PI\": \"A. B.\"}}");
+    let armed =
+        service.json(200, "POST", "/arm", "{\"series\": \"every\", \"metadata\": {\"PI\": \"A. B.\"}}");
     assert_eq!(armed["state"], "waiting");
     let mut whole = |number, fields| {
         detector.begin_series(&series(number), 4, fields);
@@ -128,7 +133,10 @@ fn a_start_that_can_not_be_recorded_is_a_fault_of_the_service() {
         let status = service.json(200, "GET", "/status", "");
         (status["state"] == "failed").then_some(status)
     });
-    assert!(status["fault"].as_str().is_some_and(|fault| fault.contains("series 1 can't be recorded")), "{status}");
+    assert!(
+        status["fault"].as_str().is_some_and(|fault| fault.contains("series 1 can't be recorded")),
+        "{status}"
+    );
     assert_eq!(service.end(), Some(0));
 }
 

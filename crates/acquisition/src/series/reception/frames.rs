@@ -34,7 +34,8 @@ impl SeriesReception {
     pub(super) fn refuse(&mut self, held: HeldImage, why: SeriesRefusal, intake: &mut dyn FrameIntake) {
         let SeriesName { number, unique } = &held.image.series;
         let shown: String = unique.chars().take(40).collect();
-        let fault = (why == SeriesRefusal::Foreign).then(|| format!("series {number} {shown:?} is another one"));
+        let fault =
+            (why == SeriesRefusal::Foreign).then(|| format!("series {number} {shown:?} is another one"));
         held.image.channels.iter().for_each(|_| self.tally.refuse(why, fault.clone()));
         held.queued.give_back(intake);
     }
