@@ -43,25 +43,23 @@ impl Scan {
         refuse_files(&self.directories, FOR_FILES).input()?;
         let stored = StoredAt::named(&self.directories).input()?;
         let (recordings, unread) = stored.open_each(Trust::Acknowledged).input()?;
-        if recordings.is_empty() {
+        if recordings.len() == 0 {
             // The message of one that is not there.
             stored.open(Trust::Acknowledged).input()?;
         }
-        let wholes: Vec<_> =
-            recordings.into_iter().map(|recording| RecordingView::new(recording, Extent::All)).collect();
-        let scans: Vec<_> = wholes.iter().map(|whole| self.scan(whole)).collect();
-        if self.json {
-            let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| value(whole, scan)).collect();
-            tell::json_result(format_args!("{}\n", serde_json::to_string_pretty(&all).run()?));
-        } else {
-            let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
-            tell::result(tell::visible(&all.join("\n")));
+        let mut listing = Listing::new(self.json);
+        let mut faults = ScanFaults::default();
+        for recording in recordings {
+            // One at a time: memory does not grow with their number, and each is told when it was read.
+            let whole = RecordingView::new(recording, Extent::All);
+            let scan = self.scan(&whole);
+            listing.tell(&whole, &scan).run()?;
+            faults.note(&whole, self.all);
         }
+        listing.end();
         unreadable(&unread).iter().for_each(tell::note);
-        ensure_read(&wholes, self.all).run()?;
-        let unread = unread.into_iter().map(|(path, error)| format!("{}: {error}", in_line(path.display())));
-        let first = unread.chain(wholes.iter().filter_map(first_fault)).next();
-        first.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
+        let unread = unread.first().map(|(path, error)| format!("{}: {error}", in_line(path.display())));
+        faults.ended(unread)
     }
 
     fn scan(&self, whole: &RecordingView) -> Scanned {
@@ -76,6 +74,64 @@ impl Scan {
     }
 }
 
+/// Writes each recording as soon as it was scanned: paragraphs, or the elements of one list of JSON.
+#[derive(Debug)]
+struct Listing {
+    json: bool,
+    /// Nothing was written yet.
+    is_empty: bool,
+}
+
+impl Listing {
+    fn new(json: bool) -> Self {
+        Listing { json, is_empty: true }
+    }
+
+    fn tell(&mut self, whole: &RecordingView, scan: &Scanned) -> serde_json::Result<()> {
+        let first = std::mem::take(&mut self.is_empty);
+        if self.json {
+            let before = if first { "[" } else { "," };
+            // A string of JSON has no line ends: each of them begins a line of the element.
+            let element = serde_json::to_string_pretty(&value(whole, scan))?.replace('\n', "\n  ");
+            tell::result(format_args!("{before}\n  {element}"));
+        } else {
+            let before = if first { "" } else { "\n" };
+            tell::result(tell::visible(&format!("{before}{}", text(whole, scan))));
+        }
+        Ok(())
+    }
+
+    fn end(&self) {
+        if self.json {
+            tell::result_line("\n]");
+        }
+    }
+}
+
+/// The first fault of the recordings that were scanned.
+#[derive(Debug, Default)]
+struct ScanFaults {
+    first: Option<String>,
+    overwritten: bool,
+}
+
+impl ScanFaults {
+    /// Takes in the faults of a recording, of which `all` was read or not.
+    fn note(&mut self, whole: &RecordingView, all: bool) {
+        self.overwritten |= all && whole.is_overwritten(0..u64::MAX);
+        if self.first.is_none() {
+            self.first = first_fault(whole);
+        }
+    }
+
+    /// The command's outcome: `unread` names the first directory or journal of no known recording that can't be read.
+    fn ended(self, unread: Option<String>) -> Outcome {
+        ensure_read(self.overwritten).run()?;
+        let first = unread.or(self.first);
+        first.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
+    }
+}
+
 /// The first journal or block of a recording that could not be read.
 fn first_fault(whole: &RecordingView) -> Option<String> {
     let journal = whole.recording(|recording| {
@@ -86,8 +142,7 @@ fn first_fault(whole: &RecordingView) -> Option<String> {
 }
 
 /// Nothing was overwritten while all was read.
-fn ensure_read(wholes: &[RecordingView], all: bool) -> anyhow::Result<()> {
-    let overwritten = all && wholes.iter().any(|whole| whole.is_overwritten(0..u64::MAX));
+fn ensure_read(overwritten: bool) -> anyhow::Result<()> {
     anyhow::ensure!(!overwritten, OVERWRITTEN);
     Ok(())
 }

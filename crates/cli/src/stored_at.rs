@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Result, bail};
 use nilometer_model::{TargetAddress, TargetUrl};
 use nilometer_recording::{
-    reader::{OpenError, Recording, Trust, Unreadable, with_below},
+    reader::{OpenError, Recording, RecordingsFound, Trust, Unreadable, with_below},
     recording_storage::{MountedDirectories, RecordingStorage, TargetDirectories},
 };
 use nilometer_remote::recording_at;
@@ -50,18 +50,24 @@ impl StoredAt {
         Recording::open_on(self.storage.clone(), &self.directories, trust)
     }
 
-    /// Each recording in them, at least one; and what can't be read, where it is not known of which recording that is.
-    pub(crate) fn open_those_named(&self, trust: Trust) -> Result<(Vec<Recording>, Unreadable), OpenError> {
+    /// Each recording in them, at least one, read when the caller comes to it; and directories and journals that can't be
+    /// read, if it is not known of which recording they are.
+    pub(crate) fn open_those_named(
+        &self,
+        trust: Trust,
+    ) -> Result<(Box<dyn ExactSizeIterator<Item = Recording>>, Unreadable), OpenError> {
         match self.open(trust) {
             Err(OpenError::Several { .. }) => {
-                Recording::open_each_on(&self.storage, &self.directories, trust)
+                let (each, unreadable) = Recording::open_each_on(&self.storage, &self.directories, trust)?;
+                Ok((Box::new(each), unreadable))
             }
-            one => one.map(|one| (vec![one], Unreadable::new())),
+            one => Ok((Box::new(std::iter::once(one?)), Unreadable::new())),
         }
     }
 
-    /// Each recording in them, and in directories below those that are mounted; and what can't be read.
-    pub(crate) fn open_each(&self, trust: Trust) -> Result<(Vec<Recording>, Unreadable), OpenError> {
+    /// Each recording in them, and in directories below those that are mounted, read when the caller comes to it; and what
+    /// can't be read.
+    pub(crate) fn open_each(&self, trust: Trust) -> Result<(RecordingsFound, Unreadable), OpenError> {
         let directories =
             if self.is_remote { self.directories.clone() } else { with_below(&self.directories)? };
         Recording::open_each_on(&self.storage, &directories, trust)

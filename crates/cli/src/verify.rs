@@ -61,13 +61,15 @@ impl Verify {
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
         let (mut recordings, unread) = stored.open_those_named(trust).input()?;
-        if recordings.len() == 1 {
-            let faults = self.tell_of(recordings.remove(0)).input()?;
+        if recordings.len() == 1
+            && let Some(only) = recordings.next()
+        {
+            let faults = self.tell_of(only).input()?;
             return ended(faults.map(|faults| format!("the recording is not whole: {faults}")).as_slice());
         }
         let unread = unread.into_iter().map(|(path, why)| format!("{}: {why}", in_line(path.display())));
         let mut not_whole: Vec<String> = unread.collect();
-        for (at, recording) in recordings.into_iter().enumerate() {
+        for (at, recording) in recordings.enumerate() {
             let name = in_line(recording.name());
             let gap = if at == 0 { "" } else { "\n" };
             tell::result(tell::visible(&format!("{gap}name        {name}\n")));

@@ -24,7 +24,7 @@ use crate::{MountReaders, crew::Crew, entry::Entry};
 pub(crate) struct Catalogue {
     directories: Vec<PathBuf>,
     journals: Mutex<Journals>,
-    entries: RwLock<Vec<Arc<Entry>>>,
+    entries: RwLock<Entries>,
     looks: AtomicU64,
     /// Who looks for new recordings: a disk may stand still.
     finder: Crew,
@@ -33,6 +33,23 @@ pub(crate) struct Catalogue {
     /// Journals that can't be read, of which that was not told yet, and why.
     unreadable: Mutex<Vec<String>>,
     readers: MountReaders,
+}
+
+/// What is shown, in the order in which it was found, with the number of each by its name and by its recording.
+#[derive(Debug, Default)]
+struct Entries {
+    all: Vec<Arc<Entry>>,
+    by_name: BTreeMap<String, usize>,
+    by_recording: BTreeMap<u64, usize>,
+}
+
+impl Entries {
+    fn push(&mut self, entry: Arc<Entry>) {
+        let number = self.all.len();
+        self.by_name.entry(entry.name.clone()).or_insert(number);
+        self.by_recording.entry(entry.recording).or_insert(number);
+        self.all.push(entry);
+    }
 }
 
 /// What was made of the journals that were seen.
@@ -69,34 +86,39 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    fn entries(&self) -> RwLockReadGuard<'_, Vec<Arc<Entry>>> {
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// By its number, from 0 on.
     pub(crate) fn entry(&self, number: usize) -> Option<Arc<Entry>> {
-        self.entries().get(number).cloned()
+        self.entries().all.get(number).cloned()
     }
 
     /// By its name, with its number.
     pub(crate) fn named(&self, name: &str) -> Option<(usize, Arc<Entry>)> {
         let entries = self.entries();
-        let (number, entry) = entries.iter().enumerate().find(|(_, entry)| entry.name == name)?;
-        Some((number, entry.clone()))
+        let number = *entries.by_name.get(name)?;
+        Some((number, entries.all[number].clone()))
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.entries().iter().map(|entry| entry.name.clone()).collect()
+        self.names_from(0, usize::MAX)
+    }
+
+    /// At most `count` names, from that of the entry with this number on.
+    pub(crate) fn names_from(&self, number: usize, count: usize) -> Vec<String> {
+        self.entries().all.iter().skip(number).take(count).map(|entry| entry.name.clone()).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries().is_empty()
+        self.entries().all.is_empty()
     }
 
     /// Journals that could not be read, and what could not be read first in each recording: what was not told before.
     pub(crate) fn news_of_faults(&self) -> Vec<String> {
         let first = |(number, entry): (usize, &Arc<Entry>)| Some((number, entry.whole.faults().first?));
-        let found: Vec<_> = self.entries().iter().enumerate().filter_map(first).collect();
+        let found: Vec<_> = self.entries().all.iter().enumerate().filter_map(first).collect();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let unreadable = std::mem::take(&mut *self.unreadable());
         let first = found.into_iter().filter_map(|(number, fault)| told.insert(number).then_some(fault));
@@ -111,7 +133,7 @@ impl Catalogue {
             // A disk that is gone has nothing new.
             self.finder.ask(Box::new(move || drop(catalogue.find())));
         }
-        for (number, entry) in self.entries().iter().enumerate() {
+        for (number, entry) in self.entries().all.iter().enumerate() {
             if entry.is_to_be_looked_at() && entry.looks.is_done() {
                 let looked = entry.clone();
                 let forget = forget.clone();
@@ -151,8 +173,7 @@ impl Catalogue {
     /// Whether a recording with these journals is shown.
     fn show(&self, recording: Recording, journals: &[PathBuf]) -> bool {
         let id = recording.head().recording;
-        let known = self.entries().iter().find(|entry| entry.recording == id).cloned();
-        if let Some(entry) = known {
+        if let Some(entry) = self.of_recording(id) {
             let directories: Vec<_> =
                 journals.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
             entry.look_in(&directories);
@@ -163,6 +184,11 @@ impl Catalogue {
             self.add(Arc::new(RecordingView::new(recording, Extent::Mark)), id);
         }
         has_frames
+    }
+
+    fn of_recording(&self, recording: u64) -> Option<Arc<Entry>> {
+        let entries = self.entries();
+        entries.by_recording.get(&recording).map(|number| entries.all[*number].clone())
     }
 
     fn add(&self, whole: Arc<RecordingView>, recording: u64) {

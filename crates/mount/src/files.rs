@@ -29,6 +29,8 @@ const WISHES: [InitFlags; 4] = [
 const STACKED: u32 = 2;
 /// How long the kernel may keep what does not change.
 const LONG: Duration = Duration::from_hours(1);
+/// Names in an answer about the directory, at the most: the kernel asks for a page or some.
+const ANSWERED: usize = 512;
 /// Numbers of files begin behind that of the directory.
 const FIRST: u64 = 2;
 
@@ -178,10 +180,15 @@ impl Filesystem for Files {
         if inode != INodeNo::ROOT {
             return reply.error(Errno::ENOTDIR);
         }
-        let own = [(1, FileType::Directory, ".".to_owned()), (1, FileType::Directory, "..".to_owned())];
-        let files =
-            (FIRST..).zip(self.catalogue.names()).map(|(number, name)| (number, FileType::RegularFile, name));
-        for (next, (number, kind, name)) in (1..).zip(own.into_iter().chain(files)).skip(offset as usize) {
+        let begin = offset as usize;
+        let own = [".", ".."].map(|name| (1, FileType::Directory, name.to_owned()));
+        // Of many, no more than an answer has room for.
+        let first = begin.saturating_sub(own.len());
+        let names = self.catalogue.names_from(first, ANSWERED);
+        let files = (FIRST + first as u64..).zip(names);
+        let files = files.map(|(number, name)| (number, FileType::RegularFile, name));
+        let entries = own.into_iter().skip(begin).chain(files);
+        for (next, (number, kind, name)) in (begin as u64 + 1..).zip(entries) {
             if reply.add(INodeNo(number), next, kind, name) {
                 break;
             }

@@ -2,6 +2,7 @@
 
 mod below;
 mod checksums;
+mod each;
 mod frames;
 mod grow;
 mod index;
@@ -12,6 +13,7 @@ mod recent;
 
 pub use below::{journals_below, with_below};
 pub use checksums::{Checksums, FrameRecord};
+pub use each::RecordingsFound;
 pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
@@ -21,7 +23,6 @@ pub use labels::Numbers;
 pub use placements::Placements;
 
 use std::{
-    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -83,8 +84,8 @@ pub struct Recording {
     stems: Vec<Stem>,
     /// Where its files are opened.
     storage: Arc<dyn RecordingStorage>,
-    /// Where it was looked for.
-    directories: Vec<PathBuf>,
+    /// Where it was looked for: one list for all recordings that were found there.
+    directories: Arc<[PathBuf]>,
 }
 
 impl Recording {
@@ -106,12 +107,15 @@ impl Recording {
             return Err(OpenError::Directory { path, source });
         }
         check_one(&*storage, directories, &found)?;
-        Ok(Recording::of(storage, &found, unreadable, directories, trust))
+        Ok(Recording::of(storage, &found, unreadable, directories.into(), trust))
     }
 
-    /// The same, where the journals of many recordings may be: each by itself, in the order of their names; and what can't be
-    /// read, of whichever recording that is.
-    pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<(Vec<Self>, Unreadable), OpenError> {
+    /// Finds the journals of any number of recordings in the directories. Each recording is read when the caller asks for
+    /// it. The second value lists directories and journals that can't be read, whichever recording they belong to.
+    pub fn open_each(
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Result<(RecordingsFound, Unreadable), OpenError> {
         Recording::open_each_on(
             &(Arc::new(MountedDirectories) as Arc<dyn RecordingStorage>),
             directories,
@@ -124,44 +128,29 @@ impl Recording {
         storage: &Arc<dyn RecordingStorage>,
         directories: &[PathBuf],
         trust: Trust,
-    ) -> Result<(Vec<Self>, Unreadable), OpenError> {
+    ) -> Result<(RecordingsFound, Unreadable), OpenError> {
         let (found, unreadable) = find(&**storage, directories)?;
-        Ok((Recording::each(storage, found, directories, trust), unreadable))
+        Ok((RecordingsFound::of(storage, found, directories, trust), unreadable))
     }
 
-    /// Of these journals alone, which lie in some of these directories: there the other lanes are looked for. And those of them
-    /// that can't be read.
+    /// Opens the recordings of these journals. Other lanes of them are looked for in `directories`, in which the journals
+    /// lie. The second value lists journals that can't be read.
     pub fn open_journals(
         journals: &[PathBuf],
         directories: &[PathBuf],
         trust: Trust,
-    ) -> (Vec<Self>, Unreadable) {
+    ) -> (RecordingsFound, Unreadable) {
         let lane = |path: &PathBuf| parts_of(path).map(|(_, lane)| (lane, path.clone()));
         let (found, unreadable) = read_heads(&MountedDirectories, journals.iter().filter_map(lane));
         let storage: Arc<dyn RecordingStorage> = Arc::new(MountedDirectories);
-        (Recording::each(&storage, found, directories, trust), unreadable)
-    }
-
-    fn each(
-        storage: &Arc<dyn RecordingStorage>,
-        found: Vec<Found>,
-        directories: &[PathBuf],
-        trust: Trust,
-    ) -> Vec<Self> {
-        let mut by_recording: BTreeMap<(String, u64), Vec<Found>> = BTreeMap::new();
-        for found in found {
-            let name = parts_of(&found.path).map_or("", |(name, _)| name).to_owned();
-            by_recording.entry((name, found.head.recording)).or_default().push(found);
-        }
-        let of = |found: Vec<Found>| Recording::of(storage.clone(), &found, Vec::new(), directories, trust);
-        by_recording.into_values().map(of).collect()
+        (RecordingsFound::of(&storage, found, directories, trust), unreadable)
     }
 
     fn of(
         storage: Arc<dyn RecordingStorage>,
         found: &[Found],
         mut unreadable: Unreadable,
-        directories: &[PathBuf],
+        directories: Arc<[PathBuf]>,
         trust: Trust,
     ) -> Self {
         let mut index = Index::default();
@@ -171,7 +160,7 @@ impl Recording {
         }
         index.prune();
         let stems = found.iter().filter_map(Stem::of).collect();
-        Recording { index, unreadable, stems, storage, directories: directories.to_vec() }
+        Recording { index, unreadable, stems, storage, directories }
     }
 
     /// The same recording as its journals say it is now, by what is trusted of them.
@@ -182,7 +171,7 @@ impl Recording {
         let (mut found, unreadable) = find(&*self.storage, &self.directories)?;
         found.retain(|found| found.head.recording == self.head().recording);
         check_one(&*self.storage, &self.directories, &found)?;
-        Ok(Recording::of(self.storage.clone(), &found, unreadable, &self.directories, trust))
+        Ok(Recording::of(self.storage.clone(), &found, unreadable, self.directories.clone(), trust))
     }
 
     /// Its name.

@@ -17,7 +17,7 @@ pub(crate) struct Look {
     name: String,
     lanes: Vec<LaneTail>,
     /// Where the journals of other lanes may turn up, if some are not known; which are.
-    directories: Vec<PathBuf>,
+    directories: Arc<[PathBuf]>,
     known: BTreeSet<u32>,
 }
 
@@ -92,7 +92,7 @@ impl Recording {
             recording: self.head().recording,
             name: self.name().to_owned(),
             lanes: (0..self.stems.len()).map(|lane| self.tail(lane)).collect(),
-            directories: if missing { self.directories.clone() } else { Vec::new() },
+            directories: if missing { self.directories.clone() } else { Arc::default() },
             known: self.index.heads.iter().map(|head| head.lane).collect(),
         }
     }
@@ -104,7 +104,7 @@ impl Recording {
             recording: self.head().recording,
             name: self.name().to_owned(),
             lanes: vec![self.tail(lane)],
-            directories: Vec::new(),
+            directories: Arc::default(),
             known: BTreeSet::new(),
         }
     }
@@ -150,7 +150,9 @@ impl Recording {
     pub(crate) fn look_in(&mut self, directories: &[PathBuf]) {
         let new = directories.iter().filter(|directory| !self.directories.contains(directory));
         let new: Vec<_> = new.cloned().collect();
-        self.directories.extend(new);
+        if !new.is_empty() {
+            self.directories = self.directories.iter().cloned().chain(new).collect();
+        }
     }
 
     /// Whether it was ended in order: nothing comes any more.

@@ -2,6 +2,7 @@
 
 mod exported;
 mod foreign;
+mod many;
 mod shown;
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
