@@ -28,6 +28,7 @@ mod hdf5_reading;
 pub mod joined;
 mod kept_values;
 pub mod lone_file;
+mod memory_account;
 mod receiver;
 mod recorder;
 mod recording_plan;
@@ -49,10 +50,11 @@ pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use hdf5_master::{MasterError, ModulesPart, put_master, put_master_of_modules};
 pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
+pub use memory_account::{HeldMemory, MemoryAccount, MemoryOfPart, MemoryPart, MemoryPlan};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
-    Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,
-    RingStatus, SeriesFeed, Setup, Status, ring_of, suited_engine,
+    Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, MemoryStatus, Network, Outcome, Port, Recorder,
+    RecordingError, RingStatus, SeriesFeed, Setup, Status, ring_of, suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};

@@ -2,6 +2,7 @@
 //! and for copies, so that what is measured is what will run, in its layout too. Pure: from what is recorded, where, and
 //! what was wished, to lanes, files and memory.
 
+mod slots;
 mod whole_files;
 
 use std::fmt;
@@ -9,10 +10,14 @@ use std::fmt;
 use nilometer_model::{
     Bytes, Format, Instrument, Picture, Storing, TargetDescription, packets::frames_of_block,
 };
-use nilometer_storage::buffer::ALIGNMENT;
+use nilometer_storage::{Arena, buffer::ALIGNMENT};
 
-use crate::sink::{Durability, RawLayout, Spacing};
+use crate::{
+    memory_account::{MemoryPart, MemoryPlan},
+    sink::{Durability, RawLayout, Spacing},
+};
 use nilometer_recording::journal::Head;
+use slots::SlotMemory;
 use whole_files::FileRules;
 
 /// What is stored: an instrument's frames, or blocks of its packets.
@@ -34,6 +39,8 @@ pub struct StoredFrames {
     pub packets: bool,
     /// They may begin at pages of a file, with something between them: not blocks of packets, which are one stream.
     pub padded: bool,
+    /// Bytes that a slot of the ring has at the least: a frame may come longer than it is stored.
+    pub slot_min: u64,
 }
 
 impl StoredFrames {
@@ -48,6 +55,7 @@ impl StoredFrames {
             picture: instrument.picture(),
             packets: instrument.packets.is_some(),
             padded: true,
+            slot_min: 0,
         }
     }
 
@@ -63,6 +71,7 @@ impl StoredFrames {
             picture: None,
             packets: true,
             padded: false,
+            slot_min: 0,
         }
     }
 
@@ -199,8 +208,8 @@ impl RecordingPlan {
         if !self.storage.whole || self.size_was_said {
             return usual;
         }
-        let room = self.buffer.0 / (2 * u64::from(self.lanes()));
-        usual.min(room.min(WHOLE) / self.spacing.stride).max(1)
+        let room = self.slots() as u64 / (2 * u64::from(self.lanes()));
+        usual.min(room).min(WHOLE / self.spacing.stride).max(1)
     }
 
     /// The same where files may be of any size.
@@ -219,7 +228,7 @@ impl RecordingPlan {
             let lanes_wait = self.frames.format == Format::Hdf5 && self.lanes() > 1;
             if self.frames.storing.is_chunked() && (self.frames.per_file.is_none() || lanes_wait) {
                 // A chunk waits for each lane while the lanes before are busy.
-                let room = self.buffer.0 / (2 * u64::from(self.lanes()) * stride);
+                let room = self.slots() as u64 / (2 * u64::from(self.lanes()));
                 return asked.min(room).max(1);
             }
             return asked;
@@ -260,7 +269,7 @@ impl RecordingPlan {
     pub fn check_lines(&self) -> Result<(), String> {
         let lanes = u64::from(self.lanes());
         let line = self.frames.together;
-        let needed = Bytes((2 * lanes).saturating_mul(line).saturating_mul(self.spacing.stride));
+        let needed = self.buffer_for((2 * lanes).saturating_mul(line));
         let is_chunked = self.frames.format == Format::Hdf5 && self.frames.storing.is_chunked();
         if !is_chunked || lanes < 2 || line < 2 || needed <= self.buffer {
             return Ok(());
@@ -293,14 +302,34 @@ impl RecordingPlan {
         self.writers
     }
 
-    /// Slots of the ring between what delivers frames and the storage.
+    /// Slots of the ring between what delivers frames and the storage: at least two, and no more than the buffer has room for
+    /// with all that the recorder keeps beside each.
     pub fn slots(&self) -> usize {
-        self.spacing.slots(self.buffer)
+        self.slot_memory().slots(self.buffer) as usize
     }
 
-    /// Memory of the ring.
+    /// The smallest buffer that has so many slots.
+    pub fn buffer_for(&self, slots: u64) -> Bytes {
+        self.slot_memory().buffer_for(slots)
+    }
+
+    fn slot_memory(&self) -> SlotMemory {
+        let alignment = self.spacing.alignment();
+        let bytes = self.spacing.stride.max(self.frames.slot_min);
+        let slot = Arena::distance(bytes as usize, alignment) as u64;
+        SlotMemory { slot, is_listed: self.frames.storing.is_chunked() || self.storage.whole }
+    }
+
+    /// Memory of the ring's slots.
     pub fn memory(&self) -> Bytes {
-        Bytes(self.slots() as u64 * self.spacing.slot())
+        Bytes(self.slots() as u64 * self.slot_memory().slot)
+    }
+
+    /// The account of the ring: its slots, and what is kept beside them.
+    pub fn ring_memory(&self) -> MemoryPlan {
+        let beside = self.slots() as u64 * self.slot_memory().beside();
+        let ring = MemoryPlan::default().with(MemoryPart::Ring, self.memory().0);
+        ring.with(MemoryPart::SlotHeaders, beside)
     }
 
     /// Bytes of a full file, or of a part of the only one.

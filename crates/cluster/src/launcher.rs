@@ -33,6 +33,31 @@ fn launched_by(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
     Some(Launcher { said_by: format!("{what} ({name}={processes})"), processes })
 }
 
+/// Variables in which launchers say how many of the processes are on this machine.
+const ON_NODE: [&str; 4] = [
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "SLURM_STEP_TASKS_PER_NODE",
+];
+
+/// How many of the launched processes are on this machine, at least 1. A launcher that does not say it may have started all of them
+/// here.
+pub fn launched_here() -> u32 {
+    launched_here_by(|name| env::var(name).ok())
+}
+
+fn launched_here_by(variable: impl Fn(&str) -> Option<String>) -> u32 {
+    let Some(Launcher { processes, .. }) = launched_by(&variable) else { return 1 };
+    // Slurm writes several machines as `3(x2),1`: the largest number is on none too small.
+    let most = |text: String| {
+        let counts = text.split(',').filter_map(|part| part.split('(').next()?.trim().parse::<u32>().ok());
+        counts.max()
+    };
+    let here = ON_NODE.into_iter().find_map(|name| variable(name).and_then(most));
+    here.map_or(processes, |here| here.clamp(1, processes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +81,19 @@ mod tests {
         );
         let launcher = of(&[("PMI_RANK", "3"), ("PMI_SIZE", "4")]).expect("four were started");
         assert_eq!((launcher.processes, launcher.said_by.contains("PMI_SIZE=4")), (4, true));
+    }
+
+    #[test]
+    fn processes_of_this_machine_are_counted_and_all_of_them_where_nobody_says_it() {
+        let of = |said: &[(&str, &str)]| {
+            launched_here_by(|name| {
+                said.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).into())
+            })
+        };
+        assert_eq!(of(&[("OMPI_COMM_WORLD_LOCAL_SIZE", "7")]), 1, "nothing was launched");
+        assert_eq!(of(&[("OMPI_COMM_WORLD_SIZE", "6"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "3")]), 3);
+        assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "7"), ("SLURM_STEP_TASKS_PER_NODE", "3(x2),1")]), 3);
+        assert_eq!(of(&[("PMI_SIZE", "4")]), 4);
+        assert_eq!(of(&[("PMI_SIZE", "4"), ("MPI_LOCALNRANKS", "0")]), 1);
     }
 }

@@ -26,7 +26,7 @@ mod shared_recording;
 pub mod testing;
 
 pub use alone::Alone;
-pub use launcher::{Launcher, launched};
+pub use launcher::{Launcher, launched, launched_here};
 pub use messages::{MessageCluster, RankMessages};
 pub use mpi::{ADAPTER_SOURCE, MpiError, MpiFiles, MpiIoSetup, MpiMessages, adapter_path, let_go_of_output};
 pub use said::{

@@ -312,6 +312,11 @@ impl Hdf5File {
         self.image().put_back(write);
     }
 
+    /// Bytes of memory that its metadata take. They grow with the frames that are in it.
+    pub fn memory(&self) -> u64 {
+        self.image().memory()
+    }
+
     /// Where all that was given room ends, in bytes from the start of the file: as far as it may be reserved.
     pub fn end(&self) -> u64 {
         self.image().end()
@@ -357,6 +362,11 @@ impl ClosedFile {
     /// The rest of a write that was not done: it is the next one.
     pub fn put_back(&mut self, write: FileWrite) {
         driver::lock(&self.image).put_back(write);
+    }
+
+    /// Bytes of memory that its metadata take.
+    pub fn memory(&self) -> u64 {
+        driver::lock(&self.image).memory()
     }
 
     /// Bytes of the file.

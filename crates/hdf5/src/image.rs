@@ -32,6 +32,8 @@ pub struct FileWrite {
 /// Bytes of a block for metadata, and of what frames are aligned to.
 const ARENA: u64 = 64 << 10;
 const PAGE: u64 = 4096;
+/// Bytes that a page takes beside its own: its place in the map, and the allocator's.
+const PAGE_ENTRY: u64 = 48;
 /// Consecutive writes become one up to this.
 const WRITE_MAX: usize = 64 << 10;
 /// Bytes of the superblock, version 3, which files begin with.
@@ -101,6 +103,12 @@ impl FileImage {
         let offset = self.end().next_multiple_of(alignment);
         self.set_end((offset + bytes).next_multiple_of(alignment));
         offset
+    }
+
+    /// Bytes of memory that it takes: its pages, and what waits to be written.
+    pub(crate) fn memory(&self) -> u64 {
+        let waiting: u64 = self.writes.iter().map(|write| write.bytes.len() as u64).sum();
+        self.pages.len() as u64 * (PAGE + PAGE_ENTRY) + waiting
     }
 
     /// The next chunk that the library asks room for is here, with so many bytes.

@@ -30,6 +30,7 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
         traffic(&mut page, status);
         losses(&mut page, status);
         ring(&mut page, status);
+        memory(&mut page, status);
         lanes(&mut page, &status.lanes);
         storage(&mut page, report);
     }
@@ -261,6 +262,23 @@ fn ring(page: &mut MetricsPage, status: &Status) {
         "longest_stall_seconds",
         "The longest time in seconds in which blocks waited in the ring buffer and none was stored, however short.",
         ring.longest_stall_seconds,
+    );
+}
+
+fn memory(page: &mut MetricsPage, status: &Status) {
+    let memory = &status.memory;
+    page.head("memory_bytes", "gauge", "Memory that a part of the recorder holds.");
+    for part in &memory.parts {
+        page.value("memory_bytes", &[("part", part.part)], part.held_bytes as f64);
+    }
+    page.head("memory_bound_bytes", "gauge", "Memory that a part of the recorder takes at the most.");
+    for part in &memory.parts {
+        page.value("memory_bound_bytes", &[("part", part.part)], part.bound_bytes as f64);
+    }
+    page.gauge(
+        "memory_resident_bytes",
+        "Memory of the process as the kernel counts it, without what waits in sockets.",
+        memory.resident_bytes as f64,
     );
 }
 

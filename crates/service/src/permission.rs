@@ -36,6 +36,9 @@ impl CommandPermission {
         let listens = asked.listen.clone();
         // What was asked for before is looked at again: a file may be another one now.
         let (merged, names_layout) = self.layout(asked.over(below)).map_err(refused)?;
+        // The bound of the configuration is that of the service: a command may ask for less.
+        let memory = merged.memory.into_iter().chain(self.file.memory).min();
+        let merged = RecordOptions { memory, ..merged };
         let (merged, is_file) = self.instrument(merged).map_err(refused)?;
         let is_file = is_file || names_layout;
         let settings = RecordingSettings::of(merged).map_err(|error| {

@@ -7,6 +7,7 @@ mod foreign_files;
 mod hdf5;
 mod layout;
 mod loopback;
+mod memory;
 mod nexus;
 mod packets;
 mod power_loss;

@@ -2,14 +2,17 @@
 //! that is copied.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
 use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{
-    Buffer, Clock, Drive, Engine, Target,
-    buffer::ALIGNMENT,
+    Arena, Buffer, Clock, Drive, Engine, Target,
+    buffer::Alignment,
     engine::{Null, Options},
     process::{pin_to, processors},
 };
@@ -178,20 +181,21 @@ impl Feed {
     }
 
     /// Bytes that a slot has at the least, whatever the lanes ask for: what is read may be longer than the frame.
-    pub(super) fn slot_size(&self) -> usize {
+    pub(super) fn slot_size(&self, alignment: Alignment) -> usize {
         match self {
             Feed::Instrument { .. } | Feed::Network(_) => 0,
-            Feed::Series(series) => series.storage.slot_size().next_multiple_of(ALIGNMENT),
+            // What is written of it may end with a page.
+            Feed::Series(series) => Arena::distance(series.storage.slot_size(), alignment),
             Feed::Recording(copied) => Follower::room(&copied.lanes) as usize,
             Feed::Recorded(recorded) => recorded.slot_size(),
         }
     }
 
-    /// Touches all slots, so that their memory is there when it is needed.
-    pub(super) fn prepare_slots(&self, slots: &mut [Buffer]) {
+    /// Touches all slots, so that their memory is there when it is needed; no more of them once the recording is to end.
+    pub(super) fn prepare_slots(&self, slots: &mut [Buffer], stop: &AtomicBool) {
         match self {
-            Feed::Instrument { content, .. } => prepare_all(slots, |slot| content.prepare_slot(slot)),
-            Feed::Network(_) | Feed::Series(_) => prepare_all(slots, |slot| slot.fill(0)),
+            Feed::Instrument { content, .. } => prepare_all(slots, stop, |slot| content.prepare_slot(slot)),
+            Feed::Network(_) | Feed::Series(_) => prepare_all(slots, stop, |slot| slot.fill(0)),
             // A copy can wait: what it costs is told beside what it copies.
             Feed::Recording(_) | Feed::Recorded(_) => {}
         }
@@ -220,12 +224,13 @@ impl Feed {
 const TOUCHING: usize = 8;
 
 /// Prepares slots on as many threads as there are processors: most of the time goes into the kernel, which brings the memory.
-fn prepare_all(slots: &mut [Buffer], prepare: impl Fn(&mut [u8]) + Sync) {
+fn prepare_all(slots: &mut [Buffer], stop: &AtomicBool, prepare: impl Fn(&mut [u8]) + Sync) {
     let threads = processors().len().clamp(1, TOUCHING);
     let share = slots.len().div_ceil(threads).max(1);
+    let goes_on = |_: &&mut Buffer| !stop.load(Ordering::Relaxed);
     thread::scope(|scope| {
         for slots in slots.chunks_mut(share) {
-            scope.spawn(|| slots.iter_mut().for_each(|slot| prepare(slot)));
+            scope.spawn(|| slots.iter_mut().take_while(goes_on).for_each(|slot| prepare(slot)));
         }
     });
 }

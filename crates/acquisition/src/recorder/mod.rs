@@ -8,6 +8,7 @@ mod threads;
 
 use std::{
     collections::BTreeSet,
+    mem::size_of,
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,20 +18,24 @@ use std::{
 };
 
 use nilometer_model::{Nanos, plan::EngineKind};
-use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
+use nilometer_storage::{
+    Arena, Buffer, Clock, EngineError, Target,
+    engine::Options,
+    process::{Usage, resident_memory},
+};
 
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
-pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
+pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
 use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
-    Chronicle, FrameTurn, LaneCounts, Ring, Traffic,
+    Chronicle, Frame, FrameTurn, LaneCounts, MemoryAccount, MemoryPart, Ring, Traffic,
     joined::MetadataReader,
     series::SeriesTraffic,
-    sink::{FILE_SLOTS, LaneSetup, RingNeeds},
+    sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds},
 };
 
 /// A recording to be made.
@@ -122,6 +127,7 @@ pub struct Recorder {
     watched: Vec<LaneWatch>,
     counts: LaneCounts,
     recent: Recent,
+    memory: MemoryAccount,
 }
 
 /// How long lanes have to end when a recording does not begin.
@@ -139,15 +145,26 @@ impl Recorder {
 
     /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordingError> {
-        let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
+        let Setup { mut lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let count = lanes.len();
         let clock = engine.clock;
         let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
         let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
         let needs = needs.expect("a recording has a lane");
-        let (arena, mut slots) =
-            Arena::aligned(setup.slots, needs.slot.max(feed.slot_size()), needs.alignment);
-        feed.prepare_slots(&mut slots);
+        let slot = needs.slot.max(feed.slot_size(needs.alignment));
+        // What the program takes by itself.
+        let before = resident_memory();
+        let (arena, mut slots) = Arena::aligned(setup.slots, slot, needs.alignment);
+        feed.prepare_slots(&mut slots, &stop);
+        let memory = MemoryAccount::default();
+        memory.hold(MemoryPart::Program, before.0);
+        memory.hold(MemoryPart::Ring, arena.region().1 as u64);
+        memory
+            .hold(MemoryPart::SlotHeaders, (slots.len() * (size_of::<Buffer>() + size_of::<Frame>())) as u64);
+        for lane in &mut lanes {
+            lane.sink.account(&memory);
+            memory.hold(MemoryPart::EncodeStages, lane.encode.as_ref().map_or(0, EncodeStage::memory));
+        }
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
         let ring = ring_of(needs, slots, count, chronicle, feed.turn());
         let (sender, reports) = sync_channel(2 * count + 2);
@@ -195,6 +212,7 @@ impl Recorder {
             watched,
             counts,
             recent: Recent::default(),
+            memory,
             waits: Some((job, sender)),
         };
         for report in early {
@@ -264,6 +282,11 @@ impl Recorder {
             }
             _ => None,
         }
+    }
+
+    /// The account of its memory, in which other parts of the recorder state what they take and count what they hold.
+    pub fn memory(&self) -> &MemoryAccount {
+        &self.memory
     }
 
     /// The ring: how far it is.

@@ -12,11 +12,12 @@ use std::{
 };
 
 use nilometer_model::Nanos;
+use nilometer_storage::process::resident_memory;
 use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
-    RingSnapshot, StoredCounts, StoredTotals, Traffic,
+    MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
     sink::{Gauge, LaneSetup},
     writer::LaneCount,
@@ -79,6 +80,8 @@ pub struct Status {
     pub socket_buffer_bytes: u64,
     /// Memory between the network and the storage.
     pub ring: RingStatus,
+    /// The account of the recorder's memory.
+    pub memory: MemoryStatus,
     /// Where it goes.
     pub lanes: Vec<LaneStatus>,
     /// Why the network gave up, if it did.
@@ -140,6 +143,26 @@ pub struct RingStatus {
     pub stalled_seconds: f64,
     /// The longest.
     pub longest_stall_seconds: f64,
+}
+
+/// The memory of the recorder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryStatus {
+    /// Bytes that all parts take together at the most; 0 if they did not state it.
+    pub bound_bytes: u64,
+    /// Bytes of the process that are in memory now, as the kernel counts them; 0 if it does not tell. What waits in sockets is not
+    /// among them, pages of the program's file are.
+    pub resident_bytes: u64,
+    /// Each part.
+    pub parts: Vec<MemoryOfPart>,
+}
+
+impl MemoryStatus {
+    fn of(account: &MemoryAccount) -> Self {
+        let parts = account.parts();
+        let bound_bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.bound_bytes));
+        MemoryStatus { bound_bytes, resident_bytes: resident_memory().0, parts }
+    }
 }
 
 /// What a lane does.
@@ -234,6 +257,10 @@ impl Lost {
 impl Recorder {
     /// How it is now. Rates are those between this and earlier calls, over about a second.
     pub fn status(&mut self) -> Status {
+        Status { memory: MemoryStatus::of(&self.memory), ..self.counted_status() }
+    }
+
+    fn counted_status(&mut self) -> Status {
         let now = self.clock.now();
         let lanes = self.watched.iter().map(LaneWatch::status).collect();
         if let Some(series) = self.series_traffic() {
@@ -319,6 +346,7 @@ fn of(
             stalled_seconds: glance.stalled.1.seconds(),
             longest_stall_seconds: glance.longest_stall.seconds(),
         },
+        memory: MemoryStatus::default(),
         lanes,
         fault: fault.clone(),
     }
@@ -469,6 +497,7 @@ mod tests {
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25 },
+            "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
             "lanes": [], "fault": "gone",
         });
         assert_eq!(json, expected);

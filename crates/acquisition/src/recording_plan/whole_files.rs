@@ -1,6 +1,6 @@
 //! Storage whose files are put whole, or grow at their ends: what can be recorded there.
 
-use nilometer_model::{Bytes, Capabilities, Capability, Format, Nanos, TargetDescription};
+use nilometer_model::{Capabilities, Capability, Format, Nanos, TargetDescription};
 
 use super::RecordingPlan;
 
@@ -66,7 +66,7 @@ impl RecordingPlan {
         if !self.storage.whole || self.frames_per_file == 1 || held <= self.slots() as u64 {
             return Ok(());
         }
-        let needed = Bytes(held.saturating_mul(self.spacing.slot()));
+        let needed = self.buffer_for(held);
         Err(format!(
             "--buffer {}: files are put whole there, and each of {} writers keeps {files} of {} frames in memory until they \
              are: it needs {needed}, or fewer frames a file",

@@ -20,7 +20,7 @@ use std::{
 };
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
+use nilometer_storage::{Arena, Buffer, buffer::Alignment, engine::Wake, process::Usage};
 
 use crate::{Frame, FrameMessage};
 use nilometer_recording::journal::Encoding;
@@ -61,6 +61,9 @@ pub trait FrameEncoder: Debug + Send + Sync {
 
 /// Encoded frames that wait for the storage, beside those that are being encoded.
 const READY: usize = 4;
+
+/// Scratch of a thread, in frames: byte offset and LZ4 of bytes that can't be compressed are longer than these.
+const SCRATCH_FRAMES: u64 = 2;
 
 /// See the module.
 pub struct EncodeStage {
@@ -163,6 +166,14 @@ fn looked_over(encoder: &dyn FrameEncoder, frame: Frame) -> Frame {
     Frame { message: Some(FrameMessage { is_damaged, ..message }), ..frame }
 }
 
+/// Bytes of a stage of so many threads whose frames have `slot` bytes, at the most; so many more encoded frames may wait behind it.
+/// Each thread keeps a frame's worth of scratch.
+pub(super) fn stage_memory(encoder: &dyn FrameEncoder, slot: u64, threads: usize, waiting: usize) -> u64 {
+    let buffer = Arena::distance(encoder.length_max(), Alignment::Page) as u64;
+    let buffers = (threads + READY + waiting) as u64;
+    buffers.saturating_mul(buffer).saturating_add((threads as u64).saturating_mul(SCRATCH_FRAMES * slot))
+}
+
 impl EncodeStage {
     /// With so many threads, which begin now; none are for virtual time. So many encoded frames may wait beside those that are
     /// on their way to the storage.
@@ -187,6 +198,11 @@ impl EncodeStage {
             thread::Builder::new().name(format!("encode {number}")).spawn(move || shared.run(number))?;
         }
         Ok(stage)
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn memory(&self) -> u64 {
+        self.buffers.iter().map(|buffer| buffer.len() as u64).sum()
     }
 
     /// How the writer is woken when a frame is encoded.

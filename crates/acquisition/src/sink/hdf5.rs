@@ -80,6 +80,13 @@ pub const FRAMES_IN_FILE: &str = FRAMES_PATH;
 /// Where the recorder says there what became of each.
 pub const RECORDER_IN_FILE: &str = RECORDER_PATH;
 
+/// Bytes of a chunk in the index, of one that is compressed: its offset, length and filters.
+const INDEX_ENTRY: u64 = 16;
+/// Metadata of a file without frames, and what the library keeps of it.
+const METADATA_LEAST: u64 = 2 << 20;
+/// Pages that are not full, and what the index has of its own: one part in so many.
+const METADATA_SHARE: u64 = 2;
+
 impl Hdf5Contents {
     /// The files of an instrument whose frames are to be stored so, in a recording whose clock began at `start`; none if
     /// they are to be stored otherwise.
@@ -171,6 +178,17 @@ impl Hdf5Contents {
             frames.first_max = None;
         }
         self
+    }
+
+    /// Bytes of memory that the metadata of an open file take at the most, once it has so many frames: what each chunk has in the
+    /// index, and the values of each frame in columns.
+    pub(crate) fn metadata_memory(&self, frames: u64) -> u64 {
+        let tree = &self.tree;
+        let index: u64 =
+            tree.frames().iter().map(|(_, shape)| INDEX_ENTRY.saturating_mul(shape.tiles())).sum();
+        let columns: u64 = tree.columns().iter().map(|(_, column)| column.element.bytes() as u64).sum();
+        let each = (index + columns).saturating_mul(frames);
+        METADATA_LEAST.saturating_add(each).saturating_add(each / METADATA_SHARE)
     }
 
     /// Frames go into several datasets, each of which counts its own.

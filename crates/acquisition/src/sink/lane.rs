@@ -8,7 +8,13 @@ use nilometer_storage::{
     process::{BootId, processors},
 };
 
-use super::{EncodeStage, FrameEncoder, Gauge, Numbering, RawFiles, RawLayout, Sink, cbf::CbfEncoder};
+use super::{
+    EncodeStage, FrameEncoder, Gauge, Numbering, RawFiles, RawLayout, Sink,
+    cbf::CbfEncoder,
+    encode::stage_memory,
+    raw::{OPEN, lane_memory},
+};
+use crate::{MemoryPart, MemoryPlan};
 
 /// A writer of a recording: where it writes, and what becomes of its frames there.
 #[derive(Debug)]
@@ -28,21 +34,57 @@ pub struct LaneSetup {
 /// # Errors
 /// If a thread can't be started.
 pub fn encode_stage(layout: &RawLayout, threads: usize) -> io::Result<Option<EncodeStage>> {
-    let encoder: Arc<dyn FrameEncoder> = match layout.head.format {
-        Format::Raw | Format::Vdif | Format::Mark5b => return Ok(None),
+    let Some(encoder) = encoder_of(layout) else { return Ok(None) };
+    EncodeStage::new(encoder, threads, waiting_encoded(layout)).map(Some)
+}
+
+/// What encodes the frames of a layout, if they are not stored as they are.
+fn encoder_of(layout: &RawLayout) -> Option<Arc<dyn FrameEncoder>> {
+    match layout.head.format {
+        Format::Raw | Format::Vdif | Format::Mark5b => None,
         Format::Cbf => {
             let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
-            Arc::new(CbfEncoder::new(&layout.name, picture))
+            Some(Arc::new(CbfEncoder::new(&layout.name, picture)))
         }
         Format::Hdf5 => {
             let hdf5 = layout.hdf5.as_ref().expect("a recording in HDF5 says what its files have in them");
-            let Some(encoder) = hdf5.encoder() else { return Ok(None) };
-            Arc::new(encoder)
+            Some(Arc::new(hdf5.encoder()?))
         }
-    };
-    // Frames that wait for their dataset keep what was made of them.
-    let waiting = layout.hdf5.as_ref().and_then(|hdf5| hdf5.datasets.as_ref()).map_or(0, |_| layout.waiting);
-    EncodeStage::new(encoder, threads, waiting as usize).map(Some)
+    }
+}
+
+/// Frames that wait for their dataset keep what was made of them.
+fn waiting_encoded(layout: &RawLayout) -> usize {
+    let waits = layout.hdf5.as_ref().is_some_and(|hdf5| hdf5.datasets.is_some());
+    if waits { layout.waiting as usize } else { 0 }
+}
+
+/// The account of so many lanes that are laid out so: their buffers, their lists, the threads that encode their frames, and the
+/// metadata of files that are open, if so many frames come. Of a number that is not known, which is 0, metadata are not bounded.
+pub fn lanes_memory(layout: &RawLayout, lanes: usize, options: LaneOptions, frames: u64) -> MemoryPlan {
+    let threads = encode_threads(lanes, options);
+    let slot = layout.head.stride;
+    let stage = encoder_of(layout)
+        .map_or(0, |encoder| stage_memory(encoder.as_ref(), slot, threads, waiting_encoded(layout)));
+    let all = |bytes: u64| bytes.saturating_mul(lanes as u64);
+    let plan = MemoryPlan::default().with(MemoryPart::WriteBuffers, all(lane_memory(layout)));
+    plan.with(MemoryPart::EncodeStages, all(stage))
+        .with(MemoryPart::FileIndex, all(index_memory(layout, frames)))
+}
+
+/// Metadata of the files of a lane that are open at once.
+fn index_memory(layout: &RawLayout, frames: u64) -> u64 {
+    let Some(hdf5) = &layout.hdf5 else { return 0 };
+    let many = layout.head.storing.is_many_files();
+    let open = if many { layout.head.frames_per_file.saturating_mul(OPEN) } else { u64::MAX };
+    let of_frames = hdf5.metadata_memory(frames.min(open)).saturating_sub(hdf5.metadata_memory(0));
+    of_frames.saturating_add(hdf5.metadata_memory(0).saturating_mul(if many { OPEN } else { 1 }))
+}
+
+/// Threads that encode the frames of a lane, where they are encoded.
+fn encode_threads(lanes: usize, options: LaneOptions) -> usize {
+    let encoders = options.encoders.unwrap_or_else(|| processors().len());
+    encoders.div_ceil(lanes.max(1)).max(1)
 }
 
 /// What is asked of all lanes of a recording.
@@ -65,9 +107,8 @@ pub fn lanes_of(
 ) -> io::Result<Vec<LaneSetup>> {
     let gauges = gauges(&lanes, options.reserve);
     let numbering = numbering_of(&lanes);
-    let encoders = options.encoders.unwrap_or_else(|| processors().len());
     let boot = BootId::now();
-    let threads = encoders.div_ceil(lanes.len().max(1)).max(1);
+    let threads = encode_threads(lanes.len(), options);
     let lanes = lanes.into_iter().zip(gauges).map(|((target, layout), gauge)| {
         // Where the storage can't say, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));

@@ -19,7 +19,7 @@ pub(crate) use hdf5::{
 };
 pub use hdf5_tree::FileWishes;
 pub(crate) use hdf5_tree::ND_ATTRIBUTES;
-pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
+pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_memory, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};
 
@@ -28,7 +28,7 @@ use std::{fmt::Debug, sync::Arc};
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
 
-use crate::Frame;
+use crate::{Frame, MemoryAccount};
 use nilometer_recording::Due;
 
 /// What became of frames.
@@ -95,6 +95,10 @@ pub trait Sink: Debug + Send {
     /// How the thread that drives it is woken, by a sink that has threads of its own.
     fn seat(&mut self, waker: Arc<dyn Wake>) {
         drop(waker);
+    }
+    /// Where it counts the memory that grows with what it stores.
+    fn account(&mut self, account: &MemoryAccount) {
+        let _ = account;
     }
     /// Bytes of acknowledged frames and of those on their way to it, as they were written: encoded, if they are.
     fn written(&self) -> u64;

@@ -67,6 +67,8 @@ pub(super) struct LiveReaders {
 
 /// Memory between reading and writing a copy.
 const COPY_BUFFER: u64 = 64 << 20;
+/// Slots of a copy's ring, at the least.
+const COPY_SLOTS_MIN: usize = 4;
 /// More reports than there can be threads.
 const REPORTS: usize = 4096;
 /// How often it is looked whether copies are complete.
@@ -192,19 +194,19 @@ fn copy_setup(
     hang_after: Nanos,
     stop: Arc<AtomicBool>,
 ) -> Result<Setup, NoCopy> {
-    let layout = layout_of_copy(&what.lanes, archive.description());
+    let plan = plan_of_copy(&what.lanes, archive.description());
+    let layout = layout_of_copy(&plan, &what.lanes);
     let deep = layout.is_deep();
     let engine = within(hang_after, archive, move |archive| suited_engine(archive, deep, clock));
     let engine = engine.map_err(|error| NoCopy::of(&error))?;
     let engine = engine.map_err(|error| NoCopy::Failed(error.to_string()))?;
-    let room = layout.head.stride.max(Follower::room(&what.lanes));
     let target = what.target.clone();
     let lanes = what.lanes.clone();
     Ok(Setup {
         lanes: lanes_of(vec![(archive.clone(), layout)], LaneOptions::default())
             .map_err(|error| NoCopy::Failed(error.to_string()))?,
         engine,
-        slots: (COPY_BUFFER / room).max(4) as usize,
+        slots: plan.slots().max(COPY_SLOTS_MIN),
         feed: Feed::Recording(Copied { target, lanes, following }),
         stop,
         allowance: Nanos::MAX,
@@ -212,10 +214,10 @@ fn copy_setup(
     })
 }
 
-/// How the only lane of a copy is laid out on the archive: as much stays there as of what is copied.
-fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout {
+/// How a copy is laid out on the archive: as much stays there as of what is copied.
+fn plan_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RecordingPlan {
     let first = lanes.first().expect("a recording has a lane");
-    let Head { frame_size, frames_per_file, storing, format, recording, .. } = first.head;
+    let Head { frame_size, frames_per_file, storing, format, .. } = first.head;
     let frames = StoredFrames {
         size: frame_size,
         format,
@@ -227,6 +229,7 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
         picture: first.picture,
         packets: first.stream.is_some(),
         padded: first.stream.is_none(),
+        slot_min: Follower::room(lanes),
     };
     let kept = first.keep.map(|keep| keep * first.file_size() * lanes.len() as u64);
     let options = LayoutOptions {
@@ -235,8 +238,13 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
         checksums: first.checksums,
         ..LayoutOptions::with_buffer(Bytes(COPY_BUFFER))
     };
-    let plan = RecordingPlan::of(frames, std::slice::from_ref(archive), &options);
-    let layout = plan.layout(&first.name, recording, 0);
+    RecordingPlan::of(frames, std::slice::from_ref(archive), &options)
+}
+
+/// The only lane of a copy.
+fn layout_of_copy(plan: &RecordingPlan, lanes: &[RawLayout]) -> RawLayout {
+    let first = lanes.first().expect("a recording has a lane");
+    let layout = plan.layout(&first.name, first.head.recording, 0);
     RawLayout {
         origin: first.origin.clone(),
         stream: first.stream.clone(),

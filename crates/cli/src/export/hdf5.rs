@@ -228,6 +228,7 @@ impl Hdf5Export<'_> {
             picture: None,
             packets: false,
             padded: true,
+            slot_min: 0,
         };
         let stacked = self.contents.stacked().is_some();
         let checksums = self.export.hdf5.journal || self.export.verify && !stacked;

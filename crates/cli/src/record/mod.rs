@@ -17,6 +17,7 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
+use nilometer_cluster::launched_here;
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
     BeforeRecording, OperatorLog, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings,
@@ -108,7 +109,9 @@ impl Record {
 
     fn settings(&self, share: Result<PacketShare, Failure>) -> Result<RecordingSettings, Failure> {
         let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
-        Ok(RecordingSettings::of_share(self.wishes.clone().over(file.unwrap_or_default()), share?)?)
+        let settings =
+            RecordingSettings::of_share(self.wishes.clone().over(file.unwrap_or_default()), share?)?;
+        Ok(settings.sharing_memory(launched_here()))
     }
 
     /// Everything is there.

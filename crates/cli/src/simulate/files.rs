@@ -5,20 +5,24 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    AskedFiles, Delivery, Feed, FrameTurn, LayoutOptions, Pace, RecordingPlan, Setup, StoredFrames,
-    UserLayout, UserLayoutError, WhenFull,
+    AskedFiles, Delivery, Feed, FrameTurn, LayoutOptions, MemoryPart, MemoryPlan, Pace, RecordingPlan, Setup,
+    StoredFrames, UserLayout, UserLayoutError, WhenFull,
     joined::JoinedValues,
-    sink::{FileWishes, LaneOptions, RawLayout, lanes_of},
+    sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_memory, lanes_of},
     suited_engine,
 };
+use nilometer_cluster::launched_here;
 use nilometer_model::{
-    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ScanShape, Storing,
-    TargetDescription,
+    Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos, ScanShape,
+    Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::{
-    compression_parser,
-    recording::place::{check_align, check_buffer, check_mounted, check_name, check_place},
+    ServiceError, compression_parser,
+    recording::{
+        memory::{MemoryWishes, program_memory},
+        place::{check_align, check_mounted, check_name, check_place, check_slots},
+    },
 };
 use nilometer_storage::{Clock, Target};
 
@@ -71,9 +75,14 @@ pub(super) struct Files {
     /// processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     encoders: Option<u32>,
-    /// Memory between the instrument and the storage [default: 1 GiB]
+    /// Memory between the instrument and the storage [default: 1 GiB; with --memory, or where less is available, as much as that
+    /// leaves]
     #[arg(long)]
     buffer: Option<Bytes>,
+    /// All memory that the recorder may take, the buffer, the simulated instrument and the program included [default: the
+    /// buffer, and what the other parts state]
+    #[arg(long)]
+    memory: Option<Bytes>,
     /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that
     /// waits is lost in its place [default: drop-newest]
     #[arg(long, value_name = "POLICY")]
@@ -90,7 +99,6 @@ pub(super) struct Files {
     hang_after: Option<Nanos>,
 }
 
-const BUFFER: Bytes = Bytes(1 << 30);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 
@@ -124,6 +132,7 @@ impl Files {
             ("--align", self.align.is_some()),
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
+            ("--memory", self.memory.is_some()),
             ("--full", self.full.is_some()),
             ("--encoders", self.encoders.is_some()),
             ("--reserve", self.reserve.is_some()),
@@ -165,22 +174,59 @@ impl Files {
         self.hang_after.unwrap_or(HANG_AFTER)
     }
 
-    fn buffer(&self) -> Bytes {
-        self.buffer.unwrap_or(BUFFER)
-    }
-
     fn reserve(&self) -> Bytes {
         self.reserve.unwrap_or(RESERVE)
     }
 
-    /// How frames of the instrument are laid out in these directories.
-    pub(super) fn plan(&self, instrument: &Instrument, to: &[TargetDescription]) -> RecordingPlan {
+    /// How frames of the instrument are laid out in these directories, and the account of the memory that it takes.
+    pub(super) fn plan(
+        &self,
+        asked: &Asked,
+        to: &[TargetDescription],
+        wishes: &FileWishes,
+    ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
+        let instrument = &asked.instrument;
+        let contents = Hdf5Contents::asked(instrument, Moment(Nanos(0)), wishes);
+        let memory = MemoryWishes { buffer: self.buffer, memory: self.memory, sharing: launched_here() };
+        let planned = |buffer| {
+            let plan = self.plan_with(instrument, to, buffer);
+            let parts = memory.account(self.memory_plan(asked, &plan, contents.as_ref()));
+            (plan, parts)
+        };
+        let frame = instrument.frame_size();
+        let buffer = memory.settle(Bytes(2 * frame.0), |buffer| planned(buffer).1)?;
+        check_slots(buffer, frame)?;
+        Ok(planned(buffer))
+    }
+
+    fn memory_plan(
+        &self,
+        asked: &Asked,
+        plan: &RecordingPlan,
+        contents: Option<&Hdf5Contents>,
+    ) -> MemoryPlan {
+        let instrument = &asked.instrument;
+        let due = (asked.duration.seconds() * instrument.frame_rate.0).ceil() as u64;
+        let frames = asked.frames.unwrap_or(due).min(due);
+        let layout = RawLayout { hdf5: contents.cloned(), ..plan.layout("", 0, 0) };
+        let lanes = lanes_memory(&layout, plan.lanes() as usize, self.lane_options(instrument), frames);
+        let content = Content::memory(&instrument.data, instrument.frame_size());
+        let source = MemoryPlan::default().with(MemoryPart::Instrument, content.0);
+        plan.ring_memory().and(lanes).and(source).and(program_memory())
+    }
+
+    fn lane_options(&self, instrument: &Instrument) -> LaneOptions {
+        let encoders = instrument.recording.encoders.map(|count| count as usize);
+        LaneOptions { reserve: Some(self.reserve()), encoders }
+    }
+
+    fn plan_with(&self, instrument: &Instrument, to: &[TargetDescription], buffer: Bytes) -> RecordingPlan {
         let options = LayoutOptions {
             writers: self.writers,
             reserve: self.reserve(),
             checksums: self.checksums,
             align: self.align,
-            ..LayoutOptions::with_buffer(self.buffer())
+            ..LayoutOptions::with_buffer(buffer)
         };
         // They are made here, frame by frame, however they would come over a network.
         let frames = StoredFrames { packets: false, ..StoredFrames::of(instrument) };
@@ -213,7 +259,6 @@ impl Files {
             instrument.recording.storing != Storing::Scattered || !name.contains('.'),
             "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
         );
-        check_buffer(self.buffer(), instrument.frame_size())?;
         plan.check_lines().map_err(anyhow::Error::msg)?;
         check_mounted(instrument.recording.format, to)?;
         plan.check_storage(to).map_err(anyhow::Error::msg)?;
@@ -242,8 +287,7 @@ impl Files {
             turn,
             when_full: when_full.unwrap_or_default(),
         };
-        let encoders = instrument.recording.encoders.map(|count| count as usize);
-        let options = LaneOptions { reserve: Some(self.reserve()), encoders };
+        let options = self.lane_options(instrument);
         Ok(Setup {
             engine: suited_engine(lanes[0].0.as_ref(), deep, clock)?,
             slots: plan.slots(),

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    MasterError, Outcome as Recorded, Recorder, RecordingPlan, Setup, put_master,
+    MasterError, MemoryPlan, Outcome as Recorded, Recorder, RecordingPlan, Setup, put_master,
     sink::{FileWishes, Hdf5Contents, RawLayout},
 };
 use nilometer_cluster::StoredPart;
@@ -39,6 +39,8 @@ use crate::{
 struct ArrangedFiles {
     described: Vec<TargetDescription>,
     plan: RecordingPlan,
+    /// The account of the memory that it takes.
+    memory: MemoryPlan,
     wishes: FileWishes,
 }
 
@@ -96,11 +98,11 @@ impl Files {
         let described = to.iter().map(|path| described_place(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         check_expected(&described, self.expected()).input()?;
-        let plan = self.plan(instrument, &described);
+        let (plan, memory) = self.plan(asked, &described, &wishes)?;
         self.check(instrument, &plan, &described, together).input()?;
         let writers = plan.lanes() as usize * together.turn().of as usize;
         check_layout(&wishes, instrument, writers, plan.is_bounded()).input()?;
-        Ok(ArrangedFiles { described, plan, wishes })
+        Ok(ArrangedFiles { described, plan, memory, wishes })
     }
 
     /// Its directories and the recorder.
@@ -111,7 +113,7 @@ impl Files {
         own: OwnPart,
         together: &Together<'_>,
     ) -> Result<MadeFiles, Failure> {
-        let ArrangedFiles { described, plan, wishes } = arranged;
+        let ArrangedFiles { described, plan, memory, wishes } = arranged;
         let OwnPart { lanes, clock, start, stop } = own;
         let instrument = &asked.instrument;
         let seed = together.shared.seed.named("content");
@@ -124,7 +126,10 @@ impl Files {
         let setup = self.setup(asked, &plan, lanes, content, together.turn(), clock);
         let setup = setup.map(|setup| Setup { stop, ..setup });
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(Into::into)) {
-            Ok(recorder) => Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes }),
+            Ok(recorder) => {
+                recorder.memory().state(&memory);
+                Ok(MadeFiles { targets, layouts, recorder, clock, plan, wishes })
+            }
             Err(error) => {
                 remove_unused(&targets, &layouts);
                 Err(Failure::Run(error))

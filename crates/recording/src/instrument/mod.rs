@@ -100,6 +100,8 @@ const POOL: u64 = 256 << 20;
 const POOL_MAX: u64 = 4 << 30;
 /// More are not made as a rule.
 const DISTINCT: u64 = 32;
+/// Frames that are made and tried before those that are kept.
+const MADE_AT_ONCE: u64 = 4;
 
 impl Content {
     /// Makes what is needed to deliver frames, on all processors; takes seconds. `shape` has the slowest dimension first.
@@ -121,6 +123,15 @@ impl Content {
             DataKind::Files(pattern) => Ok(Content::Pool(FramePool::new(files::load(pattern, grid)?, stamp))),
             _ => Ok(Content::Pool(made(data, shape, stamp, pixel)?)),
         }
+    }
+
+    /// Memory that is taken to deliver frames of so many bytes, at the most: those that are repeated, and a few while they are made.
+    pub fn memory(data: &Data, frame: Bytes) -> Bytes {
+        let kept = match data.kind {
+            DataKind::Incompressible => 1,
+            _ => data.distinct.unwrap_or_else(|| (POOL / frame.0.max(1)).clamp(1, DISTINCT)),
+        };
+        Bytes((kept + MADE_AT_ONCE).saturating_mul(frame.0))
     }
 
     /// What it can be made from again; none for the user's own files.

@@ -6,6 +6,7 @@ pub mod ended;
 mod inlets;
 mod joining;
 pub(crate) mod kept_connections;
+pub mod memory;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;

@@ -138,10 +138,16 @@ pub struct RecordOptions {
     /// By how many others a packet may be overtaken before it counts as missing [default: 512]
     #[arg(long, value_name = "PACKETS", help_heading = "Packets that do not come in order")]
     pub window: Option<u64>,
-    /// Memory between the network and the storage [default: 1 GiB]
+    /// Memory between the network and the storage [default: 1 GiB; with --memory, or where less is available, as much as that
+    /// leaves]
     #[arg(long, help_heading = "This machine")]
     pub buffer: Option<Bytes>,
-    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 256 MiB]
+    /// All memory that the recorder may take, the buffer, the packets that wait in the kernel and the program included [default:
+    /// the buffer, and what the other parts state: /status has the account]
+    #[arg(long, help_heading = "This machine")]
+    pub memory: Option<Bytes>,
+    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows
+    /// [default: 256 MiB; with --memory at most an eighth of that, for all ports together]
     #[arg(long, help_heading = "This machine")]
     pub receive_buffer: Option<Bytes>,
     /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
@@ -330,6 +336,7 @@ impl RecordOptions {
             missing: self.missing.or(below.missing),
             window: self.window.or(below.window),
             buffer: self.buffer.or(below.buffer),
+            memory: self.memory.or(below.memory),
             receive_buffer: self.receive_buffer.or(below.receive_buffer),
             busy_poll: self.busy_poll.or(below.busy_poll),
             receive_threads: self.receive_threads.or(below.receive_threads),
@@ -386,6 +393,7 @@ mod tests {
         missing = "leave-out"
         window = 8
         buffer = "1 MiB"
+        memory = "4 MiB"
         receive_buffer = "2 MiB"
         busy_poll = 9
         receive_threads = 2
@@ -450,6 +458,8 @@ mod tests {
         "18",
         "--buffer",
         "11 MiB",
+        "--memory",
+        "14 MiB",
         "--receive-buffer",
         "12 MiB",
         "--busy-poll",

@@ -24,10 +24,15 @@ pub fn check_name(name: &str) -> Result<(), ServiceError> {
     })
 }
 
-/// Whether so much memory holds two slots of a ring and can be had.
-pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
+/// Whether so much memory holds two slots of a ring.
+pub fn check_slots(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
     let needed = Bytes(2 * slot.0);
-    require(buffer >= needed, || format!("--buffer {buffer}: two frames of {slot} need {needed}"))?;
+    require(buffer >= needed, || format!("--buffer {buffer}: two frames of {slot} need {needed}"))
+}
+
+/// The same, and whether it can be had.
+pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
+    check_slots(buffer, slot)?;
     let Some(available) = process::available_memory() else { return Ok(()) };
     require(buffer.0 <= available.0 / 2, || {
         let limit = process::memory_limit_words();

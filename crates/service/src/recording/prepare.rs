@@ -7,13 +7,15 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, MasterError, ModulesPart, Network, Port, Recorder, Setup, StoredFrames, Until, put_master,
-    put_master_of_modules,
+    Feed, MasterError, MemoryPart, MemoryPlan, ModulesPart, Network, Port, Recorder, Setup, StoredFrames,
+    Until,
+    joined::JoinedValues,
+    put_master, put_master_of_modules,
     sink::{Durability, FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
         Transport,
-        udp::{Allowed, Listening, ROOM},
+        udp::{Allowed, Listening, received_memory},
     },
 };
 use nilometer_model::{
@@ -32,6 +34,7 @@ use super::{
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
+    memory::RecordingNeeds,
     options::{AllowedSender, RecordOptions},
     place::{discard_unused, make},
     settings::RecordingSettings,
@@ -75,8 +78,14 @@ pub(super) struct Arranged {
     pub(super) clock: Clock,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) instrument: Instrument,
+    /// Of the ring.
+    pub(super) slots: usize,
+    /// The account of all its memory.
+    pub(super) memory: MemoryPlan,
 }
 
+/// Packets that follow no known course and are kept, at the least.
+const CANDIDATES_LEAST: u64 = 64;
 /// How long nothing may be stored while blocks wait, before that counts as a stall.
 const ALLOWANCE: Nanos = Nanos::from_millis(10);
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
@@ -134,8 +143,21 @@ impl RecordingSettings {
         let blocks = stored(source, geometry.frame_size());
         let id = run_id().0;
         let name = self.name_of(id, &instrument.name);
-        self.check_memory(blocks, format)?;
-        let plan = self.checked_plan(blocks, &described, &name)?;
+        let planned = self.planned_contents(instrument);
+        let needs = RecordingNeeds {
+            frames: blocks,
+            described: &described,
+            instrument,
+            contents: planned.as_ref(),
+            source: self.packet_memory(source),
+            candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
+            frames_due: self.frames_due(instrument),
+        };
+        let parts_of = |buffer| self.memory_plan(&needs, buffer);
+        let buffer = self.memory_wishes().settle(self.least_buffer(blocks, format), parts_of)?;
+        self.check_memory(blocks, format, buffer)?;
+        let plan = self.checked_plan(blocks, &described, &name, buffer)?;
+        let memory = parts_of(buffer);
         let listening = self.listening(source)?;
         let inlets = inlets(&listening, packets.ports(), self.threads())?;
         let joining = self.joining()?;
@@ -157,7 +179,9 @@ impl RecordingSettings {
         }
         let layout = RawLayout { stream: Some(stream), hdf5, ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
-        let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
+        let slots = plan.slots();
+        let instrument = instrument.clone();
+        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = format!("udp://{}", listening.at);
         let prepared = PreparedRecording { from, room: Some(room), number_bits, whole, ..prepared };
@@ -173,10 +197,15 @@ impl RecordingSettings {
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
         let setup = self.setup(&arranged, feed);
-        let Arranged { targets, layout, instrument, .. } = arranged;
-        log(&format!("preparing {} of memory", self.buffer()));
+        let Arranged { targets, layout, instrument, memory, .. } = arranged;
+        let ring = memory.bound(MemoryPart::Ring);
+        log(&format!(
+            "preparing {ring} of memory; all parts of the recorder take at most {}",
+            memory.total()
+        ));
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
             Ok(recorder) => {
+                recorder.memory().state(&memory);
                 let durability = layout.durability;
                 let from = String::new();
                 Ok(PreparedRecording {
@@ -212,7 +241,7 @@ impl RecordingSettings {
     }
 
     fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {
-        let RecordOptions { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
+        let RecordOptions { interface, allow, busy_poll, .. } = &self.wishes;
         let at = self.address_of(source)?;
         if let Some(interface) = interface {
             let hint = "leave --interface out, or --listen to a group";
@@ -223,10 +252,39 @@ impl RecordingSettings {
         Ok(Listening {
             at,
             interface: *interface,
-            room: receive_buffer.unwrap_or(ROOM),
+            room: self.socket_buffer(self.sockets(source)),
             allowed: allowed(allow)?,
             busy_poll: busy_poll.unwrap_or(0),
         })
+    }
+
+    /// Sockets for packets: each thread that receives has one at each port.
+    fn sockets(&self, source: &PacketSource) -> u64 {
+        u64::from(source.packets.ports()).saturating_mul(self.threads().each as u64)
+    }
+
+    /// Memory of what delivers packets, beside the ring.
+    fn packet_memory(&self, source: &PacketSource) -> MemoryPlan {
+        let sockets = self.sockets(source);
+        let room = self.socket_buffer(sockets);
+        let received = received_memory(self.threads().each);
+        let waiting = u64::from(source.packets.ports()).saturating_mul(received);
+        let plan = MemoryPlan::default().with(MemoryPart::SocketBuffers, sockets.saturating_mul(room.0));
+        plan.with(MemoryPart::ReorderWindows, waiting)
+    }
+
+    /// How many frames come, by the duration that was asked for; 0 if that is not known.
+    fn frames_due(&self, instrument: &Instrument) -> u64 {
+        let seconds = self.wishes.duration.map_or(0.0, Nanos::seconds);
+        (seconds * instrument.frame_rate.0).ceil() as u64
+    }
+
+    /// What files of an instrument have in them, as far as that takes memory: none if they are not in HDF5.
+    fn planned_contents(&self, instrument: &Instrument) -> Option<Hdf5Contents> {
+        let several = self.layout.as_ref().is_some_and(|layout| layout.has_several_datasets());
+        let joined = several.then(|| Arc::new(JoinedValues::without_source()));
+        let wishes = FileWishes { layout: self.layout.clone(), joined };
+        Hdf5Contents::asked(instrument, Moment(Nanos(0)), &wishes)
     }
 
     fn threads(&self) -> InletThreads<'_> {
@@ -256,7 +314,7 @@ impl RecordingSettings {
     }
 
     fn setup(&self, arranged: &Arranged, feed: Feed) -> Result<Setup, ServiceError> {
-        let Arranged { targets, layout, clock, stop, instrument } = arranged;
+        let Arranged { targets, layout, clock, stop, instrument, slots, .. } = arranged;
         let lane = |(lane, target): (u32, &Arc<dyn KeptDirectory>)| {
             let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
             (target.clone() as Arc<dyn Target>, layout)
@@ -266,7 +324,7 @@ impl RecordingSettings {
         let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), *clock);
         Ok(Setup {
             engine: engine.map_err(ServiceError::failed)?,
-            slots: layout.spacing().slots(self.buffer()),
+            slots: *slots,
             lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
             feed,
             stop: stop.clone(),

@@ -10,14 +10,14 @@ use std::sync::{
 };
 
 use nilometer_acquisition::{
-    Feed, SeriesFeed, StoredFrames,
+    Feed, MemoryPart, MemoryPlan, SeriesFeed, StoredFrames,
     series::{AwaitedSeries, DescribedSeries, LentReceiver, SeriesReceiver, SeriesStorage},
     sink::{Hdf5Contents, RawLayout, settled_compression},
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
     Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Nanos, PixelType, Readers,
-    RecordingLayout, Storing,
+    RecordingLayout, Storing, TargetDescription,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::SeriesStart;
@@ -25,8 +25,9 @@ use nilometer_wire::series::SeriesStart;
 use super::{
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
+    memory::RecordingNeeds,
     options::SeriesChoice,
-    place::{check_buffer, check_mounted, check_place, make},
+    place::{check_mounted, check_place, check_slots, make},
     prepare::{Arranged, PreparedRecording},
     series_name::{stated_name, unique_name},
     settings::RecordingSettings,
@@ -107,18 +108,20 @@ impl RecordingSettings {
             return Err(ServiceError::Failed("packets are no series".into()));
         };
         let series = self.await_series(source, &mut opened, &stop, log)?;
-        let ArrangedSeries { instrument, contents, storage, frames } =
-            self.arrange_series(source, &series, &opened, log)?;
+        let arranged = self.arrange_series(source, &series, &opened, log)?;
         let OpenedSeries { receiver, joining, clock, id, name, .. } = opened;
         let name = name.map_or_else(|| self.name_of_series(source, &series), Ok)?;
         let described = self.described()?;
-        let plan = self.checked_plan(frames, &described, &name)?;
+        let (buffer, memory) = self.series_memory(&arranged, &described, &series)?;
+        let ArrangedSeries { instrument, contents, storage, frames } = arranged;
+        let plan = self.checked_plan(frames, &described, &name, buffer)?;
         let targets = make(described, &name)?;
         let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
         let values = joining.as_ref().map(|joining| joining.values.clone());
         let feed = Feed::Series(SeriesFeed { receiver, storage, values });
-        let arranged = Arranged { targets, layout, clock, stop, instrument };
+        let slots = plan.slots();
+        let arranged = Arranged { targets, layout, clock, stop, instrument, slots, memory };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
         Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
     }
@@ -193,11 +196,36 @@ impl RecordingSettings {
             in_order: contents.has_several_datasets(),
             frames_max: images_max.map(|images| images.saturating_mul(channels)),
         };
-        check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
         let line = source.scan.map_or(1, |scan| scan.line());
         let together = line.saturating_mul(channels);
-        let frames = StoredFrames { together, ..StoredFrames::of(&instrument) };
+        let slot_min = storage.slot_size() as u64;
+        let frames = StoredFrames { together, slot_min, ..StoredFrames::of(&instrument) };
         Ok(ArrangedSeries { instrument, contents, storage, frames })
+    }
+
+    /// The ring's memory for a series, and the account of all memory of its recorder.
+    fn series_memory(
+        &self,
+        arranged: &ArrangedSeries,
+        described: &[TargetDescription],
+        series: &DescribedSeries,
+    ) -> Result<(Bytes, MemoryPlan), ServiceError> {
+        let slot = arranged.storage.slot_size() as u64;
+        let SeriesStart { images, channels, .. } = &series.start;
+        let connections = self.connection_memory();
+        let needs = RecordingNeeds {
+            frames: arranged.frames,
+            described,
+            instrument: &arranged.instrument,
+            contents: Some(&arranged.contents),
+            source: MemoryPlan::default().with(MemoryPart::Connections, connections.0),
+            candidates: 0,
+            frames_due: images.saturating_mul(channels.len() as u64),
+        };
+        let parts_of = |buffer| self.memory_plan(&needs, buffer);
+        let buffer = self.memory_wishes().settle(Bytes(2 * slot), parts_of)?;
+        check_slots(buffer, Bytes(slot))?;
+        Ok((buffer, parts_of(buffer)))
     }
 
     /// The name of the recording of a series, as the stream gives it, or by the number of the series: one that no other has.

@@ -18,8 +18,9 @@ use nilometer_wire::WireFormat;
 
 use super::{
     addresses::ListenAddress,
+    memory::MemoryWishes,
     options::RecordOptions,
-    place::{KEPT, check_align, check_buffer, check_mounted, check_name, check_place},
+    place::{KEPT, check_align, check_mounted, check_name, check_place, check_slots},
     source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
@@ -32,9 +33,10 @@ pub struct RecordingSettings {
     pub(super) wishes: RecordOptions,
     /// Of files in HDF5, if it is another than NeXus.
     pub(crate) layout: Option<Arc<UserLayout>>,
+    /// Recorders on this machine that record together, this one included.
+    sharing: u32,
 }
 
-const BUFFER: Bytes = Bytes(1 << 30);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 /// Larger chunks would keep too much memory waiting for one disk.
@@ -59,7 +61,7 @@ impl RecordingSettings {
         let source = RecordedSource::of(&wishes, share)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let layout = source.layout(&wishes.metadata)?;
-        let settings = RecordingSettings { source, wishes, layout };
+        let settings = RecordingSettings { source, wishes, layout, sharing: 1 };
         settings.check_limits()?;
         settings.check_layout()?;
         Ok(settings)
@@ -98,6 +100,12 @@ impl RecordingSettings {
         check_name(&name)?;
         self.wishes.name = Some(name);
         Ok(self)
+    }
+
+    /// As one of so many recorders on this machine, which share its memory.
+    #[must_use]
+    pub fn sharing_memory(self, sharing: u32) -> Self {
+        RecordingSettings { sharing, ..self }
     }
 
     /// What several recorders must have been asked for alike, as text: the whole instrument, and what stands in the place of frames
@@ -157,8 +165,10 @@ impl RecordingSettings {
         }
     }
 
-    pub(super) fn buffer(&self) -> Bytes {
-        self.wishes.buffer.unwrap_or(BUFFER)
+    /// Its memory as it was asked for.
+    pub(super) fn memory_wishes(&self) -> MemoryWishes {
+        let RecordOptions { buffer, memory, .. } = self.wishes;
+        MemoryWishes { buffer, memory, sharing: self.sharing }
     }
 
     /// What stays free on each storage.
@@ -181,6 +191,7 @@ impl RecordingSettings {
         blocks: StoredFrames,
         described: &[TargetDescription],
         name: &str,
+        buffer: Bytes,
     ) -> Result<(), ServiceError> {
         if blocks.format == Format::Hdf5 {
             require(self.wishes.chunk_size.is_none(), || {
@@ -207,7 +218,6 @@ impl RecordingSettings {
             return Ok(());
         }
         let chunk = self.chunk_size();
-        let buffer = self.buffer();
         let lanes = self.wishes.to.len() as u64;
         let least = Bytes(blocks.size);
         let most = Bytes(CHUNK_MOST);
@@ -234,14 +244,14 @@ impl RecordingSettings {
         })
     }
 
-    fn layout_options(&self) -> LayoutOptions {
+    pub(super) fn layout_options(&self, buffer: Bytes) -> LayoutOptions {
         LayoutOptions {
             retention: self.wishes.keep.map_or(Retention::All, Retention::Latest),
             chunk_size: self.wishes.chunk_size,
             reserve: self.reserve(),
             checksums: self.wishes.checksums,
             align: self.wishes.align,
-            ..LayoutOptions::with_buffer(self.buffer())
+            ..LayoutOptions::with_buffer(buffer)
         }
     }
 
@@ -254,15 +264,21 @@ impl RecordingSettings {
         &self,
         blocks: StoredFrames,
         format: &dyn WireFormat,
+        buffer: Bytes,
     ) -> Result<(), ServiceError> {
-        let buffer = self.buffer();
         let window = self.reorder_window().window;
-        check_buffer(buffer, Bytes(blocks.size))?;
-        let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
-        let needed = Bytes(waiting.saturating_add(4 * blocks.size));
+        check_slots(buffer, Bytes(blocks.size))?;
+        let needed = self.least_buffer(blocks, format);
         require(buffer >= needed, || {
             format!("--buffer {buffer}: a window of {window} packets needs {needed}")
         })
+    }
+
+    /// The smallest buffer: the packets that wait for others, and a few blocks.
+    pub(super) fn least_buffer(&self, blocks: StoredFrames, format: &dyn WireFormat) -> Bytes {
+        let window = self.reorder_window().window;
+        let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
+        Bytes(waiting.saturating_add(4 * blocks.size))
     }
 
     /// How frames that are stored as these blocks are laid out on the described directories, where each directory has room
@@ -272,11 +288,12 @@ impl RecordingSettings {
         blocks: StoredFrames,
         described: &[TargetDescription],
         name: &str,
+        buffer: Bytes,
     ) -> Result<RecordingPlan, ServiceError> {
-        self.check_chunks(blocks, described, name)?;
+        self.check_chunks(blocks, described, name, buffer)?;
         self.check_kept(blocks)?;
         check_mounted(blocks.format, described)?;
-        let plan = RecordingPlan::of(blocks, described, &self.layout_options());
+        let plan = RecordingPlan::of(blocks, described, &self.layout_options(buffer));
         plan.check_lines().map_err(ServiceError::AskedWrongly)?;
         plan.check_storage(described).map_err(ServiceError::AskedWrongly)?;
         for description in described {

@@ -131,6 +131,12 @@ pub fn dirty_bytes() -> u64 {
     levels.dirty_bytes + levels.writeback_bytes
 }
 
+/// Memory of this process that is there now: `VmRSS` (`proc_pid_status(5)`); 0 where `/proc` does not tell.
+pub fn resident_memory() -> Bytes {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    Bytes(proc_text::meminfo(&text, "VmRSS").unwrap_or(0))
+}
+
 /// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`), or what a container or a job leaves of what it allows, if
 /// that is less.
 pub fn available_memory() -> Option<Bytes> {

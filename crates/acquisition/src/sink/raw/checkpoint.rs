@@ -8,9 +8,11 @@
 //!                                sync begins: the data of f0 to f2 are written, those of f3 may not be
 //! ```
 
+use std::mem::size_of;
+
 use nilometer_model::Nanos;
 
-use super::{FileStep, RawFiles};
+use super::{FileStep, IndexedFiles, RawFiles, RawLayout};
 use crate::{Frame, sink::FrameCount};
 use nilometer_recording::journal::Entry;
 
@@ -33,7 +35,30 @@ pub(super) struct Undurable {
     pub(super) frame: FrameCount,
 }
 
+/// Frames whose records wait for the journal, at the most: behind a journal that stands still, frames wait in the ring.
+const UNLOGGED_MAX: usize = 8192;
+/// So many frames that are not durable are made durable at once, before their time: small ones come a million a second.
+const UNDURABLE_MANY: usize = 1 << 17;
+/// More are not taken: their storage syncs more slowly than they come.
+const UNDURABLE_MAX: usize = 1 << 19;
+/// Files in which frames wait to be durable: one that is synced, one that is full and one that is being filled.
+const UNDURABLE_FILES: u64 = 3;
+
+/// Bytes of the lists of frames on their way into the journal and to the device, at the most, in a lane that is laid out so. Lists
+/// grow by doubling.
+pub(super) fn lists_memory(layout: &RawLayout) -> u64 {
+    let unlogged = UNLOGGED_MAX * (size_of::<Unlogged>() + size_of::<Entry>());
+    let frames = layout.head.frames_per_file.saturating_mul(UNDURABLE_FILES).min(UNDURABLE_MAX as u64);
+    2 * (unlogged as u64 + frames * size_of::<Undurable>() as u64)
+}
+
 impl RawFiles {
+    /// Whether the lists of frames that are written have room for one more.
+    pub(super) fn has_room_in_lists(&self) -> bool {
+        let indexing = self.index.as_ref().map_or(0, IndexedFiles::waiting);
+        self.unlogged.len() + indexing < UNLOGGED_MAX && self.undurable.len() < UNDURABLE_MAX
+    }
+
     /// When the next checkpoint is to be made, if nothing else is being done.
     pub(super) fn next_checkpoint(&self) -> Option<Nanos> {
         self.checkpoint.filter(|_| self.program.is_done() && self.failed.is_none())
@@ -51,7 +76,8 @@ impl RawFiles {
         }
         let at = *self.checkpoint.get_or_insert(now + self.layout.checkpoint);
         let (file, frames) = self.files.last();
-        if now < at || !self.program.is_done() || frames == 0 {
+        let is_time = now >= at || self.undurable.len() >= UNDURABLE_MANY;
+        if !is_time || !self.program.is_done() || frames == 0 {
             return;
         }
         self.checkpoint = None;

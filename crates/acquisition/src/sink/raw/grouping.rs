@@ -20,6 +20,8 @@
 //! rate each frame is written when it comes, and the more the storage falls behind, the larger the writes
 //! become. A copy of a few KiB costs less than the system call that it saves.
 
+use std::mem::size_of;
+
 use nilometer_storage::{Arena, Buffer, Slot};
 
 use super::{FileOffset, RawLayout};
@@ -51,6 +53,13 @@ pub(super) struct FrameGroup {
 
 /// How many groups have memory: one takes frames while others are in flight.
 const GROUPS: usize = 4;
+
+/// Bytes of all groups of a lane that is laid out so, with their lists of frames.
+pub(super) fn memory(layout: &RawLayout) -> u64 {
+    let size = u64::from(layout.together);
+    let frames = size / layout.head.stride.max(1);
+    GROUPS as u64 * (size + frames * size_of::<Frame>() as u64)
+}
 
 impl Grouping {
     /// For the frames of a layout, if they are so small that several are written together.

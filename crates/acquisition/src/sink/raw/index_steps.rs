@@ -33,6 +33,9 @@ impl RawFiles {
             }
             _ => {}
         }
+        if let Some(index) = &mut self.index {
+            index.count_memory();
+        }
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use super::{
     layout::{FrameBoundaries, OPEN},
 };
 use crate::{
-    Frame,
+    Frame, HeldMemory, MemoryAccount, MemoryPart,
     frame_chunks::{WrittenPlace, each_written_chunk},
     sink::Hdf5Contents,
 };
@@ -57,6 +57,8 @@ pub(super) struct IndexedFiles {
     pub(super) torn: Option<u64>,
     /// Frames of the whole recording, once that is over.
     pub(super) due: Option<u64>,
+    /// Where the memory of the indices is counted, if somewhere.
+    held: Option<HeldMemory>,
 }
 
 /// Space that is to be reserved.
@@ -131,6 +133,20 @@ impl IndexedFiles {
             indexing: Vec::new(),
             torn: None,
             due: None,
+            held: None,
+        }
+    }
+
+    /// Counts the memory of the indices here from now on.
+    pub(super) fn account(&mut self, account: &MemoryAccount) {
+        self.held = Some(HeldMemory::new(account.clone(), MemoryPart::FileIndex));
+    }
+
+    /// Counts it as it is now.
+    pub(super) fn count_memory(&mut self) {
+        let bytes = self.open.iter().map(IndexedFile::memory).sum();
+        if let Some(held) = &mut self.held {
+            held.set(bytes);
         }
     }
 
@@ -188,6 +204,11 @@ impl IndexedFiles {
             places.issue(offset);
         }
         Some(offset)
+    }
+
+    /// Frames that are written and wait for the index.
+    pub(super) fn waiting(&self) -> usize {
+        self.unindexed.len() + self.indexing.len()
     }
 
     /// A frame is written.
@@ -371,6 +392,15 @@ impl IndexedFiles {
 }
 
 impl IndexedFile {
+    /// Bytes of its metadata.
+    fn memory(&self) -> u64 {
+        match &self.state {
+            IndexState::Open(file) => file.memory(),
+            IndexState::Closed(file) => file.memory(),
+            IndexState::Failed => 0,
+        }
+    }
+
     /// Which frame of the file the frame of this number is. None is before the first that was given room, unless it comes
     /// from a lane that failed, into files of which the oldest are removed: the journal has it then.
     fn place(&self, number: u64) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Bytes, Format, Nanos, Picture, Storing, TargetDescription};
+use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription};
 use nilometer_storage::{
-    Arena, Slot,
+    Slot,
     buffer::{ALIGNMENT, Alignment},
     process::BootId,
 };
@@ -32,7 +32,7 @@ pub enum Durability {
 const SYNCED_MIN: u64 = 64 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
-pub(super) const OPEN: u64 = 3;
+pub(crate) const OPEN: u64 = 3;
 /// The last block of a recording may end anywhere: it is written through the cache, by another slot of its file.
 pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
 /// What is written for another reader.
@@ -81,19 +81,9 @@ impl Spacing {
         if self.stride == frame_size { self } else { Spacing { direct: false, stride: frame_size } }
     }
 
-    /// Bytes of memory for each frame: past the cache, a frame begins with a page.
-    pub fn slot(self) -> u64 {
-        Arena::distance(self.stride as usize, self.alignment()) as u64
-    }
-
     /// What each frame is aligned to in memory.
     pub fn alignment(self) -> Alignment {
         if self.direct { Alignment::Page } else { Alignment::CacheLine }
-    }
-
-    /// How many frames there is room for in so much memory, at least 2.
-    pub fn slots(self, memory: Bytes) -> usize {
-        (memory.0 / self.slot()).max(2) as usize
     }
 }
 
@@ -372,13 +362,5 @@ mod tests {
         };
         assert_eq!((layout(1024, false), layout(4096, true)), ((true, true), (true, true)));
         assert_eq!((layout(1 << 20, false), layout(1 << 20, true)), ((false, false), (false, true)));
-    }
-
-    #[test]
-    fn a_buffer_holds_as_many_small_frames_as_it_has_bytes_for() {
-        let small = suited(1024, Storing::Files, Format::Raw);
-        assert_eq!((small.slots(Bytes(1 << 20)), small.slots(Bytes(1))), (1024, 2));
-        let padded = suited(70_001, Storing::Files, Format::Raw);
-        assert_eq!(padded.slots(Bytes(73_728 * 10)), 10);
     }
 }

@@ -50,7 +50,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
 use super::{Hdf5Contents, RingNeeds, Sink, Stored};
-use crate::Frame;
+use crate::{Frame, MemoryAccount, MemoryPart};
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
@@ -60,6 +60,7 @@ pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
 use held::HeldFile;
 use indexed::{IndexedFiles, WrittenFrame};
+pub(crate) use layout::OPEN;
 use layout::STREAMER;
 pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
@@ -132,6 +133,13 @@ const SCRATCH: usize = 4;
 const SCRATCH_SIZE: usize = 4096;
 /// Where frames come a thousand at a time, so do their records.
 const SCRATCH_OF_GROUPS: usize = 1 << 16;
+
+/// Bytes of the buffers and lists of a lane that is laid out so, at the most, beside the frames in its ring.
+pub(crate) fn lane_memory(layout: &RawLayout) -> u64 {
+    let scratch = if layout.together > 0 || layout.hdf5.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
+    let groups = grouping::memory(layout);
+    (SCRATCH * scratch) as u64 + groups + checkpoint::lists_memory(layout)
+}
 
 impl RawFiles {
     /// A new recording; nothing is made yet.
@@ -345,6 +353,14 @@ impl Sink for RawFiles {
         self.placement.reserves_all()
     }
 
+    fn account(&mut self, account: &MemoryAccount) {
+        let scratch = self.scratch.iter().map(|buffer| buffer.len() as u64).sum::<u64>();
+        account.hold(MemoryPart::WriteBuffers, scratch + grouping::memory(&self.layout));
+        if let Some(index) = &mut self.index {
+            index.account(account);
+        }
+    }
+
     fn written(&self) -> u64 {
         self.written
     }
@@ -375,6 +391,7 @@ impl Sink for RawFiles {
             && self.waiting.is_none()
             && (self.files.next().is_some() || self.has_room_for_a_chunk())
             && self.grouping.as_ref().is_none_or(Grouping::has_room)
+            && self.has_room_in_lists()
     }
 
     fn submit(&mut self, frame: Frame) {

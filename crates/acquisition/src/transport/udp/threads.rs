@@ -36,6 +36,17 @@ const NAP: Duration = Duration::from_micros(200);
 const IN_VAIN: u32 = 100;
 const WAIT: Nanos = Nanos::from_millis(20);
 
+/// Memory of what the kernel gives at once: it joins packets to as much as a datagram has, and lists grow by doubling.
+const TAKEN_BYTES: u64 = 2 << 16;
+
+/// Bytes of packets that lie between so many threads that receive at a port and the one that puts them in their place, at the
+/// most. One thread by itself keeps none.
+pub fn received_memory(threads: usize) -> u64 {
+    // Each thread has one in hand while all places are taken, and one is being emptied.
+    let taken = if threads < 2 { 0 } else { threads.saturating_add(WAITING + 1) };
+    (taken as u64).saturating_mul(TAKEN_BYTES)
+}
+
 /// See the module. The threads begin with the first look and end when this is dropped.
 #[derive(Debug)]
 pub struct UdpThreads {

@@ -1,0 +1,286 @@
+//! How much memory a recording takes, settled before it begins: the ring is as large as the bound leaves room for, and a bound
+//! that does not suffice is refused with the smallest one that does.
+//!
+//! ```text
+//! --buffer, --memory, what is available -> MemoryWishes -+
+//! all parts of a recording with such a buffer -----------+-> the buffer, and the account with it
+//! ```
+
+use nilometer_acquisition::{
+    MemoryPart, MemoryPlan, RecordingPlan, StoredFrames,
+    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_memory},
+    transport::udp::ROOM,
+};
+use nilometer_model::{Bytes, Instrument, TargetDescription};
+use nilometer_storage::process;
+
+use super::settings::RecordingSettings;
+use crate::error::{ServiceError, require};
+
+/// The buffer, if neither it nor the memory in all is asked for.
+pub const USUAL_BUFFER: Bytes = Bytes(1 << 30);
+/// The program with its libraries, its stacks and what its allocator keeps, in both of its processes.
+const PROGRAM: u64 = 64 << 20;
+/// HTTP and Mark 5 commands: as many connections as there may be, and their requests.
+const SERVICE: u64 = 16 << 20;
+/// The smallest bound is stated in whole steps, so that it can be typed as it is told.
+const STEP: u64 = 1 << 20;
+
+/// Memory as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryWishes {
+    /// Between what delivers frames and the storage.
+    pub buffer: Option<Bytes>,
+    /// All of it.
+    pub memory: Option<Bytes>,
+    /// Recorders on this machine that begin together: each takes its share of what is available.
+    pub sharing: u32,
+}
+
+/// The parts that every recorder has, whatever it records.
+pub fn program_memory() -> MemoryPlan {
+    MemoryPlan::default().with(MemoryPart::Program, PROGRAM).with(MemoryPart::Service, SERVICE)
+}
+
+/// Of a bound, metadata of files take a quarter at the most, however many frames are announced; and this much without a bound.
+const INDEX_SHARE: u64 = 4;
+const INDEX_MAX: u64 = 256 << 20;
+
+impl MemoryWishes {
+    /// The account of a recording with these parts: the metadata of files grow with its frames, of which a detector may announce
+    /// more than it sends.
+    pub fn account(&self, parts: MemoryPlan) -> MemoryPlan {
+        let most = self.memory.map_or(INDEX_MAX, |memory| memory.0 / INDEX_SHARE);
+        parts.at_most(MemoryPart::FileIndex, most)
+    }
+
+    /// The buffer of a recording whose parts take `parts_of(buffer)`, which grow with it; it is `least` at the least.
+    ///
+    /// # Errors
+    /// The memory does not suffice, or can't be had: what can be asked for instead.
+    pub fn settle(
+        &self,
+        least: Bytes,
+        parts_of: impl Fn(Bytes) -> MemoryPlan,
+    ) -> Result<Bytes, ServiceError> {
+        let available = process::available_memory().map(|all| Bytes(all.0 / u64::from(self.sharing.max(1))));
+        self.settle_within(available, least, parts_of)
+    }
+
+    /// The same where so much is available for it.
+    fn settle_within(
+        &self,
+        available: Option<Bytes>,
+        least: Bytes,
+        parts_of: impl Fn(Bytes) -> MemoryPlan,
+    ) -> Result<Bytes, ServiceError> {
+        let total = |buffer: Bytes| parts_of(buffer).total();
+        if let (Some(memory), Some(available)) = (self.memory, available) {
+            require(memory <= available, || {
+                format!("--memory {memory}: write at most the {}", self.words(available))
+            })?;
+        }
+        match (self.buffer, self.memory) {
+            (Some(buffer), None) => {
+                require(available.is_none_or(|available| buffer.0 <= available.0 / 2), || {
+                    let available = self.words(available.unwrap_or(Bytes(0)));
+                    format!("--buffer {buffer}: write at most half of the {available}")
+                })?;
+                Ok(buffer)
+            }
+            (Some(buffer), Some(memory)) => {
+                require(total(buffer) <= memory, || {
+                    let needed = stated(total(buffer));
+                    format!(
+                        "--memory {memory}: with --buffer {buffer} it takes {needed} ({}); write --memory \"{needed}\", or a \
+                         smaller --buffer",
+                        words_of(&parts_of(buffer))
+                    )
+                })?;
+                Ok(buffer)
+            }
+            (None, Some(memory)) => largest(least, memory, memory, total).ok_or_else(|| {
+                let needed = stated(total(least));
+                ServiceError::AskedWrongly(format!(
+                    "--memory {memory}: it takes {needed} at the least ({}); write --memory \"{needed}\"",
+                    words_of(&parts_of(least))
+                ))
+            }),
+            (None, None) => {
+                let half = available.map_or(Bytes(u64::MAX), |available| Bytes(available.0 / 2));
+                let most = USUAL_BUFFER.max(least);
+                largest(least, most, half, total).ok_or_else(|| {
+                    let needed = total(least);
+                    let available = self.words(available.unwrap_or(Bytes(0)));
+                    ServiceError::AskedWrongly(format!(
+                        "it takes {needed} of memory at the least ({}), which is more than half of the {available}",
+                        words_of(&parts_of(least))
+                    ))
+                })
+            }
+        }
+    }
+
+    /// What is available, in words.
+    fn words(&self, available: Bytes) -> String {
+        let limit = process::memory_limit_words();
+        let share = match self.sharing {
+            0 | 1 => String::new(),
+            sharing => format!(", as the share of one of {sharing} processes on this machine"),
+        };
+        format!("{available} of memory that are available{limit}{share}")
+    }
+}
+
+/// The largest buffer between these two that takes no more than `memory` with all that stands beside it.
+fn largest(least: Bytes, most: Bytes, memory: Bytes, total: impl Fn(Bytes) -> Bytes) -> Option<Bytes> {
+    let fits = |buffer: u64| total(Bytes(buffer)) <= memory;
+    if !fits(least.0) {
+        return None;
+    }
+    if fits(most.0) {
+        return Some(most.max(least));
+    }
+    let (mut below, mut above) = (least.0, most.0);
+    while above - below > 1 {
+        let middle = below.midpoint(above);
+        if fits(middle) {
+            below = middle;
+        } else {
+            above = middle;
+        }
+    }
+    Some(Bytes(below))
+}
+
+/// Rounded up to what can be typed.
+fn stated(bytes: Bytes) -> Bytes {
+    Bytes(bytes.0.div_ceil(STEP).saturating_mul(STEP))
+}
+
+/// The parts, the largest first.
+fn words_of(plan: &MemoryPlan) -> String {
+    let mut parts: Vec<_> = MemoryPart::ALL
+        .into_iter()
+        .map(|part| (plan.bound(part), part.name().replace('_', " ")))
+        .filter(|(bound, _)| bound.0 > 0)
+        .collect();
+    parts.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let words: Vec<_> = parts.into_iter().map(|(bound, name)| format!("{name} {bound}")).collect();
+    words.join(", ")
+}
+
+/// A recording whose memory is to be settled.
+#[derive(Debug)]
+pub(super) struct RecordingNeeds<'a> {
+    pub(super) frames: StoredFrames,
+    pub(super) described: &'a [TargetDescription],
+    pub(super) instrument: &'a Instrument,
+    /// What its files have in them, if they are in HDF5.
+    pub(super) contents: Option<&'a Hdf5Contents>,
+    /// What delivers its frames.
+    pub(super) source: MemoryPlan,
+    /// Packets that follow no known course may take a share of the ring, but not less than this; 0 if frames are no packets.
+    pub(super) candidates: u64,
+    /// How many frames come; 0 if that is not known.
+    pub(super) frames_due: u64,
+}
+
+/// Candidates take an eighth of the ring at the most, and no more than this.
+const CANDIDATES_SHARE: u64 = 8;
+const CANDIDATES_MAX: u64 = 32 << 20;
+/// Of a bound, the sockets for packets take an eighth together, and messages of peers over TCP a quarter.
+const SOCKETS_SHARE: u64 = 8;
+const CONNECTIONS_SHARE: u64 = 4;
+const CONNECTIONS_MIN: u64 = 16 << 20;
+const CONNECTIONS_MAX: u64 = 512 << 20;
+const SOCKET_MIN: u64 = 1 << 20;
+
+impl RecordingSettings {
+    /// All parts of a recording with such a buffer.
+    pub(super) fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes) -> MemoryPlan {
+        let plan = RecordingPlan::of(needs.frames, needs.described, &self.layout_options(buffer));
+        let layout = RawLayout { hdf5: needs.contents.cloned(), ..plan.layout("", 0, 0) };
+        let encoders = needs.instrument.recording.encoders.map(|count| count as usize);
+        let options = LaneOptions { reserve: None, encoders };
+        let lanes = lanes_memory(&layout, plan.lanes() as usize, options, needs.frames_due);
+        let candidates = match needs.candidates {
+            0 => 0,
+            least => (plan.memory().0 / CANDIDATES_SHARE).min(CANDIDATES_MAX).max(least),
+        };
+        let source = needs.source.with(MemoryPart::Candidates, candidates);
+        let parts = plan.ring_memory().and(lanes).and(source).and(program_memory());
+        self.memory_wishes().account(parts)
+    }
+
+    /// Memory of the kernel for packets at each of so many sockets.
+    pub(super) fn socket_buffer(&self, sockets: u64) -> Bytes {
+        let share =
+            self.wishes.memory.map_or(ROOM, |memory| Bytes(memory.0 / SOCKETS_SHARE / sockets.max(1)));
+        self.wishes.receive_buffer.unwrap_or(Bytes(share.0.clamp(SOCKET_MIN, ROOM.0)))
+    }
+
+    /// What is kept of messages of peers over TCP, at the most.
+    pub(super) fn connection_memory(&self) -> Bytes {
+        let share = self.wishes.memory.map_or(CONNECTIONS_MAX, |memory| memory.0 / CONNECTIONS_SHARE);
+        Bytes(share.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A ring with an eighth beside it, and 50 MiB whatever it has.
+    fn parts(buffer: Bytes) -> MemoryPlan {
+        let ring = MemoryPlan::default().with(MemoryPart::Ring, buffer.0);
+        ring.with(MemoryPart::EncodeStages, buffer.0 / 8).with(MemoryPart::Program, 50 * MIB)
+    }
+
+    fn settled(
+        buffer: Option<u64>,
+        memory: Option<u64>,
+        available: u64,
+        sharing: u32,
+    ) -> Result<u64, String> {
+        let mib = |mib: Option<u64>| mib.map(|mib| Bytes(mib * MIB));
+        let wishes = MemoryWishes { buffer: mib(buffer), memory: mib(memory), sharing };
+        let settled = wishes.settle_within(Some(Bytes(available * MIB)), Bytes(8 * MIB), parts);
+        settled.map(|buffer| buffer.0 / MIB).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_buffer_is_what_the_bound_leaves() {
+        assert_eq!(settled(None, None, 10_000, 1), Ok(1024));
+        assert_eq!(
+            settled(None, Some(140), 10_000, 1),
+            Ok(80),
+            "90 are left of 140, for 80 and their eighth"
+        );
+        assert_eq!(settled(None, Some(59), 10_000, 1), Ok(8), "the smallest");
+        assert_eq!(settled(Some(64), Some(122), 10_000, 1), Ok(64));
+        assert_eq!(settled(None, Some(140), 140, 1), Ok(80), "all that is available may be asked for");
+        assert_eq!(settled(None, None, 280, 1), Ok(80), "half of what a container allows");
+    }
+
+    #[test]
+    fn a_bound_that_does_not_suffice_is_refused_with_the_smallest_that_does() {
+        let error = settled(None, Some(58), 10_000, 1).expect_err("8 MiB do not fit");
+        assert!(error.contains("--memory 58 MiB: it takes 59 MiB at the least (program 50 MiB, ring 8 MiB, encode stages 1 MiB)"), "{error}");
+        assert!(error.ends_with("write --memory \"59 MiB\""), "{error}");
+        let error = settled(Some(64), Some(100), 10_000, 1).expect_err("64 MiB do not fit");
+        assert!(error.contains("with --buffer 64 MiB it takes 122 MiB"), "{error}");
+        let error = settled(None, None, 100, 1).expect_err("half of it is too little");
+        assert!(error.contains("more than half of the 100 MiB"), "{error}");
+        let error = settled(Some(200), None, 300, 1).expect_err("more than half");
+        assert!(
+            error
+                .contains("--buffer 200 MiB: write at most half of the 300 MiB of memory that are available"),
+            "{error}"
+        );
+        let error = settled(None, Some(200), 100, 3).expect_err("there is less");
+        assert!(error.contains("at most the 100 MiB") && error.contains("3 processes"), "{error}");
+    }
+}
