@@ -71,13 +71,22 @@ impl MemoryGroup {
 
     /// Starts the program in it.
     pub fn start(&self, directory: &Path, arguments: &[&str]) -> Running {
-        // The shell enters, and becomes the program.
-        let mut command = Command::new("sh");
-        let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.directory.display());
-        let program = command_of(nilometer());
-        command.args(["-c", &enter, "sh"]).arg(program.get_program()).args(program.get_args());
+        let mut command = command_of(nilometer());
         command.args(arguments).current_dir(directory);
-        Running::of(command)
+        self.start_command(&command)
+    }
+
+    /// Starts a command in it, with all processes that it starts.
+    pub fn start_command(&self, command: &Command) -> Running {
+        // The shell enters, and becomes the program.
+        let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.directory.display());
+        let mut entering = Command::new("sh");
+        entering.args(["-c", &enter, "sh"]).arg(command.get_program()).args(command.get_args());
+        entering.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(directory) = command.get_current_dir() {
+            entering.current_dir(directory);
+        }
+        Running::of(entering)
     }
 
     /// How many processes the kernel killed in it for want of memory.

@@ -365,3 +365,17 @@ impl Job {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_slots_are_touched_once_a_recording_is_to_end() {
+        let (_, mut slots) = Arena::shared_out(100, 8);
+        prepare_all(&mut slots, &AtomicBool::new(true), |slot| slot.fill(1));
+        assert!(slots.iter().all(|slot| slot[..] == [0; 8]));
+        prepare_all(&mut slots, &AtomicBool::new(false), |slot| slot.fill(1));
+        assert!(slots.iter().all(|slot| slot[..] == [1; 8]));
+    }
+}

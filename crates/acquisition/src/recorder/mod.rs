@@ -17,7 +17,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Nanos, plan::EngineKind};
+use nilometer_model::{Bytes, Nanos, plan::EngineKind};
 use nilometer_storage::{
     Arena, Buffer, Clock, EngineError, Target,
     engine::Options,
@@ -156,15 +156,7 @@ impl Recorder {
         let before = resident_memory();
         let (arena, mut slots) = Arena::aligned(setup.slots, slot, needs.alignment);
         feed.prepare_slots(&mut slots, &stop);
-        let memory = MemoryAccount::default();
-        memory.hold(MemoryPart::Program, before.0);
-        memory.hold(MemoryPart::Ring, arena.region().1 as u64);
-        memory
-            .hold(MemoryPart::SlotHeaders, (slots.len() * (size_of::<Buffer>() + size_of::<Frame>())) as u64);
-        for lane in &mut lanes {
-            lane.sink.account(&memory);
-            memory.hold(MemoryPart::EncodeStages, lane.encode.as_ref().map_or(0, EncodeStage::memory));
-        }
+        let memory = account_of(before, &arena, slots.len(), &mut lanes);
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
         let ring = ring_of(needs, slots, count, chronicle, feed.turn());
         let (sender, reports) = sync_channel(2 * count + 2);
@@ -404,6 +396,19 @@ impl Drop for Recorder {
             self.ring.close(0);
         }
     }
+}
+
+/// The account of a recorder that had so much memory before: its ring has so many slots in this arena, and its lanes have theirs.
+fn account_of(before: Bytes, arena: &Arena, slots: usize, lanes: &mut [LaneSetup]) -> MemoryAccount {
+    let memory = MemoryAccount::default();
+    memory.hold(MemoryPart::Program, before.0);
+    memory.hold(MemoryPart::Ring, arena.region().1 as u64);
+    memory.hold(MemoryPart::SlotHeaders, (slots * (size_of::<Buffer>() + size_of::<Frame>())) as u64);
+    for lane in lanes {
+        lane.sink.account(&memory);
+        memory.hold(MemoryPart::EncodeStages, lane.encode.as_ref().map_or(0, EncodeStage::memory));
+    }
+    memory
 }
 
 /// The ring of so many lanes whose sinks ask this of it: it gives leases where they write chunks.

@@ -197,8 +197,27 @@ const CONNECTIONS_MAX: u64 = 512 << 20;
 const SOCKET_MIN: u64 = 1 << 20;
 
 impl RecordingSettings {
+    /// The layout of a recording in the memory that was asked for, and its account. The buffer is `least` at the least, unless
+    /// another is asked for: `check` says whether that one will do.
+    ///
+    /// # Errors
+    /// What can't be recorded so.
+    pub(super) fn settled_plan(
+        &self,
+        needs: &RecordingNeeds<'_>,
+        name: &str,
+        least: Bytes,
+        check: impl FnOnce(Bytes) -> Result<(), ServiceError>,
+    ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
+        let parts_of = |buffer| self.memory_plan(needs, buffer);
+        let buffer = self.memory_wishes().settle(least, parts_of)?;
+        check(buffer)?;
+        let plan = self.checked_plan(needs.frames, needs.described, name, buffer)?;
+        Ok((plan, parts_of(buffer)))
+    }
+
     /// All parts of a recording with such a buffer.
-    pub(super) fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes) -> MemoryPlan {
+    fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes) -> MemoryPlan {
         let plan = RecordingPlan::of(needs.frames, needs.described, &self.layout_options(buffer));
         let layout = RawLayout { hdf5: needs.contents.cloned(), ..plan.layout("", 0, 0) };
         let encoders = needs.instrument.recording.encoders.map(|count| count as usize);

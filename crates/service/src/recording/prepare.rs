@@ -153,11 +153,9 @@ impl RecordingSettings {
             candidates: CANDIDATES_LEAST * geometry.packet_size() as u64,
             frames_due: self.frames_due(instrument),
         };
-        let parts_of = |buffer| self.memory_plan(&needs, buffer);
-        let buffer = self.memory_wishes().settle(self.least_buffer(blocks, format), parts_of)?;
-        self.check_memory(blocks, format, buffer)?;
-        let plan = self.checked_plan(blocks, &described, &name, buffer)?;
-        let memory = parts_of(buffer);
+        let least = self.least_buffer(blocks, format);
+        let check = |buffer| self.check_memory(blocks, format, buffer);
+        let (plan, memory) = self.settled_plan(&needs, &name, least, check)?;
         let listening = self.listening(source)?;
         let inlets = inlets(&listening, packets.ports(), self.threads())?;
         let joining = self.joining()?;

@@ -112,9 +112,11 @@ impl RecordingSettings {
         let OpenedSeries { receiver, joining, clock, id, name, .. } = opened;
         let name = name.map_or_else(|| self.name_of_series(source, &series), Ok)?;
         let described = self.described()?;
-        let (buffer, memory) = self.series_memory(&arranged, &described, &series)?;
-        let ArrangedSeries { instrument, contents, storage, frames } = arranged;
-        let plan = self.checked_plan(frames, &described, &name, buffer)?;
+        let slot = Bytes(arranged.storage.slot_size() as u64);
+        let needs = self.series_needs(&arranged, &described, &series);
+        let (plan, memory) =
+            self.settled_plan(&needs, &name, Bytes(2 * slot.0), |buffer| check_slots(buffer, slot))?;
+        let ArrangedSeries { instrument, contents, storage, .. } = arranged;
         let targets = make(described, &name)?;
         let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
@@ -203,17 +205,16 @@ impl RecordingSettings {
         Ok(ArrangedSeries { instrument, contents, storage, frames })
     }
 
-    /// The ring's memory for a series, and the account of all memory of its recorder.
-    fn series_memory(
+    /// What a series needs of memory.
+    fn series_needs<'a>(
         &self,
-        arranged: &ArrangedSeries,
-        described: &[TargetDescription],
+        arranged: &'a ArrangedSeries,
+        described: &'a [TargetDescription],
         series: &DescribedSeries,
-    ) -> Result<(Bytes, MemoryPlan), ServiceError> {
-        let slot = arranged.storage.slot_size() as u64;
+    ) -> RecordingNeeds<'a> {
         let SeriesStart { images, channels, .. } = &series.start;
         let connections = self.connection_memory();
-        let needs = RecordingNeeds {
+        RecordingNeeds {
             frames: arranged.frames,
             described,
             instrument: &arranged.instrument,
@@ -221,11 +222,7 @@ impl RecordingSettings {
             source: MemoryPlan::default().with(MemoryPart::Connections, connections.0),
             candidates: 0,
             frames_due: images.saturating_mul(channels.len() as u64),
-        };
-        let parts_of = |buffer| self.memory_plan(&needs, buffer);
-        let buffer = self.memory_wishes().settle(Bytes(2 * slot), parts_of)?;
-        check_slots(buffer, Bytes(slot))?;
-        Ok((buffer, parts_of(buffer)))
+        }
     }
 
     /// The name of the recording of a series, as the stream gives it, or by the number of the series: one that no other has.
