@@ -227,7 +227,7 @@ impl TargetDirectory {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.requests.send(Request { operation, reply }).map_err(|_| gone())?;
         let Completion { operation, result, .. } = replied.recv().map_err(|_| gone())?;
-        let done = result.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        let done = result.map_err(io::Error::from)?;
         Ok((done as usize, operation.buffer))
     }
 

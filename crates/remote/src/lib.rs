@@ -22,6 +22,8 @@ mod hdfs;
 #[cfg(any(feature = "s3", feature = "hdfs"))]
 #[cfg_attr(not(all(feature = "s3", feature = "hdfs")), allow(dead_code, reason = "either asks for less"))]
 mod http;
+#[cfg(any(feature = "s3", feature = "hdfs"))]
+mod names_listing;
 #[cfg(feature = "nfs")]
 mod nfs;
 mod open;

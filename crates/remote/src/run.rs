@@ -11,6 +11,7 @@ use nilometer_model::Seed;
 use nilometer_storage::{
     Errno,
     listing::DIRECTORY,
+    listing_bound::{DEPTH_MAX, ListingBound},
     process::BootId,
     target::{OURS, is_run_name},
 };
@@ -172,7 +173,7 @@ fn without_marker(above: &TargetFiles, name: &str, errno: Errno) -> Result<Optio
 
 /// Removes what a run made in its directory: the first of what stays, if anything does.
 pub(crate) fn clear(system: &dyn RemoteSystem, path: &str) -> Result<(), RunKept> {
-    remove_below(system, path, true)
+    remove_below(system, path, 0)
 }
 
 /// Removes the directory of this name, in the directory `above`, with all that the run made in it.
@@ -213,16 +214,20 @@ fn remove_marked(above: &TargetFiles, name: &str) -> Result<(), RunKept> {
     }
 }
 
-/// Removes what is in a directory. At the top what marks it stays.
-fn remove_below(system: &dyn RemoteSystem, path: &str, is_top: bool) -> Result<(), RunKept> {
+/// Removes what is in a directory, so deep in that of the run. At the top what marks it stays.
+fn remove_below(system: &dyn RemoteSystem, path: &str, depth: u64) -> Result<(), RunKept> {
+    if depth > DEPTH_MAX {
+        // A server may list a directory in each that it is asked for.
+        return Err(RunKept::Left(format!("can't list {path}: {}", Errno::from(ListingBound::Depth))));
+    }
     let files = files_at(system, path).map_err(|error| RunKept::Left(error.to_string()))?;
     let names = match files.names(None) {
         Err(Errno::ENOENT) => return Ok(()),
         names => names.map_err(|errno| RunKept::Left(format!("can't list {path}: {errno}")))?,
     };
     let mut kept = None;
-    for (name, kind) in names.iter().filter(|(name, _)| !(is_top && name == MARKER)) {
-        let removed = remove_entry(system, &files, Entry { path, name, kind: *kind });
+    for (name, kind) in names.iter().filter(|(name, _)| !(depth == 0 && name == MARKER)) {
+        let removed = remove_entry(system, &files, Entry { path, name, kind: *kind, depth });
         kept = kept.or(removed.err());
     }
     kept.map_or(Ok(()), Err)
@@ -234,17 +239,19 @@ struct Entry<'a> {
     path: &'a str,
     name: &'a str,
     kind: u8,
+    /// Of the directory that it is in, in that of the run.
+    depth: u64,
 }
 
 fn remove_entry(system: &dyn RemoteSystem, files: &TargetFiles, entry: Entry<'_>) -> Result<(), RunKept> {
-    let Entry { path, name, kind } = entry;
+    let Entry { path, name, kind, depth } = entry;
     if !name.as_bytes().starts_with(OURS) {
         return Err(RunKept::Left(format!(
             "{path}/{name} is in a run directory, but the run did not make it"
         )));
     }
     let removed = if kind == DIRECTORY {
-        remove_below(system, &format!("{path}/{name}"), false)?;
+        remove_below(system, &format!("{path}/{name}"), depth + 1)?;
         files.remove_dir(Place::root(name))
     } else {
         files.unlink(Place::root(name))
@@ -263,9 +270,9 @@ pub(crate) fn runs_in(files: &TargetFiles) -> Result<Vec<String>, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Bytes, plan::EngineKind};
+    use nilometer_model::{Bytes, FileSystemSpace, TargetDescription, TargetUrl, plan::EngineKind};
     use nilometer_storage::{
-        Clock, OpKind, Target,
+        Clock, Engine, EngineError, OpKind, Target,
         engine::Options,
         testing::{
             Memory,
@@ -304,6 +311,32 @@ mod tests {
         files.unlink(Place::within(NAME, "foreign")).expect("it is there");
         remove_marked(&files, NAME).expect("nothing is left in it");
         assert_eq!(files.stat(Place::root(NAME)), Err(Errno::ENOENT));
+    }
+
+    /// A server on which every directory has the same directory in it.
+    #[derive(Debug)]
+    struct BottomlessSystem(Memory);
+
+    impl RemoteSystem for BottomlessSystem {
+        fn engine(&self, _: &str, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+            self.0.engine(options)
+        }
+        fn space(&self, _: &str) -> Result<FileSystemSpace, String> {
+            Err("nobody asks".into())
+        }
+        fn description(&self, _: &TargetUrl) -> Result<TargetDescription, String> {
+            Err("nobody asks".into())
+        }
+    }
+
+    #[test]
+    fn directories_within_each_other_are_not_followed_for_ever() {
+        let system = BottomlessSystem(Memory::new(Bytes(1 << 20)));
+        let above = files_at(&system, "/x").expect("memory works everywhere");
+        above.make_dir(Place::root("n_x")).expect("room");
+        let kept = clear(&system, "/x").expect_err("it has no bottom").to_string();
+        assert!(kept.contains("more than 256 directories within each other"), "{kept}");
+        assert!(above.stat(Place::root("n_x")).is_ok(), "nothing was removed");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) fn files_at(system: &dyn RemoteSystem, path: &str) -> Result<TargetFi
 /// Something that did not work on a place, as an error.
 pub(crate) fn failed(place: &TargetUrl, action: &'static str) -> impl FnOnce(Errno) -> TargetError {
     let place = place.to_string();
-    move |errno| TargetError::Io { path: place.into(), action, source: io::Error::from_raw_os_error(errno.0) }
+    move |errno| TargetError::Io { path: place.into(), action, source: errno.into() }
 }
 
 /// An engine that can't be made is a server that is not reached.
@@ -256,7 +256,7 @@ impl RemoteDirectory {
 }
 
 fn as_io(errno: Errno) -> io::Error {
-    io::Error::from_raw_os_error(errno.0)
+    errno.into()
 }
 
 impl KeptDirectory for RemoteDirectory {

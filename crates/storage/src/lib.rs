@@ -16,6 +16,7 @@ pub mod drive;
 pub mod engine;
 mod in_flight;
 pub mod listing;
+pub mod listing_bound;
 pub mod network;
 pub mod new_file;
 pub mod observer;

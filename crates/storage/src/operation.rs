@@ -4,7 +4,7 @@ use std::fmt;
 
 use nilometer_model::Nanos;
 
-use crate::Buffer;
+use crate::{Buffer, listing_bound::ListingBound};
 
 /// A place in the engine's table of open files, chosen by the workload, so that an open needs no answer before the
 /// operations behind it can be decided.
@@ -214,7 +214,7 @@ impl Operation {
     }
 }
 
-/// An error number of the kernel: a fault of the storage is data, not a message.
+/// An error number of the kernel, or of a [`ListingBound`]: a fault of the storage is data, not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
 
@@ -282,7 +282,26 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(bound) = ListingBound::of_number(self.0) {
+            return f.write_str(&bound.text());
+        }
         write!(f, "{} ({})", self.name(), std::io::Error::from_raw_os_error(self.0))
+    }
+}
+
+impl From<ListingBound> for Errno {
+    fn from(bound: ListingBound) -> Self {
+        Errno(bound.number())
+    }
+}
+
+/// An error that says what it says as an [`Errno`].
+impl From<Errno> for std::io::Error {
+    fn from(errno: Errno) -> Self {
+        match ListingBound::of_number(errno.0) {
+            Some(bound) => std::io::Error::other(bound.text()),
+            None => std::io::Error::from_raw_os_error(errno.0),
+        }
     }
 }
 

@@ -18,8 +18,9 @@ use super::{
     words::{HdfsListing, HdfsRefusal, HdfsStatus, is_behind_the_end, is_done, is_of_two_kinds, refusal},
 };
 use crate::{
-    client::{Client, Finished, Flight, NamedEntry, Reply, Request},
+    client::{Client, Finished, Flight, Reply, Request},
     http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod, HttpRequest, left_of},
+    names_listing::NamesListing,
 };
 use growth::{Growth, SharedGrowth};
 
@@ -81,7 +82,7 @@ enum Job {
     Find,
     Read,
     Look,
-    List(String, Vec<NamedEntry>),
+    List(String, NamesListing),
     /// What is there is removed if it is a directory.
     RemoveDir(String),
     /// From one path to another. Of two kinds, what was in the way says which error it is.
@@ -198,10 +199,10 @@ impl HdfsClient {
         self.ask(Job::Find, &asked, flight);
     }
 
-    fn list(&mut self, path: &str, entries: Vec<NamedEntry>, last: Option<&str>, flight: Flight) {
+    fn list(&mut self, path: &str, listing: NamesListing, last: Option<&str>, flight: Flight) {
         let more: Vec<_> = last.map(|last| ("startAfter", last)).into_iter().collect();
         let asked = HdfsAsked { more: &more, ..HdfsAsked::of(HttpMethod::Get, "LISTSTATUS_BATCH", path) };
-        self.ask(Job::List(path.to_owned(), entries), &asked, flight);
+        self.ask(Job::List(path.to_owned(), listing), &asked, flight);
     }
 
     fn remove(&mut self, path: &str, flight: Flight) {
@@ -314,14 +315,9 @@ impl HdfsClient {
             }
             Job::Read => Ok(Reply::Done(answer.moved as u32)),
             Job::Look => HdfsStatus::of(&answer.text).map(|status| Reply::Entry(status.stat)),
-            Job::List(path, mut entries) => match HdfsListing::of(&answer.text) {
-                Ok(HdfsListing { entries: more, last }) => {
-                    entries.extend(more);
-                    if last.is_some() {
-                        return self.list(&path, entries, last.as_deref(), flight);
-                    }
-                    Ok(Reply::Entries(entries))
-                }
+            Job::List(path, mut listing) => match listed(&mut listing, &answer, self.clock.now()) {
+                Ok(Some(last)) => return self.list(&path, listing, Some(&last), flight),
+                Ok(None) => Ok(Reply::Entries(listing.entries)),
                 Err(errno) => Err(errno),
             },
             Job::RemoveDir(path) => match HdfsStatus::of(&answer.text) {
@@ -398,6 +394,13 @@ impl HdfsClient {
     }
 }
 
+/// Appends an answer to a listing. The last name, if more follow.
+fn listed(listing: &mut NamesListing, answer: &HttpAnswer, now: Nanos) -> Result<Option<String>, Errno> {
+    let HdfsListing { entries, last } = HdfsListing::of(&answer.text)?;
+    listing.add(now, answer.text.len(), entries)?;
+    Ok(last)
+}
+
 /// An answer that is what was asked for.
 fn accepted(outcome: Result<HttpAnswer, crate::http::HttpFault>) -> Result<HttpAnswer, HdfsRefusal> {
     let answer = outcome.map_err(|fault| HdfsRefusal { errno: fault.errno, why: fault.why })?;
@@ -432,7 +435,8 @@ impl Client for HdfsClient {
                 client.ask(Job::Look, &HdfsAsked::of(HttpMethod::Get, "GETFILESTATUS", &path), flight);
             }),
             Request::List(path) => self.named(&path, flight, |client, path, flight| {
-                client.list(&path, Vec::new(), None, flight);
+                let listing = NamesListing::new(client.clock.now());
+                client.list(&path, listing, None, flight);
             }),
             Request::Unlink(path) => {
                 self.named(&path, flight, |client, path, flight| client.remove(&path, flight));

@@ -14,8 +14,9 @@ use super::{
     words::{ObjectListing, element, is_put_together, refusal},
 };
 use crate::{
-    client::{Client, Finished, Flight, NamedEntry, Reply, Request},
+    client::{Client, Finished, Flight, Reply, Request},
     http::{HttpAnswer, HttpBody, HttpClient, HttpEnd, HttpMethod, left_of},
+    names_listing::NamesListing,
     percent,
 };
 
@@ -75,7 +76,7 @@ enum Job {
     LookBelow,
     List {
         prefix: String,
-        entries: Vec<NamedEntry>,
+        listing: NamesListing,
         /// With what more was asked for.
         more: Option<String>,
     },
@@ -172,11 +173,11 @@ impl S3Client {
         self.ask(job, asked, Some(flight));
     }
 
-    fn list_names(&mut self, prefix: String, entries: Vec<NamedEntry>, more: Option<String>, flight: Flight) {
+    fn list_names(&mut self, prefix: String, listing: NamesListing, more: Option<String>, flight: Flight) {
         let mut query = vec![("prefix", prefix.as_str()), ("delimiter", "/")];
         query.extend(more.as_deref().map(|more| ("continuation-token", more)));
         let asked = Asked::listing(&query);
-        self.ask(Job::List { prefix, entries, more }, asked, Some(flight));
+        self.ask(Job::List { prefix, listing, more }, asked, Some(flight));
     }
 
     /// What an object that is written needs next.
@@ -295,10 +296,13 @@ impl S3Client {
                 let directory = Stat { size: 0, directory: true };
                 if listing.objects.is_empty() { Err(Errno::ENOENT) } else { Ok(Reply::Entry(directory)) }
             }),
-            (Job::List { prefix, mut entries, more }, Ok(answer)) => {
-                match listed(&prefix, &mut entries, more.as_deref(), &answer) {
-                    Ok(Some(more)) => return self.list_names(prefix, entries, Some(more), flight),
-                    Ok(None) => Ok(Reply::Entries(entries)),
+            (Job::List { prefix, mut listing, more }, Ok(answer)) => {
+                let now = self.clock.now();
+                match listed(&prefix, &mut listing, &answer, now) {
+                    // One that is followed by itself would have no end.
+                    Ok(Some(next)) if more.as_ref() == Some(&next) => Err(Errno::EIO),
+                    Ok(Some(more)) => return self.list_names(prefix, listing, Some(more), flight),
+                    Ok(None) => Ok(Reply::Entries(listing.entries)),
                     Err(errno) => Err(errno),
                 }
             }
@@ -356,16 +360,16 @@ fn part_at(offset: u64, answer: &HttpAnswer) -> Result<(), Errno> {
     if begins { Ok(()) } else { Err(Errno::EIO) }
 }
 
-/// Appends a page of a listing: with what to ask for the next. One that is followed by itself would have no end.
+/// Appends an answer to a listing: with what to ask for the next one.
 fn listed(
     prefix: &str,
-    entries: &mut Vec<NamedEntry>,
-    more: Option<&str>,
+    listing: &mut NamesListing,
     answer: &HttpAnswer,
+    now: Nanos,
 ) -> Result<Option<String>, Errno> {
-    let listing = ObjectListing::of(&answer.text)?;
-    entries.extend(listing.names(prefix));
-    if listing.next.is_some() && listing.next.as_deref() == more { Err(Errno::EIO) } else { Ok(listing.next) }
+    let answered = ObjectListing::of(&answer.text)?;
+    listing.add(now, answer.text.len(), answered.names(prefix))?;
+    Ok(answered.next)
 }
 
 impl Client for S3Client {
@@ -383,7 +387,8 @@ impl Client for S3Client {
             Request::Truncate(_) | Request::Rename(..) => self.over(flight, Err(Errno::EOPNOTSUPP)),
             Request::Look(path) => self.named(&path, flight, |client, key, flight| client.look(&key, flight)),
             Request::List(path) => self.named(&path, flight, |client, key, flight| {
-                client.list_names(prefix_of(&key), Vec::new(), None, flight);
+                let listing = NamesListing::new(client.clock.now());
+                client.list_names(prefix_of(&key), listing, None, flight);
             }),
             Request::Unlink(path) => self.named(&path, flight, |client, key, flight| {
                 client.ask(Job::Plain, Asked::object(HttpMethod::Delete, &key), Some(flight));

@@ -17,10 +17,10 @@ mod words;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use nilometer_model::{
-    Bytes, Capabilities, Capability, DirectIo, FileSystemKind, FileSystemSpace, StorageProfile,
+    Bytes, Capabilities, Capability, DirectIo, FileSystemKind, FileSystemSpace, Nanos, StorageProfile,
     TargetAddress, TargetDescription, TargetUrl,
 };
-use nilometer_storage::{Engine, EngineError, Errno, TargetError, engine::Options};
+use nilometer_storage::{Clock, Engine, EngineError, Errno, TargetError, engine::Options};
 
 use crate::{engine::RemoteEngine, http::HttpMethod, percent, target::RemoteSystem};
 use bucket::{Asked, Bucket, BucketFault};
@@ -32,6 +32,8 @@ use words::UnfinishedUpload;
 const QUESTION: Duration = Duration::from_secs(15);
 /// Listings of unfinished uploads that are asked for at most.
 const UNFINISHED_PAGES: usize = 1000;
+/// So long unfinished uploads are thrown away, one by one.
+const FORGETTING: Nanos = Nanos::from_millis(60_000);
 /// More than is ever written: 4 EiB. A store does not tell what it has.
 const SPACE: Bytes = Bytes(1 << 62);
 /// What no object can.
@@ -107,6 +109,7 @@ impl RemoteSystem for S3 {
     fn forget_unfinished(&self, path: &str) -> Result<(), String> {
         let prefix = format!("{}/", path.trim_start_matches('/'));
         let mut forgotten = HashSet::new();
+        let clock = Clock::start();
         // What is thrown away makes room in the next listing.
         for _ in 0..UNFINISHED_PAGES {
             let mut begun = self.unfinished(&prefix)?;
@@ -115,6 +118,11 @@ impl RemoteSystem for S3 {
                 return Ok(());
             }
             for begun in begun {
+                if clock.now() > FORGETTING {
+                    return Err(format!(
+                        "after {FORGETTING} there are still unfinished uploads below {prefix}"
+                    ));
+                }
                 self.forget(&begun)?;
                 forgotten.insert(begun);
             }

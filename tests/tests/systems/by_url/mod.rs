@@ -3,6 +3,7 @@
 
 mod broken;
 mod copies;
+mod endless;
 mod hadoop;
 mod interrupted;
 mod objects;
