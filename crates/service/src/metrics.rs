@@ -221,6 +221,15 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "reason",
         ignored,
     );
+    if status.counted_in == FRAMES {
+        let refused = status.refused_connections.iter().map(|(why, count)| (*why, *count));
+        page.counters(
+            "refused_connections",
+            "Connections of senders that were closed or not heard, by reason.",
+            "reason",
+            refused,
+        );
+    }
     page.counter("restarts", "Times that the packet counter of the stream began anew.", status.restarts);
     page.counter(
         "jumps",

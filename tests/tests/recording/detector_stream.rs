@@ -13,7 +13,7 @@ use std::{
 use nilometer_acquisition::{
     series::{FrameIntake, RefusedFrame, SeriesEnding, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{
-        MessageLimits, MessageRoom, PullSocket, PushSocket, RoomAnswer, ZmqEndpoint, ZmqMessage,
+        MessageLimits, MessageRoom, PullSocket, PushSocket, RoomAnswer, RoomRequest, ZmqEndpoint, ZmqMessage,
     },
 };
 use nilometer_codec::{ChunkCodec, Compression, ElementSize};
@@ -170,7 +170,7 @@ fn receives(element: ElementType, compressed: bool, waits: bool) {
 struct NoRoom;
 
 impl MessageRoom for NoRoom {
-    fn room(&mut self, _: &[u8], _: usize, _: usize) -> RoomAnswer {
+    fn room(&mut self, _: RoomRequest<'_>) -> RoomAnswer {
         RoomAnswer::Along
     }
     fn give_back(&mut self, _: Buffer) {}

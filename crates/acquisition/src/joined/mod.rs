@@ -28,6 +28,7 @@ pub use tally::{JoinRefusal, JoinedTally};
 
 use std::{
     collections::{BTreeMap, HashMap},
+    net::IpAddr,
     ops::Range,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -115,7 +116,8 @@ impl JoinedValues {
     }
 
     /// A message that belongs to an image by its number: `{"frame": 12, "SampleAngle": 1.5}`.
-    pub fn put_message(&self, bytes: &[u8]) {
+    /// Whether it is one; if not, it is counted as refused.
+    pub fn put_message(&self, bytes: &[u8]) -> bool {
         let mut state = self.lock();
         match JoinedMessage::parse(bytes) {
             Ok(message) => {
@@ -125,9 +127,18 @@ impl JoinedValues {
                         state.put_said(message.frame, name, said);
                     }
                 }
+                true
             }
-            Err(fault) => state.refuse(JoinRefusal::Malformed, fault),
+            Err(fault) => {
+                state.refuse(JoinRefusal::Malformed, fault);
+                false
+            }
         }
+    }
+
+    /// Connections of these addresses, so many more, were not heard.
+    pub(crate) fn count_not_heard(&self, connections: u64, addresses: &[IpAddr]) {
+        self.lock().tally.not_heard.add(connections, addresses);
     }
 
     /// What a program said with an image, as far as it is numbers and texts with names.

@@ -18,7 +18,13 @@ use nilometer_storage::{Buffer, Clock};
 use rustix::fs::OFlags;
 
 use super::{JoinRefusal, JoinedValues, message::MESSAGE_MAX};
-use crate::transport::zeromq::{MessageLimits, MessageRoom, PullSocket, RoomAnswer, ZmqEndpoint, ZmqMessage};
+use crate::transport::{
+    Allowed,
+    zeromq::{
+        MessageLimits, MessageRoom, PullSocket, RefusedPeers, RoomAnswer, RoomRequest, ZmqEndpoint,
+        ZmqMessage,
+    },
+};
 
 /// Where values come from.
 #[derive(Debug)]
@@ -36,17 +42,27 @@ const CATCH_UP: Nanos = Nanos::from_millis(1_000);
 /// Longest without a look whether more is there, or whether it is to end.
 const LOOK: Nanos = Nanos::from_millis(20);
 
+/// Messages are short, and what is long in one is kept with the rest.
+const LIMITS: MessageLimits =
+    MessageLimits { bytes: MESSAGE_MAX as u64, parts: 64, memory: 16 * MESSAGE_MAX as u64 };
+
 impl MetadataSource {
-    /// What a text names: `tcp://HOST:PORT` to connect to, `tcp://*:PORT` to wait at, or the path of a file.
+    /// Whether others connect to what a text names.
+    pub fn waits_at(text: &str) -> bool {
+        text.starts_with("tcp://*:")
+    }
+
+    /// What a text names: `tcp://HOST:PORT` to connect to, `tcp://*:PORT` to wait at, or the path of a file. Connections are
+    /// taken from those that are allowed; if nobody is named, from the address that sends the first good message.
     ///
     /// # Errors
     /// If the address is none, or can't be waited at; if the file can't be read.
-    pub fn open(text: &str) -> io::Result<Self> {
+    pub fn open(text: &str, allowed: &Allowed) -> io::Result<Self> {
         if text.starts_with("tcp://") {
-            let waits = text.starts_with("tcp://*:");
+            let waits = MetadataSource::waits_at(text);
             let endpoint = if waits { ZmqEndpoint::bind(text)? } else { ZmqEndpoint::connect(text)? };
-            let limits = MessageLimits { bytes: MESSAGE_MAX as u64, parts: 64 };
-            return Ok(MetadataSource::Messages(PullSocket::open_to_publishers(&[endpoint], limits)?));
+            let socket = PullSocket::open_to_publishers(&[endpoint], LIMITS)?;
+            return Ok(MetadataSource::Messages(socket.allowing(allowed.clone())));
         }
         if text.contains("://") {
             let why = format!("{text}: write tcp://HOST:PORT, tcp://*:PORT, or the path of a file");
@@ -152,7 +168,7 @@ impl Drop for MetadataReader {
 struct NoRoomApart;
 
 impl MessageRoom for NoRoomApart {
-    fn room(&mut self, _: &[u8], _: usize, _: usize) -> RoomAnswer {
+    fn room(&mut self, _: RoomRequest<'_>) -> RoomAnswer {
         RoomAnswer::Along
     }
 
@@ -163,10 +179,15 @@ fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProg
     // What comes is not there before somebody sends it.
     progress.caught_up.store(true, Ordering::Relaxed);
     let mut too_large = 0;
+    let mut told = RefusedPeers::default();
     while !progress.is_over() {
         match socket.receive(clock.now(), LOOK, &mut NoRoomApart) {
             Ok(Some(message)) => {
-                put_parts(&message, values);
+                if put_parts(&message, values)
+                    && let Some(peer) = message.peer
+                {
+                    socket.begin_series(peer, usize::MAX);
+                }
             }
             Ok(None) => {}
             Err(error) => {
@@ -174,7 +195,14 @@ fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProg
                 return;
             }
         }
-        let counted = socket.counted().too_large;
+        let counted = socket.counted();
+        let mut not_heard = counted.refused;
+        not_heard.add(counted.unheard.connections, &counted.unheard.addresses);
+        if not_heard != told {
+            values.count_not_heard(not_heard.connections - told.connections, &not_heard.addresses);
+            told = not_heard;
+        }
+        let counted = counted.too_large + counted.no_memory;
         for _ in too_large..counted {
             values.refuse(JoinRefusal::Malformed, format!("a message of more than {MESSAGE_MAX} B"));
         }
@@ -182,8 +210,8 @@ fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProg
     }
 }
 
-/// Publishers put a topic in front of what they say.
-fn put_parts(message: &ZmqMessage, values: &JoinedValues) {
+/// Publishers put a topic in front of what they say. Whether there is a message of a frame in it.
+fn put_parts(message: &ZmqMessage, values: &JoinedValues) -> bool {
     let parts = message.parts();
     let is_object = |bytes: &[u8]| bytes.trim_ascii_start().first() == Some(&b'{');
     if let [only] = parts[..] {
@@ -193,7 +221,8 @@ fn put_parts(message: &ZmqMessage, values: &JoinedValues) {
     if objects.peek().is_none() {
         values.refuse(JoinRefusal::Malformed, "no part of the message is a JSON object".into());
     }
-    objects.for_each(|part| values.put_message(part.bytes));
+    let are_good = objects.map(|part| values.put_message(part.bytes));
+    are_good.fold(false, |any, is_good| any || is_good)
 }
 
 /// Lines of a file that grows.

@@ -2,6 +2,8 @@
 
 use nilometer_hdf5::TEXT_BYTES;
 
+use crate::transport::zeromq::RefusedPeers;
+
 /// Why a value, or all of a message, is joined to no frame. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JoinRefusal {
@@ -73,6 +75,8 @@ pub struct JoinedTally {
     refused: [u64; JoinRefusal::ALL.len()],
     /// The last that was refused, in words.
     pub fault: Option<String>,
+    /// Connections that were not heard, because others are the senders.
+    pub not_heard: RefusedPeers,
     /// Which datasets frames went into, if there are several.
     pub datasets: Option<super::DatasetTally>,
 }
@@ -91,7 +95,8 @@ impl JoinedTally {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        if self.joined == 0 && self.messages == 0 && self.cut == 0 && refused.is_empty() {
+        let is_heard = self.not_heard.connections == 0;
+        if self.joined == 0 && self.messages == 0 && self.cut == 0 && refused.is_empty() && is_heard {
             return None;
         }
         let shown: Vec<_> = self.names.iter().take(SHOWN).map(String::as_str).collect();
@@ -102,7 +107,11 @@ impl JoinedTally {
             0 => String::new(),
             cut => format!("; cut to {TEXT_BYTES} B: {cut}"),
         };
-        let joined = format!("{} values{names}{cut}", self.joined);
+        let not_heard = match &self.not_heard {
+            none if none.connections == 0 => String::new(),
+            some => format!("; not heard: {some}; name all senders with --allow"),
+        };
+        let joined = format!("{} values{names}{cut}{not_heard}", self.joined);
         if refused.is_empty() {
             return Some(joined);
         }

@@ -65,8 +65,12 @@ pub struct Status {
     pub unread_values: u64,
     /// Packets that came before the recording began, and are none of it.
     pub early_packets: u64,
-    /// One of the senders whose packets are `not-allowed`.
+    /// One of the senders whose packets are `not-allowed`, or whose connections are refused.
     pub other_sender: Option<IpAddr>,
+    /// Connections of a series that were not taken or not heard, by reason.
+    pub refused_connections: Vec<(&'static str, u64)>,
+    /// Who made them, as far as that is known: the first 16 addresses of each reason.
+    pub refused_peers: Vec<IpAddr>,
     /// Packets that are none of the stream, by reason.
     pub ignored_packets: Vec<(&'static str, u64)>,
     /// Times that the numbers of packets began anew.
@@ -333,6 +337,8 @@ fn of(
         unread_values: 0,
         early_packets: counted.early,
         other_sender: counted.stranger,
+        refused_connections: Vec::new(),
+        refused_peers: Vec::new(),
         ignored_packets: ignored.chain(others).collect(),
         restarts: tally.restarts,
         jumps: tally.jumps,
@@ -359,7 +365,12 @@ fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
         .into_iter()
         .filter(|why| !matches!(why, SeriesRefusal::Duplicate | SeriesRefusal::Late | SeriesRefusal::NoRoom));
     let refused = others.map(|why| (why.name(), tally.refused(why)));
-    let cut = [("beyond the limits", counted.too_large), ("cut off", counted.cut_off)];
+    let cut = [
+        ("beyond the limits", counted.too_large),
+        ("without memory", counted.no_memory),
+        ("cut off", counted.cut_off),
+    ];
+    let refused_peers = counted.not_heard();
     Status {
         counted_in: "frames",
         announced_frames: *frames,
@@ -381,6 +392,9 @@ fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
         duplicate_packets: tally.refused(SeriesRefusal::Duplicate),
         unread_values: tally.unread,
         ignored_packets: refused.chain(cut).collect(),
+        other_sender: refused_peers.first().copied(),
+        refused_connections: counted.refused_connections().to_vec(),
+        refused_peers,
         fault: fault.clone(),
         ..all
     }
@@ -492,7 +506,7 @@ mod tests {
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 8, "bad_checksums": 3, "incomplete": 9, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6, "conflicting_packets": 2, "damaged_frames": 4, "unread_values": 0,
-            "early_packets": 14, "other_sender": null,
+            "early_packets": 14, "other_sender": null, "refused_connections": [], "refused_peers": [],
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -13,11 +14,11 @@ use nilometer_storage::{Buffer, Clock};
 
 use super::{
     FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil,
-    reception::SeriesReception,
+    queued::QueuedMessage, reception::SeriesReception,
 };
 use crate::{
     LaneCounts,
-    transport::zeromq::{MessageRoom, PullSocket, RoomAnswer},
+    transport::zeromq::{MessagePeer, MessageRoom, PullSocket, RoomAnswer, RoomRequest},
 };
 
 /// Longest without a look whether the series is over.
@@ -100,6 +101,11 @@ impl SeriesReceiver {
         self.reception.series()
     }
 
+    /// The address that began it.
+    pub fn sender(&self) -> Option<IpAddr> {
+        self.reception.sender.map(|MessagePeer { address, .. }| address)
+    }
+
     /// When the first frame was there.
     pub fn first(&self) -> Option<Nanos> {
         self.reception.first
@@ -144,7 +150,7 @@ impl SeriesReceiver {
         }
         self.reception.tend(now, intake);
         if let Some(queued) = self.reception.take_queued(now) {
-            self.reception.accept(now, queued, intake);
+            self.accept(now, queued, intake);
             return Ok(());
         }
         let at_most = if self.reception.waits_for_slots() { Nanos::from_millis(1) } else { LOOK };
@@ -168,8 +174,21 @@ impl SeriesReceiver {
         self.latest = now + self.epoch;
         let Some(message) = self.socket.receive(self.latest, at_most, &mut room)? else { return Ok(false) };
         let queued = self.reception.received(now, message);
-        self.reception.accept(now, queued, intake);
+        self.accept(now, queued, intake);
         Ok(true)
+    }
+
+    /// Takes a message. The socket hears of it if a series begins with it, and if it brings frames.
+    fn accept(&mut self, now: Nanos, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
+        let (peer, frames) = (queued.message.peer, self.reception.tally.frames);
+        let had_begun = self.reception.series().is_some();
+        self.reception.accept(now, queued, intake);
+        if let (false, Some(series), Some(sender)) = (had_begun, self.series(), self.reception.sender) {
+            self.socket.begin_series(sender, series.start().channels.len());
+        }
+        if let Some(peer) = peer.filter(|_| self.reception.tally.frames > frames) {
+            self.socket.prove(peer);
+        }
     }
 
     /// Whether the series is over, and how.
@@ -180,6 +199,8 @@ impl SeriesReceiver {
     /// No frame is taken any more: those that did not come are told. What comes after is late.
     pub fn finish(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         self.reception.finish(now, intake);
+        self.latest = now + self.epoch;
+        self.socket.end_series(self.latest);
         // What came stands still, and the lanes go on.
         self.lanes = None;
         self.tell(now);
@@ -216,11 +237,15 @@ struct SlotRoom<'a> {
 }
 
 impl MessageRoom for SlotRoom<'_> {
-    fn room(&mut self, before: &[u8], part: usize, length: usize) -> RoomAnswer {
-        self.reception.room(self.now, before, part, length, self.intake)
+    fn room(&mut self, asked: RoomRequest<'_>) -> RoomAnswer {
+        self.reception.room(self.now, asked, self.intake)
     }
 
     fn give_back(&mut self, buffer: Buffer) {
         self.reception.give_back(buffer, self.intake);
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.reception.waits_for_slots()
     }
 }

@@ -30,7 +30,7 @@ use super::{
     queued::{HeldImage, QueuedMessage},
     waiting_room::WaitingRoom,
 };
-use crate::transport::zeromq::{RoomAnswer, ZmqMessage};
+use crate::transport::zeromq::{MessagePeer, RoomAnswer, RoomRequest, ZmqMessage};
 
 /// How long a series that another one follows is received: other connections may be behind.
 const FOLLOWED_FOR: Nanos = Nanos::from_millis(200);
@@ -68,6 +68,8 @@ pub(super) struct SeriesReception {
     /// When another series began behind this one.
     followed: Option<Nanos>,
     pub(super) begun: Option<Nanos>,
+    /// The connection that brought the start. None before it, and of a message that no socket delivered.
+    pub(super) sender: Option<MessagePeer>,
     /// When something of the series came last.
     heard: Nanos,
     /// When the first frame was there, and the last.
@@ -91,6 +93,7 @@ impl SeriesReception {
             behind: VecDeque::new(),
             followed: None,
             begun: None,
+            sender: None,
             heard: Nanos(0),
             first: None,
             last: Nanos(0),
@@ -115,6 +118,7 @@ impl SeriesReception {
         self.unusable = None;
         self.followed = None;
         self.begun = None;
+        self.sender = None;
         self.first = None;
         self.last = Nanos(0);
         self.heard = now;
@@ -159,16 +163,19 @@ impl SeriesReception {
     pub(super) fn room(
         &mut self,
         now: Nanos,
-        before: &[u8],
-        part: usize,
-        length: usize,
+        asked: RoomRequest<'_>,
         intake: &mut dyn FrameIntake,
     ) -> RoomAnswer {
+        let RoomRequest { before, part, length, is_trusted } = asked;
         let is_image = if part == 0 { stream2::is_image(before) } else { stream1::is_pixels(before, part) };
         if !is_image {
             return RoomAnswer::Along;
         }
         let series = if part == 0 { stream2::series_of(before) } else { stream1::series_of(before) };
+        if series.is_none() && !is_trusted && self.check.is_some() {
+            // Nobody knows whose image it is: a slot is none of its business before.
+            return RoomAnswer::Along;
+        }
         let is_sample = self.is_incomplete(series.as_ref());
         match self.admission(now, series.as_ref()) {
             Admission::Discard(_) => RoomAnswer::Dropped,
@@ -361,6 +368,10 @@ impl SeriesReception {
             return;
         }
         match check.meets(&announced) {
+            StartMeaning::Next | StartMeaning::Repeated if !self.is_of_sender(&queued) => {
+                let fault = format!("series {} begins at another address", announced.series.number);
+                self.tally.refuse(SeriesRefusal::Foreign, Some(fault));
+            }
             StartMeaning::Same => self.tally.starts += 1,
             StartMeaning::Repeated => self.repeated = Some(queued),
             StartMeaning::Next => self.follow(now, queued),
@@ -369,6 +380,12 @@ impl SeriesReception {
                 self.tally.refuse(SeriesRefusal::Shape, Some(fault));
             }
         }
+    }
+
+    /// Whether a message comes from the address that began the series: no other can end it.
+    fn is_of_sender(&self, queued: &QueuedMessage) -> bool {
+        let address = |peer: &MessagePeer| peer.address;
+        self.sender.as_ref().map(address) == queued.message.peer.as_ref().map(address)
     }
 
     /// A series begins behind the one that is received.
@@ -418,9 +435,13 @@ impl SeriesReception {
         let series = start.series.clone();
         let begun = SeriesCheck::new(start)
             .and_then(|check| intake.begin(now, check.start(), &queued.message).map(|()| check));
+        let sender = queued.message.peer;
         queued.give_back(intake);
         match begun {
-            Ok(check) => self.check = Some(check),
+            Ok(check) => {
+                self.check = Some(check);
+                self.sender = sender;
+            }
             Err(fault) => {
                 self.refuse_start(Some(series), fault, intake);
                 return;

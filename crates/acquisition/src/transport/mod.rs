@@ -5,6 +5,7 @@
 //! leaving   content -> format (make) -> faults -> pace -> Outlet
 //! ```
 
+mod allowed;
 pub mod faults;
 mod flow;
 mod memory;
@@ -17,6 +18,7 @@ pub(crate) mod trial;
 pub mod udp;
 pub mod zeromq;
 
+pub use allowed::{Allowed, SenderNetwork};
 pub use flow::{Flow, Made, StreamCourse};
 pub use memory::MemoryTransport;
 pub use pace::{InStep, SendPace, Waiting};

@@ -72,6 +72,12 @@ fn others(status: &Status) -> Vec<String> {
         let such = status.other_sender.map_or_else(String::new, |sender| format!(", such as {sender}"));
         parts.push(format!("{count} of OTHER SENDERS{such}"));
     }
+    let refused: u64 = status.refused_connections.iter().map(|(_, count)| count).sum();
+    if refused > 0 {
+        let such =
+            status.refused_peers.first().map_or_else(String::new, |peer| format!(", such as from {peer}"));
+        parts.push(format!("{refused} connections REFUSED{such}"));
+    }
     let anew = status.restarts + status.jumps;
     if anew > 0 {
         parts.push(format!("numbers set anew {anew} times"));

@@ -30,6 +30,7 @@ pub(super) fn series_summary(
         format!("missing     {}", missing(series, outcome.due)),
         format!("discarded   {}", discarded(series)),
     ];
+    lines.extend(not_taken(series).map(|connections| format!("connections {connections}")));
     let damaged = outcome.damaged();
     if damaged > 0 {
         lines.push(format!(
@@ -93,7 +94,11 @@ fn missing(series: &SeriesTraffic, due: u64) -> String {
 fn discarded(series: &SeriesTraffic) -> String {
     let counted = SeriesRefusal::ALL.into_iter().filter(|why| *why != SeriesRefusal::NoRoom);
     let counted = counted.map(|why| (series.tally.refused(why), why.name()));
-    let links = [(series.counted.too_large, "beyond the limits"), (series.counted.cut_off, "cut off")];
+    let links = [
+        (series.counted.too_large, "beyond the limits"),
+        (series.counted.no_memory, "without memory for what is no pixels"),
+        (series.counted.cut_off, "cut off"),
+    ];
     let all: Vec<_> = counted
         .chain(links)
         .filter(|(count, _)| *count > 0)
@@ -109,9 +114,20 @@ fn discarded(series: &SeriesTraffic) -> String {
     format!("frames or messages: {}; the last: {fault}", all.join(", "))
 }
 
+/// Which connections were not taken or not heard. `None` if all were.
+fn not_taken(series: &SeriesTraffic) -> Option<String> {
+    let counts = series.counted.refused_connections().into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<_> = counts.map(|(why, count)| format!("{count} {why}")).collect();
+    let addresses: Vec<_> = series.counted.not_heard().iter().map(ToString::to_string).collect();
+    let from =
+        if addresses.is_empty() { String::new() } else { format!("; not heard: {}", addresses.join(", ")) };
+    (!counts.is_empty()).then(|| format!("refused: {}{from}", counts.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nilometer_acquisition::transport::zeromq::RefusedPeers;
 
     #[test]
     fn what_is_missing_is_said_with_what_is_known_of_it() {
@@ -120,5 +136,10 @@ mod tests {
         assert_eq!(missing(&series, 100), "10 frames, 10.0000 %; 6 behind the last that came");
         assert_eq!((missing(&series, 90), discarded(&series)), ("none".into(), "none".into()));
         assert_eq!(series_line(&series), "100 frames announced, not begun");
+        assert_eq!(not_taken(&series), None);
+        series.counted.refused = RefusedPeers { connections: 3, addresses: vec![[10, 0, 0, 9].into()] };
+        series.counted.stalled = 2;
+        let told = "refused: 3 not allowed, 2 stood still; not heard: 10.0.0.9";
+        assert_eq!(not_taken(&series).as_deref(), Some(told));
     }
 }

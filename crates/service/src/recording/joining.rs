@@ -69,8 +69,9 @@ impl RecordingSettings {
             return Ok(values.map(|values| JoiningValues { values, reader: None }));
         }
         let values = Arc::new(JoinedValues::default());
+        let allowed = self.wishes.allowed()?;
         let open = |text: &String| {
-            let source = MetadataSource::open(text);
+            let source = MetadataSource::open(text, &allowed);
             source.map_err(|error| ServiceError::AskedWrongly(format!("--metadata {error}")))
         };
         let sources: Vec<_> = metadata.iter().map(open).collect::<Result<_, _>>()?;

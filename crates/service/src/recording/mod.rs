@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 mod addresses;
+mod awaited_peers;
 pub mod ended;
 mod inlets;
 mod joining;

@@ -13,6 +13,7 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use nilometer_acquisition::transport::{Allowed, SenderNetwork};
 use nilometer_model::{
     Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
 };
@@ -105,10 +106,12 @@ pub struct RecordOptions {
     /// By which interface, given as its address, the group is joined
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub interface: Option<IpAddr>,
-    /// Take packets of this sender only, may be given several times; or `any`: of everybody. Name the senders where an
-    /// instrument has several that don't all begin within a second, such as boards of a digital backend [default: those that
-    /// send the first packets of the stream, at each port for itself; with `--receive-threads`, everybody]
-    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
+    /// Take packets and connections of this sender only, an address or a network such as 10.0.0.0/24; may be given several
+    /// times; or `any`: of everybody. It holds wherever others send to or connect: `--listen`, and `--metadata tcp://*:PORT`.
+    /// Name the senders if several send: boards of a digital backend, producers of a series [default: of packets, those that
+    /// send the first of the stream, at each port for itself, and with `--receive-threads` everybody; of connections, the
+    /// address that sends the first good message, until its series is over]
+    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "What is recorded")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
     #[arg(long, value_name = "TIME", help_heading = "When")]
@@ -182,14 +185,37 @@ pub enum SeriesChoice {
     Every,
 }
 
-/// Whose packets are taken.
+/// Whose packets and connections are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum AllowedSender {
     /// Those of everybody.
     Any,
-    /// Those of this sender.
-    Only(IpAddr),
+    /// Those of this sender, or of all senders of this network.
+    Only(SenderNetwork),
+}
+
+impl AllowedSender {
+    /// Whose packets and connections a list of them takes, which this option gives.
+    ///
+    /// # Errors
+    /// It names somebody beside everybody.
+    pub(crate) fn all(option: &str, allow: &[AllowedSender]) -> Result<Allowed, ServiceError> {
+        let named = |allow: &AllowedSender| match allow {
+            AllowedSender::Any => None,
+            AllowedSender::Only(network) => Some(*network),
+        };
+        match allow {
+            [] => Ok(Allowed::First),
+            [AllowedSender::Any] => Ok(Allowed::Any),
+            allow => {
+                let named: Option<Vec<_>> = allow.iter().map(named).collect();
+                named.map(Allowed::Named).ok_or_else(|| {
+                    ServiceError::AskedWrongly(format!("{option} any is everybody: name no other beside it"))
+                })
+            }
+        }
+    }
 }
 
 impl FromStr for AllowedSender {
@@ -199,9 +225,7 @@ impl FromStr for AllowedSender {
         if text == "any" {
             return Ok(AllowedSender::Any);
         }
-        text.parse()
-            .map(AllowedSender::Only)
-            .map_err(|_| format!("`{text}`: write the address of a sender, or any"))
+        text.parse().map(AllowedSender::Only).map_err(|error: String| format!("{error}; or any"))
     }
 }
 
@@ -293,6 +317,14 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 }
 
 impl RecordOptions {
+    /// Whose packets and connections are taken.
+    ///
+    /// # Errors
+    /// The list contradicts itself.
+    pub(super) fn allowed(&self) -> Result<Allowed, ServiceError> {
+        AllowedSender::all("--allow", &self.allow)
+    }
+
     /// From a TOML file that has these keys and no others.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use nilometer_acquisition::{
     suited_engine,
     transport::{
         Transport,
-        udp::{Allowed, Listening, received_memory},
+        udp::{Listening, received_memory},
     },
 };
 use nilometer_model::{
@@ -35,7 +35,7 @@ use super::{
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
     memory::RecordingNeeds,
-    options::{AllowedSender, RecordOptions},
+    options::RecordOptions,
     place::{discard_unused, make},
     settings::RecordingSettings,
     source::{PacketSource, RecordedSource},
@@ -239,7 +239,7 @@ impl RecordingSettings {
     }
 
     fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {
-        let RecordOptions { interface, allow, busy_poll, .. } = &self.wishes;
+        let RecordOptions { interface, busy_poll, .. } = &self.wishes;
         let at = self.address_of(source)?;
         if let Some(interface) = interface {
             let hint = "leave --interface out, or --listen to a group";
@@ -251,7 +251,7 @@ impl RecordingSettings {
             at,
             interface: *interface,
             room: self.socket_buffer(self.sockets(source)),
-            allowed: allowed(allow)?,
+            allowed: self.wishes.allowed()?,
             busy_poll: busy_poll.unwrap_or(0),
         })
     }
@@ -402,23 +402,6 @@ fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
     let PacketSource { instrument, packets, .. } = source;
     let known = known(instrument, packets);
     (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
-}
-
-/// Whose packets are taken.
-fn allowed(allow: &[AllowedSender]) -> Result<Allowed, ServiceError> {
-    let named = |allow: &AllowedSender| match allow {
-        AllowedSender::Any => None,
-        AllowedSender::Only(address) => Some(*address),
-    };
-    match allow {
-        [] => Ok(Allowed::First),
-        [AllowedSender::Any] => Ok(Allowed::Any),
-        allow => {
-            let named: Option<Vec<_>> = allow.iter().map(named).collect();
-            let contradiction = "--allow any is everybody: name no other beside it";
-            named.map(Allowed::Named).ok_or_else(|| ServiceError::AskedWrongly(contradiction.into()))
-        }
-    }
 }
 
 /// What an instrument's file says of its stream, and today's date.

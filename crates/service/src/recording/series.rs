@@ -23,6 +23,7 @@ use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::SeriesStart;
 
 use super::{
+    awaited_peers::AwaitedRefusals,
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
     memory::RecordingNeeds,
@@ -37,6 +38,9 @@ use crate::error::{OperatorLog, ServiceError};
 
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
+/// What is kept of messages that are no images takes at most a buffer's half more, and that much of a small buffer.
+const MESSAGE_MEMORY_SHARE: u64 = 2;
+const MESSAGE_MEMORY_LEAST: u64 = 64 << 20;
 
 /// Connections on which a series may begin. All that can be refused before was.
 #[derive(Debug)]
@@ -145,8 +149,11 @@ impl RecordingSettings {
         }
         log(&format!("waiting for a series from {}", source.text()));
         let end = self.wishes.stop;
-        let is_over =
-            || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Calendar::left_until(end) == Nanos(0));
+        let told = AwaitedRefusals::new(opened.receiver.live());
+        let is_over = || {
+            told.tell(log);
+            stop.load(Ordering::Relaxed) || end.is_some_and(|end| Calendar::left_until(end) == Nanos(0))
+        };
         let awaited = opened.receiver.await_start(opened.clock, &is_over, source.name(), &log);
         let awaited = awaited.map_err(ServiceError::failed)?;
         if let Some(kept) = opened.kept.as_ref().filter(|_| !matches!(awaited, AwaitedSeries::Stopped)) {
@@ -163,6 +170,9 @@ impl RecordingSettings {
         };
         source.complete(&mut series);
         log(&began(&series));
+        if let Some(sender) = opened.receiver.sender() {
+            log(&format!("it comes from {sender}"));
+        }
         Ok(series)
     }
 
@@ -239,12 +249,17 @@ impl RecordingSettings {
     }
 
     fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {
-        let opened = PullSocket::open(&source.endpoints()?, MessageLimits::default());
+        let limits = MessageLimits {
+            memory: MESSAGE_MEMORY_LEAST.max(self.buffer().0 / MESSAGE_MEMORY_SHARE),
+            ..MessageLimits::default()
+        };
+        let opened = PullSocket::open(&source.endpoints()?, limits);
         let socket = opened.map_err(|error| {
             ServiceError::AskedWrongly(format!(
                 "can't listen at {error}: name an address of this machine and a free port"
             ))
         })?;
+        let socket = socket.allowing(self.wishes.allowed()?);
         Ok(SeriesReceiver::new(socket, until(&self.wishes)))
     }
 }

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::OnceLock};
 
 use nilometer_acquisition::{
+    joined::MetadataSource,
     series::SeriesUntil,
     sink::{check_compression, settle_instrument},
     transport::zeromq::ZmqEndpoint,
@@ -197,6 +198,13 @@ impl SeriesSource {
                 "{option}: only for packets, and frames over TCP are recorded: leave it out"
             )));
         }
+        wishes.allowed()?;
+        let waits = ends.iter().any(|end| end.binds)
+            || wishes.metadata.iter().any(|text| MetadataSource::waits_at(text));
+        require(waits || wishes.allow.is_empty(), || {
+            "--allow: nobody connects to this recorder, it connects to others: leave it out, or write --listen tcp://*:PORT"
+                .into()
+        })?;
         require(wishes.format != Some(Format::Raw), || {
             "--format raw: frames that come over TCP go into HDF5, leave it out".into()
         })?;
@@ -275,7 +283,6 @@ fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
         ("--mode", wishes.mode.is_some()),
         ("--listen udp://", packets),
         ("--interface", wishes.interface.is_some()),
-        ("--allow", !wishes.allow.is_empty()),
         ("--packets", wishes.packets.is_some()),
         ("--missing", wishes.missing.is_some()),
         ("--window", wishes.window.is_some()),

@@ -98,12 +98,25 @@ pub fn frames_thrown_away(series: &SeriesTraffic) -> u64 {
     causes_by_refusal(series).iter().map(|(why, _)| series.tally.refused(*why)).sum()
 }
 
+/// What to say of senders that wanted to send and were not heard, because the series of another address was recorded. `None`
+/// if there were none, or the user named the senders and so left them out.
+pub fn senders_not_heard(series: &SeriesTraffic) -> Option<String> {
+    let unheard = &series.counted.unheard;
+    (unheard.connections > 0).then(|| {
+        format!(
+            "{unheard} wanted to send and were not heard, as the series of another address was recorded: name all senders \
+             with --allow"
+        )
+    })
+}
+
 /// What to say of each cause of frames that were thrown away.
 pub(super) fn causes_of_frames(series: &SeriesTraffic) -> Vec<String> {
     let counted = causes_by_refusal(series).into_iter().map(|(why, text)| (series.tally.refused(why), text));
     let counted = counted.filter(|(count, _)| *count > 0);
     counted
         .map(|(count, text)| format!("{count} frames or messages came and are not recorded: {text}"))
+        .chain(senders_not_heard(series))
         .collect()
 }
 

@@ -53,9 +53,13 @@ pub fn is_image(beginning: &[u8]) -> bool {
     kind_of(beginning) == Some(SeriesMessageKind::Image)
 }
 
+/// Bytes of a message in which its series is looked for: detectors name it in the first hundred.
+const LOOKED_AT: usize = 16 << 10;
+
 /// The series of an image, by the fields in front of its pixels. None if it has no name there.
 pub fn series_of(beginning: &[u8]) -> Option<SeriesName> {
-    let mut reader = CborReader::new(MessageBytes::whole(beginning));
+    let looked_at = &beginning[..beginning.len().min(LOOKED_AT)];
+    let mut reader = CborReader::new(MessageBytes::whole(looked_at));
     let CborItem::Map(_) = reader.item().ok()? else { return None };
     let mut head = Vec::new();
     while let Ok(CborItem::Text(name)) = reader.item()
@@ -149,7 +153,7 @@ fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<Ch
 }
 
 /// The next value, whatever it is.
-fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataValue, CborError> {
+pub(super) fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataValue, CborError> {
     if depth > DEPTH_MAX {
         reader.skip()?;
         return Ok(MetadataValue::Null);

@@ -5,6 +5,7 @@ mod aborted;
 pub(crate) mod detector;
 pub(crate) mod lab;
 mod sending;
+mod strangers;
 
 use std::{os::unix::fs::FileExt, process::Command, time::Duration};
 

@@ -19,14 +19,14 @@ use super::{
 };
 use crate::transport::{
     faults::{Departures, Leaving},
-    zeromq::{MessageLimits, MessageRoom, PullSocket, RoomAnswer, ZmqEndpoint, ZmqMessage},
+    zeromq::{MessageLimits, MessageRoom, PullSocket, RoomAnswer, RoomRequest, ZmqEndpoint, ZmqMessage},
 };
 
 /// All of a message lies together.
 struct NoRoom;
 
 impl MessageRoom for NoRoom {
-    fn room(&mut self, _: &[u8], _: usize, _: usize) -> RoomAnswer {
+    fn room(&mut self, _: RoomRequest<'_>) -> RoomAnswer {
         RoomAnswer::Along
     }
     fn give_back(&mut self, _: Buffer) {}

@@ -10,5 +10,4 @@ mod threads;
 pub use address::{Address, AddressError};
 pub use nilometer_datagram::{Sending, UdpOutlet};
 pub use receive::{Listening, ROOM, UdpInlet};
-pub use senders::Allowed;
 pub use threads::{UdpThreads, received_memory};

@@ -10,19 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::Nanos;
 
-use super::super::PortSenders;
-
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Allowed {
-    /// Those that sent the first packets of the stream.
-    #[default]
-    First,
-    /// These.
-    Named(Vec<IpAddr>),
-    /// Everybody.
-    Any,
-}
+use super::super::{Allowed, PortSenders};
 
 /// So many packets of the stream make a sender known.
 const ENOUGH: u64 = 64;
@@ -49,10 +37,7 @@ pub(super) struct Senders {
 
 impl Senders {
     pub(super) fn new(allowed: &Allowed) -> Self {
-        let known = match allowed {
-            Allowed::Named(named) => named.iter().map(IpAddr::to_canonical).collect(),
-            Allowed::First | Allowed::Any => Vec::new(),
-        };
+        let known = Vec::new();
         let learns = *allowed == Allowed::First;
         Senders { allowed: allowed.clone(), known, seen: Vec::new(), since: None, heard: Nanos(0), learns }
     }
@@ -68,7 +53,8 @@ impl Senders {
     }
 
     pub(super) fn hears(&self, sender: Option<IpAddr>) -> bool {
-        let is_known = || sender.is_some_and(|sender| self.known.contains(&sender));
+        let is_known =
+            || sender.is_some_and(|sender| self.known.contains(&sender) || self.allowed.names(sender));
         self.allowed == Allowed::Any || self.learns || is_known()
     }
 

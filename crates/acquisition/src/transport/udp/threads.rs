@@ -22,9 +22,8 @@ use nilometer_storage::process::pin_to;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::{
-    super::{Received, Transport, TransportCounts},
+    super::{Allowed, Received, Transport, TransportCounts},
     receive::{Listening, UdpInlet},
-    senders::Allowed,
 };
 use crate::assembly::Spot;
 

@@ -8,50 +8,25 @@
 //!        -> memory of the receiver, for all of the string that is not in the buffer
 //! ```
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 
 use nilometer_model::Nanos;
 use nilometer_wire::{
     cbor::{Scanned, StringScanner},
-    zmtp::{ZmtpDecoder, ZmtpError, ZmtpNext, ZmtpSocket, greeting, pong, ready, subscription},
+    zmtp::{ZmtpDecoder, ZmtpNext, ZmtpSocket, greeting, pong, ready, subscription},
 };
 
-use super::{LONG_BYTES, MessageLimits, MessageRoom, RoomAnswer, ZmqMessage};
+use super::{
+    LONG_BYTES, MessageLimits, MessageRoom, RoomAnswer, RoomRequest, ZmqMessage,
+    looked::{BeyondLimits, LinkAllowance, LinkError, Looked},
+};
 
 /// Bytes of what is read before it is known what it is.
 const BUFFER: usize = 8 << 10;
 /// Of a message beyond its limits so much is read and dropped, before the connection is given up.
 const DROPPED_MAX: u64 = 16 << 30;
-
-/// What a look at a connection brought.
-#[derive(Debug)]
-pub(super) enum Looked {
-    /// A message.
-    Came(ZmqMessage),
-    /// One that was beyond the limits.
-    Refused,
-    /// Nothing more is there now.
-    Nothing,
-    /// What is there has no room.
-    Full,
-}
-
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
-    /// The other end closed it.
-    #[error("the other end closed the connection")]
-    Closed,
-    /// The network.
-    #[error(transparent)]
-    Network(#[from] io::Error),
-    /// The other end is none that messages can come from.
-    #[error(transparent)]
-    Protocol(#[from] ZmtpError),
-    /// A message that is longer than anybody would read.
-    #[error("a message of {0} B")]
-    Endless(u64),
-}
+/// Bytes that are read at a look: then it is another connection's turn, however fast this one sends.
+const LOOK_BYTES: u64 = 4 << 20;
 
 /// A part that is coming.
 #[derive(Debug)]
@@ -95,7 +70,13 @@ pub(super) struct PullLink<S> {
     /// Bytes of the message, as its parts said.
     announced: u64,
     /// The message is beyond its limits: nothing of it is kept.
-    refused: bool,
+    refused: Option<BeyondLimits>,
+    /// Its message was refused for want of memory, which is told before the rest of it came.
+    lacks_memory: bool,
+    /// What it may keep.
+    pub(super) allowance: LinkAllowance,
+    /// What came has no memory now.
+    wants_memory: bool,
     part: Option<ComingPart>,
     string: Option<ComingString>,
     /// What is to be sent.
@@ -120,7 +101,10 @@ impl<S: Read + Write> PullLink<S> {
             end: 0,
             message: ZmqMessage::default(),
             announced: 0,
-            refused: false,
+            refused: None,
+            lacks_memory: false,
+            allowance: LinkAllowance::FULL,
+            wants_memory: false,
             part: None,
             string: None,
             out: greeting().to_vec(),
@@ -147,14 +131,46 @@ impl<S: Read + Write> PullLink<S> {
         !self.out.is_empty()
     }
 
-    /// A string waits for room.
+    /// Something that came waits for room, or for memory.
     pub(super) fn wants_room(&self) -> bool {
-        self.part.as_ref().is_some_and(|part| part.found.is_some())
+        self.wants_memory || self.part.as_ref().is_some_and(|part| part.found.is_some())
+    }
+
+    /// What came waits for memory.
+    pub(super) fn wants_memory(&self) -> bool {
+        self.wants_memory
+    }
+
+    /// A message is coming.
+    pub(super) fn is_in_message(&self) -> bool {
+        self.part.is_some() || self.announced > 0
+    }
+
+    /// The message that is coming has memory of the receiver.
+    pub(super) fn holds_room(&self) -> bool {
+        self.message.apart.iter().any(Option::is_some)
+    }
+
+    /// Bytes that it keeps of a message beside that.
+    pub(super) fn kept(&self) -> usize {
+        self.message.own().len()
+    }
+
+    /// The message that is coming is not kept: the rest of it is read, and dropped.
+    pub(super) fn refuse_message(&mut self, why: BeyondLimits, room: &mut dyn MessageRoom) {
+        self.give_up(room);
+        self.refused = Some(why);
+        self.lacks_memory = why == BeyondLimits::Memory;
+        self.wants_memory = false;
+        if let Some(part) = &mut self.part {
+            part.scanner = None;
+            part.found = None;
+        }
     }
 
     /// The message that is coming will not come: what was given for it is given back. Whether there was one.
     pub(super) fn give_up(&mut self, room: &mut dyn MessageRoom) -> bool {
-        let began = self.part.is_some() || self.announced > 0;
+        let began = self.is_in_message();
         let message = std::mem::take(&mut self.message);
         message.apart.into_iter().flatten().for_each(|buffer| room.give_back(buffer));
         began
@@ -162,10 +178,15 @@ impl<S: Read + Write> PullLink<S> {
 
     /// Takes what came, up to the end of a message.
     pub(super) fn look(&mut self, room: &mut dyn MessageRoom) -> Result<Looked, LinkError> {
+        let before = self.bytes;
         loop {
             self.send()?;
             if let Some(looked) = self.advance(room)? {
                 return Ok(looked);
+            }
+            // All that was read is understood: more is still in the kernel.
+            if self.bytes - before >= LOOK_BYTES {
+                return Ok(Looked::More);
             }
             if !self.read()? {
                 return Ok(Looked::Nothing);
@@ -222,6 +243,9 @@ impl<S: Read + Write> PullLink<S> {
     /// Goes through what is in the buffer. None if more has to be read.
     fn advance(&mut self, room: &mut dyn MessageRoom) -> Result<Option<Looked>, LinkError> {
         loop {
+            if std::mem::take(&mut self.lacks_memory) {
+                return Ok(Some(Looked::Refused(BeyondLimits::Memory)));
+            }
             if self.string.is_some() {
                 if !self.string_from_buffer() {
                     return Ok(None);
@@ -281,11 +305,14 @@ impl<S: Read + Write> PullLink<S> {
         if self.announced > DROPPED_MAX {
             return Err(LinkError::Endless(self.announced));
         }
-        let number = if self.refused { 0 } else { self.message.begin_part() };
-        self.refused |= self.announced > self.limits.bytes || number >= self.limits.parts;
-        let whole = number > 0 && length >= LONG_BYTES && !self.refused;
+        let number = if self.refused.is_some() { 0 } else { self.message.begin_part() };
+        if self.announced > self.limits.bytes || number >= self.limits.parts {
+            self.refused.get_or_insert(BeyondLimits::Message);
+        }
+        let is_kept = self.refused.is_none();
+        let whole = number > 0 && length >= LONG_BYTES && is_kept;
         let found = whole.then_some(FoundString { at: 0, length: length as usize });
-        let scanner = (number == 0 && !self.refused).then(StringScanner::default);
+        let scanner = (number == 0 && is_kept).then(StringScanner::default);
         self.part = Some(ComingPart { left: length, more, number, scanner, found });
         Ok(())
     }
@@ -296,10 +323,10 @@ impl<S: Read + Write> PullLink<S> {
         if part.more {
             return None;
         }
-        if std::mem::take(&mut self.refused) {
+        if let Some(why) = self.refused.take() {
             self.give_up(room);
             self.announced = 0;
-            return Some(Looked::Refused);
+            return (why == BeyondLimits::Message).then_some(Looked::Refused(why));
         }
         self.announced = 0;
         Some(Looked::Came(std::mem::take(&mut self.message)))
@@ -330,7 +357,11 @@ impl<S: Read + Write> PullLink<S> {
         if came == 0 {
             return PartStep::Empty;
         }
-        if !self.refused {
+        if self.refused.is_none() && !self.has_memory(came, room) {
+            return PartStep::Full;
+        }
+        let Some(part) = &mut self.part else { return PartStep::Done };
+        if self.refused.is_none() {
             let piece = &self.buffer[self.begin..self.begin + came];
             // Version 1 begins with JSON: what stands in it is not looked for.
             let is_cbor =
@@ -343,14 +374,40 @@ impl<S: Read + Write> PullLink<S> {
         PartStep::On
     }
 
+    /// Whether so many bytes more can be kept of the message now. One that may never have them is refused.
+    fn has_memory(&mut self, bytes: usize, room: &mut dyn MessageRoom) -> bool {
+        let kept = self.kept() + bytes;
+        if kept > self.allowance.kept_most {
+            self.refuse_message(BeyondLimits::Memory, room);
+            return true;
+        }
+        self.wants_memory = kept > self.allowance.kept_now;
+        !self.wants_memory
+    }
+
     /// Finds a place for a string.
     fn place(&mut self, found: FoundString, room: &mut dyn MessageRoom) -> PartStep {
         let Some(part) = &mut self.part else { return PartStep::Done };
         let FoundString { at, length } = found;
         let before = self.message.own();
         let before = if part.number == 0 { &before[..at] } else { before };
-        let buffer = match room.room(before, part.number, length) {
+        let LinkAllowance { is_trusted, may_take_room, strings, kept_most, .. } = self.allowance;
+        let kept = self.message.own().len();
+        let asked = RoomRequest { before, part: part.number, length, is_trusted };
+        let buffer = match room.room(asked) {
             RoomAnswer::Later => return PartStep::Full,
+            RoomAnswer::Apart(buffer) if !may_take_room => {
+                room.give_back(buffer);
+                return PartStep::Full;
+            }
+            RoomAnswer::Apart(buffer) if self.message.apart.len() >= strings => {
+                room.give_back(buffer);
+                None
+            }
+            RoomAnswer::Along if kept.saturating_add(length) > kept_most => {
+                self.refuse_message(BeyondLimits::Memory, room);
+                return PartStep::On;
+            }
             RoomAnswer::Along => {
                 if let Some(scanner) = &mut part.scanner {
                     scanner.along(length as u64);

@@ -1,6 +1,6 @@
 //! A message that came, and the memory that what is long in it is read into.
 
-use std::ops::Range;
+use std::{net::IpAddr, ops::Range};
 
 use nilometer_storage::Buffer;
 use nilometer_wire::cbor::{ByteCut, DataPlace, MessageBytes};
@@ -23,13 +23,38 @@ pub enum RoomAnswer {
     Dropped,
 }
 
+/// A long byte string that came to its beginning.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomRequest<'a> {
+    /// What came of its message before it.
+    pub before: &'a [u8],
+    /// The part of the message that it stands in, from 0. Behind the first, it is all of its part.
+    pub part: usize,
+    /// Its bytes.
+    pub length: usize,
+    /// The user named the other end, or it brought something of the series before.
+    pub is_trusted: bool,
+}
+
 /// Who has memory for what is long in messages.
 pub trait MessageRoom {
-    /// Room for so many bytes, in a message of which these came up to there. `part` is counted from 0; of a part behind
-    /// the first, the bytes are all of it.
-    fn room(&mut self, before: &[u8], part: usize, length: usize) -> RoomAnswer;
+    /// Room for a byte string.
+    fn room(&mut self, asked: RoomRequest<'_>) -> RoomAnswer;
     /// The connection ended within a message that this was given for.
     fn give_back(&mut self, buffer: Buffer);
+    /// Whether messages that came wait for room: then those that hold some and stand still are given up.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+}
+
+/// The connection that a message came on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessagePeer {
+    /// Its number: no later connection has the same.
+    pub(super) connection: u64,
+    /// The address of the other end.
+    pub address: IpAddr,
 }
 
 /// A part of a message.
@@ -47,6 +72,8 @@ pub struct ZmqMessage {
     parts: Vec<MessagePart>,
     /// What was given for each cut of its parts; None if it was dropped.
     pub apart: Vec<Option<Buffer>>,
+    /// Who sent it. None of one that no socket delivered.
+    pub peer: Option<MessagePeer>,
 }
 
 impl ZmqMessage {

@@ -11,16 +11,24 @@
 //! message that has no room is left in the kernel, and the sender waits.
 
 mod endpoint;
+mod hearing;
 mod link;
+mod looked;
 mod message;
 mod outgoing;
+mod patience;
+#[cfg(test)]
+mod peer_tests;
+mod places;
 mod pull;
+mod pull_peer;
 mod push;
 #[cfg(test)]
 mod tests;
 
 pub use endpoint::ZmqEndpoint;
-pub use message::{MessageRoom, RoomAnswer, ZmqMessage};
+pub use hearing::RefusedPeers;
+pub use message::{MessagePeer, MessageRoom, RoomAnswer, RoomRequest, ZmqMessage};
 pub use outgoing::{OutgoingMessage, OutgoingPiece, SharedBytes};
 pub use pull::{PullSocket, ZmqCounts};
 pub use push::PushSocket;
@@ -35,11 +43,14 @@ pub struct MessageLimits {
     pub bytes: u64,
     /// Its parts.
     pub parts: usize,
+    /// Bytes that are kept of all messages that are coming, without those that lie in memory of the receiver. A connection of
+    /// somebody whom the user did not name has a half of it at the most.
+    pub memory: u64,
 }
 
 impl Default for MessageLimits {
     /// The longest that detectors send are starts with masks and flat fields of all channels: 16 million pixels of 4 bytes each.
     fn default() -> Self {
-        MessageLimits { bytes: 1 << 30, parts: 64 }
+        MessageLimits { bytes: 1 << 30, parts: 64, memory: 512 << 20 }
     }
 }

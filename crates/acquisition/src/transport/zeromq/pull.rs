@@ -1,8 +1,13 @@
 //! The end that takes messages, on any number of connections, in turn. It connects again when a connection ends.
+//!
+//! Anybody may connect where it waits. So connections are limited, in all and for each address ([`super::places`]); memory is
+//! limited too, for what is kept of messages ([`MessageLimits::memory`]) and for what the receiver gives
+//! ([`STRANGERS_WITH_ROOM`]); and a message that holds some and stands still while others wait is given up
+//! ([`super::patience`]). A connection that brought something of the series that is recorded is trusted with more.
 
 use std::{
     io::{self, ErrorKind},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
     time::Duration,
 };
@@ -14,12 +19,22 @@ use rustix::{
 };
 
 use super::{
-    MessageLimits, MessageRoom, ZmqEndpoint, ZmqMessage,
-    link::{Looked, PullLink},
+    super::Allowed,
+    MessageLimits, MessagePeer, MessageRoom, RefusedPeers, ZmqEndpoint, ZmqMessage,
+    hearing::{HeardPeers, Hearing},
+    link::PullLink,
+    looked::{BeyondLimits, KEPT_LEAST, LinkAllowance, Looked},
+    patience::LookClock,
+    places::{FoundPlace, PlaceHolder, find_place},
+    pull_peer::{PullPeer, UnheardPeer},
 };
 
-/// Connections that others made, at the most.
-const ACCEPTED_MAX: usize = 64;
+/// Connections that are taken at a look: those that are there are looked at in between, however many others come.
+const ACCEPTED_AT_ONCE: usize = 16;
+/// Strangers whose messages hold memory of the receiver at the same time. Their first good image makes them none.
+const STRANGERS_WITH_ROOM: usize = 2;
+/// Long strings of an image beside its pixels, such as data of the user.
+const OTHER_STRINGS: usize = 4;
 /// A connection on which no handshake came to an end for so long is given up.
 const HANDSHAKE: Nanos = Nanos::from_millis(10_000);
 /// From the end of a connection to the next attempt.
@@ -40,9 +55,19 @@ pub struct ZmqCounts {
     pub bytes: u64,
     /// Messages beyond the limits.
     pub too_large: u64,
+    /// Messages for which there was no memory.
+    pub no_memory: u64,
     /// Messages that ended with their connection.
     pub cut_off: u64,
-    /// Connections that are ready now.
+    /// Connections that were closed because their message held memory and stood still while others waited.
+    pub stalled: u64,
+    /// Connections that were closed, or not taken, because there were too many.
+    pub crowded: u64,
+    /// Connections of addresses that the user did not name: nothing was read of them.
+    pub refused: RefusedPeers,
+    /// Connections that wanted to send while the series of another address was recorded.
+    pub unheard: RefusedPeers,
+    /// Connections that are ready now, and heard.
     pub connected: usize,
     /// Connections that were ready, and ended.
     pub ended: u64,
@@ -50,14 +75,23 @@ pub struct ZmqCounts {
     pub fault: Option<String>,
 }
 
-/// A place to connect to, or a connection that another end made.
-#[derive(Debug)]
-struct PullPeer {
-    /// None if the other end connected.
-    to: Option<SocketAddr>,
-    link: Option<PullLink<TcpStream>>,
-    /// When the next attempt is made.
-    again: Nanos,
+impl ZmqCounts {
+    /// Connections that were not taken or not heard, by reason.
+    pub fn refused_connections(&self) -> [(&'static str, u64); 4] {
+        [
+            ("not allowed", self.refused.connections),
+            ("beside the sender of the series", self.unheard.connections),
+            ("too many", self.crowded),
+            ("stood still", self.stalled),
+        ]
+    }
+
+    /// The addresses of those that were not heard, each once.
+    pub fn not_heard(&self) -> Vec<IpAddr> {
+        let mut all = self.refused.addresses.clone();
+        all.extend(self.unheard.addresses.iter().filter(|address| !self.refused.addresses.contains(address)));
+        all
+    }
 }
 
 /// See the module.
@@ -70,6 +104,14 @@ pub struct PullSocket {
     limits: MessageLimits,
     /// Publishers are subscribed to.
     publishers: bool,
+    heard: HeardPeers,
+    /// Channels of the series: an image has a long string for each.
+    channels: usize,
+    /// Connections so far.
+    connections: u64,
+    clock: LookClock,
+    /// When connections are taken again, after an error.
+    accept_again: Nanos,
     counts: ZmqCounts,
 }
 
@@ -88,12 +130,56 @@ impl PullSocket {
                     listeners.push(listener);
                 }
                 ZmqEndpoint::Connect(to) => {
-                    peers.push(PullPeer { to: Some(*to), link: None, again: Nanos(0) });
+                    peers.push(PullPeer::to(*to));
                 }
             }
         }
-        let counts = ZmqCounts::default();
-        Ok(PullSocket { listeners, peers, turn: 0, limits, publishers: false, counts })
+        Ok(PullSocket {
+            listeners,
+            peers,
+            turn: 0,
+            limits,
+            publishers: false,
+            heard: HeardPeers::new(Allowed::Any),
+            channels: usize::MAX,
+            connections: 0,
+            clock: LookClock::default(),
+            accept_again: Nanos(0),
+            counts: ZmqCounts::default(),
+        })
+    }
+
+    /// Only connections of these are heard, where others may connect.
+    #[must_use]
+    pub fn allowing(self, allowed: Allowed) -> Self {
+        PullSocket { heard: HeardPeers::new(allowed), ..self }
+    }
+
+    /// A series began with a message of this connection. Unless the user says whom to hear, other addresses are not heard until
+    /// it is over. Its images have so many channels.
+    pub fn begin_series(&mut self, peer: MessagePeer, channels: usize) {
+        self.heard.begin(peer.address);
+        self.channels = channels;
+        self.prove(peer);
+        for other in self.peers.iter_mut().filter(|other| other.to.is_none()) {
+            other.is_unheard = self.heard.of(other.peer.address) != Hearing::Heard;
+        }
+    }
+
+    /// This connection brought something of the series.
+    pub fn prove(&mut self, peer: MessagePeer) {
+        let found = self.peers.iter_mut().find(|found| found.peer == peer && found.to.is_none());
+        found.into_iter().for_each(PullPeer::prove);
+    }
+
+    /// The series is over: everybody whom the user allows is heard again.
+    pub fn end_series(&mut self, now: Nanos) {
+        self.heard.end();
+        self.channels = usize::MAX;
+        for peer in &mut self.peers {
+            let is_unheard = peer.to.is_none() && self.heard.of(peer.peer.address) != Hearing::Heard;
+            peer.begin_anew(now, is_unheard);
+        }
     }
 
     /// The same, of senders that publish too: each connection is PULL or SUB, as suits the other end.
@@ -113,7 +199,7 @@ impl PullSocket {
 
     /// What was counted so far.
     pub fn counted(&self) -> ZmqCounts {
-        let ready = |peer: &&PullPeer| peer.link.as_ref().is_some_and(PullLink::is_ready);
+        let ready = |peer: &&PullPeer| !peer.is_unheard && peer.link.as_ref().is_some_and(PullLink::is_ready);
         let open = self.peers.iter().filter_map(|peer| peer.link.as_ref());
         ZmqCounts {
             connected: self.peers.iter().filter(ready).count(),
@@ -131,7 +217,8 @@ impl PullSocket {
         room: &mut dyn MessageRoom,
     ) -> io::Result<Option<ZmqMessage>> {
         self.connect(now);
-        self.accept(now)?;
+        self.accept(now, room)?;
+        self.give_up_standing(now, room);
         let message = self.look(now, room);
         if message.is_none() {
             self.wait(now, at_most)?;
@@ -143,28 +230,104 @@ impl PullSocket {
     fn look(&mut self, now: Nanos, room: &mut dyn MessageRoom) -> Option<ZmqMessage> {
         for _ in 0..self.peers.len() {
             self.turn = (self.turn + 1) % self.peers.len();
-            let Some(link) = &mut self.peers[self.turn].link else { continue };
-            let fault = match link.look(room) {
-                Ok(Looked::Came(message)) => {
-                    self.counts.messages += 1;
-                    return Some(message);
-                }
-                Ok(Looked::Refused) => {
-                    self.counts.too_large += 1;
-                    continue;
-                }
-                Ok(Looked::Nothing | Looked::Full)
-                    if link.is_ready() || now.since(link.since) < HANDSHAKE =>
-                {
-                    continue;
-                }
-                Ok(Looked::Nothing | Looked::Full) => "no handshake in 10 s".to_owned(),
-                Err(error) => error.to_string(),
+            let message = if self.peers[self.turn].is_unheard {
+                self.look_unheard(self.turn, now, room);
+                None
+            } else {
+                self.look_at(self.turn, now, room)
             };
-            self.end(self.turn, now, fault, room);
+            if message.is_some() {
+                return message;
+            }
         }
         self.peers.retain(|peer| peer.to.is_some() || peer.link.is_some());
         None
+    }
+
+    fn look_at(&mut self, at: usize, now: Nanos, room: &mut dyn MessageRoom) -> Option<ZmqMessage> {
+        let allowance = self.allowance(at);
+        let peer = &mut self.peers[at];
+        let link = peer.link.as_mut()?;
+        link.allowance = allowance;
+        let fault = match link.look(room) {
+            Ok(Looked::Came(mut message)) => {
+                self.counts.messages += 1;
+                message.peer = Some(peer.peer);
+                return Some(message);
+            }
+            Ok(Looked::Refused(BeyondLimits::Message)) => {
+                self.counts.too_large += 1;
+                return None;
+            }
+            Ok(Looked::Refused(BeyondLimits::Memory)) => {
+                self.counts.no_memory += 1;
+                return None;
+            }
+            Ok(Looked::Nothing | Looked::More | Looked::Full)
+                if link.is_ready() || now.since(link.since) < HANDSHAKE =>
+            {
+                return None;
+            }
+            Ok(Looked::Nothing | Looked::More | Looked::Full) => "no handshake in 10 s".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.end(at, now, fault, room);
+        None
+    }
+
+    /// Looks at a connection that is not heard while the series of another address is recorded.
+    fn look_unheard(&mut self, at: usize, now: Nanos, room: &mut dyn MessageRoom) {
+        let peer = &mut self.peers[at];
+        let address = peer.peer.address;
+        match peer.look_unheard(now) {
+            UnheardPeer::Silent => {}
+            UnheardPeer::WantsToSend => self.counts.unheard.note(address),
+            UnheardPeer::InMessage => {
+                self.counts.unheard.note(address);
+                let fault = format!("{address} is not heard: the series of another address is recorded");
+                self.end(at, now, fault, room);
+            }
+            UnheardPeer::Gone => self.end(at, now, "the other end closed the connection".to_owned(), room),
+        }
+    }
+
+    /// What a connection may keep of its message now.
+    fn allowance(&self, at: usize) -> LinkAllowance {
+        let peer = &self.peers[at];
+        let is_trusted = peer.is_trusted();
+        let all = usize::try_from(self.limits.memory).unwrap_or(usize::MAX);
+        let is_named = is_trusted || self.heard.names(peer.peer.address);
+        let most = if is_named { all } else { all / 2 };
+        let kept: usize = self.peers.iter().map(PullPeer::kept).sum();
+        let left = all.saturating_sub(kept - peer.kept());
+        let strangers = self.peers.iter().filter(|peer| !peer.is_trusted() && peer.holds_room());
+        LinkAllowance {
+            is_trusted,
+            may_take_room: is_trusted || peer.holds_room() || strangers.count() < STRANGERS_WITH_ROOM,
+            strings: if is_trusted { usize::MAX } else { self.channels.saturating_add(OTHER_STRINGS) },
+            kept_now: left.min(most).max(KEPT_LEAST),
+            kept_most: most.max(KEPT_LEAST),
+        }
+    }
+
+    /// Ends connections whose message stands still while others wait for the memory that it holds, and refuses messages that
+    /// waited for memory too long.
+    fn give_up_standing(&mut self, now: Nanos, room: &mut dyn MessageRoom) {
+        let waited = self.clock.look(now);
+        let others_wait = room.is_awaited() || self.peers.iter().any(PullPeer::wants_room);
+        for at in 0..self.peers.len() {
+            let peer = &mut self.peers[at];
+            if peer.stands_too_long(others_wait, waited) {
+                self.counts.stalled += 1;
+                let address = peer.peer.address;
+                let fault = format!("{address}: a message stood still while others waited for its memory");
+                self.end(at, now, fault, room);
+            } else if peer.lacks_memory_too_long(waited)
+                && let Some(link) = &mut peer.link
+            {
+                link.refuse_message(BeyondLimits::Memory, room);
+            }
+        }
     }
 
     /// A connection is over.
@@ -184,7 +347,7 @@ impl PullSocket {
     /// Begins connections that are due.
     fn connect(&mut self, now: Nanos) {
         for peer in 0..self.peers.len() {
-            let PullPeer { to, link, again } = &self.peers[peer];
+            let PullPeer { to, link, again, .. } = &self.peers[peer];
             let Some(to) = to.filter(|_| link.is_none() && now >= *again) else { continue };
             match begin_connecting(to) {
                 Ok(stream) => self.peers[peer].link = Some(self.link(stream, now)),
@@ -196,40 +359,74 @@ impl PullSocket {
         }
     }
 
-    /// Takes the connections that others made.
-    fn accept(&mut self, now: Nanos) -> io::Result<()> {
-        for listener in &self.listeners {
-            loop {
-                let stream = match listener.accept() {
-                    Ok((stream, _)) => stream,
+    /// Takes connections that others made.
+    fn accept(&mut self, now: Nanos, room: &mut dyn MessageRoom) -> io::Result<()> {
+        if now < self.accept_again {
+            return Ok(());
+        }
+        for listener in 0..self.listeners.len() {
+            for _ in 0..ACCEPTED_AT_ONCE {
+                match self.listeners[listener].accept() {
+                    Ok((stream, from)) => self.admit(stream, from.ip().to_canonical(), now, room),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // Those that went away again before they were taken.
-                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(error),
-                };
-                let accepted = self.peers.iter().filter(|peer| peer.to.is_none()).count();
-                if accepted >= ACCEPTED_MAX {
-                    self.counts.fault = Some(format!("more than {ACCEPTED_MAX} connections"));
-                    continue;
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if is_of_listener(&error) => return Err(error),
+                    // Of a connection that went away before it was taken, or of this machine's limits.
+                    Err(error) => {
+                        self.counts.fault = Some(error.to_string());
+                        self.accept_again = now + AGAIN;
+                        break;
+                    }
                 }
-                stream.set_nonblocking(true)?;
-                keep_alive(&stream)?;
-                let link = self.link(stream, now);
-                self.peers.push(PullPeer { to: None, link: Some(link), again: now });
             }
         }
         Ok(())
+    }
+
+    /// Keeps a connection, or closes it. One of somebody whom the user did not name is kept as one that is not heard: closed,
+    /// it would come again at once.
+    fn admit(&mut self, stream: TcpStream, address: IpAddr, now: Nanos, room: &mut dyn MessageRoom) {
+        let hearing = self.heard.of(address);
+        if hearing == Hearing::Never {
+            self.counts.refused.note(address);
+        }
+        // One that is gone already fails here.
+        if stream.set_nonblocking(true).and_then(|()| keep_alive(&stream)).is_err() {
+            return;
+        }
+        let is_unheard = hearing != Hearing::Heard;
+        let held: Vec<(usize, PlaceHolder)> =
+            self.peers.iter().enumerate().filter_map(|(at, peer)| Some((at, peer.place()?))).collect();
+        let holders: Vec<_> = held.iter().map(|(_, holder)| *holder).collect();
+        let place = find_place(address, is_unheard, &holders);
+        if place != FoundPlace::Free {
+            self.counts.crowded += 1;
+        }
+        self.connections += 1;
+        let peer = MessagePeer { connection: self.connections, address };
+        let newcomer = PullPeer::accepted(peer, self.link(stream, now), hearing);
+        match place {
+            FoundPlace::Free => self.peers.push(newcomer),
+            FoundPlace::Instead(index) => {
+                let at = held[index].0;
+                self.end(at, now, format!("too many connections: one of {address} took its place"), room);
+                self.peers[at] = newcomer;
+            }
+            FoundPlace::Nowhere => self.counts.fault = Some(format!("{address}: too many connections")),
+        }
     }
 
     /// Until something comes, or can be sent, or an attempt to connect is due, or for so long.
     fn wait(&self, now: Nanos, at_most: Nanos) -> io::Result<()> {
         let mut at_most = at_most;
         let mut waited = Vec::new();
-        for listener in &self.listeners {
+        if now < self.accept_again {
+            at_most = at_most.min(self.accept_again.since(now));
+        }
+        for listener in self.listeners.iter().filter(|_| now >= self.accept_again) {
             waited.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
         }
-        for peer in &self.peers {
+        for peer in self.peers.iter().filter(|peer| !peer.is_unheard) {
             match &peer.link {
                 None => at_most = at_most.min(peer.again.since(now)),
                 Some(link) if link.wants_room() => at_most = at_most.min(ROOM_LOOK),
@@ -246,6 +443,12 @@ impl PullSocket {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether no connection comes any more: the listener itself is broken.
+fn is_of_listener(error: &io::Error) -> bool {
+    let broken = [rustix::io::Errno::BADF, rustix::io::Errno::INVAL, rustix::io::Errno::NOTSOCK];
+    broken.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// A connection that comes about by itself, or fails when it is looked at.

@@ -16,8 +16,8 @@ use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
-    super::{Received, Transport, TransportCounts},
-    senders::{Allowed, HeardSenders, Senders},
+    super::{Allowed, Received, Transport, TransportCounts},
+    senders::{HeardSenders, Senders},
 };
 use crate::assembly::Spot;
 

@@ -10,7 +10,11 @@ const PREFIX: usize = 8;
 const BODY: usize = 1000;
 
 fn inlet(allowed: &[IpAddr]) -> (UdpInlet, UdpSocket) {
-    let allowed = if allowed.is_empty() { Allowed::Any } else { Allowed::Named(allowed.to_vec()) };
+    let allowed = if allowed.is_empty() {
+        Allowed::Any
+    } else {
+        Allowed::Named(allowed.iter().copied().map(Into::into).collect())
+    };
     let listening = Listening { allowed, ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
     let inlet = UdpInlet::open(&listening).expect("a port is free");
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");

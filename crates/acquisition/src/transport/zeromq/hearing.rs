@@ -1,0 +1,142 @@
+//! Whose connections are heard. Pure: it decides by addresses alone.
+//!
+//! The user names the senders (`--allow`), or hears everybody (`--allow any`). Without either the address that begins a series
+//! is the only one that is heard until this series is over. Others may connect meanwhile, and get no answer: a sender of
+//! ZeroMQ sends nothing before it has one, so that nothing of it is lost, and it is heard when the series is over.
+
+use std::{fmt, net::IpAddr};
+
+use super::super::Allowed;
+
+/// Addresses that are told by name, at the most.
+const NAMED_MAX: usize = 16;
+
+/// Connections that were not heard, and who made them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RefusedPeers {
+    /// How many connections.
+    pub connections: u64,
+    /// Their addresses, each once: the first [`NAMED_MAX`].
+    pub addresses: Vec<IpAddr>,
+}
+
+impl RefusedPeers {
+    /// Counts a connection.
+    pub(super) fn note(&mut self, address: IpAddr) {
+        self.add(1, &[address]);
+    }
+
+    /// Counts so many connections of these addresses.
+    pub(crate) fn add(&mut self, connections: u64, addresses: &[IpAddr]) {
+        self.connections += connections;
+        for address in addresses {
+            if self.addresses.len() < NAMED_MAX && !self.addresses.contains(address) {
+                self.addresses.push(*address);
+            }
+        }
+    }
+}
+
+/// `3 connections from 10.0.0.7, 10.0.0.9`.
+impl fmt::Display for RefusedPeers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses: Vec<_> = self.addresses.iter().map(IpAddr::to_string).collect();
+        let connections = if self.connections == 1 { "connection" } else { "connections" };
+        write!(formatter, "{} {connections} from {}", self.connections, addresses.join(", "))
+    }
+}
+
+/// What becomes of a connection that somebody makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// It is read.
+    Heard,
+    /// It is left unread until the series that is recorded is over.
+    Later,
+    /// Nothing of it is read: the user names others.
+    Never,
+}
+
+/// Who is heard at a socket.
+#[derive(Debug, Default)]
+pub(super) struct HeardPeers {
+    allowed: Allowed,
+    /// The address whose series is recorded.
+    sender: Option<IpAddr>,
+}
+
+impl HeardPeers {
+    pub(super) fn new(allowed: Allowed) -> Self {
+        HeardPeers { allowed, sender: None }
+    }
+
+    /// What becomes of a connection from this address.
+    pub(super) fn of(&self, address: IpAddr) -> Hearing {
+        match (&self.allowed, self.sender) {
+            (Allowed::Any, _) | (Allowed::First, None) => Hearing::Heard,
+            (Allowed::First, Some(sender)) if sender == address => Hearing::Heard,
+            (Allowed::First, Some(_)) => Hearing::Later,
+            (Allowed::Named(_), _) if self.allowed.names(address) => Hearing::Heard,
+            (Allowed::Named(_), _) => Hearing::Never,
+        }
+    }
+
+    /// Whether the user names this address.
+    pub(super) fn names(&self, address: IpAddr) -> bool {
+        self.allowed.names(address)
+    }
+
+    /// A series began that comes from this address.
+    pub(super) fn begin(&mut self, sender: IpAddr) {
+        self.sender.get_or_insert(sender);
+    }
+
+    /// The series is over: everybody may begin the next.
+    pub(super) fn end(&mut self) {
+        self.sender = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [127, 0, 0, last].into()
+    }
+
+    #[test]
+    fn the_address_that_begins_a_series_is_the_only_one_heard_until_its_end() {
+        let mut heard = HeardPeers::new(Allowed::First);
+        assert_eq!((heard.of(address(1)), heard.of(address(2))), (Hearing::Heard, Hearing::Heard));
+        heard.begin(address(2));
+        heard.begin(address(1));
+        assert_eq!((heard.of(address(1)), heard.of(address(2))), (Hearing::Later, Hearing::Heard));
+        heard.end();
+        heard.begin(address(1));
+        assert_eq!((heard.of(address(1)), heard.of(address(2))), (Hearing::Heard, Hearing::Later));
+    }
+
+    #[test]
+    fn whom_the_user_names_is_heard_whoever_began() {
+        let named = Allowed::Named(vec![address(1).into(), address(2).into()]);
+        for (allowed, third) in [(named, Hearing::Never), (Allowed::Any, Hearing::Heard)] {
+            let mut heard = HeardPeers::new(allowed);
+            heard.begin(address(1));
+            assert_eq!((heard.of(address(2)), heard.of(address(3))), (Hearing::Heard, third));
+        }
+    }
+
+    #[test]
+    fn every_connection_is_counted_and_some_addresses_are_told() {
+        let mut refused = RefusedPeers::default();
+        (0..40).chain(0..40).for_each(|last| refused.note(address(last)));
+        assert_eq!((refused.connections, refused.addresses.len()), (80, NAMED_MAX));
+        assert_eq!(refused.addresses[..2], [address(0), address(1)]);
+        let mut one = RefusedPeers::default();
+        one.note(address(9));
+        assert_eq!(one.to_string(), "1 connection from 127.0.0.9");
+        one.add(2, &[address(9), address(8)]);
+        assert_eq!(one.to_string(), "3 connections from 127.0.0.9, 127.0.0.8");
+    }
+}

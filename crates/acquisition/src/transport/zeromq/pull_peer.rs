@@ -1,0 +1,182 @@
+//! One of those that a socket takes messages from: a place to connect to, or a connection that another end made.
+
+use std::net::{SocketAddr, TcpStream};
+
+use nilometer_model::Nanos;
+
+use super::{
+    MessagePeer,
+    hearing::Hearing,
+    link::PullLink,
+    looked::KEPT_LEAST,
+    patience::{SENDER_STANDS, STRANGER_STANDS, Standstill},
+    places::PlaceHolder,
+};
+
+/// The first byte of a greeting of ZeroMQ.
+const GREETING: u8 = 0xff;
+/// A connection that is not heard is looked at so often.
+const UNHEARD_LOOK: Nanos = Nanos::from_millis(200);
+/// A message waits so long for memory that others hold. Then it is refused.
+const MEMORY_WAIT: Nanos = Nanos::from_millis(5_000);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PullPeer {
+    /// Where it is connected to. `None` if the other end connected.
+    pub(super) to: Option<SocketAddr>,
+    pub(super) peer: MessagePeer,
+    pub(super) link: Option<PullLink<TcpStream>>,
+    /// When the next attempt is made.
+    pub(super) again: Nanos,
+    /// It brought something of the series.
+    is_proven: bool,
+    /// It is left unread.
+    pub(super) is_unheard: bool,
+    /// It was counted as one that wants to send and is not heard.
+    is_counted: bool,
+    /// When it is looked at next, while it is not heard.
+    unheard_look: Nanos,
+    standstill: Standstill,
+    /// How long its message has waited for memory.
+    waited_for_memory: Nanos,
+}
+
+/// What a look at a connection that is not heard shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnheardPeer {
+    /// Nothing new.
+    Silent,
+    /// It wants to send. That is said once.
+    WantsToSend,
+    /// It is in the middle of a message, for which memory is held.
+    InMessage,
+    /// It is gone.
+    Gone,
+}
+
+impl PullPeer {
+    /// A place to connect to.
+    pub(super) fn to(to: SocketAddr) -> Self {
+        PullPeer {
+            to: Some(to),
+            ..Self::of(MessagePeer { connection: 0, address: to.ip().to_canonical() }, None)
+        }
+    }
+
+    /// A connection that another end made.
+    pub(super) fn accepted(peer: MessagePeer, link: PullLink<TcpStream>, hearing: Hearing) -> Self {
+        let is_unheard = hearing != Hearing::Heard;
+        // One that is never heard was counted when it came.
+        let is_counted = hearing == Hearing::Never;
+        PullPeer { is_unheard, is_counted, ..Self::of(peer, Some(link)) }
+    }
+
+    fn of(peer: MessagePeer, link: Option<PullLink<TcpStream>>) -> Self {
+        PullPeer {
+            to: None,
+            peer,
+            link,
+            again: Nanos(0),
+            is_proven: false,
+            is_unheard: false,
+            is_counted: false,
+            unheard_look: Nanos(0),
+            standstill: Standstill::default(),
+            waited_for_memory: Nanos(0),
+        }
+    }
+
+    /// The user named it, or it brought something of the series.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.to.is_some() || self.is_proven
+    }
+
+    /// It brought something of the series.
+    pub(super) fn prove(&mut self) {
+        self.is_proven = true;
+    }
+
+    /// The series is over: it is one of many that may begin the next.
+    pub(super) fn begin_anew(&mut self, now: Nanos, is_unheard: bool) {
+        self.is_proven = false;
+        let was_unheard = std::mem::replace(&mut self.is_unheard, is_unheard);
+        if was_unheard
+            && !is_unheard
+            && let Some(link) = &mut self.link
+        {
+            self.is_counted = false;
+            // Its handshake waited for this.
+            link.since = now;
+        }
+    }
+
+    /// As one that holds a place. `None` if this end connected, or the connection is over.
+    pub(super) fn place(&self) -> Option<PlaceHolder> {
+        let link = self.link.as_ref().filter(|_| self.to.is_none())?;
+        Some(PlaceHolder {
+            address: self.peer.address,
+            is_trusted: self.is_proven,
+            is_unheard: self.is_unheard,
+            is_ready: link.is_ready(),
+            since: link.since,
+        })
+    }
+
+    /// Its message waits for room or memory.
+    pub(super) fn wants_room(&self) -> bool {
+        self.link.as_ref().is_some_and(PullLink::wants_room)
+    }
+
+    /// Its message has memory of the receiver.
+    pub(super) fn holds_room(&self) -> bool {
+        self.link.as_ref().is_some_and(PullLink::holds_room)
+    }
+
+    /// Bytes that it keeps of its message beside that.
+    pub(super) fn kept(&self) -> usize {
+        self.link.as_ref().map_or(0, PullLink::kept)
+    }
+
+    /// Whether its message holds memory and has stood still for too long, in a time in which others waited or not.
+    pub(super) fn stands_too_long(&mut self, others_wait: bool, waited: Nanos) -> bool {
+        let at_most = if self.is_trusted() { SENDER_STANDS } else { STRANGER_STANDS };
+        let Some(link) = &self.link else { return false };
+        let holds = link.holds_room() || link.kept() > KEPT_LEAST;
+        if !others_wait || !holds || link.wants_room() {
+            self.standstill.clear(link.bytes);
+            return false;
+        }
+        self.standstill.is_too_long(waited, link.bytes, at_most)
+    }
+
+    /// Whether its message has waited for memory for too long.
+    pub(super) fn lacks_memory_too_long(&mut self, waited: Nanos) -> bool {
+        let waits = self.link.as_ref().is_some_and(PullLink::wants_memory);
+        self.waited_for_memory = if waits { self.waited_for_memory + waited } else { Nanos(0) };
+        self.waited_for_memory >= MEMORY_WAIT
+    }
+
+    /// Looks at it without reading.
+    pub(super) fn look_unheard(&mut self, now: Nanos) -> UnheardPeer {
+        let Some(link) = &self.link else { return UnheardPeer::Silent };
+        if link.is_in_message() {
+            return UnheardPeer::InMessage;
+        }
+        if now < self.unheard_look {
+            return UnheardPeer::Silent;
+        }
+        self.unheard_look = now + UNHEARD_LOOK;
+        let mut first = [0];
+        match link.stream.peek(&mut first) {
+            Ok(0) => UnheardPeer::Gone,
+            Ok(_) if !self.is_counted && (link.is_ready() || first[0] == GREETING) => {
+                self.is_counted = true;
+                UnheardPeer::WantsToSend
+            }
+            Ok(_) => UnheardPeer::Silent,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => UnheardPeer::Silent,
+            Err(_) => UnheardPeer::Gone,
+        }
+    }
+}

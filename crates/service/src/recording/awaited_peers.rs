@@ -1,0 +1,79 @@
+//! Says, while a series is awaited, whose connections and which messages are refused: an operator who named the wrong address
+//! sees the detector among them, and does not wait in vain.
+
+use std::{
+    cell::RefCell,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use nilometer_acquisition::{series::SeriesTraffic, transport::zeromq::ZmqCounts};
+
+use crate::error::OperatorLog;
+
+/// What came while a series was awaited, and what of it was said.
+#[derive(Debug)]
+pub(super) struct AwaitedRefusals {
+    live: Arc<Mutex<SeriesTraffic>>,
+    said: RefCell<SaidRefusals>,
+}
+
+#[derive(Debug, Default)]
+struct SaidRefusals {
+    addresses: Vec<IpAddr>,
+    no_memory: u64,
+}
+
+impl AwaitedRefusals {
+    /// Of a receiver.
+    pub(super) fn new(live: Arc<Mutex<SeriesTraffic>>) -> Self {
+        AwaitedRefusals { live, said: RefCell::default() }
+    }
+
+    /// Says what is new: each address once, and the first message without memory.
+    pub(super) fn tell(&self, log: OperatorLog) {
+        let counted = self.live.lock().unwrap_or_else(PoisonError::into_inner).counted.clone();
+        self.said.borrow_mut().news(&counted).iter().for_each(|line| log(line));
+    }
+}
+
+impl SaidRefusals {
+    /// Lines that were not said.
+    fn news(&mut self, counted: &ZmqCounts) -> Vec<String> {
+        let mut lines = Vec::new();
+        for address in &counted.refused.addresses {
+            if !self.addresses.contains(address) {
+                self.addresses.push(*address);
+                lines.push(format!("{address} wants to send and is not heard: --allow names others"));
+            }
+        }
+        if counted.no_memory > 0 && self.no_memory == 0 {
+            lines.push(
+                "a message was refused: what it has beside pixels, such as masks, needs more memory than there is for that, half \
+                 of the buffer (--buffer), or a quarter if the sender is not named (--allow)"
+                    .to_owned(),
+            );
+        }
+        self.no_memory = counted.no_memory;
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_and_the_want_of_memory_are_said_once() {
+        let mut said = SaidRefusals::default();
+        let mut counted = ZmqCounts::default();
+        assert!(said.news(&counted).is_empty());
+        counted.refused.addresses.push([10, 0, 0, 9].into());
+        let lines = said.news(&counted);
+        assert_eq!(lines, ["10.0.0.9 wants to send and is not heard: --allow names others"]);
+        counted.no_memory = 2;
+        assert!(said.news(&counted)[0].contains("--buffer"));
+        counted.no_memory = 3;
+        assert!(said.news(&counted).is_empty());
+    }
+}
