@@ -1,12 +1,13 @@
 //! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are. What it is told here; the recorder
 //! is the crate `service`.
 
-use std::{net::TcpListener, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
 use nilometer_service::{
-    CommandPermission, HTTP_ADDRESS, RecordOptions, ServiceError, ServiceSetup, listen, serve,
+    AllowedSender, ClientReach, CommandPermission, HTTP_ADDRESS, RecordOptions, ServiceError,
+    ServiceListener, ServiceSetup, listen, serve,
 };
 use nilometer_storage::user_file;
 use serde::Deserialize;
@@ -38,6 +39,10 @@ struct Service {
     /// Let other machines command it: there is no password
     #[arg(long)]
     listen_beyond_loopback: bool,
+    /// Only this client may command it, an address or a network such as 10.0.0.0/24; may be given several times [default:
+    /// everybody who can]
+    #[arg(long, value_name = "ADDRESS|NETWORK")]
+    allow_clients: Vec<AllowedSender>,
     /// Instruments may be named by their path if they lie below this directory; may be given several times. Others are
     /// those of the catalogue, and that of the configuration
     #[arg(long, value_name = "DIRECTORY")]
@@ -81,13 +86,19 @@ impl Service {
             http: self.http.or(below.http),
             mark5: self.mark5.or(below.mark5),
             listen_beyond_loopback: self.listen_beyond_loopback || below.listen_beyond_loopback,
+            allow_clients: if self.allow_clients.is_empty() {
+                below.allow_clients
+            } else {
+                self.allow_clients
+            },
             instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
         }
     }
 
     /// A listener at this address, which is said; none if it is `off`.
-    fn listen(&self, what: &str, address: &str) -> Result<Option<TcpListener>, ServiceError> {
+    fn listen(&self, what: &str, address: &str) -> Result<Option<ServiceListener>, ServiceError> {
         let listens = address != OFF;
-        listens.then(|| listen(what, address, self.listen_beyond_loopback, tell::log)).transpose()
+        let reach = ClientReach { beyond: self.listen_beyond_loopback, clients: &self.allow_clients };
+        listens.then(|| listen(what, address, reach, tell::log)).transpose()
     }
 }

@@ -3,14 +3,16 @@
 
 use std::{
     io,
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
 
-use nilometer_model::Nanos;
-use nilometer_storage::Clock;
+use nilometer_model::{Moment, Nanos};
+use nilometer_storage::{Calendar, Clock};
+
+use crate::{error::OperatorLog, listener::ServiceListener};
 
 /// The connections of one listener, of which there are so many at the most.
 #[derive(Debug)]
@@ -43,8 +45,11 @@ pub(crate) struct Connection {
     connections: Arc<Connections>,
     number: u64,
     pub(crate) stream: TcpStream,
+    log: OperatorLog,
 }
 
+/// Characters of a command that the log shows.
+const COMMAND_SHOWN: usize = 300;
 /// A thread that only reads, asks and writes needs little.
 const STACK: usize = 512 << 10;
 /// After an error of the listener, such as too many open files.
@@ -67,7 +72,7 @@ impl Connections {
     }
 
     /// Lets a connection in, and another out if there are too many.
-    fn admit(self: &Arc<Self>, stream: TcpStream) -> io::Result<Connection> {
+    fn admit(self: &Arc<Self>, stream: TcpStream, log: OperatorLog) -> io::Result<Connection> {
         stream.set_write_timeout(Some(PATIENCE))?;
         // Answers are short, and each is sent whole.
         stream.set_nodelay(true)?;
@@ -80,18 +85,18 @@ impl Connections {
         open.next += 1;
         open.served += 1;
         open.connections.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
-        Ok(Connection { connections: self.clone(), number, stream })
+        Ok(Connection { connections: self.clone(), number, stream, log })
     }
 
     /// Serves each connection on a thread of its own, for ever.
     pub(crate) fn receive(
         self: &Arc<Self>,
         name: &str,
-        listener: &TcpListener,
+        listener: &ServiceListener,
         serve: impl Fn(&Connection) -> io::Result<()> + Clone + Send + 'static,
     ) {
         loop {
-            let Ok((stream, _)) = listener.accept() else {
+            let Ok(stream) = listener.accept() else {
                 thread::sleep(PAUSE);
                 continue;
             };
@@ -102,7 +107,7 @@ impl Connections {
                     continue;
                 }
             }
-            let Ok(connection) = self.admit(stream) else { continue };
+            let Ok(connection) = self.admit(stream, listener.log()) else { continue };
             let serve = serve.clone();
             let work = move || {
                 // A client that is gone, or too slow, is its own affair.
@@ -127,6 +132,15 @@ impl OpenConnections {
 }
 
 impl Connection {
+    /// Notes a command in the log: when it came, from whom, and what became of it. Queries are not noted.
+    pub(crate) fn note_command(&self, command: &str, outcome: &str) {
+        let from =
+            self.stream.peer_addr().map_or_else(|_| "a client that left".to_owned(), |at| at.to_string());
+        let now = Moment(Calendar::now().time);
+        let [command, outcome] = [command, outcome].map(shown);
+        (self.log)(&format!("command at {now} from {from}: {command} -> {outcome}"));
+    }
+
     /// It said something; whether that was sensible.
     pub(crate) fn heard(&self, sensible: bool) {
         let now = self.connections.clock.now();
@@ -136,6 +150,11 @@ impl Connection {
             entry.heard = now;
         }
     }
+}
+
+/// Text of a client as the log may show it: its beginning, in one line.
+fn shown(text: &str) -> String {
+    text.trim().chars().take(COMMAND_SHOWN).flat_map(char::escape_debug).collect()
 }
 
 impl Drop for Connection {
@@ -149,13 +168,16 @@ impl Drop for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{io::Read, net::Ipv4Addr};
+    use std::{
+        io::Read,
+        net::{Ipv4Addr, TcpListener},
+    };
 
     /// A client and its connection.
     fn enter(connections: &Arc<Connections>, listener: &TcpListener) -> (TcpStream, Connection) {
         let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
         let (stream, _) = listener.accept().expect("a client");
-        (client, connections.admit(stream).expect("a connection"))
+        (client, connections.admit(stream, |_| {}).expect("a connection"))
     }
 
     #[test]

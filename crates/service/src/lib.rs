@@ -28,7 +28,7 @@ mod state;
 mod status_server;
 
 pub use error::{OperatorLog, ServiceError, with_causes};
-pub use listener::{HTTP_ADDRESS, listen};
+pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};
 pub use permission::CommandPermission;
 pub use recording::{
     account::{BeforeRecording, RecordingAccount, RecordingMetadata},

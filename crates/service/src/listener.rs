@@ -1,26 +1,93 @@
-//! Where a recorder is reached: TCP, at loopback unless told otherwise.
+//! Where a recorder is reached: TCP, at loopback unless told otherwise, by the clients that are named, if some are.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    io,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    sync::{Mutex, PoisonError},
     thread,
 };
 
-use crate::error::{OperatorLog, ServiceError, caused, require};
+use nilometer_acquisition::transport::Allowed;
+
+use crate::{
+    error::{OperatorLog, ServiceError, caused, require},
+    recording::options::AllowedSender,
+};
 
 /// Where HTTP is answered unless told otherwise: this machine only.
 pub const HTTP_ADDRESS: &str = "127.0.0.1:9620";
 
-/// A listener at this address and port, which is said. `what` names it; other machines reach it only if `beyond` allows that.
+/// Addresses of refused clients that are said, at the most.
+const SAID_MAX: usize = 16;
+
+/// Who may reach a recorder.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClientReach<'a> {
+    /// Other machines may.
+    pub beyond: bool,
+    /// Only these clients may. If there are none, everybody may who can.
+    pub clients: &'a [AllowedSender],
+}
+
+/// Listens for those who may reach a recorder.
+#[derive(Debug)]
+pub struct ServiceListener {
+    listener: TcpListener,
+    what: String,
+    clients: Allowed,
+    /// Those that were refused, as far as it is said.
+    refused: Mutex<Vec<IpAddr>>,
+    log: OperatorLog,
+}
+
+impl ServiceListener {
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Where commands are noted.
+    pub(crate) fn log(&self) -> OperatorLog {
+        self.log
+    }
+
+    /// The next connection of a client that may reach the recorder. Those of others are closed.
+    pub(crate) fn accept(&self) -> io::Result<TcpStream> {
+        loop {
+            let (stream, from) = self.listener.accept()?;
+            if self.lets_in(from.ip().to_canonical()) {
+                return Ok(stream);
+            }
+        }
+    }
+
+    /// Whether a client at this address may. If not, that is said once.
+    fn lets_in(&self, client: IpAddr) -> bool {
+        if !matches!(self.clients, Allowed::Named(_)) || self.clients.names(client) {
+            return true;
+        }
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < SAID_MAX && !refused.contains(&client) {
+            refused.push(client);
+            (self.log)(&format!("{}: {client} is refused: --allow-clients names others", self.what));
+        }
+        false
+    }
+}
+
+/// A listener at this address and port, which is said. `what` names it; those reach it who may.
 ///
 /// # Errors
 ///
-/// The address is none, is one that other machines reach and may not, or is taken.
+/// The address is none, is one that other machines reach and may not, or is taken. The clients contradict each other.
 pub fn listen(
     what: &str,
     address: &str,
-    beyond: bool,
+    reach: ClientReach<'_>,
     log: OperatorLog,
-) -> Result<TcpListener, ServiceError> {
+) -> Result<ServiceListener, ServiceError> {
+    let ClientReach { beyond, clients } = reach;
+    let clients = AllowedSender::all("--allow-clients", clients)?;
     let at = address.parse::<SocketAddr>().map_err(|_| {
         let hint = format!("write an address and a port, such as {HTTP_ADDRESS}");
         ServiceError::AskedWrongly(format!("{what} = \"{address}\": {hint}"))
@@ -37,7 +104,7 @@ pub fn listen(
     let beyond = if at.ip().is_loopback() { "" } else { ", for other machines too" };
     let bound = listener.local_addr().map_err(ServiceError::asked_wrongly)?;
     log(&format!("{what} at {bound}{beyond}"));
-    Ok(listener)
+    Ok(ServiceListener { listener, what: what.to_owned(), clients, refused: Mutex::default(), log })
 }
 
 /// A thread that nobody waits for.
@@ -52,15 +119,35 @@ mod tests {
 
     fn silent(_: &str) {}
 
+    const BEYOND: ClientReach<'_> = ClientReach { beyond: true, clients: &[] };
+    const HERE: ClientReach<'_> = ClientReach { beyond: false, clients: &[] };
+
     #[test]
     fn nothing_listens_beyond_loopback_unless_that_is_told() {
         for beyond in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-            let error = listen("http", beyond, false, silent).expect_err(beyond).to_string();
+            let error = listen("http", beyond, HERE, silent).expect_err(beyond).to_string();
             assert!(error.contains("--listen-beyond-loopback"), "{error}");
         }
-        assert!(listen("http", "0.0.0.0:0", true, silent).is_ok(), "it was told");
-        assert!(listen("http", "127.0.0.1:0", false, silent).is_ok(), "this machine");
-        let error = listen("http", "localhost", false, silent).expect_err("no port").to_string();
+        assert!(listen("http", "0.0.0.0:0", BEYOND, silent).is_ok(), "it was told");
+        assert!(listen("http", "127.0.0.1:0", HERE, silent).is_ok(), "this machine");
+        let error = listen("http", "localhost", HERE, silent).expect_err("no port").to_string();
         assert!(error.contains(HTTP_ADDRESS), "{error}");
+    }
+
+    #[test]
+    fn only_named_clients_are_let_in() {
+        let named = |text: &str| text.parse::<AllowedSender>().expect("an address or a network");
+        let clients = [named("10.0.0.2"), named("fd00::/8")];
+        let reach = ClientReach { beyond: true, clients: &clients };
+        let listener = listen("http", "127.0.0.1:0", reach, silent).expect("a free port");
+        let lets_in = |address: &str| listener.lets_in(address.parse().expect("an address"));
+        assert!(lets_in("10.0.0.2") && lets_in("fd00::9"));
+        assert!(!lets_in("10.0.0.3") && !lets_in("127.0.0.1"));
+        let any = [AllowedSender::Any];
+        for clients in [&[][..], &any] {
+            let reach = ClientReach { beyond: true, clients };
+            let listener = listen("http", "127.0.0.1:0", reach, silent).expect("a free port");
+            assert!(listener.lets_in([203, 0, 113, 9].into()));
+        }
     }
 }

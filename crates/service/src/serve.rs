@@ -1,13 +1,13 @@
 //! The whole service: its listeners, and the recorder that they command, until a signal ends it.
 
-use std::{net::TcpListener, sync::atomic::AtomicBool};
+use std::sync::atomic::AtomicBool;
 
 use crate::{
     commanded_recorder::CommandedRecorder,
     console::Console,
     error::ServiceError,
     http,
-    listener::spawn,
+    listener::{ServiceListener, spawn},
     mark5::{self, StationState},
     permission::CommandPermission,
 };
@@ -18,9 +18,9 @@ pub struct ServiceSetup {
     /// What those who command it may have it do.
     pub permission: CommandPermission,
     /// Where HTTP is answered, if anywhere.
-    pub http: Option<TcpListener>,
+    pub http: Option<ServiceListener>,
     /// Where the commands of Mark 5 recorders are answered, if anywhere.
-    pub mark5: Option<TcpListener>,
+    pub mark5: Option<ServiceListener>,
 }
 
 /// Carries out orders until `end` is set; a recording that runs is then ended in order. Storage that does not answer is not

@@ -12,7 +12,7 @@ use crate::{
     error::{OperatorLog, ServiceError},
     http,
     latest_frame::PictureSource,
-    listener::{listen, spawn},
+    listener::{ClientReach, listen, spawn},
     recording::{prepare::PreparedRecording, settings::RecordingSettings},
     state::{ServiceConfiguration, ServiceState, StorageSize},
 };
@@ -29,14 +29,14 @@ pub struct StatusServer {
 const TELL: Nanos = Nanos::from_millis(200);
 
 impl StatusServer {
-    /// Listens at this address and port; without one nobody is answered. Other machines reach it only if `beyond` allows that.
+    /// Listens at this address and port; without one nobody is answered. Those reach it who may.
     ///
     /// # Errors
     ///
     /// It can't listen there, or must not.
-    pub fn open(at: Option<&str>, beyond: bool, log: OperatorLog) -> Result<Self, ServiceError> {
+    pub fn open(at: Option<&str>, reach: ClientReach<'_>, log: OperatorLog) -> Result<Self, ServiceError> {
         let (console, published) = Console::without_orders();
-        let listener = at.map(|address| listen("http", address, beyond, log)).transpose()?;
+        let listener = at.map(|address| listen("http", address, reach, log)).transpose()?;
         let is_open = listener.is_some();
         if let Some(listener) = listener {
             spawn("http", move || http::serve(&listener, &console))?;

@@ -13,8 +13,8 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Clock};
 
 use super::{
-    FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil,
-    queued::QueuedMessage, reception::SeriesReception,
+    FrameIntake, SeriesCheck, SeriesEnding, SeriesTally, SeriesTraffic, SeriesUntil, queued::QueuedMessage,
+    reception::SeriesReception,
 };
 use crate::{
     LaneCounts,

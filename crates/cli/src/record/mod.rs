@@ -20,8 +20,8 @@ use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
 use nilometer_cluster::launched_here;
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
-    BeforeRecording, OperatorLog, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings,
-    ServiceState, StatusServer, recording::ended::fault_of,
+    AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, RecordOptions,
+    RecordingAccount, RecordingSettings, ServiceState, StatusServer, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
@@ -63,11 +63,17 @@ struct Shown {
     /// Let other machines look too: there is no password
     #[arg(long, help_heading = "While it runs")]
     listen_beyond_loopback: bool,
+    /// Only this client may look, an address or a network such as 10.0.0.0/24; may be given several times [default: everybody
+    /// who can]
+    #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs", requires = "http")]
+    allow_clients: Vec<AllowedSender>,
 }
 
 impl Shown {
     fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
-        Ok(StatusServer::open(self.http.as_deref(), self.listen_beyond_loopback, log)?)
+        let Shown { http, listen_beyond_loopback, allow_clients } = self;
+        let reach = ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients };
+        Ok(StatusServer::open(http.as_deref(), reach, log)?)
     }
 }
 

@@ -7,7 +7,7 @@ mod request;
 
 use std::{
     io::{self, Read, Write},
-    net::{IpAddr, TcpListener},
+    net::IpAddr,
     time::Duration,
 };
 
@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     connections::{Connection, Connections},
     console::{Console, OrderOutcome},
+    listener::ServiceListener,
     metrics::metrics,
     recording::options::RecordOptions,
     state::{RecorderOrder, RefusedOrder, ServiceReport},
@@ -32,7 +33,7 @@ const PATIENCE: Nanos = Nanos::from_millis(5_000);
 const ORDER: Duration = Duration::from_secs(10);
 
 /// Answers for ever.
-pub(super) fn serve(listener: &TcpListener, console: &Console) {
+pub(super) fn serve(listener: &ServiceListener, console: &Console) {
     let console = console.clone();
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
     Connections::new(MOST).receive("http", listener, move |connection| answer(connection, &console, local));
@@ -51,7 +52,13 @@ fn answer(connection: &Connection, console: &Console, local: bool) -> io::Result
     let HttpResponse(status, content, body) = match read(connection)? {
         Ok(request) => {
             connection.heard(true);
-            respond(&request, console, &Asked { local, nonce: &nonce })
+            let response = respond(&request, console, &Asked { local, nonce: &nonce });
+            if request.method != "GET" {
+                let body = String::from_utf8_lossy(&request.body);
+                let command = format!("{} {} {body}", request.method, request.path);
+                connection.note_command(&command, &format!("{} {}", response.0, reason(response.0)));
+            }
+            response
         }
         Err(BadRequest(status, why)) => refusal(status, why),
     };

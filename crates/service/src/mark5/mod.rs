@@ -14,13 +14,13 @@ mod transfer;
 
 use std::{
     io::{self, Read, Write},
-    net::TcpListener,
     sync::Arc,
 };
 
 use crate::{
     connections::{Connection, Connections},
     console::Console,
+    listener::ServiceListener,
 };
 use commands::Mark5Session;
 pub(crate) use station_state::StationState;
@@ -30,7 +30,7 @@ use syntax::{CommandReader, Mark5Reply};
 const MOST: usize = 64;
 
 /// Answers for ever.
-pub(super) fn serve(listener: &TcpListener, console: &Console, stations: StationState) {
+pub(super) fn serve(listener: &ServiceListener, console: &Console, stations: StationState) {
     let console = console.clone();
     let shared = Arc::new(stations);
     let session = move || Mark5Session::new(console.clone(), shared.clone());
@@ -57,7 +57,12 @@ fn answer(connection: &Connection, mut session: Mark5Session) -> io::Result<()> 
         let text = line.answer(|command| {
             let reply = session.reply(command);
             sensible |= reply.is_some();
-            reply.unwrap_or_else(|| commands::unknown(command))
+            let reply = reply.unwrap_or_else(|| commands::unknown(command));
+            if !command.query {
+                let said = format!("{} = {}", command.keyword, command.fields.join(" : "));
+                connection.note_command(&said, &reply.to_string());
+            }
+            reply
         });
         connection.heard(sensible);
         stream.write_all(text.as_bytes())?;

@@ -48,6 +48,16 @@ impl Service {
         Service::configured(nilometer(), below, "", &format!("to = [{}]\n{record}", to.join(", ")))
     }
 
+    /// The same, with these lines of `[service]`.
+    pub(crate) fn reached(below: &Path, service: &str, record: &str) -> Self {
+        Service::with(nilometer(), below, service, record)
+    }
+
+    /// What it has said.
+    pub(crate) fn stderr(&self) -> String {
+        self.running.stderr()
+    }
+
     fn with(program: &Path, below: &Path, service: &str, record: &str) -> Self {
         Service::configured(program, below, service, &format!("to = \"{}\"\n{record}", below.display()))
     }

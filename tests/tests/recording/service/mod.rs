@@ -1,6 +1,7 @@
 //! The recorder as a program that runs for long: configured by a file, at given times, commanded from outside.
 
 mod attacked;
+mod clients;
 mod commanded;
 mod doctor;
 mod every_series;
