@@ -19,13 +19,12 @@ use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
-use nilometer_wire::{
-    series::{SeriesAnnouncement, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, SeriesStart},
-    stream1, stream2,
+use nilometer_wire::series::{
+    SeriesAnnouncement, SeriesImage, SeriesMessage, SeriesMessageKind, SeriesName, SeriesStart,
 };
 
 use super::{
-    FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesTally, SeriesUntil, SlotAnswer,
+    FrameIntake, SeriesCheck, SeriesEnding, SeriesRefusal, SeriesTally, SeriesUntil,
     admission::{Admission, OtherSeries},
     check::StartMeaning,
     queued::{HeldImage, QueuedMessage},

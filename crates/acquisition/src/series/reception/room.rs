@@ -12,7 +12,7 @@ use crate::transport::zeromq::{RoomAnswer, RoomRequest};
 
 impl SeriesReception {
     /// Room for a long string of a message, of which these bytes came before it.
-    pub(super) fn room(
+    pub(in crate::series) fn room(
         &mut self,
         now: Nanos,
         asked: RoomRequest<'_>,
@@ -53,7 +53,7 @@ impl SeriesReception {
     }
 
     /// Memory that was given for a string comes back: the message will not come.
-    pub(super) fn give_back(&mut self, buffer: Buffer, intake: &mut dyn FrameIntake) {
+    pub(in crate::series) fn give_back(&mut self, buffer: Buffer, intake: &mut dyn FrameIntake) {
         if self.returns(&buffer) {
             intake.give_back(buffer);
         }
