@@ -221,15 +221,7 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "reason",
         ignored,
     );
-    if status.counted_in == FRAMES {
-        let refused = status.refused_connections.iter().map(|(why, count)| (*why, *count));
-        page.counters(
-            "refused_connections",
-            "Connections of senders that were closed or not heard, by reason.",
-            "reason",
-            refused,
-        );
-    }
+    refused_connections(page, status);
     page.counter("restarts", "Times that the packet counter of the stream began anew.", status.restarts);
     page.counter(
         "jumps",
@@ -241,6 +233,19 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         "Numbers that the packet counter of the stream jumped over, all jumps together.",
         status.jumped_numbers,
     );
+}
+
+/// Of a series: who wanted to send it and was not heard.
+fn refused_connections(page: &mut MetricsPage, status: &Status) {
+    if status.counted_in == FRAMES {
+        let refused = status.refused_connections.iter().map(|(why, count)| (*why, *count));
+        page.counters(
+            "refused_connections",
+            "Connections of senders that were closed or not heard, by reason.",
+            "reason",
+            refused,
+        );
+    }
 }
 
 fn ring(page: &mut MetricsPage, status: &Status) {

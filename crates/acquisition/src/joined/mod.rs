@@ -28,7 +28,6 @@ pub use tally::{JoinRefusal, JoinedTally};
 
 use std::{
     collections::{BTreeMap, HashMap},
-    net::IpAddr,
     ops::Range,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -134,11 +133,6 @@ impl JoinedValues {
                 false
             }
         }
-    }
-
-    /// Connections of these addresses, so many more, were not heard.
-    pub(crate) fn count_not_heard(&self, connections: u64, addresses: &[IpAddr]) {
-        self.lock().tally.not_heard.add(connections, addresses);
     }
 
     /// What a program said with an image, as far as it is numbers and texts with names.

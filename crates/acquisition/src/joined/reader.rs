@@ -4,6 +4,7 @@
 use std::{
     fs::File,
     io::{self, ErrorKind, Read},
+    net::IpAddr,
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
     sync::{
@@ -161,6 +162,13 @@ impl MetadataReader {
 impl Drop for MetadataReader {
     fn drop(&mut self) {
         self.progress.iter().for_each(|told| told.stop.store(true, Ordering::Relaxed));
+    }
+}
+
+impl JoinedValues {
+    /// So many more connections of these addresses were not heard.
+    fn count_not_heard(&self, connections: u64, addresses: &[IpAddr]) {
+        self.lock().tally.not_heard.add(connections, addresses);
     }
 }
 
