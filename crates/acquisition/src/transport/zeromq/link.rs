@@ -41,6 +41,17 @@ struct ComingPart {
     found: Option<FoundString>,
 }
 
+/// Memory for what is kept of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessageMemory {
+    /// There is enough for what came.
+    Enough,
+    /// Others hold it.
+    Awaited,
+    /// There never is so much: the message is refused, which is told before the rest of it comes.
+    Refused,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct FoundString {
     at: usize,
@@ -71,12 +82,9 @@ pub(super) struct PullLink<S> {
     announced: u64,
     /// The message is beyond its limits: nothing of it is kept.
     refused: Option<BeyondLimits>,
-    /// Its message was refused for want of memory, which is told before the rest of it came.
-    lacks_memory: bool,
     /// What it may keep.
     pub(super) allowance: LinkAllowance,
-    /// What came has no memory now.
-    wants_memory: bool,
+    memory: MessageMemory,
     part: Option<ComingPart>,
     string: Option<ComingString>,
     /// What is to be sent.
@@ -102,9 +110,8 @@ impl<S: Read + Write> PullLink<S> {
             message: ZmqMessage::default(),
             announced: 0,
             refused: None,
-            lacks_memory: false,
             allowance: LinkAllowance::FULL,
-            wants_memory: false,
+            memory: MessageMemory::Enough,
             part: None,
             string: None,
             out: greeting().to_vec(),
@@ -133,12 +140,12 @@ impl<S: Read + Write> PullLink<S> {
 
     /// Something that came waits for room, or for memory.
     pub(super) fn wants_room(&self) -> bool {
-        self.wants_memory || self.part.as_ref().is_some_and(|part| part.found.is_some())
+        self.wants_memory() || self.part.as_ref().is_some_and(|part| part.found.is_some())
     }
 
     /// What came waits for memory.
     pub(super) fn wants_memory(&self) -> bool {
-        self.wants_memory
+        self.memory == MessageMemory::Awaited
     }
 
     /// A message is coming.
@@ -160,8 +167,8 @@ impl<S: Read + Write> PullLink<S> {
     pub(super) fn refuse_message(&mut self, why: BeyondLimits, room: &mut dyn MessageRoom) {
         self.give_up(room);
         self.refused = Some(why);
-        self.lacks_memory = why == BeyondLimits::Memory;
-        self.wants_memory = false;
+        let is_lacking = why == BeyondLimits::Memory;
+        self.memory = if is_lacking { MessageMemory::Refused } else { MessageMemory::Enough };
         if let Some(part) = &mut self.part {
             part.scanner = None;
             part.found = None;
@@ -243,7 +250,8 @@ impl<S: Read + Write> PullLink<S> {
     /// Goes through what is in the buffer. None if more has to be read.
     fn advance(&mut self, room: &mut dyn MessageRoom) -> Result<Option<Looked>, LinkError> {
         loop {
-            if std::mem::take(&mut self.lacks_memory) {
+            if self.memory == MessageMemory::Refused {
+                self.memory = MessageMemory::Enough;
                 return Ok(Some(Looked::Refused(BeyondLimits::Memory)));
             }
             if self.string.is_some() {
@@ -381,8 +389,9 @@ impl<S: Read + Write> PullLink<S> {
             self.refuse_message(BeyondLimits::Memory, room);
             return true;
         }
-        self.wants_memory = kept > self.allowance.kept_now;
-        !self.wants_memory
+        let has_memory = kept <= self.allowance.kept_now;
+        self.memory = if has_memory { MessageMemory::Enough } else { MessageMemory::Awaited };
+        has_memory
     }
 
     /// Finds a place for a string.
