@@ -27,6 +27,11 @@ pub struct Chronicle {
     pub stalled: (u64, Nanos),
     /// The longest time in which frames waited and none was acknowledged, however short; 0 if none ever waited.
     pub longest_stall: Nanos,
+    /// Times longer than the allowance in which the thread that takes frames in did not run: how many, and all together. The
+    /// process was stopped, or had no processor.
+    pub halted: (u64, Nanos),
+    /// The longest of them.
+    pub longest_halt: Nanos,
     /// The fewest bytes acknowledged in any whole second.
     pub slowest: Option<u64>,
     frame_size: u64,
@@ -50,6 +55,8 @@ impl Chronicle {
             stalls: Vec::new(),
             stalled: (0, Nanos(0)),
             longest_stall: Nanos(0),
+            halted: (0, Nanos(0)),
+            longest_halt: Nanos(0),
             slowest: None,
             begun: None,
             latest: Nanos(0),
@@ -101,6 +108,15 @@ impl Chronicle {
         self.waits_since = (in_use > 0).then_some(at);
         if let Some(least) = self.second.add(at, what.bytes) {
             self.slowest = Some(self.slowest.map_or(least, |slowest| slowest.min(least)));
+        }
+    }
+
+    /// The thread that takes frames in had not run for this long.
+    pub(crate) fn halted(&mut self, length: Nanos) {
+        if length > self.allowance {
+            let (count, sum) = self.halted;
+            self.halted = (count + 1, sum + length);
+            self.longest_halt = self.longest_halt.max(length);
         }
     }
 

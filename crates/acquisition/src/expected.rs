@@ -144,7 +144,7 @@ mod tests {
         let (blocks, mut sent) = sent(FORMATS[0]);
         let expected = Expected::Blocks(Box::new(blocks));
         sent[1][5 * 8032..7 * 8032].fill(0);
-        let gap = |at, filled| Gap { at, count: 2, filled };
+        let gap = |at, filled| Gap { at, count: 2, filled, sender: None };
         assert_eq!(expected.verify(1, &sent[1], &[gap(5, true)], 0), Ok(()));
         for gap in [gap(4, true), gap(6, true), gap(5, false)] {
             assert!(expected.verify(1, &sent[1], &[gap], 0).is_err(), "{gap:?}");
@@ -159,7 +159,7 @@ mod tests {
         let (begin, skipped) = (5 * 8032, 100 * 8032);
         // Five frames of the first block, then those behind a hundred more.
         let block = [&all[..begin], &all[begin + skipped..size + skipped]].concat();
-        let gap = Gap { at: 5, count: 100, filled: false };
+        let gap = Gap { at: 5, count: 100, filled: false, sender: None };
         assert_eq!(expected.verify(0, &block, &[gap], 0), Ok(()));
         assert!(expected.verify(0, &block, &[Gap { at: 6, ..gap }], 0).is_err());
         assert_eq!(expected.verify(1, &all[size + skipped..2 * size + skipped], &[], 100), Ok(()));

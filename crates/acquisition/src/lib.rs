@@ -36,6 +36,7 @@ mod repair;
 pub mod replay;
 mod reserved;
 mod ring;
+pub mod senders;
 pub mod series;
 pub mod sink;
 mod source;
@@ -54,7 +55,7 @@ pub use memory_account::{HeldMemory, MemoryAccount, MemoryOfPart, MemoryPart, Me
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, MemoryStatus, Network, Outcome, Port, Recorder,
-    RecordingError, RingStatus, SeriesFeed, Setup, Status, ring_of, suited_engine,
+    RecordingError, RingStatus, SenderStatus, SeriesFeed, Setup, Status, ThreadStatus, ring_of, suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};

@@ -3,6 +3,7 @@
 use std::{
     io,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
 };
 
 use nilometer_model::{ByteRate, Nanos};
@@ -11,6 +12,7 @@ use nilometer_storage::{Clock, network::counters::DatagramErrors};
 use crate::{
     LaneCounts, StoredTotals,
     assembly::{Assembly, PacketTally},
+    senders::{SenderCounts, SenderStreams},
     transport::{Received, Transport, TransportCounts},
 };
 
@@ -36,6 +38,8 @@ impl Default for Until {
 pub struct Traffic {
     /// What became of packets.
     pub tally: PacketTally,
+    /// The same by sender: those that number their packets by themselves.
+    pub senders: Vec<SenderCounts>,
     /// What the network counted.
     pub counted: TransportCounts,
     /// What the kernel dropped meanwhile before any socket of this machine could have it: looked at once packets are missing.
@@ -100,7 +104,7 @@ impl Traffic {
 pub struct Receiver {
     /// By port.
     transports: Vec<Box<dyn Transport>>,
-    assembly: Assembly,
+    streams: SenderStreams,
     until: Until,
     /// How many bytes of packets may wait at each port, at least.
     room: u64,
@@ -113,6 +117,8 @@ pub struct Receiver {
     /// When any came last.
     heard: Nanos,
     told: Nanos,
+    /// When it looked last.
+    turned: Option<Nanos>,
     /// What the kernel had counted when this began.
     errors_before: DatagramErrors,
     live: Arc<Mutex<Traffic>>,
@@ -124,12 +130,17 @@ pub struct Receiver {
 const BATCH: usize = 64;
 /// Longest without a look whether the recording is to end.
 const LOOK: Nanos = Nanos::from_millis(20);
+/// A longer time between two looks may be a halt.
+const HALT: Nanos = Nanos(3 * LOOK.0);
 /// While packets come, the thread sleeps between looks instead of being woken by each: so long at the most, and no longer
 /// than fills this part of the kernel's room.
 const NAP: Nanos = Nanos(500_000);
 const NAP_SHARE: u64 = 16;
 /// Looks at what is still in the kernel when it is stopped, at the most.
 const DRAIN: u32 = 10_000;
+/// At the end, blocks of several streams that are put together wait for slots of the ring: this often, and this long each time.
+const END_WAIT: u32 = 2000;
+const END_NAP: Duration = Duration::from_millis(1);
 /// How often the figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(100);
 
@@ -141,7 +152,7 @@ impl Receiver {
         let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
         Receiver {
             transports,
-            assembly,
+            streams: SenderStreams::new(assembly),
             until,
             room,
             begun: None,
@@ -150,6 +161,7 @@ impl Receiver {
             bytes: [0; 2],
             heard: Nanos(0),
             told: Nanos(0),
+            turned: None,
             errors_before: DatagramErrors::now(),
             live,
             lanes: None,
@@ -183,18 +195,19 @@ impl Receiver {
 
     /// Takes what has come.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
-        let before = self.assembly.of_stream();
+        let before = self.turned.replace(now).unwrap_or(now);
+        if now.since(before) > HALT {
+            self.streams.halted(now.since(before));
+        }
+        let before = self.streams.of_stream();
         let mut of_stream = before;
         let mut received = Received::default();
         for (port, transport) in self.transports.iter_mut().enumerate() {
-            let mut spots = self.assembly.spots(now, port, BATCH);
+            let mut spots = self.streams.spots(now, port, BATCH);
             let came = transport.receive(&mut spots)?;
-            self.assembly.came(now, port, came.spots);
-            for number in 0..came.aside {
-                self.assembly.aside(now, port, transport.aside(number));
-            }
+            take(&mut self.streams, now, port, transport.as_ref(), came);
             let before = of_stream;
-            let after = self.assembly.of_stream();
+            let after = self.streams.of_stream();
             transport.accepted(now, after.saturating_sub(before));
             received = received.and(came);
             of_stream = after;
@@ -213,9 +226,9 @@ impl Receiver {
             self.bytes[1] = bytes;
         }
         if !received.more {
-            self.assembly.drained(now);
+            self.streams.drained(now);
         }
-        self.assembly.tick(now);
+        self.streams.tick(now);
         if now.since(self.told) >= TELL {
             self.tell(now, None);
         }
@@ -231,7 +244,8 @@ impl Receiver {
         // Before the tally is taken: whatever a lane has stored by then came before.
         let stored = self.lanes.as_ref().map(LaneCounts::get);
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = self.assembly.tally().clone();
+        let tally = self.streams.tally();
+        let senders = self.streams.counts(now);
         let counted = self.counted();
         let is_missing = tally.lost() > 0 || counted.dropped > 0;
         let errors = if is_missing { DatagramErrors::now().since(self.errors_before) } else { live.errors };
@@ -239,7 +253,7 @@ impl Receiver {
         let time = self.last.since(self.first.unwrap_or(self.last));
         let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };
         let room = live.room;
-        *live = Traffic { tally, counted, errors, room, first: self.first, span, stored, fault };
+        *live = Traffic { tally, senders, counted, errors, room, first: self.first, span, stored, fault };
         self.told = now;
     }
 
@@ -248,13 +262,13 @@ impl Receiver {
         let begun = *self.begun.get_or_insert(now);
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
             || self.has_all()
-            || self.assembly.is_abandoned()
+            || self.streams.is_abandoned()
             || self.first.is_some() && now.since(self.last) >= self.until.silence
     }
 
     /// As many packets are there as were wanted.
     fn has_all(&self) -> bool {
-        self.assembly.tally().placed >= self.until.packets
+        self.streams.placed() >= self.until.packets
     }
 
     /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
@@ -283,7 +297,13 @@ impl Receiver {
 
     /// No packet is taken any more. How many blocks there were.
     pub fn end(&mut self, now: Nanos, fault: Option<String>) -> u64 {
-        let blocks = self.assembly.end(now);
+        let mut left = END_WAIT;
+        let wait = || {
+            left = left.checked_sub(1)?;
+            std::thread::sleep(END_NAP);
+            Some(now)
+        };
+        let blocks = self.streams.end(now, wait);
         // What came stands still, and the lanes go on.
         self.lanes = None;
         self.tell(now, fault);
@@ -309,6 +329,23 @@ impl Receiver {
         let time = now.since(self.first.unwrap_or(now)).0;
         let share = u128::from(self.room / NAP_SHARE) * u128::from(time) / u128::from(bytes);
         Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
+    }
+}
+
+/// Takes what a look at a port brought.
+fn take(streams: &mut SenderStreams, now: Nanos, port: usize, transport: &dyn Transport, came: Received) {
+    let senders = transport.senders();
+    let mut last = None;
+    for &sender in senders {
+        if last.replace(sender) != Some(sender) {
+            streams.name(sender, || transport.sender(sender));
+        }
+    }
+    streams.dropped(came.dropped);
+    streams.came(now, port, came.spots, senders);
+    for number in 0..came.aside {
+        let sender = senders.get(came.spots + number).copied().unwrap_or_default();
+        streams.aside(now, port, sender, transport.aside(number));
     }
 }
 
@@ -434,7 +471,7 @@ mod tests {
         let mut take = |at| {
             // What others sent is none of what was received.
             while receiver.turn(Nanos::from_millis(at)).expect("loopback is there").more {}
-            receiver.assembly.tally().placed
+            receiver.streams.placed()
         };
         let send = |from: &UdpSocket, serials: std::ops::Range<u64>| {
             for serial in serials {

@@ -57,6 +57,8 @@ pub struct Source {
     stopped: bool,
     lateness: Histogram,
     /// Free slots, claimed ahead.
+    /// When it asked to be called again.
+    awaited: Option<Nanos>,
     spares: Vec<Buffer>,
     /// Full slots, not put in yet.
     filled: Vec<Frame>,
@@ -87,6 +89,7 @@ impl Source {
             number: 0,
             stopped: false,
             lateness,
+            awaited: None,
             spares,
             filled,
             fill,
@@ -199,12 +202,17 @@ impl Source {
 impl Workload for Source {
     fn next(&mut self, now: Nanos) -> Step {
         let start = *self.start.get_or_insert(now);
+        // It is late by what it did not run.
+        self.ring.halted(now.since(self.awaited.take().unwrap_or(now)));
         let step = self.fill_due(start, now);
         if !self.filled.is_empty() {
             self.put(now);
         }
         if matches!(step, Step::Done) {
             self.ring.close(self.number);
+        }
+        if let Step::Wait(Wait::Until(due)) = step {
+            self.awaited = Some(due);
         }
         step
     }

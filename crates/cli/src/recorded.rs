@@ -40,10 +40,23 @@ pub(crate) fn ring_and_lanes(
 fn stalls(chronicle: &Chronicle) -> String {
     let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
     let longest = chronicle.longest_stall;
+    let stalls = match count {
+        0 => format!("none longer than {allowance}, the longest {longest}"),
+        _ => format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}"),
+    };
+    stalls + &halts(chronicle)
+}
+
+/// How often the recorder itself did not run; nothing if it always did.
+fn halts(chronicle: &Chronicle) -> String {
+    let ((count, halted), longest) = (chronicle.halted, chronicle.longest_halt);
     if count == 0 {
-        return format!("none longer than {allowance}, the longest {longest}");
+        return String::new();
     }
-    format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
+    format!(
+        "; the recorder itself did not run {count} times, {halted} in all, the longest {longest}: it was stopped, or had no \
+         processor"
+    )
 }
 
 /// When what was recorded survives the loss of power: in directories on these file systems.

@@ -2,9 +2,10 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
+use nilometer_model::packets::Station;
 use nilometer_recording::{
     reader::{Recording, Unreadable},
-    view::{Hole, Scan},
+    view::{Hole, Scan, SourceLoss},
 };
 
 /// As many ranges are named, of whatever there are many.
@@ -52,7 +53,7 @@ pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
 
 /// Where packets did not come, by the journals, a line each for the first gaps; `more` says who names all.
 pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
-    let line = |Hole { frame, packets, filled }: &Hole| {
+    let line = |Hole { frame, packets, filled, .. }: &Hole| {
         let how = if *filled { "from" } else { "left out before" };
         format!("gap         {packets} packets {how} frame {frame}")
     };
@@ -62,6 +63,29 @@ pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
         lines.push(format!("            and {unnamed} more gaps: {more} names all"));
     }
     lines
+}
+
+/// How many packets did not come of each sender and thread, a line each; nothing if the recording has one source alone.
+pub(crate) fn sources(scan: &Scan) -> Vec<String> {
+    let is_one = scan.survey.lanes.len() < 2 && scan.sources.iter().all(|source| source.sender.is_none());
+    if is_one || scan.sources.iter().all(|source| source.sender.is_none() && source.thread.is_none()) {
+        return Vec::new();
+    }
+    let line = |source: &SourceLoss| {
+        format!("of          {}: {} packets did not come", named(source), source.packets)
+    };
+    scan.sources.iter().map(line).collect()
+}
+
+/// A sender and a thread in words.
+fn named(SourceLoss { sender, thread, .. }: &SourceLoss) -> String {
+    let thread = thread.map(|(station, thread)| format!("thread {thread} of station {}", Station(station)));
+    match (sender, thread) {
+        (Some(sender), Some(thread)) => format!("{sender}, {thread}"),
+        (Some(sender), None) => sender.to_string(),
+        (None, Some(thread)) => thread,
+        (None, None) => "threads that were not looked at".into(),
+    }
 }
 
 /// Directories and journals that could not be read, a line each.
@@ -82,6 +106,7 @@ pub(crate) fn in_line(name: impl Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nilometer_recording::GapSender;
 
     #[test]
     fn a_name_stays_in_its_line() {
@@ -97,9 +122,31 @@ mod tests {
     }
 
     #[test]
+    fn losses_are_said_by_source_where_there_are_several() {
+        let loss = |sender, thread, packets| SourceLoss { sender, thread, packets };
+        let sender = |number, text: &str| Some(GapSender::new(number, text.parse().ok()));
+        let one = Scan { sources: vec![loss(None, Some((0x4d63, 3)), 5)], ..Scan::default() };
+        assert_eq!(sources(&one).len(), 0, "all is lost of the only one");
+        let scan = Scan {
+            sources: vec![
+                loss(None, Some((0x4d63, 3)), 5),
+                loss(sender(1, "10.0.0.2:4000"), None, 7),
+                loss(sender(2, ""), Some((0x4d63, 1)), 1),
+            ],
+            ..one
+        };
+        let expected = [
+            "of          thread 3 of station Mc: 5 packets did not come",
+            "of          10.0.0.2:4000: 7 packets did not come",
+            "of          sender 2, thread 1 of station Mc: 1 packets did not come",
+        ];
+        assert_eq!(sources(&scan), expected);
+    }
+
+    #[test]
     fn what_did_not_come_is_counted_and_the_first_gaps_are_named() {
         assert_eq!((not_come(&Scan::default()).len(), gaps(&Scan::default(), "it").len()), (0, 0));
-        let gap = |frame| Hole { frame, packets: 2, filled: frame > 0 };
+        let gap = |frame| Hole { frame, packets: 2, filled: frame > 0, sender: None };
         let scan = Scan { filled: 22, left_out: 2, gaps: (0..12).map(gap).collect(), ..Scan::default() };
         assert_eq!(
             not_come(&scan),

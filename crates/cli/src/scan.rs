@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
-    OVERWRITTEN,
+    GapSender, OVERWRITTEN,
     reader::Trust,
-    view::{Extent, Hole, Jump, RecordingView, Scan as Scanned},
+    view::{Extent, Hole, Jump, RecordingView, Scan as Scanned, SourceLoss},
 };
 use nilometer_wire::Stamp;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     Blame, Failure, Outcome,
     lone_file::refuse_files,
-    recording_text::{gaps, in_line, not_come, unreadable},
+    recording_text::{gaps, in_line, not_come, sources, unreadable},
     share::Share,
     stored_at::StoredAt,
     tell,
@@ -159,6 +159,7 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
     ];
     lines.extend(times(scan));
     lines.push(format!("missing     {}", missing(scan)));
+    lines.extend(sources(scan));
     lines.extend(gaps(scan, "--json"));
     lines.extend(
         scan.missing
@@ -281,7 +282,19 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     let at = |frame: Option<(u64, Stamp)>| {
         frame.map(|(frame, stamp)| json!({ "frame": frame, "utc": moment(stamp, rate) }))
     };
-    let gap = |hole: &Hole| json!({ "frame": hole.frame, "packets": hole.packets, "filled": hole.filled });
+    let sender = |sender: Option<GapSender>| sender.map(|sender| sender.to_string());
+    let gap = |hole: &Hole| {
+        let Hole { frame, packets, filled, sender: of } = *hole;
+        json!({ "frame": frame, "packets": packets, "filled": filled, "sender": sender(of) })
+    };
+    let source = |source: &SourceLoss| {
+        let thread = source.thread.map(|(_, thread)| thread);
+        let station = source.thread.map(|(station, _)| Station(station).to_string());
+        json!({
+            "sender": sender(source.sender), "station": station, "thread": thread,
+            "missing_packets": source.packets,
+        })
+    };
     let block = |(first, count): &(u64, u64)| json!({ "first": first, "count": count });
     let jump = |jump: &Jump| json!({ "frame": jump.frame, "from": moment(jump.before, rate), "to": moment(jump.stamp, rate) });
     let read = scan.read.as_ref().map(|read| {
@@ -304,7 +317,8 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
             "bytes_per_second": seconds.map(|seconds| scan.bytes as f64 / seconds),
             "filled_frames": scan.filled, "left_out_frames": scan.left_out, "missing_frames": scan.missing_frames,
             "missing_blocks": scan.missing.iter().map(block).collect::<Vec<_>>(),
-            "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(), "read": read,
+            "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(),
+            "missing_by_source": scan.sources.iter().map(source).collect::<Vec<_>>(), "read": read,
         })
     })
 }

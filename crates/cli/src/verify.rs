@@ -20,7 +20,7 @@ use nilometer_wire::Stamp;
 
 use crate::{
     Blame, Failure, Outcome, lone_file,
-    recording_text::{absent_lanes, gaps, in_line, not_come, ranges, unreadable, what},
+    recording_text::{absent_lanes, gaps, in_line, not_come, ranges, sources, unreadable, what},
     stored_at::StoredAt,
     tell,
 };
@@ -186,6 +186,7 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64, scan: &Scan) 
         lines.push(format!("simulated   frames can't be made again: {why}"));
     }
     lines.push(format!("missing     {}", missing(verified, what, scan)));
+    lines.extend(sources(scan));
     lines.extend(gaps(scan, "`nilometer scan --json`"));
     lines.extend(verified.headers.iter().flat_map(times));
     for Damaged { number, place, why } in &verified.damaged {

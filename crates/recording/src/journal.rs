@@ -11,7 +11,7 @@
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
 //! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
-//! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
+//! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place; if several senders number their packets by themselves: which of them (low 16 bits, from 1) and its port (next 16), and its address in IPv4 plus 2^32; else 0 and 0, as programs wrote that knew one sender only |
 //! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
 //! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
 //! | 10 checkpoint | frames in the first so many records of this journal survive the loss of power, in whichever files |
@@ -250,6 +250,7 @@ pub fn origin_of(entries: &[Entry]) -> Option<Origin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GapSender;
 
     fn journal() -> Vec<u8> {
         let head = Head {
@@ -262,11 +263,12 @@ mod tests {
             storing: Storing::Shared,
             format: Format::Cbf,
         };
+        let sender = GapSender::new(3, Some(([10, 0, 0, 2], 46_227).into()));
         let entries = [
             Entry::Head(head),
             Entry::Origin([255; TEXT]),
             Entry::Frame { number: 5, extent: head.extent(0, 0, 100), due: 77, checksum: None },
-            Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true } },
+            Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true, sender: Some(sender) } },
             Entry::Placed { number: 6, place: DatasetPlace { dataset: 2, index: 1 << 47 } },
             Entry::Stream([254; TEXT]),
             Entry::Contents([253; TEXT]),

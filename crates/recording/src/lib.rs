@@ -24,7 +24,7 @@ mod verify;
 pub mod view;
 
 pub use due::Due;
-pub use gap::{Gap, Packed};
+pub use gap::{Gap, GapSender, Packed};
 pub use missing::Missing;
 pub use ranges::Ranges;
 pub use stream::{Stream, Wire};

@@ -1,6 +1,7 @@
 //! The state of a recorder as Prometheus collects it (text format 0.0.4). Counters begin anew with each recording.
 
-use nilometer_acquisition::{LaneStatus, Status};
+use nilometer_acquisition::{LaneStatus, SenderStatus, Status, ThreadStatus};
+use nilometer_model::packets::Station;
 
 use crate::{
     history::unexplained,
@@ -29,6 +30,7 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
     if let Some(status) = &report.recording {
         traffic(&mut page, status);
         losses(&mut page, status);
+        senders(&mut page, &status.senders);
         ring(&mut page, status);
         memory(&mut page, status);
         lanes(&mut page, &status.lanes);
@@ -277,6 +279,85 @@ fn ring(page: &mut MetricsPage, status: &Status) {
         "The longest time in seconds in which blocks waited in the ring buffer and none was stored, however short.",
         ring.longest_stall_seconds,
     );
+    page.counter(
+        "halts",
+        "Times in which the recorder itself did not run: it was stopped, or had no processor.",
+        ring.halts,
+    );
+    page.one(
+        "halted_seconds_total",
+        "counter",
+        "Seconds in which the recorder itself did not run, all times together.",
+        ring.halted_seconds,
+    );
+    page.gauge(
+        "longest_halt_seconds",
+        "The longest time in seconds in which the recorder itself did not run.",
+        ring.longest_halt_seconds,
+    );
+}
+
+/// The counters of each sender that numbers its packets by itself, and of each thread.
+fn senders(page: &mut MetricsPage, senders: &[SenderStatus]) {
+    type Count = fn(&SenderStatus) -> u64;
+    let counters: [(&str, &str, Count); 6] = [
+        ("sender_received_packets", "Packets of a sender that were placed in memory.", |of| {
+            of.received_packets
+        }),
+        ("sender_missing_packets", "Packets of a sender that are missing.", |of| of.missing_packets),
+        (
+            "sender_reordered_packets",
+            "Packets of a sender that arrived after one with a higher number.",
+            |of| of.reordered_packets,
+        ),
+        ("sender_duplicate_packets", "Packets of a sender that arrived twice.", |of| of.duplicate_packets),
+        ("sender_late_packets", "Packets of a sender that came too late.", |of| of.late_packets),
+        ("sender_ring_full_packets", "Packets of a sender that found the ring buffer full.", |of| {
+            of.ring_full_packets
+        }),
+    ];
+    for (name, help, count) in counters {
+        let name = format!("{name}_total");
+        page.head(&name, "counter", help);
+        for sender in senders {
+            page.value(&name, &[("sender", &sender.name())], count(sender) as f64);
+        }
+    }
+    let help = "Seconds for which nothing came of a sender while others sent; 0 if it sends.";
+    page.head("sender_silent_seconds", "gauge", help);
+    for sender in senders {
+        let seconds = sender.silent_seconds.unwrap_or(0.0);
+        page.value("sender_silent_seconds", &[("sender", &sender.name())], seconds);
+    }
+    threads(page, senders);
+}
+
+fn threads(page: &mut MetricsPage, senders: &[SenderStatus]) {
+    type Value = fn(&ThreadStatus) -> f64;
+    let values: [(&str, &str, &str, Value); 3] = [
+        ("thread_came_frames_total", "counter", "Frames of a thread that came.", |of| of.came_frames as f64),
+        ("thread_missing_frames_total", "counter", "Frames of a thread that are missing.", |of| {
+            of.missing_frames as f64
+        }),
+        (
+            "thread_silent_seconds",
+            "gauge",
+            "Seconds for which nothing came of a thread while others of its sender came; 0 if it comes.",
+            |of| of.silent_seconds.unwrap_or(0.0),
+        ),
+    ];
+    for (name, kind, help, value) in values {
+        page.head(name, kind, help);
+        for sender in senders {
+            let address = sender.name();
+            for thread in &sender.threads {
+                let station = Station(thread.station).to_string();
+                let number = thread.thread.to_string();
+                let labels = [("sender", &*address), ("station", &*station), ("thread", &*number)];
+                page.value(name, &labels, value(thread));
+            }
+        }
+    }
 }
 
 fn memory(page: &mut MetricsPage, status: &Status) {
@@ -341,6 +422,37 @@ mod tests {
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
         assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");
         assert!(page.contains("directory_failed{directory=\"/a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
+        has_heads(&page);
+    }
+
+    #[test]
+    fn senders_and_threads_are_labels() {
+        let thread = |thread, silent_seconds| ThreadStatus {
+            station: 0x4d63,
+            thread,
+            came_frames: 50,
+            missing_frames: 3,
+            silent_seconds,
+        };
+        let sender = SenderStatus {
+            sender: Some(([10, 0, 0, 2], 4000).into()),
+            missing_packets: 7,
+            threads: vec![thread(0, None), thread(2, Some(1.5))],
+            ..SenderStatus::default()
+        };
+        let other = SenderStatus { sender: Some(([10, 0, 0, 2], 4001).into()), ..SenderStatus::default() };
+        let status = Status { senders: vec![sender, other], ..Status::default() };
+        let report = ServiceReport { recording: Some(status), ..ServiceReport::default() };
+        let page = metrics(&report);
+        for line in [
+            "nilometer_sender_missing_packets_total{sender=\"10.0.0.2:4000\"} 7\n",
+            "nilometer_sender_missing_packets_total{sender=\"10.0.0.2:4001\"} 0\n",
+            "nilometer_thread_silent_seconds{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"0\"} 0\n",
+            "nilometer_thread_silent_seconds{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"2\"} 1.5\n",
+            "nilometer_thread_missing_frames_total{sender=\"10.0.0.2:4000\",station=\"Mc\",thread=\"2\"} 3\n",
+        ] {
+            assert!(page.contains(line), "{line}{page}");
+        }
         has_heads(&page);
     }
 

@@ -123,6 +123,17 @@ pub struct Near<'a> {
     pub ahead: i64,
 }
 
+/// A thread of a stream whose frames come interleaved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamThread {
+    /// The station; 0 if the stream has one alone, or does not name it.
+    pub station: u16,
+    /// The thread.
+    pub thread: u16,
+    /// Frames of it that came, recorded or not.
+    pub came: u64,
+}
+
 /// A wire format, both ways. What it learns of a stream (its station, its rate) it keeps.
 pub trait WireFormat: fmt::Debug + Send {
     /// How packets make up frames.
@@ -136,6 +147,21 @@ pub trait WireFormat: fmt::Debug + Send {
     /// stream. Samples are in `body` already, where the format has them. What is behind them is made only where there is room
     /// for it.
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]);
+    /// The same format for a sender that numbers its packets by itself: it has learned nothing, and knows only threads that
+    /// come. `None` if all senders' packets are numbered together.
+    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
+        None
+    }
+    /// Another sender numbers its packets by itself. From now on the stream has only those threads that came.
+    fn share(&mut self) {}
+    /// The threads that were named, and those that came. Empty if the format has none.
+    fn threads(&self) -> Vec<StreamThread> {
+        Vec::new()
+    }
+    /// Station and thread of a frame, by its first bytes. `None` if the format has no threads.
+    fn thread_of(&self, _frame: &[u8]) -> Option<(u16, u16)> {
+        None
+    }
 }
 
 /// What is known of a stream beside what its packets are.

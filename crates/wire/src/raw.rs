@@ -5,7 +5,7 @@ use nilometer_model::packets::{self, Packets};
 use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, serial::Serial};
 
 /// Bytes as they come, a frame each. Without a serial number every packet is the next one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RawFormat {
     geometry: Geometry,
     serial: Serial,
@@ -44,5 +44,9 @@ impl WireFormat for RawFormat {
 
     fn make(&self, number: u64, _: usize, prefix: &mut [u8], _: &mut [u8]) {
         self.serial.write(number, prefix);
+    }
+
+    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
+        self.serial.is_there().then(|| Box::new(RawFormat { came: 0, ..self.clone() }) as Box<dyn WireFormat>)
     }
 }

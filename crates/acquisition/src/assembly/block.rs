@@ -18,8 +18,6 @@ pub(super) struct Shape {
     pub(super) frame_size: usize,
     /// Packets of a full block.
     pub(super) packets: u64,
-    /// Bytes of each part behind the prefix as they come, what is not kept included.
-    pub(super) sent: Vec<usize>,
 }
 
 impl Shape {
@@ -34,7 +32,6 @@ impl Shape {
             frame_size: geometry.frame_size(),
             packets: frames * geometry.parts.len() as u64,
             parts: geometry.parts.clone(),
-            sent: (0..geometry.parts.len()).map(|part| geometry.sent(part)).collect(),
         }
     }
 

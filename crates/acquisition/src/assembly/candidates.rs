@@ -24,8 +24,10 @@
 //! With 5009 the first course is established. If nothing comes of the stream for a while, it goes on with
 //! frame 5000: the packets before the interruption are kept too, and none is lost.
 
-use super::{order::Order, progress::ESTABLISHED};
+use nilometer_model::Bytes;
 use nilometer_wire::Part;
+
+use super::{order::Order, progress::ESTABLISHED};
 
 /// A packet that is kept.
 #[derive(Debug)]
@@ -62,6 +64,8 @@ pub(super) struct Candidate {
     bytes: usize,
     /// The number of the frame furthest ahead.
     head: u64,
+    /// The number of its earliest frame.
+    tail: u64,
     /// Packets that came one after the other while the stream did not move.
     run: u64,
     /// Packets by which the stream had moved when the last of them came.
@@ -71,25 +75,63 @@ pub(super) struct Candidate {
 /// Courses that are kept at once: as many packets with random numbers don't drive out one in which they
 /// follow each other.
 const CANDIDATES: usize = 64;
-/// Packets of one that are kept, and bytes of them: as many without one of the stream between them are the
-/// stream, whatever the time. While the recorder is behind, that stands still.
+/// Packets of all courses that are kept.
 const KEPT: usize = 4096;
-const KEPT_BYTES: usize = 32 << 20;
-const KEPT_LEAST: usize = 64;
 /// Packets of the stream after which a course of which nothing came is none of it.
 const STALE: u64 = 64;
 /// A packet that was among the last so many is no further one.
 const REPEATED: usize = 64;
+/// A course during which the stream moved is somebody else's after this many packets.
+const LONG: usize = 64;
+
+/// The memory for packets of all courses together, beside the ring: an eighth of its bytes, at most 32 MiB, and at least
+/// 64 packets.
+///
+/// When it is full and no packet of the stream came since the first of a course, that course is the stream. A recorder that
+/// is behind never empties its socket, and so never learns whether the stream was silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CandidateBound {
+    bytes: u64,
+}
+
+impl CandidateBound {
+    const SHARE: u64 = 8;
+    const BYTES_MOST: u64 = 32 << 20;
+    const PACKETS_LEAST: u64 = 64;
+
+    /// Beside a ring with this many bytes, of packets with this many bytes.
+    pub fn of(ring: Bytes, packet: Bytes) -> Self {
+        let share = (ring.0 / Self::SHARE).min(Self::BYTES_MOST);
+        CandidateBound { bytes: share.max(packet.0 * Self::PACKETS_LEAST) }
+    }
+
+    /// Bytes of packets that are kept at once, at the most.
+    pub fn bytes(self) -> Bytes {
+        Bytes(self.bytes)
+    }
+}
+
+/// Courses of which each is ahead of the one before: a stream of which packets are lost again and again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CandidateChain {
+    /// The place of the oldest among all courses.
+    pub(super) oldest: usize,
+    /// Packets of all of them.
+    pub(super) packets: u64,
+    /// The earliest frame of the last.
+    pub(super) last: u64,
+}
 
 /// The courses that are kept, the oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Candidates {
     list: Vec<Candidate>,
+    bound: CandidateBound,
 }
 
 impl Candidate {
     fn new(moved: u64) -> Self {
-        Candidate { held: Vec::new(), bytes: 0, head: 0, run: 0, moved }
+        Candidate { held: Vec::new(), bytes: 0, head: 0, tail: 0, run: 0, moved }
     }
 
     /// Whether as many packets came as make a stream, without one of the stream between them or since.
@@ -103,19 +145,23 @@ impl Candidate {
         self.moved == moved && self.run >= 2
     }
 
-    /// Whether no more of it is kept.
-    pub(super) fn is_full(&self) -> bool {
-        let count = self.held.len();
-        count >= KEPT || count >= KEPT_LEAST && self.bytes >= KEPT_BYTES
+    /// Whether the stream moved since the last packet of it.
+    fn is_interrupted(&self, moved: u64) -> bool {
+        self.moved != moved
     }
 
     /// The number of its earliest frame.
-    pub(super) fn first(&self, order: &Order) -> u64 {
+    pub(super) fn first(&self) -> u64 {
+        self.tail
+    }
+
+    /// Leaves out packets. What is left begins with its earliest frame.
+    pub(super) fn retain(&mut self, order: &Order, keeps: impl Fn(&Held) -> bool) {
+        self.held.retain(keeps);
         let head = self.head;
         // By distances, since its numbers may wrap; from the head, which no packet of it is far from.
-        let first =
-            self.held.iter().map(|held| held.part.frame).min_by_key(|frame| order.distance(head, *frame));
-        first.unwrap_or(head)
+        let frames = self.held.iter().map(|held| held.part.frame);
+        self.tail = frames.min_by_key(|frame| order.distance(head, *frame)).unwrap_or(head);
     }
 
     fn add(&mut self, order: &Order, held: Held, moved: u64) {
@@ -126,8 +172,12 @@ impl Candidate {
         // The same packet again and again is no course.
         let is_new = self.held.iter().rev().take(REPEATED).all(|before| before.part != held.part);
         self.run += u64::from(is_new);
-        if self.held.is_empty() || order.distance(self.head, held.part.frame) > 0 {
-            self.head = held.part.frame;
+        let frame = held.part.frame;
+        if self.held.is_empty() || order.distance(self.head, frame) > 0 {
+            self.head = frame;
+        }
+        if self.held.is_empty() || order.distance(self.tail, frame) < 0 {
+            self.tail = frame;
         }
         self.bytes += held.body.len();
         self.held.push(held);
@@ -135,6 +185,26 @@ impl Candidate {
 }
 
 impl Candidates {
+    /// None yet, and never more than the bound allows.
+    pub(super) fn within(bound: CandidateBound) -> Self {
+        Candidates { list: Vec::new(), bound }
+    }
+
+    /// The bound that holds.
+    pub(super) fn bound(&self) -> CandidateBound {
+        self.bound
+    }
+
+    /// From now on this bound holds.
+    pub(super) fn rebind(&mut self, bound: CandidateBound) {
+        self.bound = bound;
+    }
+
+    /// Leaves none here.
+    pub(super) fn take_all(&mut self) -> Self {
+        std::mem::replace(self, Candidates::within(self.bound))
+    }
+
     /// Whether there is no course. Every packet of an undisturbed stream asks this.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -147,23 +217,55 @@ impl Candidates {
         established.map(|candidate| candidate.held.len() as u64).sum()
     }
 
-    /// Keeps a packet with those that it follows, at most so many frames away: which one that is, and packets
-    /// that are given up for it. `moved` counts the packets by which the stream moved.
+    /// Whether no further course is kept before another is given up, or followed.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.list.len() == CANDIDATES || self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        let packets: usize = self.list.iter().map(|candidate| candidate.held.len()).sum();
+        let bytes: u64 = self.list.iter().map(|candidate| candidate.bytes as u64).sum();
+        packets >= KEPT || bytes >= self.bound.bytes
+    }
+
+    /// The oldest course that is established.
+    pub(super) fn oldest_established(&self, moved: u64) -> Option<usize> {
+        self.list.iter().position(|candidate| candidate.is_established(moved))
+    }
+
+    /// The courses that came one after the other while the stream did not move, if each is ahead of the one before.
+    pub(super) fn chain(&self, order: &Order, moved: u64) -> Option<CandidateChain> {
+        let mut chain: Option<(CandidateChain, u64)> = None;
+        for (at, one) in self.list.iter().enumerate().filter(|(_, one)| !one.is_interrupted(moved)) {
+            chain = match chain {
+                Some((_, head)) if order.distance(head, one.tail) <= 0 => return None,
+                Some((chain, _)) => {
+                    let packets = chain.packets + one.run;
+                    Some((CandidateChain { packets, last: one.tail, ..chain }, one.head))
+                }
+                None => Some((CandidateChain { oldest: at, packets: one.run, last: one.tail }, one.head)),
+            };
+        }
+        chain.map(|(chain, _)| chain)
+    }
+
+    /// Keeps a packet with those that it follows, at most `near` frames away: its course, and packets that are given up for
+    /// it. `moved` counts the packets by which the stream moved.
     pub(super) fn keep(&mut self, order: &Order, near: u64, held: Held, moved: u64) -> (usize, Vec<Held>) {
+        let mut given_up = Vec::new();
+        while self.is_full() {
+            given_up.extend(self.least_likely(moved).held);
+        }
         let frame = held.part.frame;
         // To both sides: packets of a course are reordered too.
         let follows = |one: &Candidate| order.distance(one.head, frame).unsigned_abs() <= near;
         if let Some(at) = self.list.iter().rposition(follows) {
-            let mut given_up = Vec::new();
-            // It was full and the stream still moved: it is somebody else's, and does not take more memory.
-            if self.list[at].is_full() {
-                let full = std::mem::replace(&mut self.list[at], Candidate::new(moved));
-                given_up = full.held;
-            }
             self.list[at].add(order, held, moved);
             return (at, given_up);
         }
-        let given_up = if self.list.len() == CANDIDATES { self.shortest().held } else { Vec::new() };
+        if self.list.len() == CANDIDATES {
+            given_up.extend(self.least_likely(moved).held);
+        }
         let mut candidate = Candidate::new(moved);
         candidate.add(order, held, moved);
         self.list.push(candidate);
@@ -176,11 +278,14 @@ impl Candidates {
         established.any(|candidate| order.distance(candidate.head, frame).unsigned_abs() <= near)
     }
 
-    /// Takes out the course with the fewest packets, of those the oldest: a stream that goes on has more than
-    /// numbers that are drawn at random.
-    fn shortest(&mut self) -> Candidate {
-        let fewest = (0..self.list.len()).min_by_key(|at| self.list[*at].held.len());
-        self.list.remove(fewest.expect("it is full"))
+    /// Takes out the course that is least likely to be the stream. A long one during which the stream moved is somebody
+    /// else's. Of the others the shortest: a stream that goes on has more packets than numbers that are drawn at random.
+    fn least_likely(&mut self, moved: u64) -> Candidate {
+        let length = |at: &usize| self.list[*at].held.len();
+        let long = |at: &usize| self.list[*at].is_interrupted(moved) && length(at) >= LONG;
+        let foreign = (0..self.list.len()).filter(long).max_by_key(length);
+        let at = foreign.or_else(|| (0..self.list.len()).min_by_key(length));
+        self.list.remove(at.expect("there is one if no more is kept"))
     }
 
     /// Takes out the first course that is taken to be the stream.
@@ -242,13 +347,18 @@ mod tests {
         Order::new(&Geometry { prefix: 8, parts: vec![1], number_bits: 32, behind: Vec::new() })
     }
 
+    /// For a few thousand packets of ten bytes.
+    fn candidates() -> Candidates {
+        Candidates::within(CandidateBound::of(Bytes(400_000), Bytes(10)))
+    }
+
     fn packet(frame: u64) -> Held {
         Held { inlet: 0, part: Part { frame, part: 0 }, body: vec![0; 10], counted: None }
     }
 
     #[test]
     fn packets_that_follow_each_other_stay_together_among_many_that_do_not() {
-        let (order, mut candidates) = (order(), Candidates::default());
+        let (order, mut candidates) = (order(), candidates());
         let mut given_up = 0;
         for at in 0..20 {
             given_up +=
@@ -259,13 +369,13 @@ mod tests {
         }
         assert_eq!(given_up, 200 - 63);
         let course = candidates.take(|one| one.is_established(0)).expect("twenty follow each other");
-        assert_eq!((course.held.len(), course.first(&order)), (20, u64::from(u32::MAX) - 5));
+        assert_eq!((course.held.len(), course.first()), (20, u64::from(u32::MAX) - 5));
         assert!(candidates.take(|one| one.is_course(0)).is_none());
     }
 
     #[test]
     fn what_comes_again_or_with_the_stream_between_makes_no_course() {
-        let (order, mut candidates) = (order(), Candidates::default());
+        let (order, mut candidates) = (order(), candidates());
         (0..100).for_each(|_| drop(candidates.keep(&order, 8, packet(7), 0)));
         assert!(candidates.take(|one| one.is_course(0)).is_none());
         for at in 0..100 {
@@ -280,11 +390,41 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_a_limit() {
-        let (order, mut candidates) = (order(), Candidates::default());
+        let (order, mut candidates) = (order(), candidates());
         let mut given_up = 0;
         for at in 0..3 * KEPT as u64 {
             given_up += candidates.keep(&order, 8, packet(at), at).1.len();
         }
         assert_eq!(given_up, 2 * KEPT);
+    }
+
+    #[test]
+    fn the_limit_is_one_for_all_courses_together() {
+        let (order, packet_size) = (order(), Bytes(10));
+        for (ring, packets) in [(0, 64), (80_000, 1000), (1 << 40, KEPT)] {
+            let mut candidates = Candidates::within(CandidateBound::of(Bytes(ring), packet_size));
+            let mut given_up = 0;
+            // Each jump begins a course, as under overload.
+            for at in 0..10_000 {
+                given_up += candidates.keep(&order, 8, packet(at + at / 200 * 5000), 0).1.len();
+                let kept: usize = candidates.list.iter().map(|candidate| candidate.held.len()).sum();
+                assert!(kept <= packets, "{kept}");
+                assert_eq!(kept + given_up, at as usize + 1, "each is kept or given up");
+            }
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_sends_beside_the_stream_is_given_up_before_a_new_beginning() {
+        let (order, mut candidates) =
+            (order(), Candidates::within(CandidateBound::of(Bytes(8000), Bytes(10))));
+        for at in 0..90 {
+            candidates.keep(&order, 8, packet(5000 + at), at);
+        }
+        for at in 0..90 {
+            candidates.keep(&order, 8, packet(70_000 + at), 100);
+        }
+        let course = candidates.take(|one| one.is_established(100)).expect("it is there");
+        assert_eq!((course.first(), course.held.len()), (70_000, 90));
     }
 }

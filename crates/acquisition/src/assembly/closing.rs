@@ -54,22 +54,33 @@ impl Assembly {
         if self.missing == Missing::LeftOut && self.leave_out(end as usize) {
             return;
         }
-        let Some(block) = self.open.front() else { return };
-        for range in block.missing(end as usize) {
-            self.fill(range);
-        }
-        self.remember();
-        if let Some(block) = self.open.pop_front() {
+        if let Some(block) = self.finish_first(end as usize) {
             self.send(now, block, end as usize);
         }
     }
 
-    fn send(&mut self, now: Nanos, block: Block, end: usize) {
+    /// Takes the first block out, with something in the place of what is missing below this place of it.
+    pub(super) fn finish_first(&mut self, end: usize) -> Option<Block> {
+        for range in self.open.front()?.missing(end) {
+            self.fill(range);
+        }
+        self.remember();
+        let block = self.open.pop_front()?;
+        self.count_threads(&block, end);
+        Some(block)
+    }
+
+    /// A block as it is kept, up to this place.
+    pub(super) fn packed(&self, block: &Block, end: usize) -> Packed {
         let length = end / self.shape.per_frame() as usize * self.shape.frame_size;
         let (packets, bytes) = block.came(&self.shape, end);
-        let mut gaps = block.gaps;
+        let mut gaps = block.gaps.clone();
         gaps.sort_by_key(|gap| gap.at);
-        let packed = Packed { length: length as u32, packets, bytes, gaps };
+        Packed { length: length as u32, packets, bytes, gaps }
+    }
+
+    fn send(&mut self, now: Nanos, block: Block, end: usize) {
+        let packed = self.packed(&block, end);
         let frame = Frame::new(self.first, now, now, block.data);
         let frame = Frame { packed: Some(Box::new(packed)), ..frame };
         self.full.push(frame);
@@ -117,7 +128,7 @@ impl Assembly {
     fn lose(&mut self, at: usize, count: u64, filled: bool) {
         self.tally.lose(count);
         let block = self.open.front_mut().expect("the block that is being closed");
-        block.gaps.push(Gap { at: at as u32, count, filled });
+        block.gaps.push(Gap { at: at as u32, count, filled, sender: None });
     }
 
     /// The frame nearest to one of the first block that came in the same part of the stream: where it is in the block
@@ -164,7 +175,7 @@ impl Assembly {
 
     /// Leaves out the frames of the first block of which nothing came, up to this place: what follows moves down. Whether
     /// the block has room for more frames by that.
-    fn leave_out(&mut self, end: usize) -> bool {
+    pub(super) fn leave_out(&mut self, end: usize) -> bool {
         let per_frame = self.shape.per_frame() as usize;
         let came =
             |block: &Block, frame: usize| (0..per_frame).any(|part| block.has(frame * per_frame + part));

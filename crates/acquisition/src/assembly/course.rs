@@ -3,8 +3,8 @@
 //!
 //! A packet goes to its place if that is near the end of what came, and no other packet loses its place by
 //! it. All others are [`Candidates`], and move nothing. The stream goes on from a course of them when nothing
-//! of it came for a while where it was, and several follow each other there; or when so many came that it can
-//! be nothing else. Then none of them is lost. For example, with a window of 16 packets (up to 16 / 4 = 4
+//! of it came for a while where it was, and several follow each other there; when the kernel dropped as many
+//! packets as are missing between; or when so many came that it can be nothing else. Then none of them is lost. For example, with a window of 16 packets (up to 16 / 4 = 4
 //! places ahead are near), gaps of at most 100 and blocks of 8, packets 0 to 19 came: blocks 0 and 1 are in
 //! the ring, block 2 is open, and 20 is the next place.
 //!
@@ -38,6 +38,9 @@ const FILL_SHARE: u64 = 4;
 /// A block is known to be followed when this part of a window of packets came behind it: fewer may be
 /// anybody's.
 const WINDOW_SHARE: u64 = 8;
+
+/// This many packets in courses that lie one behind the other are the stream, if no more are kept.
+const CHAIN: u64 = 64;
 
 /// The relation of a packet to the stream, as far as it is known when the packet comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,11 +152,12 @@ impl Assembly {
     fn begin_at(&mut self, now: Nanos, frame: u64) {
         let place = self.next().next_multiple_of(self.shape.per_frame());
         if place == 0 {
-            self.tally.first_frame = Some(frame);
+            self.tally.first_frame.get_or_insert(frame);
         }
         self.order.begin(frame, place);
         self.starts.push_back(place);
         self.progress = StreamProgress::begin(now);
+        self.drops.begin();
     }
 
     /// Keeps a packet that belongs elsewhere, with the course that it follows.
@@ -166,16 +170,51 @@ impl Assembly {
         let (at, given_up) =
             self.candidates.keep(&self.order, self.step_of_course(), held, self.progress.packets());
         self.give_up(&given_up);
-        // As many as are kept without one of the stream between them need not wait for silence: where the
-        // recorder is behind, no time passes. And a stream of a few packets may itself have been what was
-        // stray.
-        let candidate = self.candidates.get(at);
-        if candidate.is_established(self.progress.packets())
-            && (candidate.is_full() || self.progress.is_young())
-        {
+        let mut followed = self.followed(at);
+        while let Some(at) = followed {
             let candidate = self.candidates.take_at(at);
             self.go_on(now, candidate);
+            followed = self.followed_chain(ESTABLISHED);
         }
+    }
+
+    /// The course from which the stream goes on at once, now that a packet came to the one at this place. Others wait until
+    /// nothing came of the stream for a while.
+    fn followed(&self, at: usize) -> Option<usize> {
+        let moved = self.progress.packets();
+        let candidate = self.candidates.get(at);
+        // A stream of a few packets may itself have been what was stray.
+        let is_known = || self.progress.is_young() || self.is_explained(candidate);
+        if candidate.is_established(moved) && is_known() {
+            return Some(at);
+        }
+        if let Some(at) = self.followed_chain(ESTABLISHED) {
+            return Some(at);
+        }
+        if !self.candidates.is_crowded() {
+            return None;
+        }
+        // If the recorder is behind, no time passes. A full memory without one packet of the stream between is the stream.
+        let long = || self.candidates.chain(&self.order, moved).filter(|chain| chain.packets >= CHAIN);
+        self.candidates.oldest_established(moved).or_else(|| long().map(|chain| chain.oldest))
+    }
+
+    /// The first of several courses that lie one behind the other, with as many packets at least, if the kernel dropped as
+    /// many as are missing before the last of them: drops come again and again, so that no course is long.
+    fn followed_chain(&self, packets: u64) -> Option<usize> {
+        let chain = self.candidates.chain(&self.order, self.progress.packets())?;
+        (chain.packets >= packets && self.explains(chain.last)).then_some(chain.oldest)
+    }
+
+    /// Whether the kernel dropped as many packets as are missing before this course.
+    fn is_explained(&self, candidate: &Candidate) -> bool {
+        self.explains(candidate.first())
+    }
+
+    /// Whether the kernel dropped as many packets as are missing before this frame.
+    fn explains(&self, frame: u64) -> bool {
+        let missing = self.order.place(Part { frame, part: 0 }).saturating_sub(self.next().cast_signed());
+        u64::try_from(missing).is_ok_and(|missing| missing > 0 && missing <= self.drops.packets())
     }
 
     /// Counts packets that will not be put down: they are none of the stream, or came too late.
@@ -190,7 +229,7 @@ impl Assembly {
         }
         self.settled = self.progress.packets();
         // Taken out while `self` is asked where they belong.
-        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut candidates = self.candidates.take_all();
         let is_here = |part| self.standing(part) == Standing::Here && !self.is_there(part);
         let reached = candidates.reached(self.progress.packets(), is_here);
         let stale = candidates.stale(self.progress.packets(), |part| self.is_ahead(part));
@@ -230,7 +269,7 @@ impl Assembly {
     }
 
     /// How a packet repeats the one that is in its open place, if there is one.
-    fn repeated(&self, part: Part, body: &[u8]) -> Option<Behind> {
+    pub(super) fn repeated(&self, part: Part, body: &[u8]) -> Option<Behind> {
         let (block, at) = self.there(part)?;
         Some(block.repeated(self.shape.range(at), body))
     }
@@ -269,6 +308,10 @@ impl Assembly {
         if let Some(candidate) = self.candidates.take(is_stream) {
             self.go_on(now, candidate);
         }
+        while let Some(at) = self.followed_chain(1).filter(|_| has_ended) {
+            let candidate = self.candidates.take_at(at);
+            self.go_on(now, candidate);
+        }
     }
 
     /// Puts down what follows the stream, as far as that can be known, when nothing comes any more.
@@ -277,7 +320,11 @@ impl Assembly {
         if let Some(candidate) = self.candidates.take(|candidate| candidate.is_established(moved)) {
             self.go_on(now, candidate);
         }
-        let mut candidates = std::mem::take(&mut self.candidates);
+        while let Some(at) = self.followed_chain(1) {
+            let candidate = self.candidates.take_at(at);
+            self.go_on(now, candidate);
+        }
+        let mut candidates = self.candidates.take_all();
         let mut ahead = candidates.reached(u64::MAX, |part| self.is_ahead(part));
         self.give_up(&candidates.all());
         ahead.sort_by_key(|held| self.order.place(held.part));
@@ -295,10 +342,10 @@ impl Assembly {
         let counted = candidate.held.iter().filter(|held| !is_new(held)).count() as u64;
         let is_ahead = candidate.held.iter().any(|held| is_new(held) && self.order.place(held.part) >= next);
         if is_ahead && counted < ESTABLISHED {
-            candidate.held.retain(is_new);
+            candidate.retain(&self.order, is_new);
         }
         // From the beginning of its earliest frame, whichever of its packets came first.
-        let first = Part { frame: candidate.first(&self.order), part: 0 };
+        let first = Part { frame: candidate.first(), part: 0 };
         let before = self.progress.packets();
         self.move_to(now, first);
         let order = &self.order;
@@ -322,13 +369,15 @@ impl Assembly {
         // Of a young stream no rate is known, and its place may be wrong: it is worth a few windows and no
         // more.
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
+        let most = most.max(self.drops.packets());
         match u64::try_from(ahead) {
             Ok(count) if count <= most => {
                 if was_crowded.is_some() || !self.may_fill(count) {
+                    self.drops.explain(count);
                     self.skip_to(now, first);
                 }
                 // Otherwise nothing is to be done: blocks in between are opened, and filled when they are
-                // closed.
+                // closed. The gap shows with the first packet behind it.
             }
             Ok(count) if !is_young => {
                 self.tally.jump(count);
@@ -365,7 +414,7 @@ impl Assembly {
         let at = (here % self.shape.packets) as u32;
         match block.checked_sub(self.first).and_then(|block| self.open.get_mut(block as usize)) {
             Some(block) => {
-                block.gaps.push(Gap { at, count, filled: false });
+                block.gaps.push(Gap { at, count, filled: false, sender: None });
                 self.tally.lose(count);
             }
             // Reaching it closed it.

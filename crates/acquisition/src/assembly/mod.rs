@@ -30,26 +30,34 @@ mod block;
 mod candidates;
 mod closing;
 mod course;
+mod drops;
 mod order;
 mod port;
 mod progress;
+mod sharing;
 mod tally;
+mod threads;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 pub use nilometer_datagram::Spot;
-use nilometer_model::Nanos;
+use nilometer_model::{Bytes, Nanos};
 use nilometer_recording::Missing;
 use nilometer_storage::Buffer;
 
 use crate::{Frame, Ring};
 use block::{Block, Shape};
+pub use candidates::CandidateBound;
 use candidates::Candidates;
+use drops::UnexplainedDrops;
 use nilometer_wire::{Ignored, Packet, Part, WireFormat};
 use order::Order;
 use port::Port;
 use progress::StreamProgress;
+pub(crate) use sharing::{HandedOver, PacketRelation, StreamRing};
 pub use tally::PacketTally;
+use threads::ThreadTallies;
+pub use threads::ThreadTally;
 
 /// How far from where they are expected packets may be, in packets and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,12 +111,30 @@ pub struct Assembly {
     /// Packets that are not where the stream is.
     candidates: Candidates,
     progress: StreamProgress,
+    drops: UnexplainedDrops,
     /// Packets by which the stream had gone on when the candidates were looked at.
     settled: u64,
     /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is
     /// room again. The place after the highest of them.
     crowded: Option<i64>,
     tally: PacketTally,
+    threads: ThreadTallies,
+}
+
+/// The place of a packet by this format, and its bytes behind the prefix.
+pub(crate) fn part_of<'a>(
+    format: &mut dyn WireFormat,
+    packet: &'a [u8],
+) -> Result<(Part, &'a [u8]), Ignored> {
+    let geometry = format.geometry();
+    let (prefix, body) = packet.split_at_checked(geometry.prefix).ok_or(Ignored::Size)?;
+    if !(0..geometry.parts.len()).any(|part| geometry.sent(part) == body.len()) {
+        return Err(Ignored::Size);
+    }
+    let part = format.place(Packet { prefix, body })?;
+    let geometry = format.geometry();
+    let fits = part.part < geometry.parts.len() && geometry.sent(part.part) == body.len();
+    if fits { Ok((part, body)) } else { Err(Ignored::Size) }
 }
 
 /// Bytes at the beginning of a frame, as many as a format needs to make its neighbours.
@@ -140,8 +166,12 @@ impl Assembly {
     ) -> Self {
         let ports = Port::all(formats);
         let geometry = ports[0].format.geometry();
+        let shape = Shape::new(geometry, frames_of_block);
+        let slots = ring.books().slots as u64;
+        let ring_bytes = Bytes(slots * frames_of_block * shape.frame_size as u64);
+        let bound = CandidateBound::of(ring_bytes, Bytes(geometry.packet_size() as u64));
         Assembly {
-            shape: Shape::new(geometry, frames_of_block),
+            shape,
             prefix: geometry.prefix,
             order: Order::new(geometry),
             ports,
@@ -155,11 +185,13 @@ impl Assembly {
             last: None,
             spares: Vec::new(),
             full: Vec::new(),
-            candidates: Candidates::default(),
+            candidates: Candidates::within(bound),
             progress: StreamProgress::default(),
+            drops: UnexplainedDrops::default(),
             settled: 0,
             crowded: None,
             tally: PacketTally::default(),
+            threads: ThreadTallies::default(),
         }
     }
 
@@ -181,6 +213,11 @@ impl Assembly {
     /// Whether every writer of the ring has left.
     pub fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
+    }
+
+    /// The receiver had not looked for this long.
+    pub fn halted(&self, length: Nanos) {
+        self.ring.halted(length);
     }
 
     /// The wire format of a port, with what it learned.
@@ -277,6 +314,11 @@ impl Assembly {
         self.progress.drained(now);
     }
 
+    /// The kernel dropped at most this many packets before those that are taken next.
+    pub fn dropped(&mut self, packets: u64) {
+        self.drops.add(packets, self.progress.packets());
+    }
+
     /// Takes packets that lie where they belong, up to the first that does not; how many.
     fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
         // What follows is noted once for the whole batch, since nothing is between its packets.
@@ -315,6 +357,13 @@ impl Assembly {
     /// Takes packets that lie in these places, and belong elsewhere, or nowhere. All are copied before one is
     /// put down, since its place may be where another still lies.
     fn misplaced(&mut self, now: Nanos, inlet: usize, places: &[u64], first_spot: usize) {
+        for packet in self.lift(inlet, places, first_spot) {
+            self.aside(now, inlet, &packet);
+        }
+    }
+
+    /// Copies of the packets in these places, of which the first is this spot of its port.
+    fn lift(&self, inlet: usize, places: &[u64], first_spot: usize) -> Vec<Vec<u8>> {
         let mut lifted = Vec::with_capacity(places.len());
         for (spot, &place) in (first_spot..).zip(places) {
             let block = &self.open[(place / self.shape.packets - self.first) as usize];
@@ -322,24 +371,18 @@ impl Assembly {
             let prefix = &self.ports[inlet].prefixes[spot * self.prefix..][..self.prefix];
             lifted.push([prefix, body].concat());
         }
-        for packet in lifted {
-            self.aside(now, inlet, &packet);
-        }
+        lifted
+    }
+
+    /// Copies of the packets in these spots of a port. Those that are not copied may then be taken by [`Assembly::came`].
+    pub(crate) fn lift_spots(&self, inlet: usize, spots: Range<usize>) -> Vec<Vec<u8>> {
+        self.lift(inlet, &self.ports[inlet].expected[spots.clone()], spots.start)
     }
 
     /// Takes a packet that the transport received beside the spots: it is copied to where it belongs.
     pub fn aside(&mut self, now: Nanos, inlet: usize, packet: &[u8]) {
-        let Some((prefix, body)) = packet.split_at_checked(self.prefix) else {
-            return self.ignored(Ignored::Size);
-        };
-        if !self.shape.sent.contains(&body.len()) {
-            return self.ignored(Ignored::Size);
-        }
-        match self.ports[inlet].format.place(Packet { prefix, body }) {
-            Ok(Part { part, .. }) if self.shape.sent.get(part) != Some(&body.len()) => {
-                self.ignored(Ignored::Size);
-            }
-            Ok(part) => self.insert(now, inlet, part, &body[..self.shape.parts[part.part]]),
+        match part_of(self.ports[inlet].format.as_mut(), packet) {
+            Ok((part, body)) => self.insert(now, inlet, part, &body[..self.shape.parts[part.part]]),
             Err(why) => self.ignored(why),
         }
         self.settle(now);
@@ -380,6 +423,7 @@ impl Assembly {
         } else {
             *next = place + 1;
             self.order.follow(part, place);
+            self.drops.explain(place.saturating_sub(furthest));
             self.progress.advance(1, (place + 1).saturating_sub(furthest));
         }
         arrivals.add(place, 1);
@@ -429,5 +473,7 @@ impl Assembly {
 
 #[cfg(test)]
 mod forged_tests;
+#[cfg(test)]
+mod overload_tests;
 #[cfg(test)]
 mod tests;

@@ -71,6 +71,36 @@ impl PacketTally {
         self.missing + self.unfilled
     }
 
+    /// The sum of two streams; the first frame is that of this one.
+    #[must_use]
+    pub fn and(mut self, other: &PacketTally) -> Self {
+        for (own, others) in [
+            (&mut self.placed, other.placed),
+            (&mut self.bytes, other.bytes),
+            (&mut self.missing, other.missing),
+            (&mut self.refused, other.refused),
+            (&mut self.left_out, other.left_out),
+            (&mut self.unfilled, other.unfilled),
+            (&mut self.losses, other.losses),
+            (&mut self.duplicates, other.duplicates),
+            (&mut self.copies, other.copies),
+            (&mut self.conflicts, other.conflicts),
+            (&mut self.late, other.late),
+            (&mut self.stray, other.stray),
+            (&mut self.restarts, other.restarts),
+            (&mut self.jumps, other.jumps),
+            (&mut self.jumped, other.jumped),
+            (&mut self.reordered, other.reordered),
+            (&mut self.overtaken, other.overtaken),
+        ] {
+            *own = own.saturating_add(others);
+        }
+        self.ignored.iter_mut().zip(other.ignored).for_each(|(own, others)| *own += others);
+        self.longest_loss = self.longest_loss.max(other.longest_loss);
+        self.extents.merge(&other.extents);
+        self
+    }
+
     /// A packet was overtaken by so many others.
     pub(super) fn reorder(&mut self, extent: u64) {
         self.reordered += 1;

@@ -66,6 +66,11 @@ impl WireFormat for Numbered {
     fn make(&self, _number: u64, _part: usize, _prefix: &mut [u8], _body: &mut [u8]) {}
 }
 
+/// Packets elsewhere that are kept: more than any test here has. Its rings are very small.
+fn kept() -> CandidateBound {
+    CandidateBound::of(Bytes(1 << 20), Bytes(16))
+}
+
 pub(super) struct Lab {
     ring: Arc<Ring>,
     pub(super) assembly: Assembly,
@@ -81,8 +86,9 @@ impl Lab {
         let size = PER_BLOCK as usize * BODY * parts;
         let (_, slots) = Arena::shared_out(slots, size);
         let ring = Ring::new(slots, 1, Chronicle::new(size as u64, Nanos(0)));
-        let assembly =
+        let mut assembly =
             Assembly::new(vec![Box::new(Numbered::new(parts))], ring.clone(), PER_BLOCK, limits, missing);
+        assembly.candidates = Candidates::within(kept());
         Lab { ring, assembly, out: Vec::new(), noted: 0, taken: VecDeque::new(), now: LONG_AFTER }
     }
 
@@ -101,6 +107,16 @@ impl Lab {
             self.assembly.aside(self.now, 0, &Numbered::packet(serial));
         }
         self.assembly.drained(self.now);
+        self.assembly.tick(self.now);
+    }
+
+    /// Takes packets of a socket that is never empty, before which the kernel dropped `dropped` others.
+    pub(super) fn receive_behind(&mut self, serials: &[u64], dropped: u64) {
+        self.now += Nanos(1);
+        self.assembly.dropped(dropped);
+        for &serial in serials {
+            self.assembly.aside(self.now, 0, &Numbered::packet(serial));
+        }
         self.assembly.tick(self.now);
     }
 

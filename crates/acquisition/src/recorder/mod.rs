@@ -3,6 +3,7 @@
 
 mod feed;
 mod outcome;
+mod sender_status;
 mod status;
 mod threads;
 
@@ -27,6 +28,7 @@ use nilometer_storage::{
 use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
+pub use sender_status::{SenderStatus, ThreadStatus};
 pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
 use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};

@@ -15,7 +15,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::process::resident_memory;
 use serde::Serialize;
 
-use super::{Ending, Recorder};
+use super::{Ending, Recorder, sender_status::SenderStatus};
 use crate::{
     MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals, Traffic,
     series::{SeriesRefusal, SeriesTraffic},
@@ -82,6 +82,8 @@ pub struct Status {
     pub jumped_numbers: u64,
     /// Bytes of packets that may wait in the kernel: what it really gave.
     pub socket_buffer_bytes: u64,
+    /// The same by sender: those that number their packets by themselves.
+    pub senders: Vec<SenderStatus>,
     /// Memory between the network and the storage.
     pub ring: RingStatus,
     /// The account of the recorder's memory.
@@ -147,6 +149,12 @@ pub struct RingStatus {
     pub stalled_seconds: f64,
     /// The longest.
     pub longest_stall_seconds: f64,
+    /// Times in which the recorder itself did not run: it was stopped, or had no processor.
+    pub halts: u64,
+    /// All of them together.
+    pub halted_seconds: f64,
+    /// The longest.
+    pub longest_halt_seconds: f64,
 }
 
 /// The memory of the recorder.
@@ -344,6 +352,7 @@ fn of(
         jumps: tally.jumps,
         jumped_numbers: tally.jumped,
         socket_buffer_bytes: *room,
+        senders: traffic.senders.iter().map(SenderStatus::of).collect(),
         ring: RingStatus {
             slots: glance.books.slots,
             in_use: glance.in_use,
@@ -351,6 +360,9 @@ fn of(
             stalls: glance.stalled.0,
             stalled_seconds: glance.stalled.1.seconds(),
             longest_stall_seconds: glance.longest_stall.seconds(),
+            halts: glance.halted.0,
+            halted_seconds: glance.halted.1.seconds(),
+            longest_halt_seconds: glance.longest_halt.seconds(),
         },
         memory: MemoryStatus::default(),
         lanes,
@@ -492,7 +504,14 @@ mod tests {
         let traffic = Traffic { tally, counted, errors, room: 13, first, span, fault, ..Traffic::default() };
         let books = RingCounters { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
-        let glance = RingSnapshot { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
+        let glance = RingSnapshot {
+            books,
+            in_use: 14,
+            stalled,
+            longest_stall: Nanos::from_millis(250),
+            halted: (2, Nanos::from_millis(3500)),
+            longest_halt: Nanos::from_millis(3000),
+        };
         let stored = StoredTotals { acknowledged: (80, 800), durable: (70, 700), damaged: 4 };
         let rates = RecentRates { packets: 1.0, bytes: 2.0 };
         let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
@@ -510,7 +529,8 @@ mod tests {
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["of another stream", 24], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
-                "longest_stall_seconds": 0.25 },
+                "longest_stall_seconds": 0.25, "halts": 2, "halted_seconds": 3.5, "longest_halt_seconds": 3.0 },
+            "senders": [],
             "memory": { "bound_bytes": 0, "resident_bytes": 0, "parts": [] },
             "lanes": [], "fault": "gone",
         });

@@ -35,4 +35,8 @@ pub struct RingSnapshot {
     pub stalled: (u64, Nanos),
     /// The longest time in which blocks waited and none was stored, however short.
     pub longest_stall: Nanos,
+    /// Times in which the thread that takes frames in did not run, and how long all of them were together.
+    pub halted: (u64, Nanos),
+    /// The longest of them.
+    pub longest_halt: Nanos,
 }

@@ -213,6 +213,11 @@ impl Ring {
         state.source.waits = spares.is_empty() && waits;
     }
 
+    /// The thread that takes frames in had not run for this long.
+    pub fn halted(&self, length: Nanos) {
+        self.lock().chronicle.halted(length);
+    }
+
     /// A frame that was due found no free slot.
     pub fn lose(&self, now: Nanos, number: u64) {
         let mut state = self.lock();
@@ -342,7 +347,15 @@ impl Ring {
     pub fn glance(&self, now: Nanos) -> RingSnapshot {
         let state = self.lock();
         let (stalled, longest_stall) = state.chronicle.stalls_until(now);
-        RingSnapshot { books: state.books, in_use: state.in_use, stalled, longest_stall }
+        let Chronicle { halted, longest_halt, .. } = state.chronicle;
+        RingSnapshot {
+            books: state.books,
+            in_use: state.in_use,
+            stalled,
+            longest_stall,
+            halted,
+            longest_halt,
+        }
     }
 
     /// Every writer has left.

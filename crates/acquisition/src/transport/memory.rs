@@ -59,7 +59,12 @@ impl Transport for MemoryTransport {
                 self.aside.push(packet);
             }
         }
-        Ok(Received { spots: filled, aside: self.aside.len(), more: filled == spots.len() && filled > 0 })
+        Ok(Received {
+            spots: filled,
+            aside: self.aside.len(),
+            more: filled == spots.len() && filled > 0,
+            dropped: 0,
+        })
     }
 
     fn aside(&self, number: usize) -> &[u8] {

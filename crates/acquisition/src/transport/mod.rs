@@ -37,6 +37,10 @@ use crate::assembly::Spot;
 pub use nilometer_datagram::Sent;
 use nilometer_wire::Packet;
 
+/// One of the senders at a port, in the order in which they were heard first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SenderId(pub u16);
+
 /// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
 pub trait Transport: fmt::Debug + Send {
     /// Takes what has come, without waiting, in the order in which it came: each packet goes into the next spot that is
@@ -47,6 +51,14 @@ pub trait Transport: fmt::Debug + Send {
     fn accepted(&mut self, _now: Nanos, _packets: u64) {}
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
     fn aside(&self, number: usize) -> &[u8];
+    /// The sender of each packet of the last look: first those in spots, then those that lie aside. Empty if nobody knows.
+    fn senders(&self) -> &[SenderId] {
+        &[]
+    }
+    /// The address of a sender.
+    fn sender(&self, _sender: SenderId) -> Option<SocketAddr> {
+        None
+    }
     /// Drops what has come so far, and counts it as early: it is none of the recording that begins now. Called before the
     /// first look.
     fn discard(&mut self) -> io::Result<()>;
@@ -67,6 +79,8 @@ pub struct Received {
     pub aside: usize,
     /// There may be more at once.
     pub more: bool,
+    /// Packets that the kernel dropped before these and behind those of the look before, at the most.
+    pub dropped: u64,
 }
 
 impl Received {
@@ -82,6 +96,7 @@ impl Received {
             spots: self.spots + other.spots,
             aside: self.aside + other.aside,
             more: self.more || other.more,
+            dropped: self.dropped + other.dropped,
         }
     }
 }

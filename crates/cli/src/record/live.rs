@@ -2,7 +2,7 @@
 //! every ten seconds.
 
 use nilometer_acquisition::{LaneStatus, Status};
-use nilometer_model::{ByteRate, Bytes, Nanos};
+use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 
 use crate::{status_line::StatusLine, tell};
 
@@ -12,16 +12,42 @@ pub(super) struct Live {
     line: StatusLine,
     every: Option<Nanos>,
     next: Nanos,
+    /// When it looks for silence, and what was silent then.
+    looked: Nanos,
+    silent: Vec<String>,
 }
 
 const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
 const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
+/// How often it looks for what is silent.
+const LOOK: Nanos = Nanos::from_millis(250);
 
 impl Live {
     /// Says nothing if it is to be quiet.
     pub(super) fn new(quiet: bool, now: Nanos) -> Self {
         let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
-        Live { line: StatusLine::default(), every: (!quiet).then_some(every), next: now + every }
+        Live {
+            line: StatusLine::default(),
+            every: (!quiet).then_some(every),
+            next: now + every,
+            looked: now,
+            silent: Vec::new(),
+        }
+    }
+
+    /// Says at once which senders and threads have become silent, whether it is to be quiet or not.
+    pub(super) fn warn(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
+        if now.since(self.looked) < LOOK {
+            return;
+        }
+        self.looked = now;
+        let silent = silent(&status());
+        let new: Vec<_> = silent.iter().filter(|one| !self.silent.contains(one)).cloned().collect();
+        if !new.is_empty() {
+            self.line.clear();
+            tell::note(new.join("; "));
+        }
+        self.silent = silent;
     }
 
     /// Tells it, if that is due.
@@ -58,6 +84,7 @@ fn line(status: &Status) -> String {
         format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
     ];
     parts.extend(others(status));
+    parts.extend(silent(status));
     parts.extend(free(lanes));
     let failed = lanes.iter().filter(|lane| !matches!(lane.state, "writing" | "ended"));
     parts.extend(failed.map(|lane| format!("{} {}", lane.path.display(), lane.state)));
@@ -83,6 +110,21 @@ fn others(status: &Status) -> Vec<String> {
         parts.push(format!("numbers set anew {anew} times"));
     }
     parts
+}
+
+/// Senders and threads of which nothing comes while others do.
+fn silent(status: &Status) -> Vec<String> {
+    let mut silent = Vec::new();
+    for sender in &status.senders {
+        if sender.silent_seconds.is_some() {
+            silent.push(format!("{} is SILENT", sender.name()));
+        }
+        let threads = sender.threads.iter().filter(|thread| thread.silent_seconds.is_some());
+        silent.extend(threads.map(|thread| {
+            format!("thread {} of station {} is SILENT", thread.thread, Station(thread.station))
+        }));
+    }
+    silent
 }
 
 /// What is free on all storage that is known.

@@ -200,6 +200,7 @@ fn follow(recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServ
         if let Some(outcome) = recorder.wait(if left == Nanos(0) { LOOK } else { left.min(LOOK) }) {
             break outcome;
         }
+        live.warn(clock.now(), || recorder.status());
         live.tell(clock.now(), || recorder.status());
         server.tell(clock.now(), || recorder.status());
     };

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome as Recorded, Status, Traffic};
-use nilometer_model::Bytes;
+use nilometer_acquisition::{
+    Outcome as Recorded, Status, Traffic,
+    senders::{SenderCounts, ThreadCounts},
+};
+use nilometer_model::{Bytes, Nanos, packets::Station};
 use nilometer_service::recording::thrown_away::thrown_away;
 use nilometer_storage::target::KeptDirectory;
 use nilometer_wire::Ignored;
@@ -23,6 +26,7 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
         format!("reordered   {}", reordered(&traffic)),
         format!("discarded   {}", dropped(&traffic)),
     ];
+    lines.extend(senders(&traffic.senders));
     if tally.restarts > 0 {
         lines.push(format!("restarts    the packet counter began anew {} times", tally.restarts));
     }
@@ -36,6 +40,50 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<dyn Ke
         .push(format!("write       worst latency {longest}, from a complete block until it is acknowledged"));
     lines.extend(ring_and_lanes(outcome, targets, "blocks"));
     lines.join("\n") + "\n"
+}
+
+/// A line for each sender and each thread; nothing if there is only one.
+fn senders(senders: &[SenderCounts]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for sender in senders {
+        if senders.len() > 1 {
+            lines.push(format!("sender      {}", sender_line(sender)));
+        }
+        if sender.threads.len() > 1 || sender.threads.iter().any(|thread| thread.silent.is_some()) {
+            lines.extend(sender.threads.iter().map(|thread| format!("thread      {}", thread_line(thread))));
+        }
+    }
+    lines
+}
+
+fn sender_line(sender: &SenderCounts) -> String {
+    let SenderCounts { placed, missing, losses, longest_loss, reordered, .. } = *sender;
+    let name = sender.sender.map_or_else(|| "unknown".to_owned(), |sender| sender.to_string());
+    let lost = match missing {
+        0 => "none missing".to_owned(),
+        _ => format!("{missing} missing in {losses} gaps, the longest of {longest_loss}"),
+    };
+    let causes = [
+        (sender.refused, "found the buffer full"),
+        (sender.late, "came too late"),
+        (sender.duplicates, "came twice"),
+        (reordered, "reordered"),
+        (sender.restarts, "new beginnings of its numbers"),
+    ];
+    let causes = causes.into_iter().filter(|(count, _)| *count > 0);
+    let causes: String = causes.map(|(count, what)| format!(", {count} {what}")).collect();
+    format!("{name}: {placed} packets, {lost}{causes}{}", silence(sender.silent))
+}
+
+fn thread_line(thread: &ThreadCounts) -> String {
+    let ThreadCounts { station, thread: number, came, missing, silent } = *thread;
+    let lost = if missing == 0 { "none missing".to_owned() } else { format!("{missing} missing") };
+    format!("{number} of station {}: {came} frames came, {lost}{}", Station(station), silence(silent))
+}
+
+/// For how long nothing came of a source while others sent, up to the end.
+fn silence(silent: Option<Nanos>) -> String {
+    silent.map_or_else(String::new, |time| format!("; silent for the last {time}"))
 }
 
 /// What is on the storage, whatever becomes of this program, and what of that whatever becomes of the machine.
@@ -135,13 +183,41 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
 mod tests {
     use super::*;
     use nilometer_acquisition::{Span, assembly::PacketTally, transport::TransportCounts};
-    use nilometer_model::Nanos;
 
     #[test]
     fn the_rate_of_what_came_leaves_out_the_silence_behind_it() {
         let span = Span { time: Nanos::from_millis(2000), bytes: 256_000_000 };
         assert_eq!(rate(&Traffic { span, ..Traffic::default() }), ", 128 MB/s");
         assert_eq!(rate(&Traffic::default()), "");
+    }
+
+    #[test]
+    fn each_sender_and_each_thread_has_a_line_if_there_are_several() {
+        let thread = |thread, silent| ThreadCounts { station: 0x4d63, thread, came: 50, missing: 0, silent };
+        let one = SenderCounts {
+            sender: Some(([10, 0, 0, 2], 4000).into()),
+            placed: 50,
+            threads: vec![thread(0, None)],
+            ..SenderCounts::default()
+        };
+        assert!(senders(std::slice::from_ref(&one)).is_empty());
+        let silent = Some(Nanos::from_millis(1500));
+        let two = SenderCounts {
+            missing: 7,
+            losses: 2,
+            longest_loss: 5,
+            late: 1,
+            silent,
+            threads: vec![thread(1, None), thread(2, silent)],
+            ..one.clone()
+        };
+        let expected = [
+            "sender      10.0.0.2:4000: 50 packets, none missing",
+            "sender      10.0.0.2:4000: 50 packets, 7 missing in 2 gaps, the longest of 5, 1 came too late; silent for the last 1.5 s",
+            "thread      1 of station Mc: 50 frames came, none missing",
+            "thread      2 of station Mc: 50 frames came, none missing; silent for the last 1.5 s",
+        ];
+        assert_eq!(senders(&[one, two]), expected);
     }
 
     #[test]

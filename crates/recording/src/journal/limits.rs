@@ -185,7 +185,10 @@ mod tests {
             Entry::Frame { number: 0, extent, due: 0, checksum: None }
         };
         let longest = Encoding::Cbf.length_max(4000) as u32;
-        let gap = |number, count| Entry::Gap { number, gap: Gap { at: u32::MAX, count, filled: true } };
+        let gap = |number, count| Entry::Gap {
+            number,
+            gap: Gap { at: u32::MAX, count, filled: true, sender: None },
+        };
         let placed =
             |number, dataset, index| Entry::Placed { number, place: DatasetPlace { dataset, index } };
         let end = |frames, last| Entry::End { due: Some(Due { frames, last: Some(last) }) };

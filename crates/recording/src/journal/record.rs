@@ -6,7 +6,7 @@ use nilometer_model::{Format, Storing};
 use nilometer_storage::process::BootId;
 
 use super::{DatasetPlace, Encoding, Entry, FrameExtent, Head, TEXT};
-use crate::{Due, Gap};
+use crate::{Due, Gap, GapSender};
 
 /// Bytes of a record.
 pub const RECORD: usize = 64;
@@ -78,8 +78,9 @@ impl Entry {
                 let file = file | encoding.number() << FILE_BITS;
                 (12, [number, file, offset, due, checksum, pair(length, size)])
             }
-            Entry::Gap { number, gap: Gap { at, count, filled } } => {
-                (7, [number, u64::from(at), count, u64::from(filled), 0, 0])
+            Entry::Gap { number, gap: Gap { at, count, filled, sender } } => {
+                let [sender, address] = GapSender::numbers(sender);
+                (7, [number, u64::from(at), count, u64::from(filled), sender, address])
             }
             Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
             Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
@@ -130,7 +131,8 @@ impl Entry {
             }
             6 => Some(Entry::Origin(text_of([a, b, c, d, e, f]))),
             7 => {
-                let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1 };
+                let sender = GapSender::of_numbers([e, f]);
+                let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1, sender };
                 Some(Entry::Gap { number: a, gap })
             }
             8 => Some(Entry::Stream(text_of([a, b, c, d, e, f]))),

@@ -147,7 +147,7 @@ mod tests {
         for number in 0..10_000 {
             let extent = head().extent(number / 100, number % 500 * 8, 8);
             let gaps = if number == 7000 { 3 * AT_ONCE as u32 } else { u32::from(number % 3 == 0) };
-            let gap = |at| Entry::Gap { number, gap: Gap { at, count: 1, filled: false } };
+            let gap = |at| Entry::Gap { number, gap: Gap { at, count: 1, filled: false, sender: None } };
             entries.extend((0..gaps).map(gap));
             entries.push(Entry::Frame { number, extent, due: 0, checksum: None });
             if number % 100 == 99 {
@@ -158,7 +158,8 @@ mod tests {
             }
         }
         entries.push(Entry::End { due: Some(Due { frames: 10_000, last: None }) });
-        entries.push(Entry::Gap { number: 10_000, gap: Gap { at: 0, count: 1, filled: false } });
+        entries
+            .push(Entry::Gap { number: 10_000, gap: Gap { at: 0, count: 1, filled: false, sender: None } });
         entries
     }
 

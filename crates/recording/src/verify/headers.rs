@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(headers.continuity.jumps, 0);
         headers.take(3, &block(&[19, 20, 22, 23], &[]), &[]).expect("its headers are some");
         assert_eq!((headers.continuity.jumps, headers.continuity.first_jumps[0].frame), (1, 14));
-        let left_out = |at, count| Gap { at, count, filled: false };
+        let left_out = |at, count| Gap { at, count, filled: false, sender: None };
         headers
             .take(4, &block(&[25, 26, 30, 31], &[]), &[left_out(0, 1), left_out(2, 3), left_out(4, 5)])
             .expect("right");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_did_not_come_must_be_marked_and_what_came_must_have_a_header() {
-        let (mut headers, gap) = (headers(), [Gap { at: 1, count: 2, filled: true }]);
+        let (mut headers, gap) = (headers(), [Gap { at: 1, count: 2, filled: true, sender: None }]);
         headers.take(0, &block(&[0, 1, 2, 3], &[1, 2]), &gap).expect("right");
         assert_eq!((headers.noted, headers.continuity.invalid), (2, 2));
         let why =

@@ -30,6 +30,7 @@ pub mod laid_out;
 mod read_ahead;
 mod runs;
 mod scan;
+mod sources;
 mod survey;
 
 use std::{
@@ -57,7 +58,8 @@ use fill::Filling;
 use nilometer_wire::{Stamp, Stamps};
 pub use read_ahead::{Asked, ReadAhead};
 use runs::Run;
-pub use scan::{Hole, Read, Scan};
+pub use scan::{Read, Scan};
+pub use sources::{Hole, SourceLoss};
 pub use survey::Survey;
 
 /// The part of a recording that is shown.

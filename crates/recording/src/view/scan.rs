@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, iter::Peekable, ops::Range, slice::Iter};
 
-use super::{Continuity, RecordingView, Survey, continuity::Jump};
+use super::{
+    Continuity, RecordingView, Survey,
+    continuity::Jump,
+    sources::{Hole, SourceLoss},
+};
 use crate::{Gap, reader::Index};
 use nilometer_wire::Stamp;
 
@@ -29,19 +33,10 @@ pub struct Scan {
     pub missing_frames: u64,
     /// Where frames did not come.
     pub gaps: Vec<Hole>,
+    /// How many packets did not come of each sender and thread.
+    pub sources: Vec<SourceLoss>,
     /// What reading all of it found, if that was asked for.
     pub read: Option<Read>,
-}
-
-/// Frames that did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hole {
-    /// The first frame that stands for them, or that follows where they are left out: its number in the recording.
-    pub frame: u64,
-    /// Packets that did not come.
-    pub packets: u64,
-    /// Frames stand in their place.
-    pub filled: bool,
 }
 
 /// What reading all of it found.
@@ -87,6 +82,7 @@ impl Scan {
             left_out: frames(false),
             missing_frames: blocks * whole.frames_of_block(),
             missing,
+            sources: SourceLoss::of(whole, &gaps),
             gaps,
             read: None,
         }
@@ -221,14 +217,17 @@ fn holes(whole: &RecordingView, begin: u64, index: &Index) -> Vec<Hole> {
     let parts = index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1) as u64);
     let mut holes: Vec<(Hole, u64)> = Vec::new();
     for (&block, gaps) in index.gaps.range(begin..) {
-        for &Gap { at, count, filled } in gaps {
+        for &Gap { at, count, filled, sender } in gaps {
             let first = (block - begin) * whole.frames_of_block() * parts + u64::from(at);
             match holes.last_mut() {
-                Some((hole, end)) if hole.filled && filled && *end == first => {
+                Some((hole, end)) if hole.filled && filled && hole.sender == sender && *end == first => {
                     hole.packets = hole.packets.saturating_add(count);
                     *end = first + count;
                 }
-                _ => holes.push((Hole { frame: first / parts, packets: count, filled }, first + count)),
+                _ => {
+                    let hole = Hole { frame: first / parts, packets: count, filled, sender };
+                    holes.push((hole, first + count));
+                }
             }
         }
     }

@@ -184,7 +184,10 @@ fn what_was_left_out_before_a_missing_block_counts() {
         0,
         &bytes(0),
         0,
-        &[Gap { at: 2, count: 9, filled: true }, Gap { at: 4, count: 6, filled: false }],
+        &[
+            Gap { at: 2, count: 9, filled: true, sender: None },
+            Gap { at: 4, count: 6, filled: false, sender: None },
+        ],
     );
     lanes.store(0, 2, &bytes(14), 0, &[]);
     lanes.end(3);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::Status;
+use nilometer_acquisition::{Came, Lost, SenderStatus, Status};
 use nilometer_model::packets::VlbiMode;
 use nilometer_storage::Clock;
 
@@ -220,7 +220,12 @@ impl Mark5Session {
         let fields = if command.query { &USUAL[..] } else { &asked[..] };
         let status = self.console.report().recording.unwrap_or_default();
         let reply = Mark5Reply::to(command, ReturnCode::Done);
-        fields.iter().fold(reply, |reply, field| reply.field(formatted(field, &status)))
+        let reply = fields.iter().fold(reply, |reply, field| reply.field(formatted(field, &status)));
+        let senders = status.senders.iter().filter(|_| status.senders.len() > 1);
+        senders.fold(reply, |reply, sender| {
+            let reply = reply.field(sender.name());
+            fields.iter().fold(reply, |reply, field| reply.field(formatted_of_sender(field, sender)))
+        })
     }
 
     fn port(&self, command: &Mark5Command) -> Mark5Reply {
@@ -431,6 +436,19 @@ fn formatted(field: &str, status: &Status) -> String {
         ("%R", format!("{extent}seqnr/pkt")),
     ];
     values.into_iter().fold(field.to_owned(), |text, (name, value)| text.replace(name, &value))
+}
+
+/// The same of one of several senders.
+fn formatted_of_sender(field: &str, sender: &SenderStatus) -> String {
+    let of_sender = Status {
+        came: Came { packets: sender.received_packets, ..Came::default() },
+        lost: Lost { packets: sender.missing_packets, late: sender.late_packets, ..Lost::default() },
+        duplicate_packets: sender.duplicate_packets,
+        reordered_packets: sender.reordered_packets,
+        reordering_sum: sender.reordering_sum,
+        ..Status::default()
+    };
+    formatted(field, &of_sender)
 }
 
 /// `<type of system> : <date of the software> : <medium> : <serial number> : <inputs> : <outputs> : <command set> : - : -`

@@ -1,7 +1,11 @@
 //! How a recording ended: what did not go well of it, and how each of its lanes ended.
 
-use nilometer_acquisition::{Ending, Outcome as Recorded, Traffic, series::SeriesTraffic};
-use nilometer_model::Nanos;
+use nilometer_acquisition::{
+    Ending, Outcome as Recorded, Traffic,
+    senders::{SenderCounts, ThreadCounts},
+    series::SeriesTraffic,
+};
+use nilometer_model::{Nanos, packets::Station};
 
 use super::thrown_away;
 
@@ -22,6 +26,7 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
         faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
     }
     faults.extend(thrown_away::causes(&traffic));
+    faults.extend(silent(&traffic));
     faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));
     (!faults.is_empty()).then(|| faults.join("; "))
@@ -50,6 +55,24 @@ fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String>
     faults.extend(series.fault.iter().map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));
     (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// Senders and threads that stopped before the others, or never came.
+fn silent(traffic: &Traffic) -> Vec<String> {
+    let mut silent = Vec::new();
+    for SenderCounts { sender, silent: time, threads, .. } in &traffic.senders {
+        let name = sender.map_or_else(|| "a sender".to_owned(), |sender| sender.to_string());
+        silent.extend(time.map(|time| format!("{name} was silent for the last {time} while others sent")));
+        for ThreadCounts { station, thread, came, silent: time, .. } in threads {
+            let Some(time) = time else { continue };
+            let thread = format!("thread {thread} of station {}", Station(*station));
+            silent.push(match came {
+                0 => format!("{thread} never came"),
+                _ => format!("{thread} was silent for the last {time} while others came"),
+            });
+        }
+    }
+    silent
 }
 
 /// That nothing was recorded, if so.

@@ -108,9 +108,10 @@ pub struct RecordOptions {
     pub interface: Option<IpAddr>,
     /// Take packets and connections of this sender only, an address or a network such as 10.0.0.0/24; may be given several
     /// times; or `any`: of everybody. It holds wherever others send to or connect: `--listen`, and `--metadata tcp://*:PORT`.
-    /// Name the senders if several send: boards of a digital backend, producers of a series [default: of packets, those that
-    /// send the first of the stream, at each port for itself, and with `--receive-threads` everybody; of connections, the
-    /// address that sends the first good message, until its series is over]
+    /// Name the senders if several send and don't all begin within a second, such as boards of a digital backend: up to 64
+    /// are recorded, each with serial numbers of its own [default: of packets, those that send the first of the stream, at each
+    /// port for itself, and with `--receive-threads` everybody; of connections, the address that sends the first good message,
+    /// until its series is over]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "What is recorded")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s

@@ -142,6 +142,19 @@ impl WireFormat for Mark5bFormat {
             Mark5bHeader::at(0, self.begins + number / rate, number % rate, rate).write(body);
         }
     }
+
+    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
+        let rate = if let Rate::Said(_) = self.rate { self.rate } else { Rate::Unknown };
+        let another = Mark5bFormat {
+            geometry: self.geometry.clone(),
+            serial: self.serial,
+            parity: Parity::default(),
+            rate,
+            last: (0, 0, 0),
+            begins: self.begins,
+        };
+        self.serial.is_there().then(|| Box::new(another) as Box<dyn WireFormat>)
+    }
 }
 
 /// Whether first halves have even or odd serial numbers.

@@ -32,6 +32,14 @@ struct Lane {
     name: Name,
     /// The serial number and the moment of the last frame that came.
     last: Option<(u64, Moment)>,
+    /// Frames that came.
+    came: u64,
+}
+
+impl Lane {
+    fn new(name: Name) -> Self {
+        Lane { name, last: None, came: 0 }
+    }
 }
 
 /// The lanes of a stream.
@@ -40,12 +48,33 @@ pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// Others may come.
     open: bool,
+    /// If some are named here, only these may.
+    named: Vec<Name>,
 }
 
 impl Lanes {
     /// These, in the order in which they come. Where they are `open`, others are taken as they come.
     pub(super) fn new(names: &[Name], open: bool) -> Self {
-        Lanes { lanes: names.iter().map(|name| Lane { name: *name, last: None }).collect(), open }
+        Lanes { lanes: names.iter().copied().map(Lane::new).collect(), open, named: Vec::new() }
+    }
+
+    /// Some of these, as they come; any, if there are none.
+    pub(super) fn coming(names: &[Name]) -> Self {
+        Lanes { lanes: Vec::new(), open: true, named: names.to_vec() }
+    }
+
+    /// Other senders have lanes of their own: only those that came are here.
+    pub(super) fn share(&mut self) {
+        if !self.open {
+            self.named = self.lanes.iter().map(|lane| lane.name).collect();
+            self.open = true;
+        }
+        self.lanes.retain(|lane| lane.came > 0);
+    }
+
+    /// Each with the frames that came of it.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (Name, u64)> {
+        self.lanes.iter().map(|lane| (lane.name, lane.came))
     }
 
     /// How many are known.
@@ -67,17 +96,21 @@ impl Lanes {
     #[inline]
     pub(super) fn admit(&mut self, name: Name) -> Option<usize> {
         let found = self.find(name);
-        if found.is_some() || !self.open || self.count() == LANES_MAX {
+        let may_come = || self.open && (self.named.is_empty() || self.named.contains(&name));
+        if found.is_some() || !may_come() || self.count() == LANES_MAX {
             return found;
         }
-        self.lanes.push(Lane { name, last: None });
+        self.lanes.push(Lane::new(name));
         Some(self.count() - 1)
     }
 
     /// Notes a frame that came; serial number and moment of the one before in its lane.
     #[inline]
     pub(super) fn came(&mut self, lane: usize, serial: u64, moment: Moment) -> Option<(u64, Moment)> {
-        self.lanes[lane].last.replace((serial, moment))
+        let lane = &mut self.lanes[lane];
+        // A packet that is not where it is expected is looked at twice.
+        lane.came += u64::from(lane.last != Some((serial, moment)));
+        lane.last.replace((serial, moment))
     }
 
     /// How many frames of a lane so many packets are; none if they are of different lanes.

@@ -12,7 +12,7 @@ pub use header::VdifHeader;
 use nilometer_model::packets::{self, Packets, Station};
 
 use super::{
-    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
+    Geometry, Ignored, Known, Near, Packet, Part, StreamThread, WireFormat, filler,
     learned::{Learned, Rate},
     serial::Serial,
     time::{epoch_begins, epoch_of},
@@ -215,6 +215,40 @@ impl WireFormat for VdifFormat {
         header.extended = extended::of(&self.said, &header, number, rate);
         header.write(body);
         self.serial.write(number, prefix);
+    }
+
+    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
+        let rate = if let Rate::Said(_) = self.rate { self.rate } else { Rate::Unknown };
+        let another = VdifFormat {
+            geometry: self.geometry.clone(),
+            said: self.said.clone(),
+            serial: self.serial,
+            kin: Learned::nothing(),
+            epoch: Learned::nothing(),
+            rate,
+            lanes: Lanes::coming(&names(&self.said)),
+            begins: self.begins,
+            sent: self.sent,
+        };
+        self.serial.is_there().then(|| Box::new(another) as Box<dyn WireFormat>)
+    }
+
+    fn share(&mut self) {
+        self.lanes.share();
+    }
+
+    fn threads(&self) -> Vec<StreamThread> {
+        let station = |name: Name| match &self.said.stations {
+            Some(_) => name.station,
+            None => self.kin.value().map_or(0, |(_, station)| station),
+        };
+        let of =
+            |(name, came): (Name, u64)| StreamThread { station: station(name), thread: name.thread, came };
+        self.lanes.counts().map(of).collect()
+    }
+
+    fn thread_of(&self, frame: &[u8]) -> Option<(u16, u16)> {
+        VdifHeader::parse(frame).map(|header| (header.station, header.thread))
     }
 }
 

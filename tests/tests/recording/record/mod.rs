@@ -3,6 +3,8 @@
 mod faults;
 mod forged;
 mod promises;
+mod senders;
+mod starved;
 
 use std::{
     collections::BTreeSet,

@@ -187,7 +187,7 @@ fn gaps_of_frame(gaps: &[Gap], packets: std::ops::Range<u64>) -> Vec<Gap> {
     let cut = |gap: &Gap| {
         let begin = u64::from(gap.at).max(packets.start);
         let end = u64::from(gap.at).saturating_add(gap.count).min(packets.end);
-        (begin < end).then(|| Gap { at: (begin - packets.start) as u32, count: end - begin, filled: true })
+        (begin < end).then(|| Gap { at: (begin - packets.start) as u32, count: end - begin, ..*gap })
     };
     gaps.iter().filter(|gap| gap.filled).filter_map(cut).collect()
 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn gaps_of_a_block_are_those_of_its_frames() {
-        let gap = |at, count| Gap { at, count, filled: true };
+        let gap = |at, count| Gap { at, count, filled: true, sender: None };
         let gaps = [gap(1, 2), gap(6, 7), gap(19, 1)];
         assert_eq!(gaps_of_frame(&gaps, 0..8), [gap(1, 2), gap(6, 2)]);
         assert_eq!(gaps_of_frame(&gaps, 8..16), [gap(0, 5)]);

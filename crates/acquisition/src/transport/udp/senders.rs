@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::Nanos;
 
-use super::super::{Allowed, PortSenders};
+use super::super::{Allowed, PortSenders, SenderId};
 
 /// So many packets of the stream make a sender known.
 const ENOUGH: u64 = 64;
@@ -98,28 +98,50 @@ impl Senders {
     }
 }
 
-/// Senders that are counted one by one at a port. More of them share what is left.
-const COUNTED: usize = 16;
+/// Senders that are counted one by one at a port. All others are one more.
+const COUNTED: usize = 255;
 
 /// How many packets each sender sent to a port, by its address and port: two boards of one machine count apart.
 #[derive(Debug, Default)]
-pub(super) struct HeardSenders(Vec<(SocketAddr, u64)>);
+pub(super) struct HeardSenders {
+    senders: Vec<(SocketAddr, u64)>,
+    /// Which was heard last: most often it is heard again.
+    last: usize,
+}
 
 impl HeardSenders {
-    /// Counts packets of a sender.
+    /// Counts packets of a sender: which it is.
     #[inline]
-    pub(super) fn count(&mut self, sender: Option<SocketAddr>, packets: u64) {
-        let Some(sender) = sender else { return };
-        if let Some((_, count)) = self.0.iter_mut().find(|(heard, _)| *heard == sender) {
-            *count += packets;
-        } else if self.0.len() < COUNTED {
-            self.0.push((sender, packets));
+    pub(super) fn count(&mut self, sender: Option<SocketAddr>, packets: u64) -> SenderId {
+        let Some(sender) = sender else { return SenderId::default() };
+        let is_it = |(heard, _): &(SocketAddr, u64)| *heard == sender;
+        if !self.senders.get(self.last).is_some_and(is_it) {
+            let found = self.senders.iter().position(is_it);
+            if found.is_none() && self.senders.len() < COUNTED {
+                self.senders.push((sender, 0));
+            }
+            self.last = found.unwrap_or(self.senders.len() - 1);
+            if found.is_none() && !is_it(&self.senders[self.last]) {
+                return SenderId(COUNTED as u16);
+            }
         }
+        self.senders[self.last].1 += packets;
+        SenderId(self.last as u16)
+    }
+
+    /// The address of a sender.
+    pub(super) fn address(&self, sender: SenderId) -> Option<SocketAddr> {
+        self.senders.get(usize::from(sender.0)).map(|(address, _)| *address)
+    }
+
+    /// All addresses, in the order in which they were heard.
+    pub(super) fn addresses(&self) -> impl ExactSizeIterator<Item = SocketAddr> {
+        self.senders.iter().map(|(address, _)| *address)
     }
 
     /// The two that sent most, and how many sent at least [`ENOUGH`] packets.
     pub(super) fn summary(&self) -> PortSenders {
-        let mut most: Vec<_> = self.0.iter().filter(|(_, count)| *count >= ENOUGH).collect();
+        let mut most: Vec<_> = self.senders.iter().filter(|(_, count)| *count >= ENOUGH).collect();
         most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let named = |at: usize| most.get(at).map(|(sender, _)| *sender);
         PortSenders { count: most.len() as u32, most: [named(0), named(1)] }

@@ -22,7 +22,7 @@ use nilometer_storage::process::pin_to;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::{
-    super::{Allowed, Received, Transport, TransportCounts},
+    super::{Allowed, Received, SenderId, Transport, TransportCounts},
     receive::{Listening, UdpInlet},
 };
 use crate::assembly::Spot;
@@ -63,6 +63,9 @@ pub struct UdpThreads {
 struct Taken {
     bytes: Vec<u8>,
     packets: Vec<Range<usize>>,
+    from: Vec<SenderId>,
+    /// Packets that the kernel dropped at the thread's socket before these, at the most.
+    dropped: u64,
 }
 
 #[derive(Debug)]
@@ -77,6 +80,8 @@ struct Shared {
     /// Memory that was used.
     free: Mutex<Vec<Taken>>,
     counted: Mutex<Vec<TransportCounts>>,
+    /// The senders that each thread heard.
+    heard: Mutex<Vec<Vec<SocketAddr>>>,
     /// Threads that have something in hand.
     busy: AtomicUsize,
     stop: AtomicBool,
@@ -105,6 +110,7 @@ impl UdpThreads {
         let (give, taken) = mpsc::sync_channel(WAITING);
         let shared = Arc::new(Shared::default());
         *lock(&shared.counted) = vec![TransportCounts::default(); self.ready.len()];
+        lock(&shared.heard).resize(self.ready.len(), Vec::new());
         let mut threads = Vec::new();
         for (number, inlet) in self.ready.drain(..).enumerate() {
             let shared = shared.clone();
@@ -172,6 +178,23 @@ fn empty(mut inlet: UdpInlet, number: usize, shared: &Shared, give: &SyncSender<
     }
 }
 
+/// Senders that a thread tells apart.
+const SENDERS: u16 = 256;
+
+/// The sender of a thread, among those of all threads.
+fn of_thread(number: usize, sender: SenderId) -> SenderId {
+    SenderId((number as u16).saturating_mul(SENDERS).saturating_add(sender.0))
+}
+
+/// Notes who was heard by a thread, if that is somebody new.
+fn note_senders(inlet: &UdpInlet, number: usize, shared: &Shared) {
+    let heard = &mut lock(&shared.heard)[number];
+    let addresses = inlet.heard().addresses();
+    if heard.len() < addresses.len() {
+        *heard = addresses.collect();
+    }
+}
+
 /// Whether something came.
 fn look(
     inlet: &mut UdpInlet,
@@ -182,9 +205,12 @@ fn look(
     let received = inlet.receive(&mut [])?;
     lock(&shared.counted)[number] = inlet.counted();
     if received.packets() > 0 {
-        let Taken { bytes, packets } = lock(&shared.free).pop().unwrap_or_default();
+        let Taken { bytes, packets, from, .. } = lock(&shared.free).pop().unwrap_or_default();
         let (bytes, packets) = inlet.exchange_aside(bytes, packets);
-        drop(give.send(Ok(Taken { bytes, packets })));
+        let mut from = inlet.exchange_from(from);
+        from.iter_mut().for_each(|sender| *sender = of_thread(number, *sender));
+        note_senders(inlet, number, shared);
+        drop(give.send(Ok(Taken { bytes, packets, from, dropped: received.dropped })));
     }
     Ok(received.more)
 }
@@ -208,11 +234,20 @@ impl Transport for UdpThreads {
         if let Some(running) = &self.running {
             lock(&running.shared.free).push(used);
         }
-        Ok(Received { spots: 0, aside: self.taken.packets.len(), more: true })
+        Ok(Received { spots: 0, aside: self.taken.packets.len(), more: true, dropped: self.taken.dropped })
     }
 
     fn aside(&self, number: usize) -> &[u8] {
         &self.taken.bytes[self.taken.packets[number].clone()]
+    }
+
+    fn senders(&self) -> &[SenderId] {
+        &self.taken.from
+    }
+
+    fn sender(&self, sender: SenderId) -> Option<SocketAddr> {
+        let heard = lock(&self.running.as_ref()?.shared.heard);
+        heard.get(usize::from(sender.0 / SENDERS))?.get(usize::from(sender.0 % SENDERS)).copied()
     }
 
     fn discard(&mut self) -> io::Result<()> {

@@ -24,7 +24,7 @@ fn frame(number: u64, file: u64) -> Entry {
 }
 
 fn gap(number: u64, count: u64, filled: bool) -> Entry {
-    Entry::Gap { number, gap: Gap { at: 0, count, filled } }
+    Entry::Gap { number, gap: Gap { at: 0, count, filled, sender: None } }
 }
 
 fn added(number: u64, left_out: u64) -> Change {

@@ -42,14 +42,14 @@ fn a_recording_that_grows_is_shown_up_to_the_mark() {
     let size = lanes.head.frame_size;
     assert_eq!((whole.length(), whole.refresh()), (0, false));
     lanes.store(0, 0, &bytes(0), 0, &[]);
-    lanes.store(1, 2, &bytes(2), 1, &[Gap { at: 0, count: 1, filled: true }]);
+    lanes.store(1, 2, &bytes(2), 1, &[Gap { at: 0, count: 1, filled: true, sender: None }]);
     lanes.publish(1);
     assert_eq!((whole.refresh(), whole.length()), (false, 0), "nothing was noted yet");
     lanes.publish(0);
     assert_eq!((whole.refresh(), whole.length()), (true, size), "the second is on its way");
     assert_eq!((whole.refresh(), whole.length()), (false, size));
     lanes.store(0, 1, &bytes(1), 1, &[]);
-    lanes.store(1, 3, &bytes(3), 2, &[Gap { at: 1, count: 1, filled: true }]);
+    lanes.store(1, 3, &bytes(3), 2, &[Gap { at: 1, count: 1, filled: true, sender: None }]);
     lanes.publish(0);
     assert_eq!((whole.refresh(), whole.length()), (true, 4 * size));
     assert!(whole.recording(|recording| recording.index.gaps.keys().copied().eq([2, 3])));

@@ -1,7 +1,6 @@
 //! Replies by the letter of the command set.
 
 use super::*;
-use nilometer_acquisition::{Came, Lost};
 
 #[test]
 fn a_label_is_put_together_and_is_a_plain_name() {
@@ -28,6 +27,21 @@ fn the_figures_of_evlbi_are_those_that_were_counted() {
     };
     let text = formatted("%t %l (%L) %o (%O) %d %D %r %R %x", &status);
     assert_eq!(text, "90 10 (10.00%) 4 ( 4.00%) 4  4.00% 10 2.5seqnr/pkt %x");
+}
+
+#[test]
+fn the_figures_of_a_sender_are_its_own() {
+    let sender = SenderStatus {
+        received_packets: 45,
+        missing_packets: 5,
+        late_packets: 1,
+        reordered_packets: 2,
+        reordering_sum: 5,
+        duplicate_packets: 1,
+        ..SenderStatus::default()
+    };
+    let text = formatted_of_sender("%t %l (%L) %o (%O) %d %r %R", &sender);
+    assert_eq!(text, "45 5 (10.00%) 2 ( 4.00%) 2 5 2.5seqnr/pkt");
 }
 
 #[test]

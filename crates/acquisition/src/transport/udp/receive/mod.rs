@@ -16,7 +16,7 @@ use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
-    super::{Allowed, Received, Transport, TransportCounts},
+    super::{Allowed, Received, SenderId, Transport, TransportCounts},
     senders::{HeardSenders, Senders},
 };
 use crate::assembly::Spot;
@@ -62,8 +62,12 @@ pub struct UdpInlet {
     /// What lies aside.
     aside: Vec<u8>,
     packets: Vec<Range<usize>>,
+    /// The senders of the packets of the last look.
+    from: Vec<SenderId>,
     /// What the kernel dropped, as it said last: it wraps.
     dropped: u32,
+    /// Packets that it dropped and no look has reported yet, at the most.
+    unreported: u64,
     counted: TransportCounts,
 }
 
@@ -94,7 +98,9 @@ impl UdpInlet {
             joined: Joined { each: 1, alike: ALIKE },
             aside: Vec::new(),
             packets: Vec::new(),
+            from: Vec::new(),
             dropped: 0,
+            unreported: 0,
             counted: TransportCounts::default(),
         })
     }
@@ -129,6 +135,16 @@ impl UdpInlet {
         self.socket.local_addr()
     }
 
+    /// The senders that were heard so far.
+    pub(super) fn heard(&self) -> &HeardSenders {
+        &self.heard
+    }
+
+    /// Exchanges the senders of the last look for other memory.
+    pub(super) fn exchange_from(&mut self, from: Vec<SenderId>) -> Vec<SenderId> {
+        std::mem::replace(&mut self.from, from)
+    }
+
     /// What lies aside, for other memory.
     pub(super) fn exchange_aside(
         &mut self,
@@ -138,22 +154,23 @@ impl UdpInlet {
         (std::mem::replace(&mut self.aside, bytes), std::mem::replace(&mut self.packets, packets))
     }
 
-    fn count(&mut self, message: &DatagramMessage) {
+    /// Counts a message: who sent it, if that sender is heard.
+    fn count(&mut self, message: &DatagramMessage) -> Option<SenderId> {
         let packets = message.packets() as u64;
         self.counted.packets += packets;
         self.counted.bytes += message.length as u64;
         self.counted.joined = self.counted.joined.max(packets);
         let host = message.sender.map(|sender| sender.ip());
-        if self.senders.hears(host) {
-            self.heard.count(message.sender, packets);
-        } else {
-            self.counted.strangers += packets;
-            self.counted.unnamed += if self.senders.are_named() { 0 } else { packets };
-            self.counted.stranger = host.or(self.counted.stranger);
-        }
         if let Some(dropped) = message.dropped {
             self.count_drops(dropped);
         }
+        if self.senders.hears(host) {
+            return Some(self.heard.count(message.sender, packets));
+        }
+        self.counted.strangers += packets;
+        self.counted.unnamed += if self.senders.are_named() { 0 } else { packets };
+        self.counted.stranger = host.or(self.counted.stranger);
+        None
     }
 
     /// The kernel has dropped so many since the socket was opened. A message tells how many it were when it came in, which
@@ -162,6 +179,7 @@ impl UdpInlet {
         let more = dropped.wrapping_sub(self.dropped);
         if more.cast_signed() > 0 {
             self.counted.dropped += u64::from(more);
+            self.unreported += u64::from(more) * self.counted.joined.max(1);
             self.dropped = dropped;
         }
     }
@@ -245,11 +263,16 @@ impl Transport for UdpInlet {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
         self.aside.clear();
         self.packets.clear();
+        self.from.clear();
         self.sender = None;
         let each = self.joined.each;
         // Whole messages only.
-        let several = self.joined.are_alike() && !self.senders.learns();
-        let messages = if several { (spots.len() / each).clamp(1, MESSAGES_AT_ONCE) } else { 1 };
+        let messages = match self.senders.learns() {
+            true => 1,
+            false if spots.is_empty() => MESSAGES_AT_ONCE,
+            false if self.joined.are_alike() => (spots.len() / each).clamp(1, MESSAGES_AT_ONCE),
+            false => 1,
+        };
         let some = (messages * each).min(spots.len());
         let came = self.batch.receive(&self.socket, &mut spots[..some], each, messages)?;
         self.counted.calls += 1;
@@ -257,12 +280,9 @@ impl Transport for UdpInlet {
         for number in 0..came {
             let message = self.batch.message(number);
             self.joined.learn(message.packets(), number > 0 && number + 1 == came);
-            self.count(&message);
-            let host = message.sender.map(|sender| sender.ip());
-            if !self.senders.hears(host) {
-                continue;
-            }
-            self.sender = host;
+            let Some(from) = self.count(&message) else { continue };
+            self.sender = message.sender.map(|sender| sender.ip());
+            self.from.extend(std::iter::repeat_n(from, message.packets()));
             let begin = (number * each).min(some);
             let own = &spots[begin..(begin + each).min(some)];
             match fills(own, &message) {
@@ -274,7 +294,9 @@ impl Transport for UdpInlet {
         if !more {
             self.ask_for_drops();
         }
-        Ok(Received { spots: filled, aside: self.packets.len(), more })
+        let came = filled + self.packets.len() > 0;
+        let dropped = if came { std::mem::take(&mut self.unreported) } else { 0 };
+        Ok(Received { spots: filled, aside: self.packets.len(), more, dropped })
     }
 
     fn accepted(&mut self, now: Nanos, packets: u64) {
@@ -283,6 +305,14 @@ impl Transport for UdpInlet {
 
     fn aside(&self, number: usize) -> &[u8] {
         &self.aside[self.packets[number].clone()]
+    }
+
+    fn senders(&self) -> &[SenderId] {
+        &self.from
+    }
+
+    fn sender(&self, sender: SenderId) -> Option<SocketAddr> {
+        self.heard.address(sender)
     }
 
     fn discard(&mut self) -> io::Result<()> {
@@ -294,6 +324,7 @@ impl Transport for UdpInlet {
         }
         self.ask_for_drops();
         self.counted = self.counted.begin();
+        self.unreported = 0;
         self.heard = HeardSenders::default();
         self.senders.forget();
         Ok(())

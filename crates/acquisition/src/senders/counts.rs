@@ -1,0 +1,168 @@
+//! The counters of each sender and each thread: packets that came, packets that are missing, and silence while others send.
+
+use std::net::SocketAddr;
+
+use nilometer_model::Nanos;
+use nilometer_wire::StreamThread;
+
+use crate::assembly::{PacketTally, ThreadTally};
+
+/// The counters of a sender, in packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SenderCounts {
+    /// Its address and port, if they are known: of several that send one stream the first.
+    pub sender: Option<SocketAddr>,
+    /// Packets that have their place.
+    pub placed: u64,
+    /// Bytes of them that are kept.
+    pub bytes: u64,
+    /// Packets that should be there and are not.
+    pub missing: u64,
+    /// Times that packets were missing one after the other.
+    pub losses: u64,
+    /// The most packets missing in a row.
+    pub longest_loss: u64,
+    /// Packets that came after one with a higher number.
+    pub reordered: u64,
+    /// By how many others they were overtaken in all.
+    pub overtaken: u64,
+    /// Packets that were there already.
+    pub duplicates: u64,
+    /// Packets that came when their place had been closed.
+    pub late: u64,
+    /// Packets that found no free slot in the ring.
+    pub refused: u64,
+    /// Times that its numbers began anew, or jumped.
+    pub restarts: u64,
+    /// For how long nothing came of it while others sent. `None` if it sends, or if nobody does.
+    pub silent: Option<Nanos>,
+    /// Its threads, if the format has any.
+    pub threads: Vec<ThreadCounts>,
+}
+
+/// The counters of a thread, in frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// The station.
+    pub station: u16,
+    /// The thread.
+    pub thread: u16,
+    /// Frames that came.
+    pub came: u64,
+    /// Frames that should be there and are not, in blocks that are closed.
+    pub missing: u64,
+    /// The time for which nothing came of it while other threads came. `None` if it comes.
+    pub silent: Option<Nanos>,
+}
+
+impl SenderCounts {
+    pub(super) fn of(sender: Option<SocketAddr>, tally: &PacketTally) -> Self {
+        SenderCounts {
+            sender,
+            placed: tally.placed,
+            bytes: tally.bytes,
+            missing: tally.lost(),
+            losses: tally.losses,
+            longest_loss: tally.longest_loss,
+            reordered: tally.reordered,
+            overtaken: tally.overtaken,
+            duplicates: tally.duplicates,
+            late: tally.late,
+            refused: tally.refused,
+            restarts: tally.restarts + tally.jumps,
+            silent: None,
+            threads: Vec::new(),
+        }
+    }
+}
+
+impl ThreadCounts {
+    pub(super) fn of(thread: StreamThread, tallies: &[ThreadTally]) -> Self {
+        let StreamThread { station, thread, came } = thread;
+        let mut same = tallies.iter().filter(|tally| tally.thread == thread);
+        let tally = same.clone().find(|tally| tally.station == station).or_else(|| same.next());
+        let missing = tally.map_or(0, |tally| tally.missing);
+        ThreadCounts { station, thread, came, missing, silent: None }
+    }
+}
+
+/// Nothing came for this long, at least, and [`OTHERS`] packets of another: a source is silent.
+const SILENT: Nanos = Nanos::from_millis(500);
+/// Packets of another source that came meanwhile, at least.
+const OTHERS: u64 = 16;
+
+/// How one of several sources goes.
+#[derive(Debug, Clone, Copy)]
+struct WatchedSource {
+    count: u64,
+    /// When it had grown.
+    heard: Nanos,
+    /// The most that any source had by then.
+    most: u64,
+}
+
+/// Finds out which of several sources are silent while others go on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SilenceWatch {
+    sources: Vec<WatchedSource>,
+    begun: Option<Nanos>,
+}
+
+impl SilenceWatch {
+    /// These counts are there now: for how long each source has been silent. Sources keep their places.
+    pub(super) fn look(&mut self, now: Nanos, counts: &[u64]) -> Vec<Option<Nanos>> {
+        let begun = *self.begun.get_or_insert(now);
+        // The growth of each is compared with that of the one that grew most since.
+        let growth: u64 = (0..)
+            .zip(counts)
+            .map(|(at, count): (usize, &u64)| {
+                count.saturating_sub(self.sources.get(at).map_or(0, |source| source.count))
+            })
+            .max()
+            .unwrap_or(0);
+        let total = self.sources.iter().map(|source| source.most).max().unwrap_or(0) + growth;
+        for (at, &count) in counts.iter().enumerate() {
+            match self.sources.get_mut(at) {
+                Some(source) if source.count == count => {}
+                Some(source) => *source = WatchedSource { count, heard: now, most: total },
+                None if count == 0 => self.sources.push(WatchedSource { count, heard: begun, most: 0 }),
+                None => self.sources.push(WatchedSource { count, heard: now, most: total }),
+            }
+        }
+        let silent = |source: &WatchedSource| {
+            let time = now.since(source.heard);
+            (time >= SILENT && total.saturating_sub(source.most) >= OTHERS).then_some(time)
+        };
+        self.sources.iter().map(silent).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Nanos {
+        Nanos::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_source_is_silent_if_another_goes_on() {
+        let mut watch = SilenceWatch::default();
+        let mut look = |time, counts: &[u64]| watch.look(at(time), counts);
+        assert_eq!(look(0, &[0, 0]), [None, None]);
+        assert_eq!(look(100, &[50, 40]), [None, None]);
+        assert_eq!(look(700, &[60, 40]), [None, None], "ten packets of the other are too few");
+        assert_eq!(look(800, &[80, 40]), [None, Some(at(700))]);
+        assert_eq!(look(900, &[90, 41]), [None, None], "it sends again");
+        assert_eq!(look(5000, &[90, 41]), [None, None], "nobody sends");
+    }
+
+    #[test]
+    fn a_source_that_never_came_is_silent_from_the_beginning() {
+        let mut watch = SilenceWatch::default();
+        watch.look(at(0), &[1, 0]);
+        assert_eq!(watch.look(at(400), &[100, 0]), [None, None]);
+        assert_eq!(watch.look(at(600), &[200, 0]), [None, Some(at(600))]);
+        assert_eq!(watch.look(at(700), &[300, 0, 8]), [None, Some(at(700)), None]);
+    }
+}

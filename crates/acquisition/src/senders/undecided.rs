@@ -1,0 +1,165 @@
+//! Packets of a sender that was not heard before, until it is known what they are.
+//!
+//! ```text
+//! the stream is silent          the sender goes on with it: an instrument that got another address or port
+//! packets fill the holes        one stream comes by several ways, and is numbered together
+//! packets are copies            a network delivers the stream twice
+//! 32 follow each other          a stream of its own, with numbers of its own: another board
+//! none of these                 somebody else's packets
+//! ```
+//!
+//! For example, a stream came up to number 1200, and these come from a new sender:
+//!
+//! ```text
+//! 9000 9001 9002 ..  9031       another board, though nobody said so before
+//! 1101 1103 1105 ..             the stream has 1100, 1102, 1104 .. only: the other half of it
+//! 1101 1102 1103 ..  1132       the stream has them itself: another board that began at the same time
+//! 62 000 62 001 400 401 7 8     somebody's
+//! ```
+
+use nilometer_wire::{Ignored, Part, WireFormat};
+
+use crate::assembly::{Assembly, PacketRelation, part_of};
+
+/// Packets that follow each other make a sender known.
+pub(super) const FOLLOWING: u64 = 32;
+/// At the end of a recording fewer are enough.
+const FOLLOWING_AT_END: u64 = 8;
+/// How far apart packets may be that follow each other.
+const NEAR: u64 = 16;
+/// Packets that are enough to know whether a sender is one of a stream.
+const KNOWN: usize = 8;
+/// Packets that are kept.
+pub(super) const KEPT: usize = 2 * FOLLOWING as usize;
+/// At the end of a recording a stream of its own has at least one in this many packets of the first stream.
+const SHARE: u64 = 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct UndecidedSender {
+    format: Box<dyn WireFormat>,
+    /// In the order in which they came.
+    held: Vec<(Part, Vec<u8>)>,
+    /// Bytes in front of what is kept of a packet.
+    prefix: usize,
+    head: Option<Part>,
+    /// Packets that followed each other up to the last.
+    run: u64,
+}
+
+/// The conclusion from a sender's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SenderVerdict {
+    /// It has numbers of its own.
+    Own,
+    /// It goes on with this stream.
+    Of(usize),
+    /// The packets that are kept fill holes of this stream, and are too few to know more of the sender.
+    Fits(usize),
+    /// Nothing is known yet.
+    Open,
+}
+
+/// How many packets of a sender belong where beside a stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct PacketsBeside {
+    missed: usize,
+    copies: usize,
+    others: usize,
+    ahead: usize,
+}
+
+impl PacketsBeside {
+    /// The stream lacks them, or has the same: of this many that are kept. If it comes only soon to them when no more are
+    /// kept, they are put where there is room for them.
+    fn is_same(&self, held: usize) -> bool {
+        let same = self.missed.max(self.copies);
+        let is_undecided = held >= KEPT && 2 * self.ahead >= KEPT && self.others < KNOWN;
+        same >= KNOWN && same >= self.others || is_undecided
+    }
+
+    /// The stream lacks all of them: a sender may use a port for each packet.
+    fn fits(&self) -> bool {
+        self.missed > 0 && self.copies + self.others + self.ahead == 0
+    }
+
+    /// The stream has others in their places, or is elsewhere.
+    fn is_another(&self) -> bool {
+        self.others >= KNOWN && self.others > self.missed.max(self.copies)
+    }
+}
+
+impl UndecidedSender {
+    pub(super) fn new(format: Box<dyn WireFormat>) -> Self {
+        let prefix = format.geometry().prefix;
+        UndecidedSender { format, held: Vec::new(), prefix, head: None, run: 0 }
+    }
+
+    /// Keeps a packet, if it is of the format. How many packets were given up for it.
+    pub(super) fn keep(&mut self, all: &Assembly, packet: &[u8]) -> Result<u64, Ignored> {
+        let (part, _) = part_of(self.format.as_mut(), packet)?;
+        let near = |head: Part| head != part && all.distance(head.frame, part.frame).unsigned_abs() <= NEAR;
+        match self.head {
+            Some(head) if head == part => {}
+            Some(head) if near(head) => self.run += 1,
+            _ => self.run = 1,
+        }
+        self.head = Some(part);
+        let given_up = if self.held.len() == KEPT { self.held.drain(..KEPT / 2).count() as u64 } else { 0 };
+        self.held.push((part, packet.to_vec()));
+        Ok(given_up)
+    }
+
+    /// The conclusion from its packets, beside these streams.
+    pub(super) fn verdict<'a>(&self, streams: impl Iterator<Item = &'a Assembly> + Clone) -> SenderVerdict {
+        let silent = streams.clone().enumerate().filter(|(_, stream)| stream.is_silent());
+        if let Some((part, _)) = self.held.last()
+            && let Some((at, _)) = silent.min_by_key(|(_, stream)| stream.places_away(*part))
+        {
+            return SenderVerdict::Of(at);
+        }
+        let beside: Vec<_> = streams.map(|stream| self.beside(stream)).collect();
+        if let Some(at) = beside.iter().position(|beside| beside.is_same(self.held.len())) {
+            return SenderVerdict::Of(at);
+        }
+        if let Some(at) = beside.iter().position(PacketsBeside::fits) {
+            return SenderVerdict::Fits(at);
+        }
+        if self.run >= FOLLOWING && beside.iter().all(PacketsBeside::is_another) {
+            SenderVerdict::Own
+        } else {
+            SenderVerdict::Open
+        }
+    }
+
+    /// Counts its packets by their relation to a stream.
+    fn beside(&self, stream: &Assembly) -> PacketsBeside {
+        let mut beside = PacketsBeside::default();
+        for (part, packet) in &self.held {
+            let count = match stream.relation(*part, &packet[self.prefix..]) {
+                PacketRelation::Missed => &mut beside.missed,
+                PacketRelation::Copy => &mut beside.copies,
+                PacketRelation::Other => &mut beside.others,
+                PacketRelation::Ahead => &mut beside.ahead,
+            };
+            *count += 1;
+        }
+        beside
+    }
+
+    /// Takes out the packets that are kept.
+    pub(super) fn take_packets(&mut self) -> Vec<Vec<u8>> {
+        self.held.drain(..).map(|(_, packet)| packet).collect()
+    }
+
+    /// The conclusion now that nothing comes any more, beside a stream with this many packets.
+    pub(super) fn verdict_at_end(&self, placed: u64) -> SenderVerdict {
+        let is_most = 2 * self.run >= self.held.len() as u64 && SHARE * self.run >= placed;
+        if self.run >= FOLLOWING_AT_END && is_most { SenderVerdict::Own } else { SenderVerdict::Open }
+    }
+
+    /// How many packets are kept.
+    pub(super) fn count(&self) -> u64 {
+        self.held.len() as u64
+    }
+}

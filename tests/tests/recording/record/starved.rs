@@ -1,0 +1,119 @@
+//! A recorder that gets little processor time, or none for a while: each packet that came is recorded or counted with its
+//! true cause, none is taken for a forged one, and memory stays in its account.
+
+use std::{fs, thread, time::Duration};
+
+use nilometer_acquisition::transport::StreamCourse;
+use nilometer_tests::{ProcessorQuota, Running, address, await_some, status};
+use rustix::process::{Signal, kill_process};
+
+use crate::record::{FRAME, LIMIT, Lab, count, faults::Gun};
+
+/// Packets that leave together, and how often.
+const BURST: u64 = 50;
+const EVERY: Duration = Duration::from_millis(2);
+/// Packets behind the overload, which show what is missing before them.
+const TAIL: u64 = 200;
+/// Growth of the worker's memory beside its buffer: packets that are kept elsewhere take an eighth of the buffer at most.
+const GROWTH: u64 = 40 << 20;
+
+/// Sends these packets of the stream, always from the same port.
+fn send(lab: &Lab, gun: &Gun, numbers: std::ops::Range<u64>, every: Duration) {
+    let mut flow = lab.flow(StreamCourse::default(), 1);
+    for number in numbers {
+        let made = flow.make(number);
+        let packet = flow.packet(made);
+        gun.send(&[packet.prefix, packet.body].concat());
+        if number % BURST == 0 {
+            thread::sleep(every);
+        }
+    }
+}
+
+fn resident_bytes(running: &Running) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/status", running.worker().as_raw_nonzero()));
+    let text = text.expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+/// Waits until everything that waited in the kernel was taken.
+fn await_taken(running: &Running) {
+    let http = address(running, "http");
+    let mut before = u64::MAX;
+    await_some("an empty socket", || {
+        thread::sleep(Duration::from_millis(300));
+        let came = status(http)["recording"]["came"]["packets"].as_u64()?;
+        (std::mem::replace(&mut before, came) == came).then_some(())
+    });
+}
+
+/// Asserts that all of this many packets are in the recording or counted as lost.
+fn assert_accounted(ended: &nilometer_tests::Ended, packets: u64) {
+    let (recorded, missing) = (count(ended, "recorded", "packets"), count(ended, "missing", "packets"));
+    assert_eq!(recorded + missing, packets, "{ended:?}");
+    assert!(!ended.stdout.contains("far from all others"), "{ended:?}");
+    assert!(!ended.stdout.contains("jumps  ") && !ended.stdout.contains("restarts"), "{ended:?}");
+    let dropped = count(ended, "missing", "found");
+    assert!(
+        dropped >= missing.saturating_sub(count(ended, "missing", "came")),
+        "the kernel had no room: {ended:?}"
+    );
+}
+
+#[test]
+fn a_recorder_without_processor_time_refuses_no_packet_of_its_only_sender() {
+    for share in [2, 5, 20] {
+        let lab = Lab::new();
+        let options = ["--http", "127.0.0.1:0", "--silence", "3 s", "--receive-buffer", "4 MiB"];
+        let running = lab.record(&options);
+        let gun = Gun::new([127, 0, 0, 1], &lab);
+        send(&lab, &gun, 0..500, EVERY);
+        let before = resident_bytes(&running);
+        let processes = [running.process(), running.worker().as_raw_nonzero().get().cast_unsigned()];
+        let Some(quota) = ProcessorQuota::percent(share, &processes) else { return };
+        send(&lab, &gun, 500..60_000, EVERY);
+        quota.lift();
+        await_taken(&running);
+        send(&lab, &gun, 60_000..60_000 + TAIL, EVERY);
+        await_taken(&running);
+        let after = resident_bytes(&running);
+        let ended = running.end(LIMIT);
+        assert_accounted(&ended, 60_000 + TAIL);
+        assert!(after <= before + GROWTH + (64 << 20), "{before} bytes before, {after} after");
+        if share == 2 {
+            assert!(count(&ended, "missing", "packets") > 1000, "the test starves it: {ended:?}");
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+        }
+        drop(quota);
+    }
+}
+
+#[test]
+fn a_recorder_that_was_stopped_says_so_and_counts_what_the_kernel_dropped() {
+    let lab = Lab::new();
+    let options = ["--http", "127.0.0.1:0", "--silence", "3 s", "--receive-buffer", "4 MiB"];
+    let running = lab.record(&options);
+    let gun = Gun::new([127, 0, 0, 1], &lab);
+    send(&lab, &gun, 0..500, EVERY);
+    let worker = running.worker();
+    for (from, to) in [(500, 20_000), (20_000, 40_000)] {
+        kill_process(worker, Signal::STOP).expect("it runs");
+        send(&lab, &gun, from..to - 2000, EVERY);
+        kill_process(worker, Signal::CONT).expect("it is there");
+        send(&lab, &gun, to - 2000..to, EVERY);
+    }
+    await_taken(&running);
+    send(&lab, &gun, 40_000..40_000 + TAIL, EVERY);
+    let http = address(&running, "http");
+    let said = await_some("a halt", || {
+        let said = status(http);
+        (said["recording"]["ring"]["halts"].as_u64()? >= 2).then_some(said)
+    });
+    assert!(said["recording"]["ring"]["longest_halt_seconds"].as_f64().expect("a time") > 0.1, "{said}");
+    let ended = running.end(LIMIT);
+    assert_accounted(&ended, 40_000 + TAIL);
+    assert!(count(&ended, "missing", "packets") > 1000, "{ended:?}");
+    assert!(ended.stdout.contains("the recorder itself did not run"), "{ended:?}");
+    assert_eq!(lab.file().len() % FRAME, 0);
+}
