@@ -80,6 +80,7 @@ impl EigerFrames {
             picture: None,
             packets: false,
             padded: true,
+            slot_min: 0,
         }
     }
 }

@@ -55,7 +55,8 @@ pub use memory_account::{HeldMemory, MemoryAccount, MemoryOfPart, MemoryPart, Me
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, MemoryStatus, Network, Outcome, Port, Recorder,
-    RecordingError, RingStatus, SenderStatus, SeriesFeed, Setup, Status, ThreadStatus, ring_of, suited_engine,
+    RecordingError, RingStatus, SenderStatus, SeriesFeed, Setup, Status, ThreadStatus, ring_of,
+    suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};

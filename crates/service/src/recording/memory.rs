@@ -189,11 +189,14 @@ pub(super) struct RecordingNeeds<'a> {
 /// Candidates take an eighth of the ring at the most, and no more than this.
 const CANDIDATES_SHARE: u64 = 8;
 const CANDIDATES_MAX: u64 = 32 << 20;
-/// Of a bound, the sockets for packets take an eighth together, and messages of peers over TCP a quarter.
+/// Of a bound, the sockets for packets take an eighth together, and messages of peers over TCP a quarter. Without a bound these
+/// take half of the buffer.
 const SOCKETS_SHARE: u64 = 8;
 const CONNECTIONS_SHARE: u64 = 4;
 const CONNECTIONS_MIN: u64 = 16 << 20;
 const CONNECTIONS_MAX: u64 = 512 << 20;
+const MESSAGES_SHARE: u64 = 2;
+const MESSAGES_MIN: u64 = 64 << 20;
 const SOCKET_MIN: u64 = 1 << 20;
 
 impl RecordingSettings {
@@ -241,8 +244,10 @@ impl RecordingSettings {
 
     /// What is kept of messages of peers over TCP, at the most.
     pub(super) fn connection_memory(&self) -> Bytes {
-        let share = self.wishes.memory.map_or(CONNECTIONS_MAX, |memory| memory.0 / CONNECTIONS_SHARE);
-        Bytes(share.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX))
+        Bytes(match self.wishes.memory {
+            Some(memory) => (memory.0 / CONNECTIONS_SHARE).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX),
+            None => (self.wishes.buffer.unwrap_or(USUAL_BUFFER).0 / MESSAGES_SHARE).max(MESSAGES_MIN),
+        })
     }
 }
 

@@ -38,9 +38,6 @@ use crate::error::{OperatorLog, ServiceError};
 
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
-/// What is kept of messages that are no images takes at most a buffer's half more, and that much of a small buffer.
-const MESSAGE_MEMORY_SHARE: u64 = 2;
-const MESSAGE_MEMORY_LEAST: u64 = 64 << 20;
 
 /// Connections on which a series may begin. All that can be refused before was.
 #[derive(Debug)]
@@ -249,10 +246,7 @@ impl RecordingSettings {
     }
 
     fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {
-        let limits = MessageLimits {
-            memory: MESSAGE_MEMORY_LEAST.max(self.buffer().0 / MESSAGE_MEMORY_SHARE),
-            ..MessageLimits::default()
-        };
+        let limits = MessageLimits { memory: self.connection_memory().0, ..MessageLimits::default() };
         let opened = PullSocket::open(&source.endpoints()?, limits);
         let socket = opened.map_err(|error| {
             ServiceError::AskedWrongly(format!(
