@@ -227,7 +227,7 @@ impl<'a> SimulatedReception<'a> {
             self.delivered = self.now;
             return;
         }
-        if self.reception.is_full() || self.now < self.quiet_until || !self.deliver(intake) {
+        if self.reception.is_closed() || self.now < self.quiet_until || !self.deliver(intake) {
             self.now += Nanos::from_millis(9);
         }
     }

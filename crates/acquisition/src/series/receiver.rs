@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
 };
 
 use nilometer_model::Nanos;
@@ -23,6 +24,8 @@ use crate::{
 
 /// Longest without a look whether the series is over.
 const LOOK: Nanos = Nanos::from_millis(20);
+/// The same while nothing is read.
+const CLOSED_LOOK: Nanos = Nanos::from_millis(1);
 /// How often the figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(100);
 
@@ -167,7 +170,8 @@ impl SeriesReceiver {
 
     /// Whether a message came within this time.
     fn receive(&mut self, now: Nanos, at_most: Nanos, intake: &mut dyn FrameIntake) -> io::Result<bool> {
-        if self.reception.is_full() {
+        if self.reception.is_closed() {
+            thread::sleep(CLOSED_LOOK.duration());
             return Ok(false);
         }
         let mut room = SlotRoom { now, reception: &mut self.reception, intake };

@@ -146,9 +146,14 @@ impl SeriesReception {
         !self.behind.is_empty()
     }
 
-    /// The queue for the next recording is full.
-    pub(super) fn is_full(&self) -> bool {
-        self.followed.is_some() && self.behind.len() >= BEHIND_MAX
+    /// Nothing is read from connections now: the queue for the next recording is full, or messages that were queued before come
+    /// first.
+    pub(super) fn is_closed(&self) -> bool {
+        if self.followed.is_none() { self.has_next() } else { self.is_full() }
+    }
+
+    fn is_full(&self) -> bool {
+        self.behind.len() >= BEHIND_MAX
     }
 
     /// The next message that was queued before this series was awaited: it comes now.
