@@ -7,6 +7,7 @@ use std::{
     thread,
 };
 
+use nilometer_hdf5::still_reads;
 use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::Clock;
 
@@ -86,6 +87,7 @@ pub(super) fn wait(
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), String> {
     loop {
+        still_reads();
         if !go_on(bytes) {
             return Err("interrupted: nothing is left there".into());
         }
@@ -133,6 +135,7 @@ pub fn checksum_of_copy(copy: &File, go_on: &mut dyn FnMut(u64) -> bool) -> io::
         }
         checksum.update(&piece[..read]);
         at += read as u64;
+        still_reads();
         if !go_on(at) {
             return Err(io::Error::other("interrupted: nothing is left there"));
         }

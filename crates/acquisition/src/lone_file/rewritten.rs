@@ -147,9 +147,14 @@ impl LoneFile {
         wanted.min(room).max(1) * chunk[0]
     }
 
+    /// Bytes of memory for a band, what is made of it, and a slab.
+    pub fn memory_to_rewrite(&self, plan: &ChunkPlan) -> u64 {
+        self.row_bytes().saturating_mul(2 * plan.band + self.chunk()[0])
+    }
+
     /// A band and what is made of it must fit beside a slab.
     fn check_band(&self, plan: &ChunkPlan) -> Result<(), String> {
-        let needed = self.row_bytes().saturating_mul(2 * plan.band + self.chunk()[0]);
+        let needed = self.memory_to_rewrite(plan);
         match available_memory() {
             Some(Bytes(available)) if needed > available / 2 => Err(format!(
                 "--chunk: rows of such chunks are put together in {} of memory, and {} are available: write fewer frames in a \

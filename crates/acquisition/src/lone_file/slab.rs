@@ -16,6 +16,8 @@ const LONGER_BYTES: u64 = 64 << 10;
 /// Fletcher's checksum: its registered number, and the bytes that it has behind a chunk.
 const FLETCHER: u32 = 3;
 const FLETCHER_BYTES: u64 = 4;
+/// Elements that are filled at once.
+const FILLED_AT_ONCE: usize = 4096;
 /// Bytes of a chunk that are read at once.
 const AT_ONCE: usize = 16 << 20;
 
@@ -40,10 +42,7 @@ impl<'a> Slab<'a> {
         let mut sides = dimensions.clone();
         sides[0] = self.chunk[0].min(dimensions[0] - first);
         let count = sides.iter().product::<u64>();
-        self.rows.clear();
-        for _ in 0..count {
-            self.rows.extend_from_slice(&self.of.shape.fill);
-        }
+        self.fill(count);
         let mut begin = vec![0; dimensions.len()];
         begin[0] = first;
         loop {
@@ -51,6 +50,22 @@ impl<'a> Slab<'a> {
             if !self.go_on(&mut begin) {
                 return &self.rows;
             }
+        }
+    }
+
+    /// As many elements as the rows have, each with the fill value of the dataset.
+    fn fill(&mut self, count: u64) {
+        let fill = &self.of.shape.fill;
+        let bytes = count as usize * fill.len();
+        self.rows.clear();
+        if fill.iter().all(|byte| *byte == 0) {
+            self.rows.resize(bytes, 0);
+            return;
+        }
+        let piece = fill.repeat(FILLED_AT_ONCE);
+        while self.rows.len() < bytes {
+            let length = piece.len().min(bytes - self.rows.len());
+            self.rows.extend_from_slice(&piece[..length]);
         }
     }
 

@@ -62,23 +62,26 @@ fn name_of(journal: &Path) -> Option<&str> {
     name.rsplit_once('.').map(|(name, _)| name)
 }
 
-/// Files of frames of a recording in a directory, by their names: `NAME.00000013.h5`, `NAME.1.00000013.h5`, `NAME.h5`.
+/// Files of frames of a recording in a directory, by their names.
 fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let is_of_frames = |file: &str| {
-        let numbers = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".h5"));
-        let of_digits = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_digit());
-        numbers.is_some_and(|numbers| {
-            numbers.split('.').skip(1).all(of_digits) && !numbers.starts_with(|first| first != '.')
-        })
-    };
     let listed = recording_file::each_name(directory, |file, _| {
-        if is_of_frames(file) {
+        if is_of_frames(file, name) {
             files.push(directory.join(file));
         }
     });
     files.sort();
     listed.map(|()| files).unwrap_or_default()
+}
+
+/// Whether a file has a name as files of frames have: `NAME.h5`, `NAME.00000013.h5`, `NAME.1.00000013.h5`.
+fn is_of_frames(file: &str, name: &str) -> bool {
+    let Some(numbers) = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".h5")) else {
+        return false;
+    };
+    let is_number = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_digit());
+    let mut parts = numbers.split('.');
+    parts.next() == Some("") && parts.all(is_number)
 }
 
 /// The outcome for a file; none if readers of HDF5 open it, or it is not this user's.

@@ -66,15 +66,17 @@ pub(super) fn add_reach(reach: &mut LineReach, job: &FioJob) {
 
 /// `a:b`, in which `\:` is a colon of a name.
 fn separated(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
+    let mut parts = Vec::new();
+    let mut part = String::new();
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            ':' => parts.push(String::new()),
-            '\\' => parts.last_mut().into_iter().for_each(|part| part.extend(letters.next())),
-            _ => parts.last_mut().into_iter().for_each(|part| part.push(letter)),
+            ':' => parts.push(std::mem::take(&mut part)),
+            '\\' => part.extend(letters.next()),
+            _ => part.push(letter),
         }
     }
+    parts.push(part);
     parts
 }
 
@@ -157,9 +159,9 @@ mod tests {
             ),
             (format!("fio --name=x --size=1m --directory={at} --exec_prerun=reboot"), "runs another program"),
             (format!("fio --name=x --size=1m --read_iolog={at}/new"), "does not say which files"),
-            (format!("fio --name=x --size=1m --ioengine=rbd --pool=p"), "no path names"),
+            ("fio --name=x --size=1m --ioengine=rbd --pool=p".to_owned(), "no path names"),
             (format!("fio {}", jobs.display()), "file exists"),
-            (format!("env -C /data fio --name=x --size=1m --filename=new"), "in another directory"),
+            ("env -C /data fio --name=x --size=1m --filename=new".to_owned(), "in another directory"),
         ] {
             let refusal = refusal(&line).unwrap_or_else(|| panic!("{line} would be run"));
             assert!(refusal.contains(part), "{line}: {part} in {refusal}");

@@ -259,7 +259,7 @@ fn take_directives(line: &mut ForeignLine, option: &ReadOption) {
                 line.leave(&format!("-O {directive}"), "another file than that of -o");
             }
             "useo_direct" => line.direct = value != "0",
-            "summaryfile" | "savepervarfile" | "saverankperformancedetailscsv" => {
+            "summaryfile" | "savepervarfile" | "saverankperformancedetailscsv" | "stonewallingstatusfile" => {
                 line.reach.add(LinePath::FilesFrom(value.into()));
                 line.left_out.without_effect.push(format!("-O {directive}"));
             }

@@ -100,7 +100,7 @@ const DIRECTORY: &str = "out";
 fn add_reach(line: &mut ForeignLine, read: &ReadWords) {
     let directory = read.named(&["d"]).last().map_or(DIRECTORY, |option| option.value.as_str());
     line.reach.add(LinePath::Directory(directory.into()));
-    for option in read.named(&["saveRankPerformanceDetails", "savePerOpDataCSV"]) {
+    for option in read.named(&["saveRankPerformanceDetails", "savePerOpDataCSV", "x"]) {
         line.reach.add(LinePath::FilesFrom(option.value.as_str().into()));
     }
     for option in read.named(&["run-cmd-before-phase", "run-cmd-after-phase"]) {

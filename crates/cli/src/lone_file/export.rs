@@ -39,6 +39,8 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     let plan = asked.rewriting.map(|wishes| file.chunk_plan(wishes)).transpose();
     let plan = plan.map_err(|why| anyhow!("{}: {why}", path.display())).input()?;
     bound(&file, &asked).input()?;
+    let memory = plan.as_ref().map_or(0, |plan| file.memory_to_rewrite(plan));
+    guard::allow_memory(memory.saturating_add(file.memory_needed())).run()?;
     let suffix = if plan.is_some() { "rewritten.h5" } else { "raw" };
     let place = NewPlace::of(path, asked.to, suffix).input()?;
     let stop = stop_on_signal().run()?;
@@ -58,7 +60,7 @@ pub(crate) fn export(path: &Path, asked: LoneExport<'_>) -> Outcome {
     whole(&verified, left_out, asked.verify)
 }
 
-/// Bounds what is written and the memory for it by what the file has.
+/// Bounds what is written by what the file has.
 fn bound(file: &LoneFile, asked: &LoneExport<'_>) -> anyhow::Result<()> {
     let path = file.path().display();
     if !asked.fill_missing {
@@ -66,13 +68,14 @@ fn bound(file: &LoneFile, asked: &LoneExport<'_>) -> anyhow::Result<()> {
             anyhow!("{path}: {why}: --fill-missing writes the fill value for all that is missing")
         })?;
         let others = fs::metadata(file.path())?.len().saturating_mul(OTHERS);
-        guard::limit_output(
-            file.claimed().saturating_mul(2).saturating_add(others).saturating_add(METADATA),
-        )?;
+        let frames = file.claimed().saturating_mul(PADDED);
+        guard::limit_output(frames.saturating_add(others).saturating_add(METADATA))?;
     }
-    guard::allow_memory(file.memory_needed())
+    Ok(())
 }
 
+/// Chunks at the edges of a dataset are filled up: at most so many times the bytes of its frames are written.
+const PADDED: u64 = 16;
 /// What else is copied into another file of HDF5 takes at most so many times the bytes of the file, and the metadata of its own
 /// chunks this much.
 const OTHERS: u64 = 64;
@@ -152,6 +155,7 @@ impl Making<'_> {
         if verify {
             let path = self.place.directory.join(self.new.temporary());
             let copy = LoneFile::open(&path, Some(self.file.dataset())).context("can't read it back")?;
+            guard::allow_memory(copy.memory_needed())?;
             let read = self.shown("read back", |go_on| copy.checksum_of_frames(self.new.file(), go_on));
             alike(made.checksum, read.map_err(anyhow::Error::msg).context("can't read it back")?)?;
             lines.push("verified    read back: the checksum of its frames is the same".into());

@@ -4,7 +4,7 @@
 //! The child's standard input is one end of a pair of sockets, on which it writes a line before each object that it reads.
 
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::{
@@ -159,11 +159,10 @@ fn follow(
     loop {
         if is_readable(&news)? {
             match news.read(&mut read) {
-                Ok(0) => return Ok(None),
-                Ok(count) => progress.take(&read[..count]),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // It ended before it had read all that was sent to it.
-                Err(_) => return Ok(None),
+                Ok(count) if count > 0 => progress.take(&read[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // It ended, perhaps before it had read all that was sent to it.
+                Ok(_) | Err(_) => return Ok(None),
             }
         }
         signals.pass_on(child)?;
