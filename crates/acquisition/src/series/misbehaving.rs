@@ -143,7 +143,9 @@ impl<'a> SimulatedReception<'a> {
         let mut reception = SeriesReception::new(until);
         let mut random = seed.named("network").stream();
         // Room for few images that came before their start, so that senders wait.
-        let limits = WaitingLimits { images: 1 + random.below(4) as usize, bytes: 20_000 };
+        // Short messages come as a whole, and nobody can wait with them.
+        let least = if scenario.frame_bytes() < 4096 { 64 } else { 1 };
+        let limits = WaitingLimits { images: least + random.below(4) as usize, bytes: 200_000 };
         reception.early = WaitingRoom::limited(limits);
         let mut connections = vec![VecDeque::new(); scenario.connections];
         for (order, message) in scenario.messages.iter().enumerate() {
