@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     conformance::{SenderScenario, SentKind, SentMessage},
-    transport::zeromq::{MessageRoom, RoomAnswer},
+    transport::zeromq::{MessageRoom, RoomAnswer, RoomRequest},
 };
 
 const SLOTS: usize = 3;
@@ -128,8 +128,8 @@ struct ReceptionRoom<'a> {
 }
 
 impl MessageRoom for ReceptionRoom<'_> {
-    fn room(&mut self, before: &[u8], part: usize, length: usize) -> RoomAnswer {
-        self.reception.room(self.now, before, part, length, self.intake)
+    fn room(&mut self, asked: RoomRequest<'_>) -> RoomAnswer {
+        self.reception.room(self.now, asked, self.intake)
     }
 
     fn give_back(&mut self, buffer: Buffer) {

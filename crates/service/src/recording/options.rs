@@ -435,7 +435,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 68] = [
+    const OPTIONS: [&str; 70] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",

@@ -158,7 +158,8 @@ impl ZmqMessage {
             };
             while let Scanned::String { at, length } = found(&mut scanner, &message.own[begin..]) {
                 let before = if part == 0 { &message.own[..at] } else { &message.own[..begin] };
-                match room.room(before, part, length as usize) {
+                let asked = RoomRequest { before, part, length: length as usize, is_trusted: true };
+                match room.room(asked) {
                     RoomAnswer::Apart(buffer) => drop(message.take_out(at, length as usize, Some(buffer))),
                     RoomAnswer::Dropped => drop(message.take_out(at, length as usize, None)),
                     RoomAnswer::Along if part == 0 => scanner.along(length),
