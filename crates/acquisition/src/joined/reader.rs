@@ -31,7 +31,7 @@ use crate::transport::{
 #[derive(Debug)]
 pub enum MetadataSource {
     /// Messages, of senders of either kind (PUSH and PUB).
-    Messages(PullSocket),
+    Messages(Box<PullSocket>),
     /// Lines.
     Lines(File),
 }
@@ -63,7 +63,7 @@ impl MetadataSource {
             let waits = MetadataSource::waits_at(text);
             let endpoint = if waits { ZmqEndpoint::bind(text)? } else { ZmqEndpoint::connect(text)? };
             let socket = PullSocket::open_to_publishers(&[endpoint], LIMITS)?;
-            return Ok(MetadataSource::Messages(socket.allowing(allowed.clone())));
+            return Ok(MetadataSource::Messages(Box::new(socket.allowing(allowed.clone()))));
         }
         if text.contains("://") {
             let why = format!("{text}: write tcp://HOST:PORT, tcp://*:PORT, or the path of a file");
@@ -82,7 +82,7 @@ impl MetadataSource {
 
     fn run(self, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
         match self {
-            MetadataSource::Messages(socket) => messages(socket, values, progress, clock),
+            MetadataSource::Messages(socket) => messages(*socket, values, progress, clock),
             MetadataSource::Lines(file) => Lines::new(file).run(values, progress),
         }
     }
@@ -229,8 +229,7 @@ fn put_parts(message: &ZmqMessage, values: &JoinedValues) -> bool {
     if objects.peek().is_none() {
         values.refuse(JoinRefusal::Malformed, "no part of the message is a JSON object".into());
     }
-    let are_good = objects.map(|part| values.put_message(part.bytes));
-    are_good.fold(false, |any, is_good| any || is_good)
+    objects.filter(|part| values.put_message(part.bytes)).count() > 0
 }
 
 /// Lines of a file that grows.
