@@ -295,7 +295,9 @@ fn what_strangers_send_beside_pixels_does_not_fill_the_memory() {
         .collect();
     let piece = vec![0; 1 << 20];
     for _ in 0..100 {
-        strangers.iter_mut().for_each(|stranger| stranger.write(&piece));
+        for stranger in &mut strangers {
+            stranger.write(&piece);
+        }
     }
     let more = resident(worker).saturating_sub(before);
     assert!(more < 200 << 20, "{more} B more for 800 MB that were sent");
