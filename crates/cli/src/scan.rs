@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
-    GapSender, OVERWRITTEN,
+    OVERWRITTEN,
     reader::Trust,
     view::{Extent, Hole, Jump, RecordingView, Scan as Scanned, SourceLoss},
 };
@@ -275,6 +275,15 @@ fn read(scan: &Scanned) -> Vec<String> {
     lines
 }
 
+/// The packets that did not come of a sender and thread, for programs.
+fn source_value(source: &SourceLoss) -> Value {
+    let station = source.thread.map(|(station, _)| Station(station).to_string());
+    json!({
+        "sender": source.sender.map(|sender| sender.to_string()), "station": station,
+        "thread": source.thread.map(|(_, thread)| thread), "missing_packets": source.packets,
+    })
+}
+
 /// The same for programs. What is not known is null.
 fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     let (stations, threads) = names(scan);
@@ -282,18 +291,9 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     let at = |frame: Option<(u64, Stamp)>| {
         frame.map(|(frame, stamp)| json!({ "frame": frame, "utc": moment(stamp, rate) }))
     };
-    let sender = |sender: Option<GapSender>| sender.map(|sender| sender.to_string());
     let gap = |hole: &Hole| {
         let Hole { frame, packets, filled, sender: of } = *hole;
-        json!({ "frame": frame, "packets": packets, "filled": filled, "sender": sender(of) })
-    };
-    let source = |source: &SourceLoss| {
-        let thread = source.thread.map(|(_, thread)| thread);
-        let station = source.thread.map(|(station, _)| Station(station).to_string());
-        json!({
-            "sender": sender(source.sender), "station": station, "thread": thread,
-            "missing_packets": source.packets,
-        })
+        json!({ "frame": frame, "packets": packets, "filled": filled, "sender": of.map(|sender| sender.to_string()) })
     };
     let block = |(first, count): &(u64, u64)| json!({ "first": first, "count": count });
     let jump = |jump: &Jump| json!({ "frame": jump.frame, "from": moment(jump.before, rate), "to": moment(jump.stamp, rate) });
@@ -318,7 +318,7 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
             "filled_frames": scan.filled, "left_out_frames": scan.left_out, "missing_frames": scan.missing_frames,
             "missing_blocks": scan.missing.iter().map(block).collect::<Vec<_>>(),
             "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(),
-            "missing_by_source": scan.sources.iter().map(source).collect::<Vec<_>>(), "read": read,
+            "missing_by_source": scan.sources.iter().map(source_value).collect::<Vec<_>>(), "read": read,
         })
     })
 }

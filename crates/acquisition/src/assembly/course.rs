@@ -203,18 +203,22 @@ impl Assembly {
     /// many as are missing before the last of them: drops come again and again, so that no course is long.
     fn followed_chain(&self, packets: u64) -> Option<usize> {
         let chain = self.candidates.chain(&self.order, self.progress.packets())?;
-        (chain.packets >= packets && self.explains(chain.last)).then_some(chain.oldest)
+        (chain.packets >= packets && self.explains(chain.last, chain.packets)).then_some(chain.oldest)
     }
 
     /// Whether the kernel dropped as many packets as are missing before this course.
     fn is_explained(&self, candidate: &Candidate) -> bool {
-        self.explains(candidate.first())
+        self.explains(candidate.first(), 0)
     }
 
-    /// Whether the kernel dropped as many packets as are missing before this frame.
-    fn explains(&self, frame: u64) -> bool {
-        let missing = self.order.place(Part { frame, part: 0 }).saturating_sub(self.next().cast_signed());
-        u64::try_from(missing).is_ok_and(|missing| missing > 0 && missing <= self.drops.packets())
+    /// Whether the kernel dropped as many packets as are missing before this frame, apart from `kept` ones that came and a
+    /// window of others: a few may be lost elsewhere.
+    fn explains(&self, frame: u64, kept: u64) -> bool {
+        let dropped = self.drops.packets();
+        let begin = self.crowded.unwrap_or(self.next().cast_signed());
+        let missing = self.order.place(Part { frame, part: 0 }).saturating_sub(begin);
+        let most = dropped.saturating_add(kept + self.limits.window);
+        dropped > 0 && u64::try_from(missing).is_ok_and(|missing| missing > 0 && missing <= most)
     }
 
     /// Counts packets that will not be put down: they are none of the stream, or came too late.
@@ -369,7 +373,7 @@ impl Assembly {
         // Of a young stream no rate is known, and its place may be wrong: it is worth a few windows and no
         // more.
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
-        let most = most.max(self.drops.packets());
+        let most = if self.drops.packets() > 0 { most.max(self.drops.packets() + window) } else { most };
         match u64::try_from(ahead) {
             Ok(count) if count <= most => {
                 if was_crowded.is_some() || !self.may_fill(count) {

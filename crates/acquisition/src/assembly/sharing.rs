@@ -108,7 +108,8 @@ impl Assembly {
         port.expected.clear();
         port.format.share();
         self.ring = ring;
-        (self.first, self.last) = (0, None);
+        self.first = 0;
+        self.last = None;
         self.closed.clear();
         self.starts.clear();
         self.starts.push_back(0);

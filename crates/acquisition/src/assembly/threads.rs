@@ -24,7 +24,7 @@ pub(super) struct ThreadTallies {
 }
 
 impl ThreadTallies {
-    fn of(&mut self, (station, thread): (u16, u16)) -> &mut ThreadTally {
+    fn of(&mut self, station: u16, thread: u16) -> &mut ThreadTally {
         let at = self.list.iter().position(|tally| (tally.station, tally.thread) == (station, thread));
         let at = at.unwrap_or_else(|| {
             self.list.push(ThreadTally { station, thread, ..ThreadTally::default() });
@@ -53,8 +53,10 @@ impl Assembly {
         let format = self.ports[0].format.as_ref();
         let per_frame = self.shape.per_frame() as usize;
         for place in (0..end).step_by(per_frame) {
-            let Some(thread) = format.thread_of(&block.data[self.shape.range(place)]) else { return };
-            let tally = self.threads.of(thread);
+            let Some((station, thread)) = format.thread_of(&block.data[self.shape.range(place)]) else {
+                return;
+            };
+            let tally = self.threads.of(station, thread);
             if block.has(place) {
                 tally.placed += 1;
             } else {
@@ -76,7 +78,7 @@ mod tests {
         let mut tallies = ThreadTallies::default();
         tallies.leave_out(5);
         for thread in [3, 7] {
-            tallies.of((1, thread)).placed += 10;
+            tallies.of(1, thread).placed += 10;
         }
         tallies.leave_out(3);
         tallies.leave_out(2);

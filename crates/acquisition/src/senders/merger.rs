@@ -25,7 +25,8 @@ impl MergedShape {
     /// The counts of a block with this many frames and these gaps.
     fn packed(&self, frames: u64, gaps: Vec<Gap>) -> Packed {
         let per_frame = self.parts.len() as u64;
-        let (mut packets, mut bytes) = (frames * per_frame, frames * self.frame_size() as u64);
+        let mut packets = frames * per_frame;
+        let mut bytes = frames * self.frame_size() as u64;
         for gap in gaps.iter().filter(|gap| gap.filled) {
             packets -= gap.count;
             let places = u64::from(gap.at)..u64::from(gap.at) + gap.count;
@@ -137,7 +138,8 @@ impl BlockMerger {
                 let is_here = (begin..end).contains(&at) || is_last && at >= end;
                 return is_here.then(|| Gap { at: (at - begin) as u32, ..*gap });
             }
-            let (first, last) = (at.max(begin), (at + gap.count).min(end));
+            let first = at.max(begin);
+            let last = (at + gap.count).min(end);
             (first < last).then(|| Gap { at: (first - begin) as u32, count: last - first, ..*gap })
         })
     }

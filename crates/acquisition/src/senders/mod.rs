@@ -72,6 +72,8 @@ pub struct SenderStreams {
     /// By sender.
     addresses: Vec<Option<SocketAddr>>,
     undecided: usize,
+    /// Senders of which nothing is known yet, at the most.
+    undecided_most: usize,
     /// Senders are told apart.
     separates: bool,
     merger: Option<BlockMerger>,
@@ -87,11 +89,13 @@ impl SenderStreams {
         let separates = assembly.format_of_another().is_some();
         let rings = RingBudget::of(Bytes(assembly.ring_bytes()));
         let named = assembly.format(0).threads();
+        let undecided_most = undecided_most(&assembly);
         SenderStreams {
             streams: vec![SenderStream::new(None, assembly, None)],
             routes: Vec::new(),
             addresses: Vec::new(),
             undecided: 0,
+            undecided_most,
             separates,
             merger: None,
             rings,
@@ -176,19 +180,12 @@ impl SenderStreams {
         if self.streams[0].sender.is_none() {
             self.streams[0].sender = Some(sender);
             self.routes[at] = SenderRoute::Stream(0);
-        } else if self.undecided < self.undecided_most()
+        } else if self.undecided < self.undecided_most
             && let Some(format) = self.first().format_of_another()
         {
             self.undecided += 1;
             self.routes[at] = SenderRoute::Undecided(Box::new(UndecidedSender::new(format)));
         }
-    }
-
-    /// Senders of which nothing is known yet, at the most.
-    fn undecided_most(&self) -> usize {
-        let packet = self.first().format(0).geometry().packet_size() as u64;
-        let each = packet.max(1) * undecided::KEPT as u64;
-        (self.first().candidate_bytes() / each).clamp(UNDECIDED_LEAST, STREAMS_MOST as u64) as usize
     }
 
     fn deliver(&mut self, now: Nanos, at: usize, port: usize, packet: &[u8]) {
@@ -432,13 +429,21 @@ impl SenderStreams {
         for sender in self.undecided_senders() {
             self.decide(now, sender);
             let SenderRoute::Undecided(undecided) = &self.routes[usize::from(sender.0)] else { continue };
-            let (verdict, count) = (undecided.verdict_at_end(placed), undecided.count());
+            let count = undecided.count();
+            let verdict = undecided.verdict_at_end(placed);
             match verdict {
                 SenderVerdict::Open => self.streams[0].assembly.count_stray(count),
                 verdict => self.carry_out(now, sender, verdict),
             }
         }
     }
+}
+
+/// Senders of which nothing is known yet, at the most: as many as have room in the memory for packets elsewhere.
+fn undecided_most(assembly: &Assembly) -> usize {
+    let packet = assembly.format(0).geometry().packet_size() as u64;
+    let each = packet.max(1) * undecided::KEPT as u64;
+    (assembly.candidate_bytes() / each).clamp(UNDECIDED_LEAST, STREAMS_MOST as u64) as usize
 }
 
 /// The sender of a packet of a look: the first one, if the transport does not know.

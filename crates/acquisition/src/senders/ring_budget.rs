@@ -13,13 +13,13 @@ const SMALL: u64 = 16;
 /// Memory for the small rings of all streams, as a share of the bytes of the ring; and of what is left for one of them.
 const RINGS_SHARE: u64 = 4;
 const RING_SHARE: u64 = 8;
-/// Small blocks that a stream has beside those of its reorder window.
-const BESIDE_WINDOW: u64 = 4;
+/// Small blocks that a stream has beside those of its reorder window: packets elsewhere that are put down at once need four.
+const BESIDE_WINDOW: u64 = 8;
 /// How long a stall of the small rings may last; nobody asks for it.
 const NO_ALLOWANCE: Nanos = Nanos(u64::MAX / 4);
 
 /// A quarter of the ring's bytes, at most, of which each stream gets an eighth of what is left: enough for its reorder
-/// window if there is that much, and never less than five blocks of 16 packets.
+/// window if there is that much, and never less than nine blocks of 16 packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingBudget {
     left: u64,

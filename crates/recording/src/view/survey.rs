@@ -19,6 +19,8 @@ pub struct Survey {
 
 /// More frames than this are not of one moment.
 const LANES_MAX: u64 = 1024;
+/// Frames in the middle that are looked at for lanes that were not there at the beginning: several small blocks of a sender.
+const LATER: u64 = 64;
 /// Blocks at the beginning in which a frame is looked for.
 const FIRST: u64 = 4096;
 /// Seconds whose end is looked for.
@@ -71,7 +73,15 @@ fn lanes(whole: &RecordingView, first: u64) -> Vec<(u16, u16)> {
         }
     }
     let most = moments.into_iter().max_by_key(Vec::len).unwrap_or_default();
-    most.iter().map(Stamp::lane).collect()
+    let mut lanes: Vec<_> = most.iter().map(Stamp::lane).collect();
+    // Of several senders, one may have begun alone.
+    let middle = whole.frames() / 2;
+    for stamp in (middle..middle + LATER).filter_map(|frame| whole.stamp(frame)) {
+        if !lanes.contains(&stamp.lane()) {
+            lanes.push(stamp.lane());
+        }
+    }
+    lanes
 }
 
 /// What was said beforehand: of each thread where they were named, else of all together.
