@@ -203,8 +203,10 @@ proptest! {
             prop_assert!(came.is_sorted(), "in its order");
             let there: Vec<u64> = came.iter().filter(|(_, mark)| *mark == 1).map(|(serial, _)| *serial).collect();
             prop_assert_eq!(&there, sent, "board {}", board);
-            let all = if left_out { sent.len() as u64 } else { 600 };
-            prop_assert_eq!(came.len() as u64, all);
+            // A gap is filled if the sender's small ring has slots for it; otherwise it is left out.
+            let filled = came.len() - there.len();
+            let most = if left_out { 0 } else { 600 - sent.len() };
+            prop_assert!(filled <= most, "{} filled of {}", filled, most);
         }
         let counts = port.streams.counts(port.now);
         prop_assert_eq!(counts.len(), firsts.len());
@@ -231,8 +233,10 @@ proptest! {
         let mut random = Seed(seed).stream();
         let mut port = Port::new(400, Missing::Filled);
         for at in (0..2000).step_by(4) {
+            // One packet at least of each look comes by the first way.
+            let mut way = |serial: u64| if serial == at { 0 } else { random.below(ways) as u16 };
             let packets: Vec<_> =
-                (at..at + 4).map(|serial| (random.below(ways) as u16, Board::packet(0, serial))).collect();
+                (at..at + 4).map(|serial| (way(serial), Board::packet(0, serial))).collect();
             port.look(spots, &packets);
         }
         port.end();

@@ -70,12 +70,10 @@ struct PacketsBeside {
 }
 
 impl PacketsBeside {
-    /// The stream lacks them, or has the same: of this many that are kept. If it comes only soon to them when no more are
-    /// kept, they are put where there is room for them.
-    fn is_same(&self, held: usize) -> bool {
+    /// The stream lacks them, or has the same.
+    fn is_same(&self) -> bool {
         let same = self.missed.max(self.copies);
-        let is_undecided = held >= KEPT && 2 * self.ahead >= KEPT && self.others < KNOWN;
-        same >= KNOWN && same >= self.others || is_undecided
+        same >= KNOWN && same >= self.others
     }
 
     /// The stream lacks all of them: a sender may use a port for each packet.
@@ -83,9 +81,11 @@ impl PacketsBeside {
         self.missed > 0 && self.copies + self.others + self.ahead == 0
     }
 
-    /// The stream has others in their places, or is elsewhere.
-    fn is_another(&self) -> bool {
-        self.others >= KNOWN && self.others > self.missed.max(self.copies)
+    /// The stream has others in their places, or is elsewhere. If no more than these are kept, it is enough that nothing
+    /// speaks against it: boards whose counters begin together may stay some packets apart.
+    fn is_another(&self, held: usize) -> bool {
+        let same = self.missed.max(self.copies);
+        self.others >= KNOWN && self.others > same || held >= KEPT && same == 0
     }
 }
 
@@ -119,13 +119,13 @@ impl UndecidedSender {
             return SenderVerdict::Of(at);
         }
         let beside: Vec<_> = streams.map(|stream| self.beside(stream)).collect();
-        if let Some(at) = beside.iter().position(|beside| beside.is_same(self.held.len())) {
+        if let Some(at) = beside.iter().position(|beside| beside.is_same()) {
             return SenderVerdict::Of(at);
         }
         if let Some(at) = beside.iter().position(PacketsBeside::fits) {
             return SenderVerdict::Fits(at);
         }
-        if self.run >= FOLLOWING && beside.iter().all(PacketsBeside::is_another) {
+        if self.run >= FOLLOWING && beside.iter().all(|beside| beside.is_another(self.held.len())) {
             SenderVerdict::Own
         } else {
             SenderVerdict::Open
