@@ -24,7 +24,7 @@ use nilometer_model::Nanos;
 
 use super::{
     Assembly, Block, Part, ReorderWindow,
-    candidates::{Behind, Candidate, Held},
+    candidates::{Behind, Candidate, CandidateChain, Held},
     progress::{ESTABLISHED, StreamProgress},
 };
 use crate::RingSnapshot;
@@ -195,8 +195,11 @@ impl Assembly {
             return None;
         }
         // If the recorder is behind, no time passes. A full memory without one packet of the stream between is the stream.
-        let long = || self.candidates.chain(&self.order, moved).filter(|chain| chain.packets >= CHAIN);
-        self.candidates.oldest_established(moved).or_else(|| long().map(|chain| chain.oldest))
+        let chain = || self.candidates.chain(&self.order, moved);
+        let is_long = |chain: &CandidateChain| chain.packets >= CHAIN && self.drops.packets() > 0;
+        self.candidates
+            .oldest_established(moved)
+            .or_else(|| chain().filter(is_long).map(|chain| chain.oldest))
     }
 
     /// The first of several courses that lie one behind the other, with as many packets at least, if the kernel dropped as

@@ -150,12 +150,23 @@ impl Assembly {
         if self.ports.len() == 1 { self.ports[0].format.of_another_sender() } else { None }
     }
 
-    /// Whether nothing came of the stream for a while, or ever.
+    /// Whether a packet of the stream came.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.order.has_begun()
+    }
+
+    /// Whether nothing came of the stream for a while.
     pub(crate) fn is_silent(&self) -> bool {
         let ReorderWindow { quiet, patience, .. } = self.limits;
         // The rate of a young stream is not known.
         let at_least = if self.progress.is_young() { patience } else { quiet };
-        !self.order.has_begun() || self.progress.is_silent(at_least, patience)
+        self.progress.is_silent(at_least, patience)
+    }
+
+    /// Whether nothing came of the stream for so long that a few packets elsewhere are better than nothing.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let patience = self.limits.patience;
+        self.progress.is_silent(patience, patience)
     }
 
     /// How many frames `to` is behind `from`, the shorter way round.

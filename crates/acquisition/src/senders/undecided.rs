@@ -23,8 +23,8 @@ use crate::assembly::{Assembly, PacketRelation, part_of};
 
 /// Packets that follow each other make a sender known.
 pub(super) const FOLLOWING: u64 = 32;
-/// At the end of a recording fewer are enough.
-const FOLLOWING_AT_END: u64 = 8;
+/// Fewer are enough if the stream is silent, and at the end of a recording.
+const ESTABLISHED: u64 = 8;
 /// How far apart packets may be that follow each other.
 const NEAR: u64 = 16;
 /// Packets that are enough to know whether a sender is one of a stream.
@@ -112,7 +112,13 @@ impl UndecidedSender {
 
     /// The conclusion from its packets, beside these streams.
     pub(super) fn verdict<'a>(&self, streams: impl Iterator<Item = &'a Assembly> + Clone) -> SenderVerdict {
-        let silent = streams.clone().enumerate().filter(|(_, stream)| stream.is_silent());
+        // A few packets of somebody else may come while a stream stands still.
+        let goes_on = |stream: &Assembly| {
+            !stream.has_begun()
+                || self.run >= ESTABLISHED && stream.is_silent()
+                || self.run > 1 && stream.is_given_up()
+        };
+        let silent = streams.clone().enumerate().filter(|(_, stream)| goes_on(stream));
         if let Some((part, _)) = self.held.last()
             && let Some((at, _)) = silent.min_by_key(|(_, stream)| stream.places_away(*part))
         {
@@ -155,7 +161,7 @@ impl UndecidedSender {
     /// The conclusion now that nothing comes any more, beside a stream with this many packets.
     pub(super) fn verdict_at_end(&self, placed: u64) -> SenderVerdict {
         let is_most = 2 * self.run >= self.held.len() as u64 && SHARE * self.run >= placed;
-        if self.run >= FOLLOWING_AT_END && is_most { SenderVerdict::Own } else { SenderVerdict::Open }
+        if self.run >= ESTABLISHED && is_most { SenderVerdict::Own } else { SenderVerdict::Open }
     }
 
     /// How many packets are kept.
