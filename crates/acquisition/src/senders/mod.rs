@@ -195,9 +195,10 @@ impl SenderStreams {
 
     /// Keeps a packet of a sender of which nothing is known yet.
     fn keep(&mut self, now: Nanos, sender: SenderId, packet: &[u8]) {
+        let moved = self.placed();
         let first = &mut self.streams[0].assembly;
         let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
-        match undecided.keep(first, packet) {
+        match undecided.keep(first, moved, packet) {
             Ok(given_up) => {
                 first.count_stray(given_up);
                 self.decide(now, sender);
@@ -209,7 +210,7 @@ impl SenderStreams {
     /// Decides what a sender is, if that is known by now.
     fn decide(&mut self, now: Nanos, sender: SenderId) {
         let SenderRoute::Undecided(undecided) = &self.routes[usize::from(sender.0)] else { return };
-        let verdict = undecided.verdict(self.streams.iter().map(|stream| &stream.assembly));
+        let verdict = undecided.verdict(self.placed(), self.streams.iter().map(|stream| &stream.assembly));
         self.carry_out(now, sender, verdict);
     }
 
@@ -217,9 +218,18 @@ impl SenderStreams {
         match verdict {
             SenderVerdict::Open => {}
             SenderVerdict::Of(at) => self.join(now, sender, at),
+            SenderVerdict::GoesOn(at) => self.go_on(now, sender, at),
             SenderVerdict::Fits(at) => self.put_down(now, sender, at),
             SenderVerdict::Own => self.separate(now, sender),
         }
+    }
+
+    /// A sender goes on with a stream that is silent.
+    fn go_on(&mut self, now: Nanos, sender: SenderId, at: usize) {
+        let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
+        let early = if self.streams[at].assembly.has_begun() { undecided.forget_early() } else { 0 };
+        self.streams[0].assembly.count_stray(early);
+        self.join(now, sender, at);
     }
 
     /// The packets of a sender are of this stream, those that were kept too.

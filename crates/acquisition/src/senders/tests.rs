@@ -263,11 +263,18 @@ proptest! {
             }
             port.look(spots, &packets);
         }
+        // Behind the last packet of the stream nobody knows whose the others are.
+        port.look(spots, &(3000..3010).map(|serial| (0, Board::packet(0, serial))).collect::<Vec<_>>());
+        // Nothing comes for a while before it ends.
+        for _ in 0..200 {
+            port.now = port.now + Nanos::from_millis(10);
+            port.look(spots, &[]);
+        }
         port.end();
         let tally = port.streams.tally();
         let others = tally.stray + tally.late + tally.duplicates;
         prop_assert_eq!(tally.lost(), 0, "{:?}", tally);
-        prop_assert_eq!((tally.placed, others), (3000, sent), "{:?}", tally);
+        prop_assert_eq!((tally.placed, others), (3010, sent), "{:?}", tally);
         prop_assert!(!port.recorded().contains_key(&9));
     }
 }

@@ -45,6 +45,10 @@ pub(super) struct UndecidedSender {
     head: Option<Part>,
     /// Packets that followed each other up to the last.
     run: u64,
+    /// Those of them between which no packet of a stream came.
+    undisturbed: u64,
+    /// Packets of all streams that had come by the last.
+    moved: u64,
 }
 
 /// The conclusion from a sender's packets.
@@ -52,8 +56,10 @@ pub(super) struct UndecidedSender {
 pub(super) enum SenderVerdict {
     /// It has numbers of its own.
     Own,
-    /// It goes on with this stream.
+    /// It is one of this stream.
     Of(usize),
+    /// It goes on with this stream, which is silent.
+    GoesOn(usize),
     /// The packets that are kept fill holes of this stream, and are too few to know more of the sender.
     Fits(usize),
     /// Nothing is known yet.
@@ -92,17 +98,27 @@ impl PacketsBeside {
 impl UndecidedSender {
     pub(super) fn new(format: Box<dyn WireFormat>) -> Self {
         let prefix = format.geometry().prefix;
-        UndecidedSender { format, held: Vec::new(), prefix, head: None, run: 0 }
+        UndecidedSender { format, held: Vec::new(), prefix, head: None, run: 0, undisturbed: 0, moved: 0 }
     }
 
-    /// Keeps a packet, if it is of the format. How many packets were given up for it.
-    pub(super) fn keep(&mut self, all: &Assembly, packet: &[u8]) -> Result<u64, Ignored> {
+    /// Keeps a packet, if it is of the format; `moved` packets of all streams came before. How many packets were given up
+    /// for it.
+    pub(super) fn keep(&mut self, all: &Assembly, moved: u64, packet: &[u8]) -> Result<u64, Ignored> {
         let (part, _) = part_of(self.format.as_mut(), packet)?;
         let near = |head: Part| head != part && all.distance(head.frame, part.frame).unsigned_abs() <= NEAR;
+        if std::mem::replace(&mut self.moved, moved) != moved {
+            self.undisturbed = 0;
+        }
         match self.head {
             Some(head) if head == part => {}
-            Some(head) if near(head) => self.run += 1,
-            _ => self.run = 1,
+            Some(head) if near(head) => {
+                self.run += 1;
+                self.undisturbed += 1;
+            }
+            _ => {
+                self.run = 1;
+                self.undisturbed = 1;
+            }
         }
         self.head = Some(part);
         let given_up = if self.held.len() == KEPT { self.held.drain(..KEPT / 2).count() as u64 } else { 0 };
@@ -110,19 +126,17 @@ impl UndecidedSender {
         Ok(given_up)
     }
 
-    /// The conclusion from its packets, beside these streams.
-    pub(super) fn verdict<'a>(&self, streams: impl Iterator<Item = &'a Assembly> + Clone) -> SenderVerdict {
-        // A few packets of somebody else may come while a stream stands still.
-        let goes_on = |stream: &Assembly| {
-            !stream.has_begun()
-                || self.run >= ESTABLISHED && stream.is_silent()
-                || self.run > 1 && stream.is_given_up()
-        };
-        let silent = streams.clone().enumerate().filter(|(_, stream)| goes_on(stream));
+    /// The conclusion from its packets, beside these streams, of which `moved` packets came.
+    pub(super) fn verdict<'a>(
+        &self,
+        moved: u64,
+        streams: impl Iterator<Item = &'a Assembly> + Clone,
+    ) -> SenderVerdict {
+        let silent = streams.clone().enumerate().filter(|(_, stream)| self.goes_on(moved, stream));
         if let Some((part, _)) = self.held.last()
             && let Some((at, _)) = silent.min_by_key(|(_, stream)| stream.places_away(*part))
         {
-            return SenderVerdict::Of(at);
+            return SenderVerdict::GoesOn(at);
         }
         let beside: Vec<_> = streams.map(|stream| self.beside(stream)).collect();
         if let Some(at) = beside.iter().position(|beside| beside.is_same()) {
@@ -136,6 +150,21 @@ impl UndecidedSender {
         } else {
             SenderVerdict::Open
         }
+    }
+
+    /// Whether it goes on with a stream: several of its packets follow each other, and none of a stream came between or since.
+    fn goes_on(&self, moved: u64, stream: &Assembly) -> bool {
+        let is_undisturbed = self.moved == moved;
+        !stream.has_begun()
+            || is_undisturbed && self.undisturbed >= ESTABLISHED && stream.is_silent()
+            || is_undisturbed && self.undisturbed > 1 && stream.is_given_up()
+    }
+
+    /// Leaves out the packets that came before those that go on with a silent stream: how many.
+    pub(super) fn forget_early(&mut self) -> u64 {
+        let late = usize::try_from(self.undisturbed).unwrap_or(usize::MAX);
+        let early = self.held.len().saturating_sub(late);
+        self.held.drain(..early).count() as u64
     }
 
     /// Counts its packets by their relation to a stream.
