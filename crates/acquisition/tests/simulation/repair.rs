@@ -214,8 +214,10 @@ fn files_of_a_recorder_that_dies_are_whole_and_are_not_touched() {
             let before = left.bytes();
             for file in left.repair() {
                 let is_master = file.path.ends_with("n_r_master.h5");
+                // Of a file that was begun when it died nobody knows what is in it: repair names it and leaves it alone.
+                let is_begun = acknowledged.is_empty() && matches!(file.outcome, RepairOutcome::Failed(_));
                 assert!(
-                    is_master || file.outcome == RepairOutcome::Whole,
+                    is_master || is_begun || file.outcome == RepairOutcome::Whole,
                     "{:?} seed {seed}: {file:?}",
                     lab.storing
                 );

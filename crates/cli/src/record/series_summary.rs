@@ -134,7 +134,8 @@ mod tests {
         let mut series = SeriesTraffic { frames: Some(100), missing: 4, ..SeriesTraffic::default() };
         series.tally.frames = 90;
         assert_eq!(missing(&series, 100), "10 frames, 10.0000 %; 6 behind the last that came");
-        assert_eq!((missing(&series, 90), discarded(&series)), ("none".into(), "none".into()));
+        let stopped = SeriesTraffic { ending: Some(SeriesEnding::Stopped), ..series.clone() };
+        assert_eq!((missing(&stopped, 90), discarded(&stopped)), ("none".into(), "none".into()));
         assert_eq!(series_line(&series), "100 frames announced, not begun");
         assert_eq!(not_taken(&series), None);
         series.counted.refused = RefusedPeers { connections: 3, addresses: vec![[10, 0, 0, 9].into()] };
