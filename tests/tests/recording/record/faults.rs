@@ -1,6 +1,8 @@
 //! What goes wrong outside while packets are recorded: foreign ones at full rate, an instrument that is set anew in the
 //! middle, clocks that jump, disks that are full.
 
+mod senders;
+mod starved;
 mod thrown_away;
 
 use std::{

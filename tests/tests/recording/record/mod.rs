@@ -3,8 +3,6 @@
 mod faults;
 mod forged;
 mod promises;
-mod senders;
-mod starved;
 
 use std::{
     collections::BTreeSet,
