@@ -36,7 +36,7 @@ fn sizes_and_offsets_are_those_of_the_header() {
     }
 }
 
-/// An assertion of the library would end a recording. CMake leaves them out of builds of the type `Release`.
+/// An assertion of the library would end a recording. `CMake` leaves them out of builds of the type `Release`.
 #[test]
 fn the_library_that_is_linked_has_no_assertions() {
     let folder = Path::new(env!("HDF5_INCLUDE")).parent().expect("it is installed").join("lib");

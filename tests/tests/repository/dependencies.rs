@@ -1,6 +1,6 @@
 //! The crates that the program is built from: none has a known vulnerability, and few are there in two versions.
 //!
-//! `packaging/advisories.toml` is the part of RustSec's database (<https://github.com/rustsec/advisory-db>, advisory format of its
+//! `packaging/advisories.toml` is the part of the database of `RustSec` (<https://github.com/rustsec/advisory-db>, advisory format of its
 //! README.md) that concerns the crates of `Cargo.lock`, so that the test needs no network. To look again, clone the database and run
 //! `NILOMETER_ADVISORY_DB=DIRECTORY cargo test -p nilometer-tests --test repository dependencies::`, which writes the file anew.
 

@@ -160,6 +160,7 @@ impl SenderScenario {
         self.send(SentKind::End(at));
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it belongs to the series that is added")]
     fn add(&mut self, number: u64, announced: u64, flags: ScenarioFlags) -> usize {
         let ScenarioFlags { is_unique, starts, incomplete } = flags;
         let at = self.series.len();

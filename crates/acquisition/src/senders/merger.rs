@@ -242,8 +242,9 @@ mod tests {
             for (bytes, packed) in taken(&ring) {
                 let mut block: Vec<_> = bytes.into_iter().map(|byte| (byte, None)).collect();
                 for gap in packed.gaps.iter().filter(|gap| gap.filled) {
-                    for place in gap.at as usize..gap.at as usize + gap.count as usize {
-                        block[place].1 = gap.sender.map(|sender| sender.number);
+                    let begin = gap.at as usize;
+                    for place in &mut block[begin..begin + gap.count as usize] {
+                        place.1 = gap.sender.map(|sender| sender.number);
                     }
                 }
                 said += packed.gaps.iter().filter(|gap| !gap.filled).map(|gap| gap.count).sum::<u64>();

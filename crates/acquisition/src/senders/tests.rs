@@ -85,7 +85,7 @@ impl Port {
 
     /// A look that brings these packets, at most `spots` of them to where they are expected.
     fn look(&mut self, spots: usize, packets: &[(u16, Vec<u8>)]) {
-        self.now = self.now + Nanos(100_000);
+        self.now += Nanos(100_000);
         let senders: Vec<_> = packets.iter().map(|(sender, _)| SenderId(*sender)).collect();
         for sender in &senders {
             self.streams.name(*sender, || Some(address(sender.0)));
@@ -154,6 +154,7 @@ fn address(sender: u16) -> SocketAddr {
 
 /// Packets of boards that come a few at a time, each with numbers from its own beginning; some are lost, or overtaken by
 /// one other.
+#[expect(clippy::type_complexity, reason = "packets by board, and the numbers that were lost of each")]
 fn mixed(
     random: &mut RandomStream,
     firsts: &[u64],
@@ -165,7 +166,7 @@ fn mixed(
     let mut packets = Vec::new();
     while left.iter().any(|board| !board.is_empty()) {
         let board = random.below(firsts.len() as u64) as usize;
-        for _ in 0..1 + random.below(6) {
+        for _ in 0..=random.below(6) {
             let Some(serial) = left[board].pop() else { break };
             let is_inner = serial > firsts[board] + 100 && !left[board].is_empty();
             if loses && is_inner && random.below(20) == 0 {
@@ -199,7 +200,7 @@ proptest! {
         port.end();
         let recorded = port.recorded();
         for (board, sent) in sent.iter().enumerate() {
-            let came: Vec<_> = recorded[&(board as u8)].iter().copied().collect();
+            let came: Vec<_> = recorded[&(board as u8)].clone();
             prop_assert!(came.is_sorted(), "in its order");
             let there: Vec<u64> = came.iter().filter(|(_, mark)| *mark == 1).map(|(serial, _)| *serial).collect();
             prop_assert_eq!(&there, sent, "board {}", board);
@@ -267,7 +268,7 @@ proptest! {
         port.look(spots, &(3000..3010).map(|serial| (0, Board::packet(0, serial))).collect::<Vec<_>>());
         // Nothing comes for a while before it ends.
         for _ in 0..200 {
-            port.now = port.now + Nanos::from_millis(10);
+            port.now += Nanos::from_millis(10);
             port.look(spots, &[]);
         }
         port.end();
@@ -337,7 +338,7 @@ fn storage_that_is_too_slow_costs_packets_of_all_and_each_is_counted() {
             let packets: Vec<_> =
                 (at..at + 4).map(|serial| (board, Board::packet(board as u8, serial))).collect();
             sent += 4;
-            port.now = port.now + Nanos(100_000);
+            port.now += Nanos(100_000);
             for (sender, packet) in &packets {
                 port.streams.aside(port.now, 0, SenderId(*sender), packet);
             }

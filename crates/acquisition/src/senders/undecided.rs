@@ -139,7 +139,7 @@ impl UndecidedSender {
             return SenderVerdict::GoesOn(at);
         }
         let beside: Vec<_> = streams.map(|stream| self.beside(stream)).collect();
-        if let Some(at) = beside.iter().position(|beside| beside.is_same()) {
+        if let Some(at) = beside.iter().position(PacketsBeside::is_same) {
             return SenderVerdict::Of(at);
         }
         if let Some(at) = beside.iter().position(PacketsBeside::fits) {

@@ -143,6 +143,7 @@ impl SeriesCheck {
             && start.shape.as_ref().is_none_or(|shape| *shape == ours.shape)
             && start.element.is_none_or(|element| element == ours.element)
             && start.channels.as_ref().is_none_or(|channels| *channels == ours.channels);
+        #[expect(clippy::match_same_arms, reason = "in the order in which they are decided")]
         match (same, is_unique) {
             (true, true) => StartMeaning::Same,
             (false, true) => StartMeaning::Contradiction,

@@ -35,6 +35,7 @@ fn can_be_objects(lab: &Lab) -> bool {
 }
 
 /// The same on storage whose files are put whole, such as S3, beside a journal of which each write is there.
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over labs")]
 fn as_objects(lab: Lab) -> Lab {
     let devices = lab.devices.iter().map(|device| Device { objects: true, ..device.clone() }).collect();
     let numbering: fn(&Numbering) -> Numbering = |numbering| numbering.clone().without_renames();

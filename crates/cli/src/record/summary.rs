@@ -71,8 +71,8 @@ fn sender_line(sender: &SenderCounts) -> String {
         (sender.restarts, "new beginnings of its numbers"),
     ];
     let causes = causes.into_iter().filter(|(count, _)| *count > 0);
-    let causes: String = causes.map(|(count, what)| format!(", {count} {what}")).collect();
-    format!("{name}: {placed} packets, {lost}{causes}{}", silence(sender.silent))
+    let causes: Vec<_> = causes.map(|(count, what)| format!(", {count} {what}")).collect();
+    format!("{name}: {placed} packets, {lost}{}{}", causes.concat(), silence(sender.silent))
 }
 
 fn thread_line(thread: &ThreadCounts) -> String {

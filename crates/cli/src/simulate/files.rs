@@ -206,6 +206,7 @@ impl Files {
         contents: Option<&Hdf5Contents>,
     ) -> MemoryPlan {
         let instrument = &asked.instrument;
+        #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
         let due = (asked.duration.seconds() * instrument.frame_rate.0).ceil() as u64;
         let frames = asked.frames.unwrap_or(due).min(due);
         let layout = RawLayout { hdf5: contents.cloned(), ..plan.layout("", 0, 0) };

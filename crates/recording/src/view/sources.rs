@@ -56,7 +56,7 @@ impl SourceLoss {
                 lose(hole.sender, None, packets);
             }
         }
-        let loss = |((sender, thread), packets)| SourceLoss { sender, thread, packets };
-        losses.into_iter().map(loss).collect()
+        let of_source = |((sender, thread), packets)| SourceLoss { sender, thread, packets };
+        losses.into_iter().map(of_source).collect()
     }
 }

@@ -61,6 +61,7 @@ impl CommandedRecorder {
     }
 
     /// How the next series is recorded, if every one is and nobody stopped that.
+    #[expect(clippy::unused_self, reason = "it is a question to the recorder")]
     pub(super) fn next_of(&self, current: &CurrentRecording) -> Option<NextSeries> {
         let is_stopped = current.stop.load(Ordering::Relaxed);
         next_of(&current.settings, &current.metadata).filter(|_| !is_stopped)

@@ -272,6 +272,7 @@ impl RecordingSettings {
     }
 
     /// How many frames come, by the duration that was asked for; 0 if that is not known.
+    #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
     fn frames_due(&self, instrument: &Instrument) -> u64 {
         let seconds = self.wishes.duration.map_or(0.0, Nanos::seconds);
         (seconds * instrument.frame_rate.0).ceil() as u64

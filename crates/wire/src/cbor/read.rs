@@ -121,7 +121,9 @@ impl<'a> CborReader<'a> {
                 None => {}
             }
             match self.item()? {
-                CborItem::Bytes(length) => drop(self.place(length)?),
+                CborItem::Bytes(length) => {
+                    self.place(length)?;
+                }
                 CborItem::Array(count) => open.push(count),
                 CborItem::Map(count) => open.push(count.map(|pairs| pairs.saturating_mul(2))),
                 CborItem::Pieces { .. } => open.push(None),

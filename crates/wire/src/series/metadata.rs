@@ -44,6 +44,7 @@ impl MetadataField {
 
 /// The fields of a message, from which what is known is taken out.
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "a message has fields")]
 pub(crate) struct Fields {
     pub(crate) message: &'static str,
     pub(crate) fields: Vec<MetadataField>,
@@ -154,7 +155,9 @@ pub(crate) fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesE
     let number = match value {
         MetadataValue::Integer(number) => u64::try_from(*number).ok(),
         MetadataValue::Float(number) if (0.0..WHOLE_FLOATS).contains(number) && number.fract() == 0.0 => {
-            Some(*number as u64)
+            #[expect(clippy::cast_sign_loss, reason = "it is in that range")]
+            let whole = *number as u64;
+            Some(whole)
         }
         MetadataValue::Text(digits) => digits.parse().ok(),
         _ => None,

@@ -184,7 +184,9 @@ fn pieces(reader: &mut CborReader<'_>, text: bool) -> Result<MetadataValue, Cbor
             CborItem::Break => break,
             CborItem::Text(piece) if text => whole.push_str(piece),
             CborItem::Garbled(piece) if text => whole.push_str(&String::from_utf8_lossy(piece)),
-            CborItem::Bytes(length) if !text => drop(reader.place(length)?),
+            CborItem::Bytes(length) if !text => {
+                reader.place(length)?;
+            }
             _ => return Err(at.fault(CborFault::Piece)),
         }
     }
@@ -258,6 +260,7 @@ fn date_of(value: MetadataValue) -> MetadataValue {
         return value;
     }
     // A float has a microsecond of today's time at the best.
+    #[expect(clippy::cast_sign_loss, reason = "it is in that range")]
     let moment = Moment(Nanos((seconds * 1e6).round() as u64 * 1000));
     MetadataValue::Text(moment.to_string())
 }

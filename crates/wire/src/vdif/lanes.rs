@@ -44,6 +44,7 @@ impl Lane {
 
 /// The lanes of a stream.
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "a stream has lanes")]
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// Others may come.

@@ -258,7 +258,7 @@ fn a_sender_on_a_slow_network_is_not_given_up() {
     let mut came = Vec::new();
     for _ in 0..10 {
         // 100 000 B a second.
-        came.extend(lab.deliver(&mut slow, &[7; LONG / 10]));
+        came.extend(lab.deliver(&mut slow, &vec![7; LONG / 10]));
         came.extend(lab.pass(Nanos::from_millis(300)));
     }
     assert_eq!((came.len(), lab.socket.counted().stalled), (1, 0));

@@ -268,10 +268,9 @@ impl Transport for UdpInlet {
         let each = self.joined.each;
         // Whole messages only.
         let messages = match self.senders.learns() {
-            true => 1,
             false if spots.is_empty() => MESSAGES_AT_ONCE,
             false if self.joined.are_alike() => (spots.len() / each).clamp(1, MESSAGES_AT_ONCE),
-            false => 1,
+            _ => 1,
         };
         let some = (messages * each).min(spots.len());
         let came = self.batch.receive(&self.socket, &mut spots[..some], each, messages)?;
