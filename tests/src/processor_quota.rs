@@ -63,7 +63,9 @@ impl Drop for ProcessorQuota {
         let above = self.group.parent().map(|above| above.join("cgroup.procs"));
         let left = fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default();
         for process in left.lines() {
-            above.iter().for_each(|above| drop(fs::write(above, process)));
+            if let Some(above) = &above {
+                drop(fs::write(above, process));
+            }
         }
         drop(fs::remove_dir(&self.group));
     }

@@ -366,7 +366,9 @@ impl SeriesReception {
         let series = self.incomplete.as_ref()?.announced.series.clone();
         let images = self.early.take_of(&series);
         let first = images.first().map(|held| held.image.clone());
-        images.into_iter().for_each(|held| drop(self.early.keep(held)));
+        for held in images {
+            drop(self.early.keep(held));
+        }
         first
     }
 
@@ -439,7 +441,9 @@ impl SeriesReception {
         } else {
             self.tally.refuse(SeriesRefusal::Early, Some("an end without a start".to_owned()));
             let images = self.early.take_of(series);
-            images.into_iter().for_each(|early| self.refuse(early, SeriesRefusal::Early, intake));
+            for early in images {
+                self.refuse(early, SeriesRefusal::Early, intake);
+            }
             self.others.ends(series, SeriesRefusal::Early);
         }
         queued.give_back(intake);

@@ -208,7 +208,9 @@ fn look(
         let Taken { bytes, packets, from, .. } = lock(&shared.free).pop().unwrap_or_default();
         let (bytes, packets) = inlet.exchange_aside(bytes, packets);
         let mut from = inlet.exchange_from(from);
-        from.iter_mut().for_each(|sender| *sender = of_thread(number, *sender));
+        for sender in &mut from {
+            *sender = of_thread(number, *sender);
+        }
         note_senders(inlet, number, shared);
         drop(give.send(Ok(Taken { bytes, packets, from, dropped: received.dropped })));
     }

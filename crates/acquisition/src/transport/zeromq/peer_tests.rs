@@ -240,9 +240,13 @@ fn a_byte_now_and_then_keeps_no_slot() {
     lab.until("their slots", |lab| lab.slots.free.is_empty());
     // A message that came waits for a slot at the receiver.
     lab.slots.is_awaited = true;
-    strangers.iter_mut().for_each(|stranger| drop(lab.deliver(stranger, &[7])));
+    for stranger in &mut strangers {
+        drop(lab.deliver(stranger, &[7]));
+    }
     lab.pass(Nanos::from_millis(900));
-    strangers.iter_mut().for_each(|stranger| drop(lab.deliver(stranger, &[7])));
+    for stranger in &mut strangers {
+        drop(lab.deliver(stranger, &[7]));
+    }
     assert_eq!(lab.socket.counted().stalled, 0);
     lab.pass(Nanos::from_millis(200));
     assert_eq!((lab.socket.counted().stalled, lab.slots.free.len()), (2, 2));
@@ -273,8 +277,12 @@ fn only_the_named_are_taken_and_others_are_told_by_name() {
         let _first = lab.ready(1);
         let _second = lab.ready(70);
         let mut strangers = [connected(9, lab.at), connected(9, lab.at), connected(80, lab.at)];
-        strangers.iter_mut().for_each(|stranger| stranger.write_all(&hello()).expect("the kernel takes it"));
-        strangers.iter_mut().for_each(|stranger| stranger.write_all(&whole()).expect("the kernel takes it"));
+        for stranger in &mut strangers {
+            stranger.write_all(&hello()).expect("the kernel takes it");
+        }
+        for stranger in &mut strangers {
+            stranger.write_all(&whole()).expect("the kernel takes it");
+        }
         lab.until("they are refused", |lab| lab.socket.counted().refused.connections == 3);
         assert!(lab.pass(Nanos::from_millis(1000)).is_empty(), "nothing of them is read");
         lab.socket.end_series(lab.now);

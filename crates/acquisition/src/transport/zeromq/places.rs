@@ -93,7 +93,9 @@ mod tests {
         holders.push(holder(2, 0));
         assert_eq!(find_place(address(1), false, &holders), FoundPlace::Instead(0));
         assert_eq!(find_place(address(2), false, &holders), FoundPlace::Free);
-        holders.iter_mut().for_each(|holder| holder.is_trusted = true);
+        for holder in &mut holders {
+            holder.is_trusted = true;
+        }
         assert_eq!(find_place(address(1), false, &holders), FoundPlace::Nowhere);
     }
 
