@@ -317,7 +317,8 @@ impl<'a> SimulatedReception<'a> {
         );
         assert!(self.refused <= unrecorded + self.others, "{} counted, {unrecorded} came", self.refused);
         if self.scenario.connections > 1 {
-            // Images that overtake their start on another connection may be discarded, and are counted then.
+            // Nobody can tell a start that comes late on another connection from a detector that begins anew, nor an image that
+            // overtakes its start from one that was left over. All of them are counted, as is checked above.
             return;
         }
         let good = self.scenario.good();
