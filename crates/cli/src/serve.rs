@@ -39,8 +39,8 @@ struct Service {
     /// Let other machines command it: there is no password
     #[arg(long)]
     listen_beyond_loopback: bool,
-    /// Only this client may command it, an address or a network such as 10.0.0.0/24; may be given several times [default:
-    /// everybody who can]
+    /// Obey and answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default:
+    /// whoever reaches the port]
     #[arg(long, value_name = "ADDRESS|NETWORK")]
     allow_clients: Vec<AllowedSender>,
     /// Instruments may be named by their path if they lie below this directory; may be given several times. Others are

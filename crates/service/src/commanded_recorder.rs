@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-use awaited::SeriesWait;
+use awaited::{NextSeries, SeriesWait};
 
 /// A recorder, the recording that it makes or is to make, and the orders that it carries out one after the other.
 #[derive(Debug)]
@@ -375,7 +375,7 @@ impl CommandedRecorder {
 
     fn ended(&mut self, outcome: &Recorded, status: Status) {
         let Some(current) = self.current.take() else { return };
-        let next = self.next_of(&current);
+        let next = NextSeries::behind(&current);
         let mut scan = current.scan(outcome, &status);
         let fault = scan.fault.clone();
         let broken = is_broken(outcome);

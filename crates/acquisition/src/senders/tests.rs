@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Chronicle, Taken, transport::trial::Numbered};
+use crate::{Chronicle, Taken, conformance::SerialFormat, transport::trial::Numbered};
 use nilometer_model::{RandomStream, Seed};
 use nilometer_recording::{Missing, Packed};
 use nilometer_storage::Arena;
-use nilometer_wire::{Geometry, Ignored, Near, Packet, Part};
 
 const BODY: usize = 32;
 const FRAMES_OF_BLOCK: u64 = 40;
@@ -21,13 +20,12 @@ const LIMITS: ReorderWindow = ReorderWindow {
     quiet: Nanos::from_millis(10),
 };
 
-/// Packets behind a serial number of 8 bytes, which name their sender: each numbers them by itself.
-#[derive(Debug, Clone)]
-struct Board(Geometry);
+/// Boards that number packets by themselves. Behind the number a packet names its board; a filled one is marked behind that.
+struct Board;
 
 impl Board {
-    fn new() -> Self {
-        Board(Geometry { prefix: 8, parts: vec![BODY], number_bits: 64, behind: Vec::new() })
+    fn format() -> SerialFormat {
+        SerialFormat::new(BODY, |behind| behind[1] = FILLED)
     }
 
     fn packet(board: u8, serial: u64) -> Vec<u8> {
@@ -36,31 +34,6 @@ impl Board {
         packet[8..16].copy_from_slice(&serial.to_le_bytes());
         packet[16] = board;
         packet
-    }
-}
-
-impl WireFormat for Board {
-    fn geometry(&self) -> &Geometry {
-        &self.0
-    }
-
-    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
-        let frame = packet.prefix.try_into().map(u64::from_le_bytes).map_err(|_| Ignored::Size)?;
-        Ok(Part { frame, part: 0 })
-    }
-
-    fn fill(&self, near: Option<Near<'_>>, _part: usize, into: &mut [u8]) {
-        let near = near.expect("packets came on both sides");
-        into.copy_from_slice(&near.bytes[..into.len()]);
-        let serial = u64::from_le_bytes(near.bytes[..8].try_into().expect("8 bytes"));
-        into[..8].copy_from_slice(&serial.wrapping_add_signed(near.ahead).to_le_bytes());
-        into[9] = FILLED;
-    }
-
-    fn make(&self, _number: u64, _part: usize, _prefix: &mut [u8], _body: &mut [u8]) {}
-
-    fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
-        Some(Box::new(self.clone()))
     }
 }
 
@@ -73,7 +46,7 @@ struct Port {
 
 impl Port {
     fn new(slots: usize, missing: Missing) -> Self {
-        Port::of(Box::new(Board::new()), slots, missing)
+        Port::of(Box::new(Board::format()), slots, missing)
     }
 
     fn of(format: Box<dyn WireFormat>, slots: usize, missing: Missing) -> Self {

@@ -65,6 +65,9 @@ impl SeriesReceiver {
     /// For the next series: all figures begin anew.
     pub(super) fn reset(&mut self, now: Nanos, until: SeriesUntil) {
         self.reception.begin_next(now, until);
+        // Also of a series that began, and whose recording could not be prepared.
+        self.socket.end_series(self.latest);
+        self.socket.count_anew();
         self.epoch = self.latest.since(now);
         self.told = Nanos(0);
         self.ending = None;
@@ -152,6 +155,7 @@ impl SeriesReceiver {
             self.tell(now);
         }
         self.reception.tend(now, intake);
+        self.prove_senders();
         if let Some(queued) = self.reception.take_queued(now) {
             self.accept(now, queued, intake);
             return Ok(());
@@ -182,15 +186,19 @@ impl SeriesReceiver {
         Ok(true)
     }
 
-    /// Takes a message. The socket hears of it if a series begins with it, and if it brings frames.
+    /// Takes a message, and tells the socket if a series begins with it.
     fn accept(&mut self, now: Nanos, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
-        let (peer, frames) = (queued.message.peer, self.reception.tally.frames);
         let had_begun = self.reception.series().is_some();
         self.reception.accept(now, queued, intake);
         if let (false, Some(series), Some(sender)) = (had_begun, self.series(), self.reception.sender) {
             self.socket.begin_series(sender, series.start().channels.len());
         }
-        if let Some(peer) = peer.filter(|_| self.reception.tally.frames > frames) {
+        self.prove_senders();
+    }
+
+    /// The socket trusts connections that brought frames.
+    fn prove_senders(&mut self) {
+        for peer in self.reception.take_proved() {
             self.socket.prove(peer);
         }
     }

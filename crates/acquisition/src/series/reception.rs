@@ -70,6 +70,8 @@ pub(super) struct SeriesReception {
     pub(super) begun: Option<Nanos>,
     /// The connection that brought the start. None before it, and of a message that no socket delivered.
     pub(super) sender: Option<MessagePeer>,
+    /// Connections that brought frames of the series since the receiver last took this list.
+    proved: Vec<MessagePeer>,
     /// When something of the series came last.
     heard: Nanos,
     /// When the first frame was there, and the last.
@@ -94,6 +96,7 @@ impl SeriesReception {
             followed: None,
             begun: None,
             sender: None,
+            proved: Vec::new(),
             heard: Nanos(0),
             first: None,
             last: Nanos(0),
@@ -134,6 +137,11 @@ impl SeriesReception {
     /// Why a series that began can't be recorded; said once.
     pub(super) fn take_unusable(&mut self) -> Option<String> {
         self.unusable.take()
+    }
+
+    /// Takes the connections that brought frames since the last call, each at least once.
+    pub(super) fn take_proved(&mut self) -> Vec<MessagePeer> {
+        std::mem::take(&mut self.proved)
     }
 
     /// Images wait for slots: nothing overtakes them.
@@ -319,6 +327,9 @@ impl SeriesReception {
             StartMeaning::Next | StartMeaning::Repeated if !self.is_of_sender(&queued) => {
                 let fault = format!("series {} begins at another address", announced.series.number);
                 self.tally.refuse(SeriesRefusal::Foreign, Some(fault));
+                if check.is_ours(&announced.series).is_err() {
+                    self.others.ends(&announced.series, SeriesRefusal::Foreign);
+                }
             }
             StartMeaning::Same => self.tally.starts += 1,
             StartMeaning::Repeated => self.repeated = Some(queued),

@@ -10,6 +10,7 @@ use std::{
 use nilometer_acquisition::{
     Chronicle, Follower, Following, Purpose, Receiver, Ring, Traffic, Until, Writer,
     assembly::{Assembly, ReorderWindow},
+    conformance::SerialFormat,
     sink::{Durability, Gauge, RawFiles, RawLayout},
     transport::MemoryTransport,
 };
@@ -25,7 +26,7 @@ use nilometer_storage::{
     interleave,
     testing::{Cost, Device, Simulated},
 };
-use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
+use nilometer_wire::WireFormat;
 
 use crate::lab::read_all;
 
@@ -41,38 +42,14 @@ const FILLED: u8 = 77;
 const IN_FLIGHT: usize = 3;
 
 /// A serial number of 8 bytes in front of 32 bytes that repeat it, with a mark.
-#[derive(Debug)]
-struct Serial(Geometry);
-
-impl Serial {
-    fn new() -> Self {
-        Serial(Geometry { prefix: 8, parts: vec![BODY], number_bits: 64, behind: Vec::new() })
-    }
+fn format() -> SerialFormat {
+    SerialFormat::new(BODY, |behind| behind.fill(FILLED))
 }
 
 fn body(serial: u64, mark: u8) -> [u8; BODY] {
     let mut body = [mark; BODY];
     body[..8].copy_from_slice(&serial.to_le_bytes());
     body
-}
-
-impl WireFormat for Serial {
-    fn geometry(&self) -> &Geometry {
-        &self.0
-    }
-
-    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
-        let frame = packet.prefix.try_into().map(u64::from_le_bytes).map_err(|_| Ignored::Size)?;
-        Ok(Part { frame, part: 0 })
-    }
-
-    fn fill(&self, near: Option<Near<'_>>, _part: usize, into: &mut [u8]) {
-        let near = near.expect("a packet came before one was missed");
-        let serial = u64::from_le_bytes(near.bytes[..8].try_into().expect("8 bytes"));
-        into.copy_from_slice(&body(serial.wrapping_add_signed(near.ahead), FILLED));
-    }
-
-    fn make(&self, _number: u64, _part: usize, _prefix: &mut [u8], _body: &mut [u8]) {}
 }
 
 /// The network: each packet comes at its time.
@@ -147,7 +124,7 @@ fn layout() -> RawLayout {
     RawLayout {
         durability: Durability::EachFile,
         checksums: true,
-        stream: Some(Stream::new(Format::Raw, &Serial::new().0, Missing::Filled)),
+        stream: Some(Stream::new(Format::Raw, format().geometry(), Missing::Filled)),
         ..RawLayout::suited("n_p".into(), head, true)
     }
 }
@@ -167,8 +144,7 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
     let limits = ReorderWindow { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
-    let assembly =
-        Assembly::new(vec![Box::new(Serial::new())], ring.clone(), PER_BLOCK, limits, Missing::Filled);
+    let assembly = Assembly::new(vec![Box::new(format())], ring.clone(), PER_BLOCK, limits, Missing::Filled);
     let (memory, transport) = MemoryTransport::channel();
     let receiver = Receiver::new(vec![Box::new(transport)], assembly, Until::default());
     let live = receiver.live();

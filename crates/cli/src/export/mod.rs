@@ -73,8 +73,8 @@ pub(crate) struct Export {
     /// most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
-    /// Of a file of HDF5 without a journal that claims many more frames than it has: write the fill value for all that are
-    /// missing
+    /// Export an HDF5 file without a journal even if it claims far more frames than it has: write the fill value for each
+    /// missing one
     #[arg(long)]
     fill_missing: bool,
     #[command(flatten)]

@@ -10,7 +10,7 @@ const PROCESSOR_MAX: Duration = Duration::from_secs(20);
 /// Bytes that the process may read and write for one object, beside some times those of the file.
 const TRANSFER_MAX: u64 = 1 << 30;
 const TRANSFER_TIMES: u64 = 8;
-/// A transfer of so many bytes is progress.
+/// Bytes of one transfer that count as progress.
 const TRANSFER_STEP: u64 = 1 << 20;
 
 /// The object at which the process is, and what it spent on it.
@@ -45,7 +45,7 @@ struct SpentResources {
 }
 
 impl SpentResources {
-    /// Of a process that runs; nothing of one that has ended.
+    /// Reads the figures of a running process from `/proc`. All are 0 if the process has ended.
     fn of(process: u32) -> Self {
         let read =
             |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
@@ -104,7 +104,7 @@ impl ReadingProgress {
         self.has_spoken = true;
     }
 
-    /// Why the process does not go on; none if it does.
+    /// The reason why the process is stuck. `None` if it makes progress.
     pub(super) fn stuck(&mut self) -> Option<String> {
         let now = self.clock.now();
         if now.since(self.looked) < LOOK {

@@ -63,8 +63,8 @@ struct Shown {
     /// Let other machines look too: there is no password
     #[arg(long, help_heading = "While it runs")]
     listen_beyond_loopback: bool,
-    /// Only this client may look, an address or a network such as 10.0.0.0/24; may be given several times [default: everybody
-    /// who can]
+    /// Answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default: whoever
+    /// reaches the port]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs", requires = "http")]
     allow_clients: Vec<AllowedSender>,
 }

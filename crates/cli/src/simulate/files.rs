@@ -75,12 +75,12 @@ pub(super) struct Files {
     /// processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     encoders: Option<u32>,
-    /// Memory between the instrument and the storage [default: 1 GiB; with --memory, or where less is available, as much as that
-    /// leaves]
+    /// Memory between the instrument and the storage [default: 1 GiB, or what --memory or the available memory
+    /// leaves for it]
     #[arg(long)]
     buffer: Option<Bytes>,
-    /// All memory that the recorder may take, the buffer, the simulated instrument and the program included [default: the
-    /// buffer, and what the other parts state]
+    /// Limit all memory of the recorder, with its buffer, the simulated instrument and the program [default: no limit beyond
+    /// those of its parts]
     #[arg(long)]
     memory: Option<Bytes>,
     /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that

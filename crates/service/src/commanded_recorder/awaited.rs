@@ -33,6 +33,14 @@ pub(super) struct SeriesWait {
     pub(super) stop: Arc<AtomicBool>,
 }
 
+impl NextSeries {
+    /// The options of the series behind a recording, if every series is recorded and nobody stopped that.
+    pub(super) fn behind(current: &CurrentRecording) -> Option<Self> {
+        let is_stopped = current.stop.load(Ordering::Relaxed);
+        next_of(&current.settings, &current.metadata).filter(|_| !is_stopped)
+    }
+}
+
 impl CommandedRecorder {
     /// From now on a series may begin.
     pub(super) fn await_series(&mut self, awaited: AwaitedSeries) -> Result<(), RefusedOrder> {
@@ -58,13 +66,6 @@ impl CommandedRecorder {
         });
         self.enter(ServiceState::Waiting);
         Ok(())
-    }
-
-    /// How the next series is recorded, if every one is and nobody stopped that.
-    #[expect(clippy::unused_self, reason = "it is a question to the recorder")]
-    pub(super) fn next_of(&self, current: &CurrentRecording) -> Option<NextSeries> {
-        let is_stopped = current.stop.load(Ordering::Relaxed);
-        next_of(&current.settings, &current.metadata).filter(|_| !is_stopped)
     }
 
     /// Awaits the next of all series. A fault of the one before stays to be seen until the next begins.

@@ -8,25 +8,32 @@ use std::sync::{
 
 use nilometer_acquisition::{
     series::{ReceiverReturn, SeriesReceiver},
-    transport::zeromq::ZmqEndpoint,
+    transport::{Allowed, zeromq::ZmqEndpoint},
 };
 
 use crate::error::OperatorLog;
 
-/// The connections, while no recording has them, and their ends.
+/// Where connections lead, and who may make them: a recording with other terms does not take those that are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ConnectionTerms {
+    pub(super) ends: Vec<ZmqEndpoint>,
+    pub(super) allowed: Allowed,
+}
+
+/// The connections, while no recording has them, and their terms.
 #[derive(Debug, Clone, Default)]
 pub struct KeptConnections {
     pub(super) receiver: ReceiverReturn,
-    ends: Arc<Mutex<Vec<ZmqEndpoint>>>,
+    terms: Arc<Mutex<Option<ConnectionTerms>>>,
     begun: Arc<AtomicBool>,
 }
 
 impl KeptConnections {
-    /// Takes the connections, if they are those to these ends; from now on the ends are these. Others are closed.
-    pub(super) fn take(&self, ends: &[ZmqEndpoint], log: OperatorLog) -> Option<Box<SeriesReceiver>> {
-        let mut kept = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        let are_same = *kept == ends;
-        *kept = ends.to_vec();
+    /// Takes the connections if they were made on these terms, which are those to be kept from now on. Others are closed.
+    pub(super) fn take(&self, terms: &ConnectionTerms, log: OperatorLog) -> Option<Box<SeriesReceiver>> {
+        let mut kept = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_same = kept.as_ref() == Some(terms);
+        *kept = Some(terms.clone());
         let receiver = self.receiver.take()?;
         if !are_same && receiver.has_next() {
             log("a series that began on other connections is not recorded: they are closed");
@@ -54,5 +61,35 @@ impl KeptConnections {
         if !self.has_next() {
             drop(self.receiver.take());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_acquisition::{
+        series::{LentReceiver, SeriesUntil},
+        transport::zeromq::{MessageLimits, PullSocket},
+    };
+
+    use super::*;
+
+    #[test]
+    fn connections_are_used_again_only_on_the_same_terms() {
+        let kept = KeptConnections::default();
+        let terms = |allowed: &str| ConnectionTerms {
+            ends: Vec::new(),
+            allowed: Allowed::Named(vec![allowed.parse().expect("an address")]),
+        };
+        let give_back = || {
+            let socket = PullSocket::open(&[], MessageLimits::default()).expect("it has no ends");
+            let receiver = SeriesReceiver::new(socket, SeriesUntil::default());
+            drop(LentReceiver::new(Box::new(receiver), Some(kept.receiver.clone())));
+        };
+        assert!(kept.take(&terms("10.0.0.2"), |_| {}).is_none(), "there are none yet");
+        give_back();
+        assert!(kept.take(&terms("10.0.0.2"), |_| {}).is_some());
+        give_back();
+        assert!(kept.take(&terms("10.0.0.3"), |_| {}).is_none(), "others were allowed on them");
+        assert!(kept.take(&terms("10.0.0.3"), |_| {}).is_none(), "they are closed");
     }
 }

@@ -186,6 +186,8 @@ pub(super) struct RecordingNeeds<'a> {
     pub(super) frames_due: u64,
 }
 
+/// Two slots of a page.
+const SMALLEST_RING: Bytes = Bytes(2 * 4096);
 /// Candidates take an eighth of the ring at the most, and no more than this.
 const CANDIDATES_SHARE: u64 = 8;
 const CANDIDATES_MAX: u64 = 32 << 20;
@@ -233,6 +235,16 @@ impl RecordingSettings {
         let source = needs.source.with(MemoryPart::Candidates, candidates);
         let parts = plan.ring_memory().and(lanes).and(source).and(program_memory());
         self.memory_wishes().account(parts)
+    }
+
+    /// Refuses memory in which no series over TCP fits, however small its frames are: that is known before one begins.
+    ///
+    /// # Errors
+    /// The memory does not suffice, or can't be had.
+    pub(super) fn check_memory_of_series(&self) -> Result<(), ServiceError> {
+        let others = program_memory().with(MemoryPart::Connections, self.connection_memory().0);
+        let parts_of = |buffer: Bytes| others.with(MemoryPart::Ring, buffer.0);
+        self.memory_wishes().settle(SMALLEST_RING, parts_of).map(drop)
     }
 
     /// Memory of the kernel for packets at each of so many sockets.

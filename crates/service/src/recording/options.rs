@@ -106,12 +106,11 @@ pub struct RecordOptions {
     /// By which interface, given as its address, the group is joined
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub interface: Option<IpAddr>,
-    /// Take packets and connections of this sender only, an address or a network such as 10.0.0.0/24; may be given several
-    /// times; or `any`: of everybody. It holds wherever others send to or connect: `--listen`, and `--metadata tcp://*:PORT`.
-    /// Name the senders if several send and don't all begin within a second, such as boards of a digital backend: up to 64
-    /// are recorded, each with serial numbers of its own [default: of packets, those that send the first of the stream, at each
-    /// port for itself, and with `--receive-threads` everybody; of connections, the address that sends the first good message,
-    /// until its series is over]
+    /// Take packets and connections of this sender only, an address or a network such as 10.0.0.0/24, or of everybody (`any`);
+    /// repeat the option for more senders. It holds for `--listen` and for `--metadata tcp://*:PORT`. Name the senders if several
+    /// boards send and don't all begin within a second: the recorder takes up to 64, each with serial numbers of its own
+    /// [default: the senders of the stream's first packets, at each port; with `--receive-threads` everybody; of connections, the
+    /// address that begins a series, until it is over]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "What is recorded")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
@@ -142,12 +141,12 @@ pub struct RecordOptions {
     /// By how many others a packet may be overtaken before it counts as missing [default: 512]
     #[arg(long, value_name = "PACKETS", help_heading = "Packets that do not come in order")]
     pub window: Option<u64>,
-    /// Memory between the network and the storage [default: 1 GiB; with --memory, or where less is available, as much as that
-    /// leaves]
+    /// Memory between the network and the storage [default: 1 GiB, or what --memory or the available memory
+    /// leaves for it]
     #[arg(long, help_heading = "This machine")]
     pub buffer: Option<Bytes>,
-    /// All memory that the recorder may take, the buffer, the packets that wait in the kernel and the program included [default:
-    /// the buffer, and what the other parts state: /status has the account]
+    /// Limit all memory of the recorder, with its buffer, the packets that wait in the kernel and the program [default: no limit
+    /// beyond those of its parts, which /status shows]
     #[arg(long, help_heading = "This machine")]
     pub memory: Option<Bytes>,
     /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows

@@ -25,7 +25,7 @@ use nilometer_wire::series::SeriesStart;
 use super::{
     awaited_peers::AwaitedRefusals,
     joining::{JoiningValues, tell_left_out},
-    kept_connections::KeptConnections,
+    kept_connections::{ConnectionTerms, KeptConnections},
     memory::RecordingNeeds,
     options::SeriesChoice,
     place::{check_mounted, check_place, check_slots, make},
@@ -61,8 +61,8 @@ struct ArrangedSeries {
 }
 
 impl RecordingSettings {
-    /// Opens the connections of a series; none if packets are recorded. Those that were kept are used again, if they lead to the same
-    /// ends.
+    /// Opens the connections of a series; none if packets are recorded. Those that were kept are used again, if their terms are
+    /// the same.
     pub(crate) fn open_series(
         &self,
         kept: Option<&KeptConnections>,
@@ -73,6 +73,7 @@ impl RecordingSettings {
         let name = (!self.records_every_series()).then(|| self.name_of(id, source.name()));
         let described = self.described()?;
         check_mounted(Format::Hdf5, &described)?;
+        self.check_memory_of_series()?;
         for description in described {
             // A name that no recording has, if the stream gives one later.
             let name = name.clone().unwrap_or_else(|| self.name_of(id, source.name()));
@@ -80,13 +81,13 @@ impl RecordingSettings {
         }
         let clock = Clock::start();
         let joining = self.joining()?;
-        let ends = source.endpoints()?;
-        let receiver = match kept.and_then(|kept| kept.take(&ends, log)) {
+        let terms = ConnectionTerms { ends: source.endpoints()?, allowed: self.wishes.allowed()? };
+        let receiver = match kept.and_then(|kept| kept.take(&terms, log)) {
             Some(mut receiver) => {
                 receiver.begin_next(clock.now(), until(&self.wishes));
                 receiver
             }
-            None => Box::new(self.receiver(source)?),
+            None => Box::new(self.receiver(terms)?),
         };
         let receiver = LentReceiver::new(receiver, kept.map(|kept| kept.receiver.clone()));
         Ok(Some(OpenedSeries { receiver, joining, clock, id, name, kept: kept.cloned() }))
@@ -245,16 +246,15 @@ impl RecordingSettings {
         unique_name(&self.wishes.to, &stated_name(&series.start).unwrap_or_else(numbered))
     }
 
-    fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {
+    fn receiver(&self, terms: ConnectionTerms) -> Result<SeriesReceiver, ServiceError> {
         let limits = MessageLimits { memory: self.connection_memory().0, ..MessageLimits::default() };
-        let opened = PullSocket::open(&source.endpoints()?, limits);
+        let opened = PullSocket::open(&terms.ends, limits);
         let socket = opened.map_err(|error| {
             ServiceError::AskedWrongly(format!(
                 "can't listen at {error}: name an address of this machine and a free port"
             ))
         })?;
-        let socket = socket.allowing(self.wishes.allowed()?);
-        Ok(SeriesReceiver::new(socket, until(&self.wishes)))
+        Ok(SeriesReceiver::new(socket.allowing(terms.allowed), until(&self.wishes)))
     }
 }
 

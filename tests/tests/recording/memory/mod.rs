@@ -92,6 +92,15 @@ fn a_bound_that_does_not_suffice_is_refused_with_the_smallest_that_does() {
 }
 
 #[test]
+fn a_bound_in_which_no_series_fits_is_refused_before_one_begins() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let to = home.path().to_str().expect("plain names");
+    let ended = run(&["record", "--from", "tcp://127.0.0.1:9", "--to", to, "--memory", "10 MiB"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("--memory 10 MiB: it takes"), "{ended:?}");
+}
+
+#[test]
 fn a_buffer_larger_than_the_bound_is_refused() {
     let (home, camera) = camera("[100, 100]");
     let to = home.path().to_str().expect("plain names");

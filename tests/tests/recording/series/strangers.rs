@@ -269,6 +269,33 @@ fn while_a_series_is_recorded_another_address_is_not_heard_and_told() {
     assert!(found.into_iter().eq(0..20));
 }
 
+#[test]
+fn a_start_from_another_address_does_not_end_the_series() {
+    let lab = SeriesLab::new();
+    let (running, port) = recorder(&lab, &["--allow", "any", "--http", "127.0.0.1:0"]);
+    let mut detector = RawSender::connect(1, port);
+    detector.start(20);
+    (0..10).for_each(|image| detector.send_image(image));
+    let http = address(&running, "http");
+    let mut other = RawSender::connect(9, port);
+    other.series = series(66);
+    other.start(3);
+    (0..3).for_each(|image| other.send_image(image));
+    let is_counted = |counts: &serde_json::Value| {
+        let counts = counts.as_array().into_iter().flatten();
+        counts.filter(|count| count[0] == "of another series").any(|count| count[1] == 4)
+    };
+    await_some("its messages are refused", || {
+        is_counted(&status(http)["recording"]["ignored_packets"]).then_some(())
+    });
+    (10..20).for_each(|image| detector.send_image(image));
+    detector.end();
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "images of somebody came and are not recorded: {ended:?}");
+    assert!(ended.stdout.contains("20 frames announced, complete"), "{ended:?}");
+    is_whole(&lab, 20);
+}
+
 /// Bytes of memory that a process has.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");

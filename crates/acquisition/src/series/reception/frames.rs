@@ -91,6 +91,9 @@ impl SeriesReception {
         match intake.take(now, frame) {
             Ok(()) => {
                 check.came(number);
+                if let Some(peer) = queued.message.peer.filter(|peer| self.proved.last() != Some(peer)) {
+                    self.proved.push(peer);
+                }
                 self.first.get_or_insert(queued.arrived);
                 self.last = queued.arrived;
                 self.tally.frames += 1;

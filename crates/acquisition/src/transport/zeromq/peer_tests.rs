@@ -395,3 +395,15 @@ fn all_places_are_taken_and_the_detector_finds_one() {
     assert_eq!(lab.next().peer, first.peer, "one that sent of the series keeps its place");
     drop(one);
 }
+
+#[test]
+fn the_next_recording_counts_anew() {
+    let mut lab = PeerLab::new(Allowed::Named(vec![IpAddr::from([127, 0, 0, 9]).into()]), 2);
+    let _stranger = connected(7, lab.at);
+    lab.until("it is refused", |lab| lab.socket.counted().refused.connections == 1);
+    let _sender = lab.ready(9);
+    assert!(lab.socket.counted().bytes > 0);
+    lab.socket.count_anew();
+    let counted = lab.socket.counted();
+    assert_eq!((counted.refused.connections, counted.bytes, counted.connected), (0, 0, 1));
+}

@@ -197,6 +197,14 @@ impl PullSocket {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
+    /// All counters begin anew: each recording has its own.
+    pub fn count_anew(&mut self) {
+        self.counts = ZmqCounts::default();
+        for link in self.peers.iter_mut().filter_map(|peer| peer.link.as_mut()) {
+            link.bytes = 0;
+        }
+    }
+
     /// What was counted so far.
     pub fn counted(&self) -> ZmqCounts {
         let ready = |peer: &&PullPeer| !peer.is_unheard && peer.link.as_ref().is_some_and(PullLink::is_ready);
