@@ -100,11 +100,19 @@ fn plan_is_known(arguments: &[String]) -> bool {
 }
 
 /// Names in backquotes or links that look like files of the repository and are none.
-fn missing_files(document: &str) -> Vec<String> {
-    let quoted = document.split('`').skip(1).step_by(2).map(str::to_owned);
-    let linked = document.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned);
-    let names = quoted.chain(linked).filter(|name| is_in_repository(name));
-    names.filter(|name| !root().join(name.split('#').next().unwrap_or(name)).exists()).collect()
+///
+/// A link is relative to the document, a name in backquotes to the repository.
+fn missing_files(document: &str, text: &str) -> Vec<String> {
+    let quoted = text.split('`').skip(1).step_by(2).map(|name| (root(), name));
+    let beside = root().join(document).parent().map(Path::to_path_buf).unwrap_or_default();
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let linked = linked.map(|name| (beside.clone(), name));
+    let names = quoted.chain(linked).filter(|(_, name)| is_in_repository(name));
+    names.filter(|(from, name)| !is_there(from, name)).map(|(_, name)| name.to_owned()).collect()
+}
+
+fn is_there(from: &Path, name: &str) -> bool {
+    from.join(name.split('#').next().unwrap_or(name)).exists()
 }
 
 /// Begins with a directory of the repository, or is a document's name.
@@ -207,7 +215,7 @@ fn files_that_the_documents_name_exist() {
     let complaints: Vec<_> = documents()
         .into_iter()
         .flat_map(|(document, text)| {
-            missing_files(&text).into_iter().map(move |name| format!("{document}: {name}"))
+            missing_files(document, &text).into_iter().map(move |name| format!("{document}: {name}"))
         })
         .collect();
     assert!(complaints.is_empty(), "named, but not there:\n{}", complaints.join("\n"));
@@ -292,5 +300,8 @@ fn a_command_that_is_wrong_is_found() {
 fn a_file_that_is_missing_is_found() {
     let text = "See `crates/model/src/lib.rs`, `crates/model/src/gone.rs`, [this](GONE.md#part), [that](plans/quick.toml), \
                 `a/b`, `cargo test`, <https://example.org/tests/x.md> and `evaluation.sqlite`.";
-    assert_eq!(missing_files(text), ["crates/model/src/gone.rs", "GONE.md#part"]);
+    assert_eq!(missing_files("README.md", text), ["crates/model/src/gone.rs", "GONE.md#part"]);
+    let beside = "[here](hdf5.md#who-is-heard), [not](GONE.md)";
+    assert_eq!(missing_files("docs/service.md", beside), ["GONE.md"]);
+    assert_eq!(missing_files("README.md", beside), ["hdf5.md#who-is-heard", "GONE.md"]);
 }

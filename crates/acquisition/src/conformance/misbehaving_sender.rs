@@ -245,7 +245,8 @@ impl SenderScenario {
             packing: Packing::Plain,
             bytes: &bytes,
         };
-        let (name, times) = (&self.series[at].name, ImageTimes::default());
+        let name = &self.series[at].name;
+        let times = ImageTimes::default();
         if self.version == 1 {
             let pieces = stream1::encode_image(name, image, &times, &channel, "").expect("it has a word");
             return pieces.iter().map(|piece| piece.bytes().to_vec()).collect();

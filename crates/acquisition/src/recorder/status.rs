@@ -177,6 +177,22 @@ impl MemoryStatus {
     }
 }
 
+impl RingStatus {
+    fn of(glance: &RingSnapshot) -> Self {
+        RingStatus {
+            slots: glance.books.slots,
+            in_use: glance.in_use,
+            high_water: glance.books.high,
+            stalls: glance.stalled.0,
+            stalled_seconds: glance.stalled.1.seconds(),
+            longest_stall_seconds: glance.longest_stall.seconds(),
+            halts: glance.halted.0,
+            halted_seconds: glance.halted.1.seconds(),
+            longest_halt_seconds: glance.longest_halt.seconds(),
+        }
+    }
+}
+
 /// What a lane does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LaneStatus {
@@ -353,17 +369,7 @@ fn of(
         jumped_numbers: tally.jumped,
         socket_buffer_bytes: *room,
         senders: traffic.senders.iter().map(SenderStatus::of).collect(),
-        ring: RingStatus {
-            slots: glance.books.slots,
-            in_use: glance.in_use,
-            high_water: glance.books.high,
-            stalls: glance.stalled.0,
-            stalled_seconds: glance.stalled.1.seconds(),
-            longest_stall_seconds: glance.longest_stall.seconds(),
-            halts: glance.halted.0,
-            halted_seconds: glance.halted.1.seconds(),
-            longest_halt_seconds: glance.longest_halt.seconds(),
-        },
+        ring: RingStatus::of(&glance),
         memory: MemoryStatus::default(),
         lanes,
         fault: fault.clone(),

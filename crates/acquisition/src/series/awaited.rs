@@ -41,11 +41,13 @@ impl SeriesReceiver {
         say: &dyn Fn(&str),
     ) -> io::Result<AwaitedSeries> {
         let mut awaiting = AwaitedStart { name: name.to_owned(), described: None };
-        let (mut discarded, mut said) = (self.tally().refused_all(), Nanos(0));
+        let mut discarded = self.tally().refused_all();
+        let mut said = Nanos(0);
         while !is_over() {
             let now = clock.now();
             self.turn(now, &mut awaiting)?;
             if let Some(described) = awaiting.described.take() {
+                self.tell(now);
                 return Ok(AwaitedSeries::Begun(Box::new(described)));
             }
             if let Some(fault) = self.take_unusable() {

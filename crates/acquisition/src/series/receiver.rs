@@ -218,7 +218,7 @@ impl SeriesReceiver {
         self.tell(now);
     }
 
-    fn tell(&mut self, now: Nanos) {
+    pub(super) fn tell(&mut self, now: Nanos) {
         // Before the tally is taken: whatever a lane has stored by then came before.
         let stored = self.lanes.as_ref().map(LaneCounts::get);
         let SeriesReception { tally, first, last, .. } = &self.reception;

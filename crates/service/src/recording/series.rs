@@ -154,6 +154,7 @@ impl RecordingSettings {
         };
         let awaited = opened.receiver.await_start(opened.clock, &is_over, source.name(), &log);
         let awaited = awaited.map_err(ServiceError::failed)?;
+        told.tell(log);
         if let Some(kept) = opened.kept.as_ref().filter(|_| !matches!(awaited, AwaitedSeries::Stopped)) {
             kept.begin();
         }
