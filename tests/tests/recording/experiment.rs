@@ -160,7 +160,10 @@ fn a_series_is_recorded_while_it_is_watched() {
     let (file, directory) = (experiment.file(), experiment.directory());
     let ended = experiment.recorder.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(detector.end(LIMIT).code, Some(0));
+    let sent = detector.end(LIMIT);
+    // A busy machine makes images later than they are due: then the detector says so, but none of them is lost.
+    let is_sent = sent.stdout.contains("sent        16 images") && sent.stdout.contains("dropped     none");
+    assert!(is_sent && (sent.code == Some(0) || sent.stderr.contains("the pace was not kept")), "{sent:?}");
     assert_eq!(seen, truth(), "each frame as it came");
     assert_eq!(read(&file), Some((seen, FRAMES)), "the closed file");
     let verified = run(&["verify".as_ref(), directory.as_os_str()]);

@@ -230,10 +230,6 @@ fn files_of_a_recorder_that_dies_are_whole_and_are_not_touched() {
                 None => is_blank(bytes),
             };
             assert!(before.iter().all(is_kept), "{:?} seed {seed}", lab.storing);
-            let there = found(&left, &lab);
-            let gone: Vec<_> =
-                acknowledged.iter().filter(|number| there.binary_search(number).is_err()).collect();
-            assert!(gone.is_empty(), "{:?} seed {seed}: {gone:?} were acknowledged", lab.storing);
             seen += acknowledged.len();
         }
         assert!(seen > 1000, "{:?}: only {seen} frames were recorded", lab.storing);
