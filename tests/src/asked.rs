@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_mins(1);
 pub fn address(running: &Running, what: &str) -> SocketAddr {
     let (said, beginning) = (running.stderr(), format!("{what} at "));
     let line = said.lines().find_map(|line| line.strip_prefix(&beginning)).expect("it says where");
-    line.parse().expect("an address")
+    // What stands behind the address is how it is reached.
+    line.split(',').next().unwrap_or(line).parse().expect("an address")
 }
 
 /// The status and the body of an answer.

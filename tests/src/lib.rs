@@ -22,6 +22,7 @@ mod shared_link;
 mod sources;
 mod testbed;
 mod tool;
+mod torn_disk;
 
 pub use asked::{address, answer, ask, status};
 pub use browser::{Browser, BrowserPage};
@@ -40,6 +41,7 @@ pub use shared_link::SharedLink;
 pub use sources::{assert_none, crates, files, is_for_tests, read};
 pub use testbed::Testbed;
 pub use tool::tool;
+pub use torn_disk::{PowerLost, TornDisk};
 
 use std::{
     path::{Path, PathBuf},
@@ -51,6 +53,11 @@ use nilometer_model::plan::{self, Cell};
 /// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// How often a test kills a program of its own: so many times in each run of the tests, and in `make test-long`.
+pub fn kills(usually: u64, long: u64) -> u64 {
+    if std::env::var_os("NILOMETER_LONG").is_some() { long } else { usually }
 }
 
 /// Each of one kind with each of another where more is tested than usual; otherwise each of both in one pair at least.

@@ -1,13 +1,13 @@
 //! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are. What it is told here; the recorder
 //! is the crate `service`.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use nilometer_service::{
     AllowedSender, ClientReach, CommandPermission, HTTP_ADDRESS, RecordOptions, ServiceError,
-    ServiceListener, ServiceSetup, listen, serve,
+    ServiceListener, ServiceSetup, TlsFiles, listen, serve,
 };
 use nilometer_storage::user_file;
 use serde::Deserialize;
@@ -33,16 +33,23 @@ struct Service {
     /// [default: 127.0.0.1:9620]
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
-    /// Where the commands of Mark 5 recorders are answered, or `off` [default: 127.0.0.1:2620]
+    /// Where the commands of Mark 5 recorders are answered, or `off` [default: 127.0.0.1:2620; off with --tokens or --tls-clients,
+    /// since these commands know neither]
     #[arg(long, value_name = "ADDRESS")]
     mark5: Option<String>,
-    /// Let other machines command it: there is no password
+    /// Let other machines command it; --tokens, --tls-clients and --allow-clients say who may
     #[arg(long)]
     listen_beyond_loopback: bool,
     /// Obey and answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default:
     /// whoever reaches the port]
     #[arg(long, value_name = "ADDRESS|NETWORK")]
     allow_clients: Vec<AllowedSender>,
+    #[command(flatten)]
+    tls: TlsFiles,
+    /// Answer HTTP only to clients that send a token of this file, as `Authorization: Bearer TOKEN`; a browser asks for the name and,
+    /// as password, the token. Each line is NAME TOKEN, or NAME TOKEN read for somebody who must not command
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
     /// Instruments may be named by their path if they lie below this directory; may be given several times. Others are
     /// those of the catalogue, and that of the configuration
     #[arg(long, value_name = "DIRECTORY")]
@@ -65,8 +72,9 @@ impl Serve {
         let Configured { service, record } = self.configured().input()?;
         let service = self.service.clone().over(service);
         let beyond = service.listen_beyond_loopback;
-        let http = service.listen("http", service.http.as_deref().unwrap_or(HTTP_ADDRESS))?;
-        let mark5 = service.listen("mark5", service.mark5.as_deref().unwrap_or(MARK5))?;
+        let stations = service.for_stations()?;
+        let http = service.listen_http()?;
+        let mark5 = listener("mark5", stations, service.reach())?;
         let end = stop_on_signal().run()?;
         let permission =
             CommandPermission { beyond, instruments: service.instruments, file: record, log: tell::log };
@@ -91,14 +99,46 @@ impl Service {
             } else {
                 self.allow_clients
             },
+            tls: self.tls.over(below.tls),
+            tokens: self.tokens.or(below.tokens),
             instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
         }
     }
 
-    /// A listener at this address, which is said; none if it is `off`.
-    fn listen(&self, what: &str, address: &str) -> Result<Option<ServiceListener>, ServiceError> {
-        let listens = address != OFF;
-        let reach = ClientReach { beyond: self.listen_beyond_loopback, clients: &self.allow_clients };
-        listens.then(|| listen(what, address, reach, tell::log)).transpose()
+    fn reach(&self) -> ClientReach<'_> {
+        ClientReach {
+            beyond: self.listen_beyond_loopback,
+            clients: &self.allow_clients,
+            ..ClientReach::default()
+        }
     }
+
+    fn listen_http(&self) -> Result<Option<ServiceListener>, ServiceError> {
+        let tls = Some(&self.tls);
+        let reach = ClientReach { tls, tokens: self.tokens.as_deref(), ..self.reach() };
+        listener("http", self.http.as_deref().unwrap_or(HTTP_ADDRESS), reach)
+    }
+
+    /// Where Mark 5 commands are taken. Nowhere, unless it is asked for, if whoever commands over HTTP has to prove who they are.
+    fn for_stations(&self) -> Result<&str, ServiceError> {
+        let knows_clients = self.tokens.is_some() || self.tls.clients.is_some();
+        let address = self.mark5.as_deref().unwrap_or(if knows_clients { OFF } else { MARK5 });
+        let is_local = address.parse::<SocketAddr>().is_ok_and(|at| at.ip().is_loopback());
+        if knows_clients && address != OFF && !is_local && self.allow_clients.is_empty() {
+            return Err(ServiceError::AskedWrongly(format!(
+                "mark5 = \"{address}\": Mark 5 commands have neither tokens nor TLS: say who may give them, with --allow-clients"
+            )));
+        }
+        Ok(address)
+    }
+}
+
+/// A listener at this address, which is said; none if it is `off`.
+fn listener(
+    what: &str,
+    address: &str,
+    reach: ClientReach<'_>,
+) -> Result<Option<ServiceListener>, ServiceError> {
+    let listens = address != OFF;
+    listens.then(|| listen(what, address, reach, tell::log)).transpose()
 }

@@ -1,9 +1,9 @@
-//! Connections from outside, so many at the most. One more takes the place of the one that said nothing sensible yet, or was
+//! Connections from outside, with a limit to their number. One more takes the place of the one that said nothing sensible yet, or was
 //! silent longest: neither a flood nor clients that never leave keep others out.
 
 use std::{
     io,
-    net::{Shutdown, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -12,7 +12,11 @@ use std::{
 use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{error::OperatorLog, listener::ServiceListener};
+use crate::{
+    client_stream::{ClientStream, TimedSocket},
+    error::OperatorLog,
+    listener::ServiceListener,
+};
 
 /// The connections of one listener, of which there are so many at the most.
 #[derive(Debug)]
@@ -44,7 +48,10 @@ struct Entry {
 pub(crate) struct Connection {
     connections: Arc<Connections>,
     number: u64,
-    pub(crate) stream: TcpStream,
+    from: io::Result<SocketAddr>,
+    pub(crate) stream: ClientStream,
+    /// The name that the client's token has, if it needs one.
+    pub(crate) client: Option<String>,
     log: OperatorLog,
 }
 
@@ -72,11 +79,13 @@ impl Connections {
     }
 
     /// Lets a connection in, and another out if there are too many.
-    fn admit(self: &Arc<Self>, stream: TcpStream, log: OperatorLog) -> io::Result<Connection> {
+    fn admit(self: &Arc<Self>, stream: TcpStream, listener: &ServiceListener) -> io::Result<Connection> {
         stream.set_write_timeout(Some(PATIENCE))?;
         // Answers are short, and each is sent whole.
         stream.set_nodelay(true)?;
         let entry = stream.try_clone()?;
+        let from = stream.peer_addr();
+        let stream = listener.secrets().stream(TimedSocket::new(stream)).map_err(io::Error::other)?;
         let mut open = self.lock();
         if open.connections.len() >= self.most {
             open.remove_one();
@@ -85,7 +94,8 @@ impl Connections {
         open.next += 1;
         open.served += 1;
         open.connections.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
-        Ok(Connection { connections: self.clone(), number, stream, log })
+        let log = listener.log();
+        Ok(Connection { connections: self.clone(), number, from, stream, client: None, log })
     }
 
     /// Serves each connection on a thread of its own, for ever.
@@ -93,7 +103,7 @@ impl Connections {
         self: &Arc<Self>,
         name: &str,
         listener: &ServiceListener,
-        serve: impl Fn(&Connection) -> io::Result<()> + Clone + Send + 'static,
+        serve: impl Fn(&mut Connection) -> io::Result<()> + Clone + Send + 'static,
     ) {
         loop {
             let Ok(stream) = listener.accept() else {
@@ -107,11 +117,11 @@ impl Connections {
                     continue;
                 }
             }
-            let Ok(connection) = self.admit(stream, listener.log()) else { continue };
+            let Ok(mut connection) = self.admit(stream, listener) else { continue };
             let serve = serve.clone();
             let work = move || {
                 // A client that is gone, or too slow, is its own affair.
-                drop(serve(&connection));
+                drop(serve(&mut connection));
             };
             if thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).is_err() {
                 thread::sleep(PAUSE);
@@ -134,8 +144,10 @@ impl OpenConnections {
 impl Connection {
     /// Notes a command in the log: when it came, from whom, and what became of it. Queries are not noted.
     pub(crate) fn note_command(&self, command: &str, outcome: &str) {
-        let from =
-            self.stream.peer_addr().map_or_else(|_| "a client that left".to_owned(), |at| at.to_string());
+        let from = self.from.as_ref().map_or_else(|_| "a client that left".to_owned(), SocketAddr::to_string);
+        let certificate = || Some(format!("certificate {}", self.stream.client_certificate()?));
+        let client = self.client.clone().or_else(certificate);
+        let from = client.map_or_else(|| from.clone(), |client| format!("{from} ({client})"));
         let now = Moment(Calendar::now().time);
         let [command, outcome] = [command, outcome].map(shown);
         (self.log)(&format!("command at {now} from {from}: {command} -> {outcome}"));
@@ -168,21 +180,19 @@ impl Drop for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{
-        io::Read,
-        net::{Ipv4Addr, TcpListener},
-    };
+    use crate::listener::{ClientReach, listen};
+    use std::io::Read;
 
     /// A client and its connection.
-    fn enter(connections: &Arc<Connections>, listener: &TcpListener) -> (TcpStream, Connection) {
+    fn enter(connections: &Arc<Connections>, listener: &ServiceListener) -> (TcpStream, Connection) {
         let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
-        let (stream, _) = listener.accept().expect("a client");
-        (client, connections.admit(stream, |_| {}).expect("a connection"))
+        let stream = listener.accept().expect("a client");
+        (client, connections.admit(stream, listener).expect("a connection"))
     }
 
     #[test]
     fn who_said_nothing_sensible_gives_way_first_and_then_who_was_silent_longest() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let listener = listen("http", "127.0.0.1:0", ClientReach::default(), |_| {}).expect("a port");
         let connections = Connections::new(3);
         let mut open: Vec<_> = (0..3).map(|_| enter(&connections, &listener)).collect();
         open[0].1.heard(true);

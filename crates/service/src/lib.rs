@@ -10,7 +10,9 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod background;
+mod client_stream;
 mod commanded_recorder;
 mod connections;
 mod console;
@@ -27,6 +29,7 @@ mod serve;
 mod state;
 mod status_server;
 
+pub use access::TlsFiles;
 pub use error::{OperatorLog, ServiceError, with_causes};
 pub use listener::{ClientReach, HTTP_ADDRESS, ServiceListener, listen};
 pub use permission::CommandPermission;

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
     sync::{Mutex, PoisonError},
     thread,
 };
@@ -10,6 +11,7 @@ use std::{
 use nilometer_acquisition::transport::Allowed;
 
 use crate::{
+    access::{AccessSecrets, TlsFiles},
     error::{OperatorLog, ServiceError, caused, require},
     recording::options::AllowedSender,
 };
@@ -27,6 +29,10 @@ pub struct ClientReach<'a> {
     pub beyond: bool,
     /// Only these clients may. If there are none, everybody may who can.
     pub clients: &'a [AllowedSender],
+    /// Files by which the port speaks TLS. If there are none, it speaks in the clear.
+    pub tls: Option<&'a TlsFiles>,
+    /// A file of tokens, of which each client needs one. If there is none, nobody does.
+    pub tokens: Option<&'a Path>,
 }
 
 /// Listens for those who may reach a recorder.
@@ -37,6 +43,7 @@ pub struct ServiceListener {
     clients: Allowed,
     /// Those that were refused, as far as it is said.
     refused: Mutex<Vec<IpAddr>>,
+    secrets: AccessSecrets,
     log: OperatorLog,
 }
 
@@ -49,6 +56,11 @@ impl ServiceListener {
     /// Where commands are noted.
     pub(crate) fn log(&self) -> OperatorLog {
         self.log
+    }
+
+    /// By what clients are known.
+    pub(crate) fn secrets(&self) -> &AccessSecrets {
+        &self.secrets
     }
 
     /// The next connection of a client that may reach the recorder. Those of others are closed.
@@ -79,14 +91,15 @@ impl ServiceListener {
 ///
 /// # Errors
 ///
-/// The address is none, is one that other machines reach and may not, or is taken. The clients contradict each other.
+/// The address is none, is one that other machines reach and may not, or is taken. The clients contradict each other. A file
+/// of TLS or of tokens can't be used, or tokens would be sent between machines in the clear.
 pub fn listen(
     what: &str,
     address: &str,
     reach: ClientReach<'_>,
     log: OperatorLog,
 ) -> Result<ServiceListener, ServiceError> {
-    let ClientReach { beyond, clients } = reach;
+    let ClientReach { beyond, clients, tls, tokens } = reach;
     let clients = AllowedSender::all("--allow-clients", clients)?;
     let at = address.parse::<SocketAddr>().map_err(|_| {
         let hint = format!("write an address and a port, such as {HTTP_ADDRESS}");
@@ -94,8 +107,14 @@ pub fn listen(
     })?;
     require(at.ip().is_loopback() || beyond, || {
         format!(
-            "{what} = \"{address}\": other machines could reach the recorder, without a password; if that is meant, say \
+            "{what} = \"{address}\": other machines could reach the recorder; if that is meant, say \
              --listen-beyond-loopback"
+        )
+    })?;
+    let secrets = AccessSecrets::read(tls.unwrap_or(&TlsFiles::default()), tokens, log)?;
+    require(tokens.is_none() || secrets.has_tls() || at.ip().is_loopback(), || {
+        format!(
+            "{what} = \"{address}\": tokens would be sent in the clear: name --tls-certificate and --tls-key"
         )
     })?;
     let listener = TcpListener::bind(at).map_err(|error| {
@@ -103,8 +122,9 @@ pub fn listen(
     })?;
     let beyond = if at.ip().is_loopback() { "" } else { ", for other machines too" };
     let bound = listener.local_addr().map_err(ServiceError::asked_wrongly)?;
-    log(&format!("{what} at {bound}{beyond}"));
-    Ok(ServiceListener { listener, what: what.to_owned(), clients, refused: Mutex::default(), log })
+    let by = secrets.described();
+    log(&format!("{what} at {bound}{beyond}{by}"));
+    Ok(ServiceListener { listener, what: what.to_owned(), clients, refused: Mutex::default(), secrets, log })
 }
 
 /// A thread that nobody waits for.
@@ -119,8 +139,8 @@ mod tests {
 
     fn silent(_: &str) {}
 
-    const BEYOND: ClientReach<'_> = ClientReach { beyond: true, clients: &[] };
-    const HERE: ClientReach<'_> = ClientReach { beyond: false, clients: &[] };
+    const HERE: ClientReach<'_> = ClientReach { beyond: false, clients: &[], tls: None, tokens: None };
+    const BEYOND: ClientReach<'_> = ClientReach { beyond: true, ..HERE };
 
     #[test]
     fn nothing_listens_beyond_loopback_unless_that_is_told() {
@@ -138,14 +158,14 @@ mod tests {
     fn only_named_clients_are_let_in() {
         let named = |text: &str| text.parse::<AllowedSender>().expect("an address or a network");
         let clients = [named("10.0.0.2"), named("fd00::/8")];
-        let reach = ClientReach { beyond: true, clients: &clients };
+        let reach = ClientReach { clients: &clients, ..BEYOND };
         let listener = listen("http", "127.0.0.1:0", reach, silent).expect("a free port");
         let lets_in = |address: &str| listener.lets_in(address.parse().expect("an address"));
         assert!(lets_in("10.0.0.2") && lets_in("fd00::9"));
         assert!(!lets_in("10.0.0.3") && !lets_in("127.0.0.1"));
         let any = [AllowedSender::Any];
         for clients in [&[][..], &any] {
-            let reach = ClientReach { beyond: true, clients };
+            let reach = ClientReach { clients, ..BEYOND };
             let listener = listen("http", "127.0.0.1:0", reach, silent).expect("a free port");
             assert!(listener.lets_in([203, 0, 113, 9].into()));
         }

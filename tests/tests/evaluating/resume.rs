@@ -11,7 +11,7 @@ use std::{
 };
 
 use nilometer_model::{Key, Results, Seed, plan::Phase};
-use nilometer_tests::{Ended, FileSystem, Running, await_let_go, may_mount, run_directories, start};
+use nilometer_tests::{Ended, FileSystem, Running, await_let_go, kills, may_mount, run_directories, start};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -125,23 +125,19 @@ fn assert_complete(results: &Results, expected: &BTreeSet<Key>) {
     assert_eq!((found.len(), &distinct), (expected.len(), expected));
 }
 
-fn kills() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 300 } else { 20 }
-}
-
 #[test]
 fn after_any_number_of_kills_at_any_moment_all_is_measured_once() {
     let directories = plain();
     let seed = u64::from(std::process::id());
     let mut moments = Seed(seed).stream();
-    let mut killed = 0;
-    while killed < kills() {
+    let (mut killed, most) = (0, kills(20, 300));
+    while killed < most {
         let home = Home::new(PLAN, &paths(&directories));
         let mut running = home.begin();
         loop {
             // Half a second of it passes before anything is measured.
             std::thread::sleep(Duration::from_millis(moments.below(1500)));
-            if killed == kills() || running.is_over() {
+            if killed == most || running.is_over() {
                 break;
             }
             running.signal(Signal::KILL);

@@ -19,4 +19,5 @@ mod recordings;
 mod sending;
 mod series;
 mod service;
+mod torn_writes;
 mod wire_formats;

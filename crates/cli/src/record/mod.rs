@@ -21,7 +21,7 @@ use nilometer_cluster::launched_here;
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, RecordOptions,
-    RecordingAccount, RecordingSettings, ServiceState, StatusServer, recording::ended::fault_of,
+    RecordingAccount, RecordingSettings, ServiceState, StatusServer, TlsFiles, recording::ended::fault_of,
 };
 use nilometer_storage::{Calendar, Clock};
 
@@ -60,19 +60,27 @@ struct Shown {
     /// it runs, such as 127.0.0.1:9620
     #[arg(long, value_name = "ADDRESS", help_heading = "While it runs")]
     http: Option<String>,
-    /// Let other machines look too: there is no password
+    /// Let other machines look too; --tokens, --tls-clients and --allow-clients say who may
     #[arg(long, help_heading = "While it runs")]
     listen_beyond_loopback: bool,
     /// Answer only this client, an address or a network such as 10.0.0.0/24; repeat the option for more [default: whoever
     /// reaches the port]
     #[arg(long, value_name = "ADDRESS|NETWORK", help_heading = "While it runs", requires = "http")]
     allow_clients: Vec<AllowedSender>,
+    #[command(flatten, next_help_heading = "While it runs")]
+    tls: TlsFiles,
+    /// Answer only clients that send a token of this file, as `Authorization: Bearer TOKEN`; a browser asks for the name and, as
+    /// password, the token. Each line is NAME TOKEN
+    #[arg(long, value_name = "FILE", help_heading = "While it runs", requires = "http")]
+    tokens: Option<PathBuf>,
 }
 
 impl Shown {
     fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
-        let Shown { http, listen_beyond_loopback, allow_clients } = self;
-        let reach = ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients };
+        let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens } = self;
+        let tokens = tokens.as_deref();
+        let reach =
+            ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients, tls: Some(tls), tokens };
         Ok(StatusServer::open(http.as_deref(), reach, log)?)
     }
 }

@@ -12,10 +12,10 @@ use std::{
 };
 
 use nilometer_model::Nanos;
-use nilometer_storage::Clock;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    access::{AccessSecrets, TokenHolder},
     connections::{Connection, Connections},
     console::{Console, OrderOutcome},
     listener::ServiceListener,
@@ -36,7 +36,9 @@ const ORDER: Duration = Duration::from_secs(10);
 pub(super) fn serve(listener: &ServiceListener, console: &Console) {
     let console = console.clone();
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
-    Connections::new(MOST).receive("http", listener, move |connection| answer(connection, &console, local));
+    let secrets = listener.secrets().clone();
+    let served = move |connection: &mut Connection| answer(connection, &console, local, &secrets);
+    Connections::new(MOST).receive("http", listener, served);
 }
 
 /// An answer: status, type of the content, content.
@@ -47,12 +49,19 @@ const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-fn answer(connection: &Connection, console: &Console, local: bool) -> io::Result<()> {
+fn answer(
+    connection: &mut Connection,
+    console: &Console,
+    local: bool,
+    secrets: &AccessSecrets,
+) -> io::Result<()> {
     let nonce = page::nonce();
     let HttpResponse(status, content, body) = match read(connection)? {
         Ok(request) => {
-            connection.heard(true);
-            let response = respond(&request, console, &Asked { local, nonce: &nonce });
+            let refused = refuse_without_token(connection, &request, secrets);
+            connection.heard(refused.is_none());
+            let asked = Asked { local, nonce: &nonce };
+            let response = refused.unwrap_or_else(|| respond(&request, console, &asked));
             if request.method != "GET" {
                 let body = String::from_utf8_lossy(&request.body);
                 let command = format!("{} {} {body}", request.method, request.path);
@@ -65,11 +74,38 @@ fn answer(connection: &Connection, console: &Console, local: bool) -> io::Result
     let reason = reason(status);
     let length = body.len();
     let policy = page::policy(&nonce);
+    let challenge = if status == 401 { CHALLENGE } else { "" };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\n{policy}Connection: close\r\n\r\n"
+         Cache-Control: no-store\r\n{challenge}{policy}Connection: close\r\n\r\n"
     );
-    (&connection.stream).write_all(&[head.as_bytes(), &body].concat())
+    connection.stream.write_all(&[head.as_bytes(), &body].concat())?;
+    connection.stream.finish()
+}
+
+/// Browsers ask for a name and a password then, which is the token.
+const CHALLENGE: &str = "WWW-Authenticate: Basic realm=\"nilometer\", charset=\"UTF-8\"\r\n";
+
+/// The refusal of a request, if its client needs a token and has none that suffices. The connection knows its name from then on.
+fn refuse_without_token(
+    connection: &mut Connection,
+    request: &HttpRequest,
+    secrets: &AccessSecrets,
+) -> Option<HttpResponse> {
+    let tokens = secrets.tokens()?;
+    let holder = request.authorization.as_deref().and_then(|header| tokens.holder(header));
+    connection.client = holder.map(|holder| holder.name.clone());
+    refusal_of(holder, &request.method)
+}
+
+fn refusal_of(holder: Option<&TokenHolder>, method: &str) -> Option<HttpResponse> {
+    match holder {
+        None => Some(refusal(401, "it needs a token: Authorization: Bearer TOKEN")),
+        Some(holder) if method != "GET" && !holder.may_command => {
+            Some(refusal(403, "this token is to read only, and commands nothing"))
+        }
+        Some(_) => None,
+    }
 }
 
 /// What is known of a request beside what it says.
@@ -82,8 +118,9 @@ struct Asked<'a> {
 }
 
 /// The request, once it is whole. A client that is too slow is told so.
-fn read(connection: &Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
-    let clock = Clock::start();
+fn read(connection: &mut Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
+    const LATE: BadRequest = BadRequest(408, "it did not come in time");
+    connection.stream.give_up_after(PATIENCE);
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -92,15 +129,15 @@ fn read(connection: &Connection) -> io::Result<Result<HttpRequest, BadRequest>> 
             Err(bad) => return Ok(Err(bad)),
             Ok(None) => {}
         }
-        let left = PATIENCE.since(clock.now());
-        if left == Nanos(0) || bytes.len() > HEAD_MAX + BODY_MAX + 4 {
-            return Ok(Err(BadRequest(408, "it did not come in time")));
+        if bytes.len() > HEAD_MAX + BODY_MAX + 4 {
+            return Ok(Err(LATE));
         }
-        connection.stream.set_read_timeout(Some(left.duration().max(Duration::from_millis(1))))?;
-        match (&connection.stream).read(&mut piece) {
+        match connection.stream.read(&mut piece) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(Err(LATE)),
+            // Nothing came for as long as it may take: the next look says so.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
     }
@@ -197,6 +234,7 @@ fn reason(status: u16) -> &'static str {
         200 => "OK",
         202 => "Accepted",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
@@ -217,8 +255,14 @@ mod tests {
     use crate::recording::settings::RecordingSettings;
 
     fn request(method: &str, host: &str, origin: Option<&str>) -> HttpRequest {
-        let (path, origin) = ("/stop".into(), origin.map(str::to_owned));
-        HttpRequest { method: method.into(), path, host: Some(host.into()), origin, body: Vec::new() }
+        HttpRequest {
+            method: method.into(),
+            path: "/stop".into(),
+            host: Some(host.into()),
+            origin: origin.map(str::to_owned),
+            authorization: None,
+            body: Vec::new(),
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(super) struct HttpRequest {
     pub(super) host: Option<String>,
     /// The page that sent it, if a browser did.
     pub(super) origin: Option<String>,
+    /// What says who asks.
+    pub(super) authorization: Option<String>,
     pub(super) body: Vec<u8>,
 }
 
@@ -47,7 +49,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<HttpRequest>, BadRequest> {
     let one = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let host = one("host");
     let origin = one("origin");
-    Ok(Some(HttpRequest { method, path, host, origin, body: body[..length].to_vec() }))
+    let authorization = one("authorization");
+    Ok(Some(HttpRequest { method, path, host, origin, authorization, body: body[..length].to_vec() }))
 }
 
 /// `POST /arm HTTP/1.1`.

@@ -37,12 +37,11 @@ pub(super) fn serve(listener: &ServiceListener, console: &Console, stations: Sta
     Connections::new(MOST).receive("mark5", listener, move |connection| answer(connection, session()));
 }
 
-fn answer(connection: &Connection, mut session: Mark5Session) -> io::Result<()> {
+fn answer(connection: &mut Connection, mut session: Mark5Session) -> io::Result<()> {
     let mut heard = CommandReader::default();
     let mut piece = [0; 4096];
-    let mut stream = &connection.stream;
     loop {
-        let count = match stream.read(&mut piece) {
+        let count = match connection.stream.read(&mut piece) {
             Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -50,7 +49,7 @@ fn answer(connection: &Connection, mut session: Mark5Session) -> io::Result<()> 
         };
         let line = match heard.add(&piece[..count]) {
             Ok(line) => line,
-            Err(why) => return writeln!(stream, "{}", Mark5Reply::no_command(why)),
+            Err(why) => return writeln!(connection.stream, "{}", Mark5Reply::no_command(why)),
         };
         let Some(line) = line else { continue };
         let mut sensible = false;
@@ -65,6 +64,6 @@ fn answer(connection: &Connection, mut session: Mark5Session) -> io::Result<()> 
             reply
         });
         connection.heard(sensible);
-        stream.write_all(text.as_bytes())?;
+        connection.stream.write_all(text.as_bytes())?;
     }
 }

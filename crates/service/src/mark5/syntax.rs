@@ -251,7 +251,9 @@ mod tests {
         nilometer_fuzz::fuzz("mark5", said.map(<[u8]>::to_vec).to_vec(), |input| {
             let mut heard = CommandReader::default();
             for piece in input.chunks(7) {
-                if let Ok(Some(line)) = heard.add(piece) {
+                // A connection on which something wrong was said is closed.
+                let Ok(line) = heard.add(piece) else { break };
+                if let Some(line) = line {
                     line.answer(|command| {
                         Mark5Reply::to(command, ReturnCode::Unknown).field(&command.keyword)
                     });

@@ -3,13 +3,10 @@
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use nilometer_model::Seed;
+use nilometer_tests::kills;
 use rustix::process::{Signal, kill_process};
 
 use crate::hdf5::lab::{LIMIT, Lab, found, number};
-
-fn kills() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 100 } else { 10 }
-}
 
 /// Frames a file, where there are many.
 const FRAMES_PER_FILE: u64 = 50;
@@ -75,7 +72,7 @@ fn killed(compression: &str, many: bool, options: &[&str], after: Duration) -> O
 fn is_killed_at_any_moment(compression: &str, many: bool, options: &[&str]) {
     let seed = u64::from(std::process::id());
     let (mut moments, mut acknowledged) = (Seed(seed).stream(), 0);
-    for _ in 0..kills() {
+    for _ in 0..kills(10, 100) {
         let after = Duration::from_millis(moments.below(500));
         let Some(frames) = killed(compression, many, options, after) else { return };
         acknowledged += frames;

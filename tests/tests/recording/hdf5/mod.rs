@@ -14,7 +14,7 @@ mod exported_stacks;
 mod followed;
 mod hostile;
 mod killed;
-mod lab;
+pub(crate) mod lab;
 mod placed;
 mod plugins;
 mod repaired;

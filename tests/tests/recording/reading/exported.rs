@@ -3,9 +3,12 @@
 use std::{
     fs::{self, File},
     os::unix::fs::{FileExt, PermissionsExt},
+    slice,
+    time::Duration,
 };
 
-use nilometer_tests::{await_some, start};
+use nilometer_model::Seed;
+use nilometer_tests::{await_some, kills, start};
 use rustix::process::Signal;
 
 use super::{LIMIT, about, frames_in, has_frames, names, recorded, text};
@@ -145,6 +148,36 @@ fn clean_removes_what_killed_exports_left_and_nothing_else() {
     );
     live.signal(Signal::INT);
     assert_eq!(live.end(LIMIT).code, Some(1));
+}
+
+#[test]
+fn an_export_that_is_killed_at_any_moment_leaves_nothing_that_looks_whole() {
+    let disk = tempfile::tempdir().expect("a temporary directory");
+    let lanes = recorded(&[disk.path()], 60, &[]);
+    let to = tempfile::tempdir().expect("a temporary directory");
+    let raw = disk.path().join("whole.raw");
+    assert_eq!(about("export", &lanes, &["--to", text(&raw)]).code, Some(0));
+    let raw = fs::read(raw).expect("it was written");
+    let seed = u64::from(std::process::id());
+    let mut moments = Seed(seed).stream();
+    for kill in 0..kills(10, 200) {
+        let (name, format) = if kill % 2 == 0 { ("e.raw", "raw") } else { ("e.h5", "hdf5") };
+        let path = to.path().join(name);
+        let running = start(to.path(), &["export", text(&lanes[0]), "--to", text(&path), "--format", format]);
+        std::thread::sleep(Duration::from_millis(moments.below(200)));
+        running.signal(Signal::KILL);
+        running.end(LIMIT);
+        if path.exists() {
+            let is_whole = match format {
+                "raw" => fs::read(&path).expect("it is there") == raw,
+                _ => about("verify", slice::from_ref(&path), &[]).code == Some(0),
+            };
+            assert!(is_whole, "seed {seed}, kill {kill}");
+            fs::remove_file(&path).expect("it is there");
+        }
+        let cleaned = start(to.path(), &["clean", "."]).end(LIMIT);
+        assert_eq!((cleaned.code, names(to.path())), (Some(0), Vec::new()), "seed {seed}: {cleaned:?}");
+    }
 }
 
 #[test]

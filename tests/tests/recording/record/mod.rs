@@ -25,7 +25,7 @@ use nilometer_recording::{
     reader::{Index, Trust},
 };
 use nilometer_storage::Clock;
-use nilometer_tests::{Ended, FileSystem, Running, await_some, may_mount, run, start};
+use nilometer_tests::{Ended, FileSystem, Running, await_some, kills, may_mount, run, start};
 use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -340,10 +340,6 @@ fn space_that_was_reserved_behind_the_end_is_free_again() {
     }
 }
 
-fn kills() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 100 } else { 10 }
-}
-
 /// What its journal says is in a recording.
 fn journal(lab: &Lab) -> Index {
     let journal = fs::read(lab.to.join("scan/scan.0.journal")).unwrap_or_default();
@@ -390,7 +386,7 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
     let seed = u64::from(std::process::id());
     let (mut moments, mut found) = (Seed(seed).stream(), 0);
     let missing = not_sent(KILLED_PACKETS, Faults { loss: 0.01, ..Faults::default() });
-    for _ in 0..kills() {
+    for _ in 0..kills(10, 100) {
         let lab = Lab::new();
         let after = Duration::from_millis(moments.below(300));
         let Some([before, after]) = killed(&lab, &[], after) else { continue };
@@ -414,7 +410,7 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
 fn a_recorder_that_keeps_the_latest_and_is_killed_has_overwritten_nothing_that_it_still_knows() {
     let seed = u64::from(std::process::id());
     let (mut moments, mut found) = (Seed(seed).named("kept").stream(), 0);
-    for _ in 0..kills() {
+    for _ in 0..kills(10, 100) {
         let lab = Lab::new();
         let after = Duration::from_millis(moments.below(300));
         let Some([_, after]) = killed(&lab, &["--keep", "4 MB", "--checksums"], after) else { continue };

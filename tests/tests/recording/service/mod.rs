@@ -7,6 +7,7 @@ mod doctor;
 mod every_series;
 mod page;
 mod scheduled;
+mod secured;
 mod sender;
 mod series;
 mod stations;

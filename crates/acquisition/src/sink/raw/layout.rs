@@ -28,7 +28,7 @@ pub enum Durability {
     Never,
 }
 
-/// Files smaller than this are not synced one by one.
+/// Of many files, those smaller than this are not synced one by one.
 const SYNCED_MIN: u64 = 64 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
@@ -194,9 +194,11 @@ impl RawLayout {
     }
 
     /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;
-    /// all files are kept, each is synced unless it is small; small frames are written together.
+    /// all files are kept, each is synced unless it is one of many small ones; small frames are written together.
     pub fn suited(name: String, head: Head, direct: bool) -> Self {
-        let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
+        let kind = head.storing.kind();
+        let grows = !kind.many_files && !kind.overwrites;
+        let synced = grows || head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
         RawLayout {
             name,
             head,
@@ -205,7 +207,7 @@ impl RawLayout {
                 || direct && head.frames_per_file > 1 && has_own_files(&head),
             keep: None,
             together: together(&head),
-            durability: if large { Durability::EachFile } else { Durability::Never },
+            durability: if synced { Durability::EachFile } else { Durability::Never },
             checksums: false,
             align: 0,
             origin: None,
@@ -345,22 +347,30 @@ mod tests {
     #[test]
     fn small_frames_are_written_together_and_several_operations_are_in_flight() {
         let layout = |frame_size, direct| {
-            let Spacing { stride, .. } = suited(frame_size, Storing::Files, Format::Raw);
-            let (storing, format, frames_per_file) = (Storing::Files, Format::Raw, 100);
-            let head = Head {
-                recording: 1,
-                lane: 0,
-                lanes: 1,
-                frame_size,
-                stride,
-                frames_per_file,
-                storing,
-                format,
-            };
-            let layout = RawLayout::suited("n".into(), head, direct);
+            let layout = RawLayout::suited("n".into(), head(Storing::Files, frame_size, 100), direct);
             (layout.together > 0, layout.is_deep())
         };
         assert_eq!((layout(1024, false), layout(4096, true)), ((true, true), (true, true)));
         assert_eq!((layout(1 << 20, false), layout(1 << 20, true)), ((false, false), (false, true)));
+    }
+
+    #[test]
+    fn only_small_files_among_many_are_not_synced() {
+        for (storing, frames_per_file, synced) in [
+            (Storing::Files, 100, Durability::Never),
+            (Storing::Files, 16_384, Durability::EachFile),
+            // On a small disk the parts of a file that grows are small.
+            (Storing::Growing, 100, Durability::EachFile),
+            (Storing::Shared, 100, Durability::EachFile),
+        ] {
+            let layout = RawLayout::suited("n".into(), head(storing, 4096, frames_per_file), true);
+            assert_eq!(layout.durability, synced, "{storing:?} {frames_per_file}");
+        }
+    }
+
+    fn head(storing: Storing, frame_size: u64, frames_per_file: u64) -> Head {
+        let Spacing { stride, .. } = suited(frame_size, storing, Format::Raw);
+        let format = Format::Raw;
+        Head { recording: 1, lane: 0, lanes: 1, frame_size, stride, frames_per_file, storing, format }
     }
 }

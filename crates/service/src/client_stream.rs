@@ -1,0 +1,120 @@
+//! What is said over a client's connection: in the clear, or by TLS.
+
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    sync::Arc,
+    time::Duration,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Clock;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::{Digest, Sha256};
+
+/// A connection over TCP whose reads may have to end until some time, however slowly bytes come.
+#[derive(Debug)]
+pub(crate) struct TimedSocket {
+    stream: TcpStream,
+    clock: Clock,
+    until: Option<Nanos>,
+}
+
+/// A connection, and what is said over it.
+#[derive(Debug)]
+pub(crate) enum ClientStream {
+    /// In the clear.
+    Plain(TimedSocket),
+    /// By TLS; the first read or write shakes hands.
+    Tls(Box<StreamOwned<ServerConnection, TimedSocket>>),
+}
+
+impl TimedSocket {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        TimedSocket { stream, clock: Clock::start(), until: None }
+    }
+}
+
+impl Read for TimedSocket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(until) = self.until {
+            let left = until.since(self.clock.now());
+            if left == Nanos(0) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.stream.set_read_timeout(Some(left.duration().max(Duration::from_millis(1))))?;
+        }
+        self.stream.read(into)
+    }
+}
+
+impl Write for TimedSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl ClientStream {
+    pub(crate) fn plain(socket: TimedSocket) -> Self {
+        ClientStream::Plain(socket)
+    }
+
+    pub(crate) fn tls(config: Arc<ServerConfig>, socket: TimedSocket) -> Result<Self, rustls::Error> {
+        let session = ServerConnection::new(config)?;
+        Ok(ClientStream::Tls(Box::new(StreamOwned::new(session, socket))))
+    }
+
+    /// From now on reads, and a handshake, end with [`io::ErrorKind::TimedOut`] when so much time has passed.
+    pub(crate) fn give_up_after(&mut self, time: Nanos) {
+        let socket = match self {
+            ClientStream::Plain(socket) => socket,
+            ClientStream::Tls(stream) => stream.get_mut(),
+        };
+        socket.until = Some(socket.clock.now() + time);
+    }
+
+    /// The SHA-256 of the client's certificate, in hexadecimal digits, as `openssl x509 -fingerprint -sha256` prints it without
+    /// colons. `None` if it showed none.
+    pub(crate) fn client_certificate(&self) -> Option<String> {
+        let ClientStream::Tls(stream) = self else { return None };
+        let certificate = stream.conn.peer_certificates()?.first()?;
+        Some(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02X}")).collect())
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if let ClientStream::Tls(stream) = self {
+            stream.conn.send_close_notify();
+        }
+        self.flush()
+    }
+}
+
+impl Read for ClientStream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ClientStream::Plain(socket) => socket.read(into),
+            ClientStream::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for ClientStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            ClientStream::Plain(socket) => socket.write(bytes),
+            ClientStream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            ClientStream::Plain(socket) => socket.flush(),
+            ClientStream::Tls(stream) => stream.flush(),
+        }
+    }
+}
