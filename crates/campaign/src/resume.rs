@@ -74,7 +74,8 @@ pub fn go_on(
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     let done = begun.done.len();
-    note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
+    let samples = if done == 1 { "sample" } else { "samples" };
+    note(record, format!("resumed by nilometer {version} on {host}, with {done} {samples}"))?;
     for (index, why) in begun.left_out.iter().enumerate() {
         if let (Some(why), true) = (why, in_use[index]) {
             let path = &resolved.targets[index].address;

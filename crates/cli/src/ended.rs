@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use nilometer_analysis::{Decision, Study, Verdict};
 use nilometer_model::{Invalid, Measured, NetworkSample, Results};
 
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, acceptance, explained, tell};
 
 /// A frame that was lost is an answer, whatever else went wrong. Where none was, a fault comes before what is not decided:
 /// without the fault it might be. `missing` repeats were not measured.
@@ -17,8 +17,22 @@ pub(crate) fn ended(study: &Study<'_>, missing: usize, record: &Path) -> Outcome
     why.map_or(Ok(()), Err)
 }
 
+/// A campaign that is done; if its plan has criteria, they decide, and their page is written.
+pub(crate) fn ended_whole(study: &Study<'_>, record: &Path) -> Outcome {
+    if study.acceptance.is_empty() {
+        return ended(study, 0, record);
+    }
+    match acceptance::write_page(study, record) {
+        Ok(page) => tell::result_line(format_args!("Acceptance: {}", page.display())),
+        Err(error) => {
+            tell::note(format_args!("no page of the acceptance was written: {}", explained(&error)));
+        }
+    }
+    acceptance::outcome(study).and_then(|()| ended_besides(study, record))
+}
+
 /// The same where all criteria are met: what was asked for besides them, and what went wrong.
-pub(crate) fn ended_besides(study: &Study<'_>, record: &Path) -> Outcome {
+fn ended_besides(study: &Study<'_>, record: &Path) -> Outcome {
     let why = lost_of(study, |verdict| verdict.stages.is_empty()).map(Failure::NotCarried);
     let why = why.or_else(|| fault(study.results, 0, record).map(Failure::Run));
     why.map_or(Ok(()), Err)

@@ -29,7 +29,7 @@ use nilometer_storage::Target;
 
 use crate::{
     Blame, Failure, Outcome, acceptance,
-    ended::{ended, ended_besides},
+    ended::{ended, ended_whole},
     explained,
     occupied::{refuse_in_use, refuse_twice, warn_of_record_on_target},
     plan::{self, Scale, load},
@@ -481,20 +481,19 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
     }
     // What was found is told by now, whether or not it can be noted.
     record.conclude(&concluded).run()?;
-    if let Some(key) = key {
-        let signature = key.sign(path).run()?;
-        tell::result_line(format_args!("Signed: {}", signature.display()));
+    let signed = key.map_or(Ok(()), |key| signed(key, path));
+    let answer = ended_whole(&study, path);
+    // That it is not signed is the lesser fault.
+    if let (Err(_), Err(unsigned)) = (&answer, &signed) {
+        tell::note(format_args!("the record is not signed: {}", explained(unsigned.error())));
     }
-    if study.acceptance.is_empty() {
-        return ended(&study, missing, path);
-    }
-    match acceptance::write_page(&study, path) {
-        Ok(page) => tell::result_line(format_args!("Acceptance: {}", page.display())),
-        Err(error) => {
-            tell::note(format_args!("no page of the acceptance was written: {}", explained(&error)));
-        }
-    }
-    acceptance::outcome(&study).and_then(|()| ended_besides(&study, path))
+    answer.and(signed)
+}
+
+fn signed(key: &SigningKey, record: &Path) -> Outcome {
+    let signature = key.sign(record).run()?;
+    tell::result_line(format_args!("Signed: {}", signature.display()));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,14 +16,25 @@ use semver::{Version, VersionReq};
 use toml::{Table, Value};
 
 const STORED: &str = "packaging/advisories.toml";
+const FOR_WINDOWS: &str = "for Windows only; it is never built here";
+
 /// Crates that `Cargo.lock` has in more than one version. A third version, or another crate, needs a reason in this list.
-const IN_TWO_VERSIONS: [(&str, &str); 3] = [
+const IN_TWO_VERSIONS: [(&str, &str); 12] = [
+    ("getrandom", "ring, under rustls, has 0.2, others 0.4"),
     (
         "glam",
         "nalgebra, under the statistics, has an optional dependency on each release of it; none is built",
     ),
     ("syn", "derive macros move from 2 to 3 one by one; it is in no program"),
-    ("windows-sys", "for Windows only; it is never built here"),
+    ("windows-sys", FOR_WINDOWS),
+    ("windows-targets", FOR_WINDOWS),
+    ("windows_aarch64_gnullvm", FOR_WINDOWS),
+    ("windows_aarch64_msvc", FOR_WINDOWS),
+    ("windows_i686_gnu", FOR_WINDOWS),
+    ("windows_i686_msvc", FOR_WINDOWS),
+    ("windows_x86_64_gnu", FOR_WINDOWS),
+    ("windows_x86_64_gnullvm", FOR_WINDOWS),
+    ("windows_x86_64_msvc", FOR_WINDOWS),
 ];
 
 /// Name and version of each crate of `Cargo.lock` that comes from a registry.

@@ -46,6 +46,8 @@ pub struct NetworkRates {
     pub samples: usize,
     /// Why the first that failed did.
     pub failed: Option<String>,
+    /// These are of a search with UDP.
+    pub is_search: bool,
     /// What a search with UDP found. It is made once, and so says nothing of how much it differs from another one.
     pub loss_free: Option<LossFreeRate>,
 }
@@ -120,6 +122,7 @@ impl NetworkRates {
             repeats: rates.collect(),
             samples: samples().count(),
             failed: samples().find_map(|sample| sample.failed()).map(Into::into),
+            is_search: !is_stream,
             loss_free: found.filter(|_| !is_stream),
         }
     }

@@ -58,11 +58,15 @@ impl AlignedNetwork {
 impl AlignedTraffic {
     /// Why it can't be held against the baseline, which has it. A search is made once: nothing can be said of it.
     fn gone(&self, held: Held) -> Option<&'static str> {
-        let has = |subject| self.of(subject).is_some_and(|rates| !rates.repeats.is_empty());
-        let why = match self.of(held.now) {
-            None => "not measured now",
-            Some(_) => "FAILED now",
-        };
-        (has(held.before) && !has(held.now)).then_some(why)
+        let before = self.of(held.before)?;
+        if before.is_search {
+            return None;
+        }
+        let now = self.of(held.now);
+        match (before.repeats.is_empty(), now) {
+            (_, None) => Some("not measured now"),
+            (false, Some(now)) => now.repeats.is_empty().then_some("FAILED now"),
+            (true, Some(_)) => Some("FAILED in the baseline"),
+        }
     }
 }

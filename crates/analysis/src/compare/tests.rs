@@ -417,12 +417,18 @@ fn a_network_that_carries_less_than_the_baseline_is_worse_and_one_without_is_tol
     samples.iter_mut().filter(|sample| sample.cell == 1).for_each(|sample| {
         sample.flows[0].received.failed = Some("no route to host".into());
     });
+    let of_baseline =
+        [without.clone(), with_network(4, "2026-11-25T08:00:00Z", 1_000_000_000, 1_000_000_000)];
     let all = [before, without];
     let compared_with = compared(&all);
     let against = compared_with.against(5.0).expect("the same target");
     assert!(against.worse.is_empty(), "{against:?}");
     let left: Vec<String> = against.left.iter().map(LeftFigure::words).collect();
     assert_eq!(left, ["/data 2026-11-24: between, node2 to node1, TCP, one flow: FAILED now"]);
+    let failed_before = compared(&of_baseline);
+    let against = failed_before.against(5.0).expect("the same target");
+    let why: Vec<&str> = against.left.iter().map(|left| left.why).collect();
+    assert_eq!(why, ["FAILED in the baseline"]);
     let text = compared_text(&compared_with, TextLayout::plain());
     assert!(text.contains("B FAILED: no route to host"), "{text}");
 }
