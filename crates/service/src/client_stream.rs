@@ -82,7 +82,9 @@ impl ClientStream {
     pub(crate) fn client_certificate(&self) -> Option<String> {
         let ClientStream::Tls(stream) = self else { return None };
         let certificate = stream.conn.peer_certificates()?.first()?;
-        Some(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02X}")).collect())
+        let digits = Sha256::digest(certificate).into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
+        Some(digits.to_uppercase())
     }
 
     /// Says that nothing more comes.

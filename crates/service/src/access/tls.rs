@@ -98,7 +98,7 @@ fn clients(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientC
         roots.add(certificate).map_err(|error| wrong(path, WHAT, &with_causes(&error)))?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    Ok(verifier.map_err(|error| wrong(path, WHAT, &with_causes(&error)))?)
+    verifier.map_err(|error| wrong(path, WHAT, &with_causes(&error)))
 }
 
 fn wrong(path: &Path, what: &str, why: &str) -> ServiceError {
