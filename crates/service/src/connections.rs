@@ -13,6 +13,7 @@ use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{
+    access::AccessSecrets,
     client_stream::{ClientStream, TimedSocket},
     error::OperatorLog,
     listener::ServiceListener,
@@ -43,11 +44,17 @@ struct Entry {
     heard: Nanos,
 }
 
-/// A connection; it leaves when this is dropped.
+/// The place of a connection among the others; it is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Connection {
+struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
+}
+
+/// A connection that is served.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    place: ConnectionPlace,
     from: io::Result<SocketAddr>,
     pub(crate) stream: ClientStream,
     /// The name that the client's token has, if it needs one.
@@ -79,13 +86,11 @@ impl Connections {
     }
 
     /// Lets a connection in, and another out if there are too many.
-    fn admit(self: &Arc<Self>, stream: TcpStream, listener: &ServiceListener) -> io::Result<Connection> {
+    fn admit(self: &Arc<Self>, stream: &TcpStream) -> io::Result<ConnectionPlace> {
         stream.set_write_timeout(Some(PATIENCE))?;
         // Answers are short, and each is sent whole.
         stream.set_nodelay(true)?;
         let entry = stream.try_clone()?;
-        let from = stream.peer_addr();
-        let stream = listener.secrets().stream(TimedSocket::new(stream)).map_err(io::Error::other)?;
         let mut open = self.lock();
         if open.connections.len() >= self.most {
             open.remove_one();
@@ -94,8 +99,7 @@ impl Connections {
         open.next += 1;
         open.served += 1;
         open.connections.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
-        let log = listener.log();
-        Ok(Connection { connections: self.clone(), number, from, stream, client: None, log })
+        Ok(ConnectionPlace { connections: self.clone(), number })
     }
 
     /// Serves each connection on a thread of its own, for ever.
@@ -117,11 +121,13 @@ impl Connections {
                     continue;
                 }
             }
-            let Ok(mut connection) = self.admit(stream, listener) else { continue };
-            let serve = serve.clone();
+            let Ok(place) = self.admit(&stream) else { continue };
+            let (serve, secrets, log) = (serve.clone(), listener.secrets().clone(), listener.log());
             let work = move || {
+                // Here, since it may read files: storage that hangs must keep no other client waiting.
+                let connection = Connection::open(place, stream, &secrets, log);
                 // A client that is gone, or too slow, is its own affair.
-                drop(serve(&mut connection));
+                drop(connection.and_then(|mut connection| serve(&mut connection)));
             };
             if thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).is_err() {
                 thread::sleep(PAUSE);
@@ -142,6 +148,17 @@ impl OpenConnections {
 }
 
 impl Connection {
+    fn open(
+        place: ConnectionPlace,
+        stream: TcpStream,
+        secrets: &AccessSecrets,
+        log: OperatorLog,
+    ) -> io::Result<Self> {
+        let from = stream.peer_addr();
+        let stream = secrets.stream(TimedSocket::new(stream)).map_err(io::Error::other)?;
+        Ok(Connection { place, from, stream, client: None, log })
+    }
+
     /// Notes a command in the log: when it came, from whom, and what became of it. Queries are not noted.
     pub(crate) fn note_command(&self, command: &str, outcome: &str) {
         let from = self.from.as_ref().map_or_else(|_| "a client that left".to_owned(), SocketAddr::to_string);
@@ -155,6 +172,12 @@ impl Connection {
 
     /// It said something; whether that was sensible.
     pub(crate) fn heard(&self, sensible: bool) {
+        self.place.heard(sensible);
+    }
+}
+
+impl ConnectionPlace {
+    fn heard(&self, sensible: bool) {
         let now = self.connections.clock.now();
         let mut open = self.connections.lock();
         if let Some(entry) = open.connections.iter_mut().find(|entry| entry.number == self.number) {
@@ -169,7 +192,7 @@ fn shown(text: &str) -> String {
     text.trim().chars().take(COMMAND_SHOWN).flat_map(char::escape_debug).collect()
 }
 
-impl Drop for Connection {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.connections.lock();
         open.connections.retain(|entry| entry.number != self.number);
@@ -183,11 +206,11 @@ mod tests {
     use crate::listener::{ClientReach, listen};
     use std::io::Read;
 
-    /// A client and its connection.
-    fn enter(connections: &Arc<Connections>, listener: &ServiceListener) -> (TcpStream, Connection) {
+    /// A client and the place of its connection.
+    fn enter(connections: &Arc<Connections>, listener: &ServiceListener) -> (TcpStream, ConnectionPlace) {
         let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
         let stream = listener.accept().expect("a client");
-        (client, connections.admit(stream, listener).expect("a connection"))
+        (client, connections.admit(&stream).expect("a connection"))
     }
 
     #[test]

@@ -78,6 +78,11 @@ struct Shown {
 impl Shown {
     fn server(&self, log: OperatorLog) -> Result<StatusServer, Failure> {
         let Shown { http, listen_beyond_loopback, allow_clients, tls, tokens } = self;
+        if http.is_none() && !tls.is_empty() {
+            return Err(Failure::Input(anyhow!(
+                "--tls-certificate, --tls-key and --tls-clients are for --http: name where it listens"
+            )));
+        }
         let tokens = tokens.as_deref();
         let reach =
             ClientReach { beyond: *listen_beyond_loopback, clients: allow_clients, tls: Some(tls), tokens };

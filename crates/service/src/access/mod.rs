@@ -82,7 +82,7 @@ impl AccessSecrets {
 /// The bytes of a file that nobody else may read or change.
 fn secret(path: &Path, what: &str) -> Result<Vec<u8>, ServiceError> {
     let bytes = user_file::bytes(path, what).map_err(ServiceError::asked_wrongly)?;
-    let mode = fs::metadata(path).map(|found| found.mode()).unwrap_or_default();
+    let mode = fs::metadata(path).map_err(ServiceError::asked_wrongly)?.mode();
     require(mode & 0o006 == 0, || {
         let path = path.display();
         format!("the {what} {path}: any user of this machine may read or change it: chmod o= {path}")

@@ -279,6 +279,9 @@ fn secrets_that_are_none_are_refused_before_anything_listens() {
         assert_eq!(ended.code, Some(2), "{options:?}: {ended:?}");
         assert!(ended.stderr.contains(part) && ended.stderr.lines().count() == 1, "{options:?}: {ended:?}");
     }
+    let unused = ["record", "fila10g-1g", "--to", ".", "--tls-certificate", &pem, "--tls-key", &key];
+    let ended = start(below, &unused).end(LIMIT);
+    assert!(ended.code == Some(2) && ended.stderr.contains("are for --http"), "{ended:?}");
     let mut running = start(below, &["serve", "--http", "127.0.0.1:0", "--tokens", &closed]);
     running.await_said("ready");
     assert!(!running.stderr().contains("mark5 at"), "nobody commands it without a token");
