@@ -122,9 +122,11 @@ impl Connections {
                 }
             }
             let Ok(place) = self.admit(&stream) else { continue };
-            let (serve, secrets, log) = (serve.clone(), listener.secrets().clone(), listener.log());
+            let serve = serve.clone();
+            let secrets = listener.secrets().clone();
+            let log = listener.log();
+            // On the connection's thread, since it may read files: storage that hangs must keep no other client waiting.
             let work = move || {
-                // Here, since it may read files: storage that hangs must keep no other client waiting.
                 let connection = Connection::open(place, stream, &secrets, log);
                 // A client that is gone, or too slow, is its own affair.
                 drop(connection.and_then(|mut connection| serve(&mut connection)));
