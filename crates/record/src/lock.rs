@@ -6,12 +6,12 @@
 
 use std::{
     ffi::OsString,
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read, Seek, Write},
     os::fd::OwnedFd,
     path::PathBuf,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
@@ -26,8 +26,10 @@ pub(super) struct Lock {
     file: File,
 }
 
-/// A process that was killed lets go a moment later.
-const TRIES: u32 = 40;
+/// How long a lock that another process holds is tried again: a process that was killed lets go a moment later.
+const HELD: Duration = Duration::from_secs(2);
+/// The same, where that process was killed and can't end yet: storage that is slow or hangs keeps it.
+const ENDING: Duration = Duration::from_mins(1);
 const STEP: Duration = Duration::from_millis(50);
 
 /// What a lock file says in front of the process.
@@ -44,16 +46,40 @@ impl Lock {
         let path = place.directory.join(&name);
         let failed = |source| RecordError::Lock { path: path.clone(), source };
         let directory = place.open().map_err(failed)?;
-        let mut holder = String::new();
-        for _ in 0..TRIES {
-            match try_lock(&directory, &name).map_err(failed)? {
+        let begun = Instant::now();
+        let mut patience = HELD;
+        loop {
+            let holder = match try_lock(&directory, &name).map_err(failed)? {
                 Tried::Taken(file) => return Ok(Lock { directory, name, file }),
-                Tried::Held(process) => holder = process,
+                Tried::Held(process) => process,
+            };
+            if is_ending(&holder) {
+                patience = ENDING;
+            }
+            if begun.elapsed() >= patience {
+                return Err(RecordError::InUse { path: PathBuf::from(place), holder });
             }
             thread::sleep(STEP);
         }
-        Err(RecordError::InUse { path: PathBuf::from(place), holder })
     }
+}
+
+/// Whether this process was killed, or is over, and something keeps it from ending: proc(5), `/proc/pid/stat`.
+fn is_ending(process: &str) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| stat_says_ending(&stat))
+}
+
+/// The state is field 3, the flags of the kernel are field 9, the signals that are pending field 31.
+fn stat_says_ending(stat: &str) -> bool {
+    const FLAG_EXITING: u64 = 4;
+    const PENDING_KILL: u64 = 1 << 8;
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let has = |field: usize, bit: u64| {
+        let value = fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
+        value.is_some_and(|value| value & bit != 0)
+    };
+    fields[0] == "Z" || has(9, FLAG_EXITING) || has(31, PENDING_KILL)
 }
 
 /// What came of one try.
@@ -123,7 +149,7 @@ impl Drop for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::symlink, path::Path};
+    use std::{os::unix::fs::symlink, path::Path};
 
     fn lock(directory: &Path) -> Result<Lock, RecordError> {
         Lock::of(&Place::of(&directory.join("r.sqlite")).expect("a directory"))
@@ -142,6 +168,25 @@ mod tests {
             assert!(!file.exists());
         }
         lock(directory.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_process_that_was_killed_and_still_ends_is_told_from_one_that_runs() {
+        assert!(!is_ending(&std::process::id().to_string()));
+        let stat = |state, flags, pending| {
+            format!("7 (a) b) {state} 1 7 7 0 -1 {flags}{} {pending} 0 0", " 0".repeat(21))
+        };
+        assert!(!stat_says_ending(&stat("S", 4_194_304, 0)));
+        assert!(stat_says_ending(&stat("Z", 4_194_304, 0)));
+        assert!(stat_says_ending(&stat("D", 4_194_304 | 4, 0)));
+        assert!(stat_says_ending(&stat("D", 4_194_304, 1 << 8)));
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        let child_id = child.id().to_string();
+        while !is_ending(&child_id) {
+            thread::sleep(STEP);
+        }
+        child.wait().expect("it is over");
+        assert!(!is_ending(&child_id), "there is no such process");
     }
 
     #[test]

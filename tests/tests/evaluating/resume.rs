@@ -7,12 +7,14 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nilometer_model::{Key, Results, Seed, plan::Phase};
-use nilometer_tests::{Ended, FileSystem, Running, await_let_go, kills, may_mount, run_directories, start};
-use rustix::process::Signal;
+use nilometer_tests::{
+    Ended, FileSystem, Running, await_let_go, await_some, kills, may_mount, run_directories, start,
+};
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 /// Four cells on each of three targets, and one on all at once, in three rounds.
@@ -190,6 +192,41 @@ fn a_target_that_was_left_out_gets_another_chance() {
     // The cell that hung has one sample, which may be of a phase before its last.
     assert!(missing.len() <= 1, "{missing:?}");
     assert_eq!(home.left_behind(), Vec::<PathBuf>::new());
+}
+
+/// A process in a system call that hangs keeps its files, and so the lock of the record, until the call returns.
+#[test]
+fn a_killed_campaign_that_storage_keeps_from_ending_is_waited_for() {
+    if !may_mount() {
+        return;
+    }
+    let (frozen, sound) = (FileSystem::ext4(64), FileSystem::tmpfs("size=64m"));
+    let home = Home::new(PLAN, &[frozen.path(), sound.path()]);
+    let mut running = home.begin();
+    running.await_said("[3/");
+    frozen.freeze();
+    let worker = running.worker();
+    await_some("a call that hangs", || waits_for_storage(worker).then_some(()));
+    running.signal(Signal::KILL);
+    let begun = Instant::now();
+    let mut resumed = home.resume(&[]);
+    // As long as another process may hold the lock, and more.
+    await_some("three seconds", || (begun.elapsed() > Duration::from_secs(3)).then_some(()));
+    assert!(!resumed.is_over(), "{:?}", resumed.end(LIMIT));
+    frozen.thaw();
+    let ended = resumed.end(LIMIT);
+    assert!(ended.has_answered(), "{ended:?}");
+    assert_complete(&home.results(), &all_keys(2));
+    drop(running.end(LIMIT));
+}
+
+/// Whether a thread of this process is in a call that no signal ends.
+fn waits_for_storage(process: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+    threads.into_iter().flatten().flatten().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('D'))
+    })
 }
 
 /// One hangs, one fills up, one is gone; the fourth is measured to the end.
