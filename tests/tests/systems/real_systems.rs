@@ -247,7 +247,7 @@ fn a_mount_that_is_gone_in_the_middle_ends_a_recording_in_order() {
 }
 
 /// Sixteen files a repeat, so that some are on each brick.
-const MANY_FILES: &str = "title = \"many files\"\nrepeats = 4\nreserve = \"0 B\"\nhang_after = \"10 s\"\n[[stage]]\n\
+const MANY_FILES: &str = "title = \"many files\"\nrepeats = 4\nreserve = \"0 B\"\nhang_after = \"1 min\"\n[[stage]]\n\
                           name = \"files\"\nworkers = 4\n[stage.workload.stream]\nfiles = 4\nfile_size = \"1 MiB\"\n\
                           block_size = \"256 KiB\"\naccess = \"buffered\"\nread_back = false\n";
 

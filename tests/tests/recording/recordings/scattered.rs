@@ -43,6 +43,12 @@ fn recorded(directories: &[PathBuf]) -> Vec<u8> {
     bytes
 }
 
+/// Whether the journals have the first so many frames, also while it is recorded.
+fn has_first(directories: &[PathBuf], count: u64) -> bool {
+    let opened = reader::Recording::open(directories, reader::Trust::Acknowledged);
+    opened.is_ok_and(|recording| recording.index.frames.numbers(0..count).count() as u64 == count)
+}
+
 #[test]
 fn chunks_in_three_directories_are_one_stream_for_others() {
     let kept = tempfile::tempdir().expect("a temporary directory");
@@ -109,14 +115,16 @@ fn after_a_kill_others_find_each_number_once() {
     let recording = Recording::new(&to.each_ref().map(PathBuf::as_path));
     let running = recording.start(&["--duration", "1 min", "--storing", "scattered"]);
     let lanes = recording.lanes();
-    await_some("three chunks", || (chunks(&lanes).len() == 3).then_some(()));
+    await_some("two whole chunks and a third", || {
+        (chunks(&lanes).len() >= 3 && has_first(&lanes, 64)).then_some(())
+    });
     kill_process(running.worker(), Signal::KILL).expect("it runs");
     assert_eq!(running.end(LIMIT).code, Some(1));
     let verified = recording.verify(&[]);
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
     let (expected, right) = (number(&verified, "expected"), number(&verified, "right"));
     assert_eq!(right + missing(&verified), expected, "{verified:?}");
-    assert!(right >= 64 && missing(&verified) < 16, "{verified:?}");
+    assert!(right >= 64, "{verified:?}");
     assert!(united(&lanes).starts_with(&recorded(&lanes)[..64 << 21]), "two chunks are whole");
 }
 
