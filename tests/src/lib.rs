@@ -14,6 +14,7 @@ mod known_device;
 mod memory_group;
 mod mounted;
 mod mpi;
+mod patience;
 mod power;
 mod processor_quota;
 mod program;
@@ -33,6 +34,7 @@ pub use known_device::{KNOWN_DEVICES, KnownDevice, Stated};
 pub use memory_group::{MemoryGroup, peak_memory};
 pub use mounted::{Mounted, may_show};
 pub use mpi::{Mpi, MpiKind};
+pub use patience::awaited;
 pub use power::PowerLoss;
 pub use processor_quota::ProcessorQuota;
 pub use program::{Ended, Running, clients, command_of, nilometer, number, run, start, start_copy};
@@ -101,16 +103,12 @@ pub fn camera(frame_rate: u64) -> String {
 /// The file in a run directory that says that it is ours.
 pub const MARKER: &str = ".nilometer-run";
 
-/// Looks every few milliseconds until `found` gives something. Panics after a minute.
-pub fn await_some<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..12_000 {
-        if let Some(found) = found() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("waited a minute for {what}");
+/// Looks every few milliseconds until `found` gives something. Panics after a minute, on a busy machine later.
+pub fn await_some<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
+    awaited(MINUTE, found).unwrap_or_else(|| panic!("waited a minute for {what}"))
 }
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Waits until the process that held a run directory let go of it: it dies a moment after the one that was killed.
 pub fn await_let_go(run: &Path) {

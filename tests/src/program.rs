@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{MARKER, root, run_directories};
+use crate::{MARKER, MINUTE, awaited, root, run_directories};
 
 /// The path of the program: the one that `NILOMETER_PROGRAM` names, or, where it names none, built when it is first asked for.
 pub fn nilometer() -> &'static Path {
@@ -118,8 +118,6 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
     start(&std::env::temp_dir(), arguments).end(Duration::from_mins(1))
 }
 
-const STEP: Duration = Duration::from_millis(5);
-
 impl Running {
     /// Starts a command, and keeps what it says.
     pub fn of(mut command: Command) -> Self {
@@ -130,15 +128,13 @@ impl Running {
         Running { child, said }
     }
 
-    /// Waits for the end. Panics with all that was said if it does not come in time.
+    /// Waits for the end. Panics with all that was said if it does not come in time; a busy machine has more of it.
     pub fn end(mut self, limit: Duration) -> Ended {
-        for _ in 0..limit.as_millis() / STEP.as_millis() {
-            if let Some(status) = self.child.try_wait().expect("a child of ours") {
-                return Ended { code: status.code(), stdout: self.read("stdout"), stderr: self.stderr() };
-            }
-            std::thread::sleep(STEP);
-        }
-        panic!("no end within {limit:?}:\n{}\n{}", self.read("stdout"), self.stderr());
+        let status = awaited(limit, || self.child.try_wait().expect("a child of ours"));
+        let Some(status) = status else {
+            panic!("no end within {limit:?}:\n{}\n{}", self.read("stdout"), self.stderr());
+        };
+        Ended { code: status.code(), stdout: self.read("stdout"), stderr: self.stderr() }
     }
 
     /// Whether it came to its end.
@@ -146,30 +142,23 @@ impl Running {
         self.child.try_wait().expect("a child of ours").is_some()
     }
 
-    /// Waits until stderr has this text. Panics if the program ends before, or after a minute.
+    /// Waits until stderr has this text. Panics if the program ends before, or after a minute, on a busy machine later.
     pub fn await_said(&mut self, text: &str) {
-        for _ in 0..60_000 / STEP.as_millis() {
-            if self.stderr().contains(text) {
-                return;
-            }
-            let ended = self.child.try_wait().expect("a child of ours");
-            assert!(ended.is_none(), "it ended before it said `{text}`:\n{}", self.stderr());
-            std::thread::sleep(STEP);
-        }
-        panic!("it did not say `{text}`:\n{}", self.stderr());
+        let said = awaited(MINUTE, || {
+            let is_over = self.child.try_wait().expect("a child of ours").is_some();
+            let is_said = self.stderr().contains(text);
+            assert!(is_said || !is_over, "it ended before it said `{text}`:\n{}", self.stderr());
+            is_said.then_some(())
+        });
+        assert!(said.is_some(), "it did not say `{text}`:\n{}", self.stderr());
     }
 
-    /// Waits for its directory on a target, before anything is measured there. Panics after a minute.
+    /// Waits for its directory on a target, before anything is measured there. Panics after a minute, on a busy machine later.
     pub fn await_run_directory(&self, target: &Path, record: &Path) -> PathBuf {
         // The record is made after the probe, which has a directory of its own, and before the run's.
         let ours = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
-        for _ in 0..60_000 / STEP.as_millis() {
-            if let Some(found) = run_directories(target).into_iter().find(ours) {
-                return found;
-            }
-            std::thread::sleep(STEP);
-        }
-        panic!("it made no run directory:\n{}", self.stderr());
+        let found = awaited(MINUTE, || run_directories(target).into_iter().find(ours));
+        found.unwrap_or_else(|| panic!("it made no run directory:\n{}", self.stderr()))
     }
 
     /// What it said on stderr so far.

@@ -32,7 +32,7 @@ fn the_studies_run_on_four_file_systems_in_one_campaign() {
     arguments.extend(PLANS.iter().flat_map(|plan| ["--plan".to_owned(), (*plan).to_owned()]));
     arguments.extend(["--scale", "1/2000", "--repeats", "1", "--record", "r.sqlite"].map(str::to_owned));
     arguments.extend(["--source".to_owned(), source.path().display().to_string()]);
-    let ended = start(home.path(), &arguments).end(Duration::from_mins(8));
+    let ended = start(home.path(), &arguments).end(Duration::from_mins(10));
     assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
 
     let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
