@@ -11,7 +11,7 @@ use nilometer_analysis::{
 
 use super::{
     compared_network::{network_answers, network_table},
-    terminal::{BOLD, DIM, Page, RED, TextLayout, YELLOW, clipped},
+    render::{BOLD, DIM, Page, RED, TextLayout, YELLOW, clipped},
     words,
 };
 

@@ -8,7 +8,7 @@ use nilometer_analysis::{
 
 use super::{
     compared::{FigureColumns, against_first, lone, pair},
-    terminal::{BOLD, DIM, Page, RED, YELLOW, clipped},
+    render::{BOLD, DIM, Page, RED, YELLOW, clipped},
     words::NONE,
 };
 

@@ -7,7 +7,7 @@ use nilometer_model::{
     plan::RecordingRun,
 };
 
-use super::{network_samples, packets, terminal::printable};
+use super::{network_samples, packets, render::printable};
 use nilometer_analysis::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);

@@ -5,30 +5,16 @@ use std::fmt::Write;
 use nilometer_model::Nanos;
 use serde::Serialize;
 
-use super::{
-    chart::Escaped,
-    terminal::{BOLD, Page},
-};
+use super::chart::Escaped;
 use nilometer_analysis::{Interference, Study, StudyStage, letter};
 
 /// `write on A (block size 1 MiB)`; without the target where there is one.
-fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
+pub(super) fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
     let mut heading = of.phase.name().to_owned();
     if stage.targets().len() > 1 {
         heading = format!("{heading} on {}", letter(of.target));
     }
     if of.workload.is_empty() { heading } else { format!("{heading} ({})", of.workload) }
-}
-
-impl Page {
-    pub(super) fn interferences(&mut self, stage: &StudyStage<'_>, margin: f64) {
-        for of in &stage.interferences {
-            self.paragraph(BOLD, "  ", &format!("BESIDE A LOAD: {}", heading(stage, of)));
-            for sentence in of.sentences(margin) {
-                self.paragraph("", "  - ", &sentence);
-            }
-        }
-    }
 }
 
 /// Behind the charts of a stage.

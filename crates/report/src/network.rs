@@ -11,8 +11,6 @@ use nilometer_analysis::{
     odd_links, paced_losses,
 };
 
-use super::terminal::{BOLD, DIM, Page, RED};
-
 /// What stands above the columns, the most important first.
 pub(super) const COLUMNS: [&str; 6] =
     ["", "rate", "slowest flow", "round trip", "sent again", "processor s/GB"];
@@ -171,58 +169,6 @@ pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)>
         links.extend(machine.links.iter().map(|link| (format!("{before}{}", link.name), link)));
     }
     links
-}
-
-impl Page {
-    /// What stages measured of the network, and what targets behind it did of that.
-    pub(super) fn network(&mut self, study: &Study<'_>) {
-        for stage in &study.results.network {
-            self.line("", "");
-            self.paragraph(
-                BOLD,
-                "",
-                &format!("{}: THE NETWORK BETWEEN MACHINES", stage.stage.to_uppercase()),
-            );
-            for machine in &stage.results.machines {
-                self.paragraph(DIM, "  ", &machine_words(machine));
-            }
-            self.paragraph(DIM, "  ", LEGEND);
-            let outcomes = network_outcomes(&stage.results);
-            for table in tables(&stage.results, &outcomes) {
-                self.paragraph("", "  ", &table.heading);
-                self.network_table(&table.rows);
-            }
-            for sentence in sentences(&stage.results, &outcomes) {
-                let code = if sentence.starts_with("FAILED") { RED } else { "" };
-                self.paragraph(code, "  - ", &sentence);
-            }
-        }
-        if !study.results.network.is_empty() {
-            for share in &study.network_shares {
-                self.paragraph("", "  - ", &share.to_string());
-            }
-        }
-    }
-
-    /// With as many columns as there is room for, beside the patterns or below them.
-    fn network_table(&mut self, rows: &[[String; 6]]) {
-        let mut all = vec![COLUMNS.map(String::from)];
-        all.extend(rows.iter().cloned());
-        let mut widths: Vec<usize> = widths(&all).into();
-        let is_beside = 2 + widths[0] + 2 + widths[1] <= self.width();
-        widths[0] = if is_beside { widths[0] } else { 2 };
-        while widths.iter().map(|width| width + 2).sum::<usize>() > self.width() {
-            widths.pop();
-        }
-        for (number, row) in all.iter().enumerate() {
-            let mut row = row.clone();
-            if !is_beside {
-                let pattern = std::mem::take(&mut row[0]);
-                self.paragraph("", "  ", &pattern);
-            }
-            self.line(if number == 0 { DIM } else { "" }, &line(&row, &widths));
-        }
-    }
 }
 
 /// The same for programs: derived figures, and all samples.

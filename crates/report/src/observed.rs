@@ -4,17 +4,10 @@
 use nilometer_model::ByteRate;
 use serde_json::{Value, json};
 
-use super::{
-    network::{line, widths},
-    terminal::{BOLD, DIM, Page, YELLOW, clipped},
-    words,
-};
+use super::words;
 use nilometer_analysis::{
     Study, letter,
-    observed::{
-        BUSY_DISKS, CellUse, LEGEND, MachineUse, ObservedCell, ObservedMachine, ObservedRun, ResourceAtLimit,
-        UseKind,
-    },
+    observed::{CellUse, MachineUse, ObservedCell, ObservedMachine, ObservedRun, ResourceAtLimit, UseKind},
 };
 
 /// What the section is called.
@@ -23,9 +16,6 @@ pub(super) const TITLE: &str = "Machines observed";
 /// What stands above the columns.
 pub(super) const COLUMNS: [&str; 6] =
     ["", "busiest disk", "fullest link", "one processor", "all of them", "read, written on disks"];
-
-/// More rows than this are left to the page and to programs.
-const ROWS_MOST: usize = 60;
 
 /// A row for each machine that was seen in a cell, in the order of [`COLUMNS`].
 pub(super) fn rows(run: &ObservedRun, cell: &ObservedCell) -> Vec<[String; 6]> {
@@ -58,62 +48,6 @@ fn own_disks(machine: &ObservedMachine, of: &MachineUse, kind: UseKind) -> f64 {
     let is_own = |name: &str| machine.header.disk(name).is_none_or(|disk| disk.made_of.is_empty());
     of.all(kind).filter(|of| is_own(&of.key.name)).map(|of| of.mean).sum()
 }
-
-impl Page {
-    /// Which machines were observed, and what was the limit of each figure.
-    pub(super) fn observed(&mut self, study: &Study<'_>) {
-        let Some(run) = &study.observed else { return };
-        self.line("", "");
-        self.line(BOLD, &TITLE.to_uppercase());
-        for machine in &run.machines {
-            self.observed_machine(machine);
-        }
-        let shown = |row: [String; 6]| row.map(|cell| clipped(&cell, CELL_MOST));
-        let table = |cell: &ObservedCell| rows(run, cell).into_iter().map(shown).collect();
-        let tables: Vec<Vec<[String; 6]>> = run.cells.iter().map(table).collect();
-        let all: Vec<[String; 6]> =
-            std::iter::once(COLUMNS.map(String::from)).chain(tables.iter().flatten().cloned()).collect();
-        let widths = (all.len() <= ROWS_MOST).then(|| self.fitting(&all));
-        if let Some(widths) = &widths {
-            self.paragraph(DIM, "  ", &format!("Figures are {LEGEND}."));
-            self.line(DIM, &format!("  {}", line(&all[0], widths)));
-        }
-        for (cell, rows) in run.cells.iter().zip(&tables) {
-            self.paragraph("", "  ", &cell.what);
-            for row in rows.iter().filter(|_| widths.is_some()) {
-                let row = line(row, widths.as_deref().unwrap_or_default());
-                self.line("", &format!("  {row}"));
-            }
-            for sentence in run.sentences(cell) {
-                self.paragraph("", "    - ", &sentence);
-            }
-        }
-        if run.has_busy_disks() {
-            self.paragraph(DIM, "  ", BUSY_DISKS);
-        }
-    }
-
-    fn observed_machine(&mut self, machine: &ObservedMachine) {
-        self.paragraph("", "  ", &format!("{}: {}", machine.header.host, machine.words()));
-        let code = if machine.agreement.is_doubtful() { YELLOW } else { DIM };
-        self.paragraph(code, "    - ", &machine.clock);
-        for note in &machine.notes {
-            self.paragraph(YELLOW, "    - ", note);
-        }
-    }
-
-    /// The columns that there is room for.
-    fn fitting(&self, rows: &[[String; 6]]) -> Vec<usize> {
-        let mut widths: Vec<usize> = widths(rows).into();
-        while widths.len() > 1 && 2 + widths.iter().map(|width| width + 2).sum::<usize>() > self.width() {
-            widths.pop();
-        }
-        widths
-    }
-}
-
-/// Characters of a machine's name, or of a disk's with its figures.
-const CELL_MOST: usize = 26;
 
 /// The same for programs; null where no machine was observed.
 pub(super) fn observed_json(study: &Study<'_>) -> Value {

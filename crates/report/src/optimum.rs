@@ -2,24 +2,12 @@
 
 use serde::Serialize;
 
-use super::terminal::{BOLD, Page};
 use nilometer_analysis::{Study, StudyStage, letter};
 
 /// `write on A`; without the target where there is one.
 pub(super) fn heading(stage: &StudyStage<'_>, of: &nilometer_analysis::StageOptimum) -> String {
     let phase = of.phase.name();
     if stage.targets().len() > 1 { format!("{phase} on {}", letter(of.target)) } else { phase.to_owned() }
-}
-
-impl Page {
-    pub(super) fn optima(&mut self, stage: &StudyStage<'_>) {
-        for of in &stage.optima {
-            self.paragraph(BOLD, "  ", &format!("PARAMETERS: {}", heading(stage, of)));
-            for sentence in of.sentences() {
-                self.paragraph("", "  - ", &sentence);
-            }
-        }
-    }
 }
 
 /// The same for programs.

@@ -38,8 +38,6 @@ pub(super) const FIGURES: [Figure; 19] = [
 pub(super) const LEGEND: &str = "processor time of the recorder for each packet, by the size of packets and the rate; \
                                  behind it the share that was lost";
 
-/// Wide enough for a time and a share.
-pub(super) const COLUMN: usize = 17;
 /// Headers of small packets take so much more than those of large ones.
 const ALIKE: f64 = 1.04;
 
@@ -49,22 +47,23 @@ pub(super) fn heading(curve: &Curve) -> String {
     format!("packets over loopback onto {onto}")
 }
 
-/// A line with sizes, then one for each rate.
-pub(super) fn table(curves: &[Curve]) -> Vec<String> {
-    let columns =
-        |texts: Vec<String>| texts.iter().map(|text| format!("{text:>COLUMN$}")).collect::<Vec<_>>().concat();
-    let sizes = columns(curves.iter().map(|curve| bytes(curve.size)).collect());
-    let mut lines = vec![format!("{:>COLUMN$}{sizes}", "")];
-    for row in rows(curves) {
-        let at = |curve: &Curve| curve.rates.iter().find(|at| row.contains(&at.rate.0)).map(figure);
-        let figures = columns(curves.iter().map(|curve| at(curve).unwrap_or_default()).collect());
-        lines.push(format!("{:>COLUMN$}{figures}", ByteRate(*row.start()).bits()));
-    }
-    lines
+/// The sizes, a column each.
+pub(super) fn columns(curves: &[Curve]) -> Vec<String> {
+    curves.iter().map(|curve| bytes(curve.size)).collect()
+}
+
+/// A row for each rate: that, and a figure for each size.
+pub(super) fn rows(curves: &[Curve]) -> Vec<Vec<String>> {
+    let row = |rates: RangeInclusive<f64>| {
+        let at = |curve: &Curve| curve.rates.iter().find(|at| rates.contains(&at.rate.0)).map(figure);
+        let figures = curves.iter().map(|curve| at(curve).unwrap_or_default());
+        std::iter::once(ByteRate(*rates.start()).bits()).chain(figures).collect()
+    };
+    rate_ranges(curves).into_iter().map(row).collect()
 }
 
 /// Rates that are one row: sizes have headers of their own, so that their rates differ a little.
-fn rows(curves: &[Curve]) -> Vec<RangeInclusive<f64>> {
+fn rate_ranges(curves: &[Curve]) -> Vec<RangeInclusive<f64>> {
     let mut rates: Vec<f64> = curves.iter().flat_map(|curve| &curve.rates).map(|at| at.rate.0).collect();
     rates.sort_by(f64::total_cmp);
     let mut rows: Vec<RangeInclusive<f64>> = Vec::new();
@@ -152,10 +151,9 @@ mod tests {
             tests::measured(0, 1040, 1.032e8, 0, Some(Invalid::Slow(None))),
         ];
         let curves = curves(&tests::results(samples));
-        let lines: Vec<Vec<String>> =
-            table(&curves).iter().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect();
-        let expected = ["1040 B 8040 B", "402 Mbit/s 2 us 2 us", "803 Mbit/s INVALID 2 us 0.80 %"];
-        assert_eq!(lines.iter().map(|words| words.join(" ")).collect::<Vec<_>>(), expected);
+        assert_eq!(columns(&curves), ["1040 B", "8040 B"]);
+        let expected = [["402 Mbit/s", "2 us", "2 us"], ["803 Mbit/s", "INVALID", "2 us 0.80 %"]];
+        assert_eq!(rows(&curves), expected);
         let told: Vec<String> = curves.iter().map(begins).collect();
         assert!(
             told[0].contains("none was lost up to 413 Mbit/s: at 826 Mbit/s the simulated"),

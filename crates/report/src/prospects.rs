@@ -7,20 +7,10 @@ use nilometer_analysis::{
     Withheld, Without, letter,
 };
 
-use super::{
-    terminal::{BOLD, DIM, GREEN, Page, RED, YELLOW, clipped},
-    words::NONE,
-};
+use super::words::NONE;
 
 /// Stands in front of a rate that is assumed.
 const ASSUMED: &str = "~";
-/// Targets beside each other in a terminal, at the most.
-const BESIDE: usize = 4;
-/// Columns of a terminal for a name, a rate, and a target, which has two more behind it for a sign.
-const NAME: usize = 28;
-const RATE: usize = 10;
-const PROSPECT: usize = 13;
-
 /// What the table shows.
 pub(super) fn title(predictions: &Predictions) -> &'static str {
     match (predictions.records(), predictions.predicts()) {
@@ -202,63 +192,6 @@ fn grouped<'a, K: PartialEq>(pairs: impl Iterator<Item = (K, &'a str)>) -> Vec<(
         }
     }
     groups
-}
-
-impl Page {
-    /// The table, where it says more than the verdicts do.
-    pub(super) fn prospects(&mut self, study: &Study<'_>) {
-        let predictions = &study.predictions;
-        let notes = notes(study);
-        if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
-            return;
-        }
-        self.line("", "");
-        self.paragraph(BOLD, "", &format!("{}: {SUBTITLE}", title(predictions).to_uppercase()));
-        let targets: Vec<usize> = (0..study.results.targets.len()).collect();
-        if is_table(predictions) {
-            let room = self.width() - 2 - NAME - RATE;
-            let beside = (room / (PROSPECT + 2)).clamp(1, BESIDE);
-            targets.chunks(beside).for_each(|targets| self.prospects_on(predictions, targets));
-        }
-        if predictions.records() && predictions.predicts() {
-            self.paragraph(DIM, "  ", "* recorded.");
-        }
-        for note in notes {
-            self.paragraph(DIM, "  ", &note);
-        }
-    }
-
-    /// A row for each instrument of which something is known, a column for each of a few targets.
-    fn prospects_on(&mut self, predictions: &Predictions, targets: &[usize]) {
-        let rows: Vec<&Prospects> = known_rows(predictions, targets).collect();
-        if rows.is_empty() {
-            return;
-        }
-        let letters: Vec<String> =
-            targets.iter().map(|target| format!("{:>PROSPECT$}", letter(*target))).collect();
-        let letters = letters.join("  ");
-        self.line(DIM, &format!("  {:<NAME$}{:>RATE$}{letters}", "", "rate"));
-        let both = predictions.records() && predictions.predicts();
-        for row in rows {
-            let prospects = targets.iter().map(|target| {
-                let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
-                let star = if both && is_recorded(prospect) { " *" } else { "  " };
-                (colour(prospect), format!("{:>PROSPECT$}{star}", says(prospect)))
-            });
-            let before = format!("  {:<NAME$}{:>RATE$}", clipped(&row.instrument, NAME), rate(row));
-            self.painted(std::iter::once(("", before)).chain(prospects));
-        }
-    }
-}
-
-/// What was recorded is sure; what is not carried is seen at once.
-fn colour(prospect: Option<&Prospect>) -> &'static str {
-    match prospect {
-        Some(Prospect { carried: Some(false), .. }) => RED,
-        Some(Prospect { carried: None, .. }) => YELLOW,
-        Some(Prospect { basis: Basis::Recorded, .. }) => GREEN,
-        _ => "",
-    }
 }
 
 #[cfg(test)]

@@ -4,22 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::{
-    chart::Escaped,
-    terminal::{BOLD, Page},
-};
+use super::chart::Escaped;
 use nilometer_analysis::{SiblingGroup, Study, StudyStage};
-
-impl Page {
-    pub(super) fn siblings(&mut self, stage: &StudyStage<'_>, margin: f64) {
-        for of in &stage.siblings {
-            self.paragraph(BOLD, "  ", &format!("SIBLINGS: {}", of.heading()));
-            for sentence in of.sentences(margin) {
-                self.paragraph("", "  - ", &sentence);
-            }
-        }
-    }
-}
 
 /// Behind the charts of a stage.
 pub(super) fn write(page: &mut String, stage: &StudyStage<'_>, margin: f64) -> std::fmt::Result {

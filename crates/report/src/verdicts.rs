@@ -4,57 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::{
-    chart::Escaped,
-    terminal::{BOLD, DIM, GREEN, Page, RED, YELLOW},
-    words,
-};
-use nilometer_analysis::{Decision, FullSpeed, Study, Verdict, letter};
-
-impl Page {
-    /// The answer: a sentence for each instrument on each target.
-    pub(super) fn verdicts(&mut self, study: &Study<'_>) {
-        let mut last = String::new();
-        for verdict in &study.verdicts {
-            let instrument = words::instrument(verdict);
-            if instrument != last {
-                self.line("", "");
-                self.paragraph(BOLD, "", &format!("VERDICT for {instrument}"));
-                last = instrument;
-            }
-            let sentence = format!("{}: {verdict}.", words::target(study.results, verdict.target));
-            self.paragraph(colour(verdict), "  ", &sentence);
-            for sentence in verdict.more() {
-                self.paragraph(DIM, "    - ", &sentence);
-            }
-        }
-        let mut last = String::new();
-        for of in &study.full_speeds {
-            let instrument = of.instrument.to_string();
-            if instrument != last {
-                self.line("", "");
-                self.paragraph(BOLD, "", &format!("AT FULL SPEED: {instrument}"));
-                last = instrument;
-            }
-            let sentence = format!("{}: {of}.", words::target(study.results, of.target));
-            self.paragraph(YELLOW, "  ", &sentence);
-        }
-        for open in &study.missing.open {
-            self.line("", "");
-            self.paragraph(BOLD, "", &format!("VERDICT for {}, {}", open.instrument, open.rate));
-            let sentence = format!("{}: {open}.", words::target(study.results, open.target));
-            self.paragraph(YELLOW, "  ", &sentence);
-        }
-    }
-}
-
-fn colour(verdict: &Verdict) -> &'static str {
-    match verdict.decision() {
-        Decision::Carries => GREEN,
-        Decision::DoesNotCarry => RED,
-        Decision::NotDecided => YELLOW,
-    }
-}
+use super::{chart::Escaped, words};
+use nilometer_analysis::{FullSpeed, Study, letter};
 
 /// Behind the verdicts of the page.
 pub(super) fn write_full_speeds(page: &mut String, study: &Study<'_>) -> std::fmt::Result {

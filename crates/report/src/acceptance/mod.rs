@@ -6,41 +6,14 @@ pub use page::{AcceptanceProof, acceptance_page};
 
 use serde::Serialize;
 
-use super::terminal::{BOLD, DIM, GREEN, Page, RED, YELLOW};
-use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, Study, letter};
+use nilometer_analysis::{AcceptanceVerdict, Study, letter};
 
 /// The target with what it costs.
-fn offer(study: &Study<'_>, verdict: &AcceptanceVerdict) -> String {
+pub(super) fn offer(study: &Study<'_>, verdict: &AcceptanceVerdict) -> String {
     let path = study.results.targets.get(verdict.target).map_or("", |target| &target.path);
     match &verdict.price {
         Some(price) => format!("{path} ({price})"),
         None => path.to_owned(),
-    }
-}
-
-impl Page {
-    /// Each target with all criteria, those that are not met first.
-    pub(super) fn acceptance(&mut self, study: &Study<'_>) {
-        for verdict in &study.acceptance {
-            self.line("", "");
-            self.paragraph(
-                BOLD,
-                "",
-                &format!("ACCEPTANCE of {} {}", letter(verdict.target), offer(study, verdict)),
-            );
-            let colour = match verdict.answer() {
-                AcceptanceAnswer::Pass => GREEN,
-                AcceptanceAnswer::Fail => RED,
-                AcceptanceAnswer::Invalid => YELLOW,
-            };
-            self.line(colour, &format!("  {}", verdict.answer().name()));
-            let mut criteria: Vec<_> = verdict.criteria.iter().collect();
-            criteria.sort_by_key(|judged| std::cmp::Reverse(judged.answer));
-            for judged in criteria {
-                let colour = if judged.answer == CriterionAnswer::Met { DIM } else { "" };
-                self.paragraph(colour, "    - ", &judged.to_string());
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use nilometer_analysis::{Curve, Study};
 use super::{
     super::{
         chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, plot},
-        packets::{LEGEND, begins, bytes, heading, table},
+        packets::{LEGEND, begins, bytes, columns, heading, rows},
     },
     write_charts,
 };
@@ -31,22 +31,32 @@ pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         "<p class=\"soft\">The processor time of the recorder for each packet. Signs: where packets were lost.</p>"
     )?;
     for curves in groups() {
-        write!(
-            page,
-            "<h3>{}</h3><p class=\"soft\">{}</p><pre>",
-            Escaped(&heading(&curves[0])),
-            Escaped(LEGEND)
-        )?;
-        for line in table(curves) {
-            writeln!(page, "{}", Escaped(&line))?;
-        }
-        page.push_str("</pre><ul>");
+        write!(page, "<h3>{}</h3><p class=\"soft\">{}</p>", Escaped(&heading(&curves[0])), Escaped(LEGEND))?;
+        write_table(page, curves)?;
+        page.push_str("<ul>");
         for sentence in curves.iter().map(begins) {
             write!(page, "<li>{}</li>", Escaped(&sentence))?;
         }
         page.push_str("</ul>");
     }
     page.push_str("</section>");
+    Ok(())
+}
+
+fn write_table(page: &mut String, curves: &[Curve]) -> std::fmt::Result {
+    page.push_str("<div class=\"scroll\"><table><thead><tr><th class=\"f\">rate</th>");
+    for size in columns(curves) {
+        write!(page, "<th class=\"f\">{}</th>", Escaped(&size))?;
+    }
+    page.push_str("</tr></thead><tbody>");
+    for row in rows(curves) {
+        page.push_str("<tr>");
+        for figure in row {
+            write!(page, "<td class=\"f\">{}</td>", Escaped(&figure))?;
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use super::{
     Checked, Sized,
     basis::{basis, counted, decimal, detail, is_assumed, origin, percent, word},
 };
-use crate::terminal::{Page, TextLayout, YELLOW};
+use crate::render::{Page, TextLayout, YELLOW};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";

@@ -1,32 +1,29 @@
-//! The storage that was compared, in a terminal: a row for each property, in which targets of the same answer share it, so that
-//! any number of them has room.
+//! What the targets are and offer: a row for each property, in which targets of the same answer share it, so that any number of
+//! them has room.
 
 use nilometer_analysis::{MatrixRow, StorageMatrix, Study};
 
-use super::{
-    terminal::{BOLD, DIM, Page},
+use crate::{
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
     words,
 };
 
-/// Columns of a row's name.
+/// Letters of a row's name.
 const NAME: usize = 28;
 
-impl Page {
-    /// What the targets are and offer. Of one there is nothing to compare: `nilometer describe` says it.
-    pub(super) fn storage(&mut self, study: &Study<'_>) {
-        let matrix = StorageMatrix::of(study.results);
-        if matrix.targets.len() < 2 || matrix.rows.is_empty() {
-            return;
-        }
-        self.line("", "");
-        self.line(BOLD, "THE STORAGE");
-        let letters: Vec<&str> = matrix.targets.iter().map(|(letter, _)| letter.as_str()).collect();
-        for row in &matrix.rows {
-            let first = format!("  {:<NAME$} ", row.name);
-            self.paragraph("", &first, &answers(row, &letters));
-        }
-        self.paragraph(DIM, "  ", words::MATRIX);
+/// A short report has it of several targets: of one there is nothing to compare, and `nilometer describe` says it.
+pub(crate) fn storage(study: &Study<'_>) -> Vec<Section> {
+    let matrix = StorageMatrix::of(study.results);
+    if matrix.rows.is_empty() {
+        return Vec::new();
     }
+    let letters: Vec<&str> = matrix.targets.iter().map(|(letter, _)| letter.as_str()).collect();
+    let columns = vec![Column::new(Role::Name, "").at_least(NAME), Column::new(Role::Sentence, "")];
+    let row = |row: &MatrixRow| Row::of([row.name.clone(), answers(row, &letters)].map(Cell::new));
+    let table = Table { columns, rows: matrix.rows.iter().map(row).collect() };
+    let section =
+        Section::new(Heading::of("The storage"), vec![Block::Table(table), Block::soft(words::MATRIX)]);
+    vec![if matrix.targets.len() < 2 { section.in_full() } else { section }]
 }
 
 /// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.
