@@ -57,7 +57,7 @@ impl NearestCeiling {
 
 /// What the tool by itself did in the phase of a cell, if that can be used. Where several targets are measured at once that is
 /// the ceiling of all together, and none of one.
-pub(crate) fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option<&'a Sample> {
+pub fn ceiling_of<'a>(results: &'a Results, outcome: &CellOutcome<'_>) -> Option<&'a Sample> {
     let run = results.cells.get(outcome.cell)?.as_workload();
     if run.is_some_and(|run| run.volumes != Volumes::Alone) {
         return None;

@@ -118,7 +118,7 @@ fn at_rate<K>(group: &[(K, Made<'_>)]) -> AtRate {
     let mean = |of: &dyn Fn(&Made<'_>) -> Option<f64>| {
         Summary::of(&valid.iter().filter_map(|made| of(made)).collect::<Vec<_>>()).map(|summary| summary.mean)
     };
-    let cost = |made: &Made<'_>| cost(made.0, made.2).map(|cost| cost.0 as f64);
+    let cost = |made: &Made<'_>| processor_cost(made.0, made.2).map(|cost| cost.0 as f64);
     let lost = |made: &Made<'_>| Some(made.2.lost() as f64 / made.2.due.max(1) as f64);
     #[expect(clippy::cast_sign_loss, reason = "times are not negative")]
     let nanos = |mean: f64| Nanos(mean as u64);
@@ -133,57 +133,19 @@ fn at_rate<K>(group: &[(K, Made<'_>)]) -> AtRate {
 }
 
 /// What the recorder spent on each packet that it stored: its threads that receive and write, and what works for them.
-pub(crate) fn cost(sample: &Sample, packets: &PacketTotals) -> Option<Nanos> {
+pub fn processor_cost(sample: &Sample, packets: &PacketTotals) -> Option<Nanos> {
     let spent = (sample.user + sample.system).0;
     (packets.stored > 0).then(|| Nanos(spent / packets.stored))
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::made_up::camera;
-    use nilometer_model::{
-        Key,
-        plan::{Cell, Phase},
+    use crate::made_up::{
+        camera,
+        packets::{measured, results},
     };
-
-    /// A second at this rate of packets of this size, of which some are lost.
-    #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
-    pub(crate) fn measured(
-        cell: usize,
-        size: u64,
-        rate: f64,
-        lost: u64,
-        invalid: Option<Invalid>,
-    ) -> Measured {
-        let due = (rate / size as f64) as u64;
-        let packets = PacketTotals {
-            size: Bytes(size),
-            due,
-            came: due - lost,
-            stored: due - lost,
-            ..PacketTotals::default()
-        };
-        let ingest = Ingest {
-            frame_size: Bytes(1_000_000),
-            period: Nanos::from_seconds(1e6 / rate),
-            due: (rate / 1e6) as u64,
-            count: 1,
-            packets: Some(packets),
-            ..Ingest::default()
-        };
-        // 2 us a packet.
-        let user = Nanos(2000 * (due - lost));
-        let sample = Sample { user, invalid, ingest: Some(ingest), ..Sample::new(Nanos(0)) };
-        Measured { key: Key { target: 0, cell, repeat: 0, phase: Phase::Ingest }, sample }
-    }
-
-    /// Of a cell onto nothing and one onto the target.
-    pub(crate) fn results(samples: Vec<Measured>) -> Results {
-        let cell = |onto| Cell::recording("packets", RecordingRun { onto, ..camera("camera") });
-        let cells = vec![cell(Onto::Nothing), cell(Onto::Target)];
-        Results { cells, samples, ..Results::default() }
-    }
+    use nilometer_model::plan::Cell;
 
     #[test]
     fn what_differs_in_more_than_the_rate_is_a_curve_of_its_own() {

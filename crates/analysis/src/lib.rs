@@ -21,8 +21,8 @@ mod interference;
 mod limiting;
 mod limits;
 mod line_difference;
-#[cfg(test)]
-mod made_up;
+#[cfg(any(test, feature = "test-kit"))]
+pub mod made_up;
 mod missing;
 mod network;
 pub mod observed;
@@ -31,7 +31,6 @@ mod outcome;
 mod parameters;
 mod prediction;
 mod reason;
-pub mod report;
 mod siblings;
 mod storage_matrix;
 mod study;
@@ -44,7 +43,7 @@ pub use acceptance::{
 pub use across_machines::{AcrossMachines, Straggler};
 pub use answer::{ShortAnswer, ShortAnswers};
 pub use by_round::LogDifference;
-pub use ceiling::NearestCeiling;
+pub use ceiling::{NearestCeiling, ceiling_of};
 pub use compare::{
     AcrossQuestion, AgainstBaseline, AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage,
     AlignedTraffic, CellDifference, ChangePoint, ChangeTest, DifferingFact, LeftFigure, LoneCells,
@@ -52,7 +51,7 @@ pub use compare::{
     RunSequence, RunSpread, Subject, SubjectPair, TargetHistory, WorseCell,
 };
 pub use comparison::{Comparison, Question};
-pub use curve::{AtRate, Curve, LossBegins, curves};
+pub use curve::{AtRate, Curve, LossBegins, curves, processor_cost};
 pub use full_speed::FullSpeed;
 pub use growth::{AtOnce, ElementGrowth, GrowthKnee, OddElement};
 pub use interference::{Interference, LoadLevel};
@@ -73,6 +72,6 @@ pub use prediction::{
 pub use reason::Reason;
 pub use siblings::{SiblingGroup, SiblingRate};
 pub use storage_matrix::{MatrixAnswer, MatrixRow, StorageMatrix};
-pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
+pub use study::{StageCell, Study, StudyRecording, StudyStage, letter, stages_of};
 pub use verdict::{Beside, Decision, Finding, Hidden, Together, TrialVerdict, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

@@ -410,6 +410,3 @@ impl std::fmt::Display for OpenQuestion {
         write!(f, "not decided yet: recorded at the limit it took {took}; its own pace was not recorded")
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -149,12 +149,12 @@ impl Quantity {
     }
 
     /// A rate as charts draw it: times in nanoseconds.
-    pub(crate) fn drawn(self, rate: f64) -> f64 {
+    pub fn drawn(self, rate: f64) -> f64 {
         if self == Quantity::Time { 1e9 / rate.max(f64::MIN_POSITIVE) } else { rate }
     }
 
     /// The ends of an interval as charts draw them. A time without an end is drawn up to twice that of the rate in the middle.
-    pub(crate) fn drawn_interval(self, low: f64, high: f64) -> (f64, f64) {
+    pub fn drawn_interval(self, low: f64, high: f64) -> (f64, f64) {
         if self != Quantity::Time {
             return (low, high);
         }

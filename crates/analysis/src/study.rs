@@ -267,7 +267,7 @@ fn recordings(results: &Results) -> Vec<StudyRecording<'_>> {
 }
 
 /// The stages of the plan that recordings belong to, in its order, as far as they are not called by what is recorded.
-pub(crate) fn stages_of<'a>(results: &'a Results, samples: &[&Measured]) -> Vec<&'a str> {
+pub fn stages_of<'a>(results: &'a Results, samples: &[&Measured]) -> Vec<&'a str> {
     let mut stages: Vec<&str> = Vec::new();
     for cell in samples.iter().filter_map(|measured| results.cells.get(measured.key.cell)) {
         let named = cell.as_recording().is_some_and(|run| run.label() != cell.stage);

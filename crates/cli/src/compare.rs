@@ -9,11 +9,9 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
-use nilometer_analysis::{
-    AgainstBaseline, NamedRecord, RecordsCompared,
-    report::{against_text, compared_html, compared_json, compared_text},
-};
+use nilometer_analysis::{AgainstBaseline, NamedRecord, RecordsCompared};
 use nilometer_model::Results;
+use nilometer_report::{against_text, compared_html, compared_json, compared_text};
 
 use crate::{
     Blame, Failure, Outcome,

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
-use nilometer_analysis::report::units_in_keys;
 use nilometer_model::{FileSystemKind, TargetAddress, TargetDescription, check_expected_count};
 use nilometer_remote::{describe, describe_in_child};
+use nilometer_report::units_in_keys;
 use nilometer_storage::TargetError;
 
 use crate::{Blame, Outcome, target_argument::target_argument, tell};

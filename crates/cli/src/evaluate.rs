@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_analysis::{Study, conclusions, report::terminal};
+use nilometer_analysis::{Study, conclusions};
 use nilometer_campaign::{
     Campaign, MeasuredRates, Ran, Trials, dismiss, make_archive, make_load_places, make_targets, record_head,
     resolve, with_archive, with_ceiling, with_source,
@@ -25,6 +25,7 @@ use nilometer_model::{
 use nilometer_network::NetworkLead;
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
+use nilometer_report::terminal;
 use nilometer_storage::Target;
 
 use crate::{

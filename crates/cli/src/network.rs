@@ -6,13 +6,13 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use nilometer_analysis::report::{network_json, network_text};
 use nilometer_cluster::Cluster;
 use nilometer_model::{
     LinkRate, Nanos, NetworkProtocol, NetworkResults, NetworkTrials, PatternKind, Seed, Subnet, UnitError,
     plan::NetworkRun,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
+use nilometer_report::{network_json, network_text};
 
 use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
 

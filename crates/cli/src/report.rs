@@ -9,12 +9,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use nilometer_analysis::{
-    Study,
-    observed::CorrectedLog,
-    report::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal},
-};
+use nilometer_analysis::{Study, observed::CorrectedLog};
 use nilometer_model::{Results, catalogue};
+use nilometer_report::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
 use nilometer_storage::user_file;
 
 use crate::{Blame, Outcome, acceptance, observed::ObservedFiles, tell};

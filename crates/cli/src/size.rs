@@ -2,7 +2,6 @@
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use nilometer_analysis::report::{Checked, Sized, sizing_json, sizing_text};
 use nilometer_model::{
     ByteRate, Bytes, Facility, Instrument, Nanos, Seed,
     sizing::{
@@ -10,6 +9,7 @@ use nilometer_model::{
         simulation::{Phases, SizingTrial, fullest},
     },
 };
+use nilometer_report::{Checked, Sized, sizing_json, sizing_text};
 
 use crate::{Blame, Outcome, facility::load, report::layout, tell};
 use limits::FoundLimits;

@@ -41,6 +41,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
         ],
     ),
     ("analysis", &["model"]),
+    ("report", &["model", "analysis"]),
     ("service", &["model", "storage", "wire", "recording", "acquisition", "remote", "fuzz"]),
     (
         "cli",
@@ -59,6 +60,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "network",
             "campaign",
             "analysis",
+            "report",
             "service",
             "fuzz",
         ],

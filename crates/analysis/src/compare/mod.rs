@@ -18,8 +18,6 @@ mod question;
 mod recordings;
 mod sequence;
 mod subject;
-#[cfg(test)]
-mod tests;
 
 pub use against::{AgainstBaseline, RunSpread, WorseCell};
 pub use align::{AlignedCell, AlignedStage, LoneCells};

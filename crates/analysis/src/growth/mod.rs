@@ -340,4 +340,4 @@ fn middle(of: &[&RoundRates], round: u32) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -68,7 +68,7 @@ impl MachineUse {
 }
 
 /// When a sample was measured; none where nobody knows.
-pub(crate) fn sample_range(measured: &Measured) -> Option<ObservedRange> {
+pub fn sample_range(measured: &Measured) -> Option<ObservedRange> {
     let sample = &measured.sample;
     let is_known = sample.started.0 > 0 && sample.wall.0 > 0;
     is_known.then(|| ObservedRange { from: sample.started, to: sample.started + sample.wall })

@@ -10,13 +10,12 @@ mod series;
 mod tests;
 mod words;
 
-pub(crate) use cell::sample_range;
-pub use cell::{CellUse, MachineUse, ObservedCell, measured_range};
+pub use cell::{CellUse, MachineUse, ObservedCell, measured_range, sample_range};
 pub use clock::ClockAgreement;
 pub use imbalance::UnevenUse;
 pub use limit::ResourceAtLimit;
 pub use series::{UseKey, UseKind, UseSeries, UseValues};
-pub(crate) use words::{BUSY_DISKS, LEGEND};
+pub use words::{BUSY_DISKS, LEGEND};
 
 use nilometer_model::{
     Nanos, Results,

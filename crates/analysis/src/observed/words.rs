@@ -8,11 +8,11 @@ use nilometer_model::{
 use super::{ObservedCell, ObservedMachine, ObservedRun, UseKind, UseSeries};
 
 /// What figures of observed machines are.
-pub(crate) const LEGEND: &str = "of the looks that lie within a repeat: the mean, as the median over repeats, and behind a \
+pub const LEGEND: &str = "of the looks that lie within a repeat: the mean, as the median over repeats, and behind a \
                                  slash the highest";
 
 /// What is not known of a disk that is busy all the time.
-pub(crate) const BUSY_DISKS: &str = "A disk is busy while it has a request. One that turns can do no more then; one that \
+pub const BUSY_DISKS: &str = "A disk is busy while it has a request. One that turns can do no more then; one that \
                                      serves many requests at once may: see how many it had.";
 
 impl ObservedMachine {
@@ -76,7 +76,7 @@ impl ObservedRun {
     }
 
     /// Whether some disk counts as full, so that it is to be said what that means.
-    pub(crate) fn has_busy_disks(&self) -> bool {
+    pub fn has_busy_disks(&self) -> bool {
         let all = self.cells.iter().flat_map(|cell| &cell.resources);
         all.into_iter().any(|one| one.kind == UseKind::DiskBusy && one.is_full())
     }

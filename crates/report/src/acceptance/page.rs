@@ -1,0 +1,126 @@
+//! One page for the file of a purchase: what was demanded, what was found, and the sums by which plan, program and record
+//! are known again.
+
+use std::fmt::Write;
+
+use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, Study, letter};
+
+use super::offer;
+use crate::{chart::Escaped, html::STYLE, words};
+
+/// What the page can't know from the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptanceProof {
+    /// The SHA-256 of the record's file, in hexadecimal, as `sha256sum` prints it.
+    pub record: String,
+    /// What the record's file is called.
+    pub name: String,
+    /// Whether its seal is whole; none if it has none.
+    pub is_whole: Option<bool>,
+}
+
+/// The page, as HTML for a screen and for paper.
+pub fn acceptance_page(study: &Study<'_>, proof: &AcceptanceProof) -> String {
+    let mut page = String::new();
+    write_page(&mut page, study, proof).expect("writing to a string does not fail");
+    page
+}
+
+fn write_page(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
+    let title = Escaped(&study.results.title);
+    write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"generator\" content=\"Nilometer\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <title>Acceptance: {title} – Nilometer</title><style>{STYLE}</style></head><body>\
+         <header><p class=\"brand\">Nilometer – acceptance</p><h1>{title}</h1><p class=\"soft\">{}</p></header><main>",
+        Escaped(&words::origin(study.results))
+    )?;
+    if study.acceptance.is_empty() {
+        page.push_str("<p>The plan of this record has no criteria.</p>");
+    }
+    for verdict in &study.acceptance {
+        write_target(page, study, verdict)?;
+    }
+    write_proof(page, study, proof)?;
+    page.push_str("</main></body></html>\n");
+    Ok(())
+}
+
+const fn class_of(answer: AcceptanceAnswer) -> &'static str {
+    match answer {
+        AcceptanceAnswer::Pass => "yes",
+        AcceptanceAnswer::Fail => "no",
+        AcceptanceAnswer::Invalid => "maybe",
+    }
+}
+
+fn write_target(page: &mut String, study: &Study<'_>, verdict: &AcceptanceVerdict) -> std::fmt::Result {
+    let answer = verdict.answer();
+    write!(
+        page,
+        "<section class=\"card\"><div class=\"answer {}\"><p class=\"reply\">{}</p><div><p class=\"claim\"><b>{} {}</b></p>\
+         <p class=\"soft\">{}</p>",
+        class_of(answer),
+        answer.name(),
+        letter(verdict.target),
+        Escaped(&offer(study, verdict)),
+        Escaped(&words::target(study.results, verdict.target))
+    )?;
+    if let Some(reason) = verdict.reason() {
+        write!(page, "<p>{}: {}</p>", Escaped(&reason.criterion.to_string()), Escaped(&reason.found))?;
+    }
+    page.push_str(
+        "</div></div><div class=\"scroll\"><table><tr><th>what</th><th>demanded</th><th>found</th><th>answer</th></tr>",
+    );
+    for judged in &verdict.criteria {
+        let criterion = &judged.criterion;
+        let phase = criterion.phase.map(|phase| format!(", {}", phase.name())).unwrap_or_default();
+        let class = if judged.answer == CriterionAnswer::Violated { " class=\"bad\"" } else { "" };
+        write!(
+            page,
+            "<tr><td class=\"words\">{}{phase}</td><td class=\"words\">{}</td><td class=\"words\">{}</td><td{class}>{}</td></tr>",
+            Escaped(&criterion.stage),
+            Escaped(&criterion.demand.to_string()),
+            Escaped(&judged.found),
+            judged.answer.name()
+        )?;
+    }
+    page.push_str("</table></div></section>");
+    Ok(())
+}
+
+/// Facts whose names end so stand on the page.
+const SUM: &str = "sha256";
+
+fn write_proof(page: &mut String, study: &Study<'_>, proof: &AcceptanceProof) -> std::fmt::Result {
+    page.push_str(
+        "<section class=\"card\"><h2>What it rests on</h2><div class=\"scroll\"><table class=\"facts\">",
+    );
+    let mut row = |name: &str, value: &str| {
+        write!(page, "<tr><td>{}</td><td><code>{}</code></td></tr>", Escaped(name), Escaped(value))
+    };
+    row(&format!("record {}, sha256", proof.name), &proof.record)?;
+    for (key, value) in study.results.environment.iter().filter(|(key, _)| key.ends_with(SUM)) {
+        row(key, value)?;
+    }
+    for key in ["command", "host", "kernel", "processor", "processors", "memory"] {
+        if let Some((_, value)) = study.results.environment.iter().find(|(known, _)| known == key) {
+            row(key, value)?;
+        }
+    }
+    page.push_str("</table></div>");
+    let seal = match proof.is_whole {
+        Some(true) => {
+            "The record is consistent: as it was sealed when the campaign ended, which anybody can do again."
+        }
+        Some(false) => "THE RECORD WAS CHANGED AFTER THE CAMPAIGN HAD ENDED.",
+        None => "The record has no seal: its campaign has not ended.",
+    };
+    write!(
+        page,
+        "<p>{seal} <code>nilometer check {}</code> derives every answer again from its samples. Intervals are at 95 %; what \
+         each criterion means stands in docs/acceptance.md.</p></section>",
+        Escaped(&proof.name)
+    )
+}

@@ -1,0 +1,85 @@
+//! What became of a baseline, for the terminal: what got worse, what is not decided, and what could not be compared.
+
+use nilometer_analysis::{AgainstBaseline, LeftFigure, RecordsCompared, RunSpread};
+
+/// What became of a baseline: a line each for what got worse, or one in all when nothing did; then a line each for what is not decided and
+/// what could not be compared.
+pub fn against_text(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> String {
+    let mut lines: Vec<String> = against
+        .worse
+        .iter()
+        .map(|worse| format!("worse: {}: {}: {}", compared.name(worse.subject), worse.what, worse.words))
+        .collect();
+    if lines.is_empty() {
+        lines.push(nothing_worse(compared, against));
+    }
+    let open = against.open.iter();
+    let open =
+        open.map(|of| format!("not decided: {}: {}: {}", compared.name(of.subject), of.what, of.change()));
+    lines.extend(shortened(open.collect()));
+    let left = against.left.iter().map(|left| format!("not compared: {}", left.words()));
+    lines.extend(shortened(left.collect()));
+    lines.extend(against.beside.iter().map(|words| format!("not compared: {words}")));
+    lines.join("\n") + "\n" + &against.spread.map(spread_of_runs).unwrap_or_default()
+}
+
+/// More lines of a kind are counted.
+const LINES_MOST: usize = 10;
+
+fn shortened(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(LINES_MOST);
+    if more > 1 {
+        lines.truncate(LINES_MOST);
+        lines.push(format!("... and {more} more"));
+    }
+    lines
+}
+
+/// Baselines that only show a loss of more than this share, in percent, show none that anybody would miss.
+const LOSS_SHOWN_MOST: f64 = 90.0;
+
+/// How large a loss must be to be seen behind the spread of several baselines.
+fn spread_of_runs(spread: RunSpread) -> String {
+    let RunSpread { runs, seen_least, seen_most } = spread;
+    let percent = |share: f64| format!("{share:.0} %");
+    if seen_least >= LOSS_SHOWN_MOST {
+        return format!("the {runs} baselines differ too much, or are too few, to show a loss\n");
+    }
+    let least = percent(seen_least);
+    let most = percent(seen_most);
+    let range = if least == most { least } else { format!("{least} to {most}, by figure") };
+    format!("the spread between {runs} baselines counts: they show a loss of more than {range}\n")
+}
+
+fn nothing_worse(compared: &RecordsCompared<'_>, against: &AgainstBaseline) -> String {
+    let AgainstBaseline { threshold, compared: count, figures, open, .. } = against;
+    let baselines = compared.records[..compared.baselines].iter().map(|record| record.name);
+    let baseline = baselines.collect::<Vec<_>>().join(", ");
+    let plural = if *figures == 1 { "" } else { "s" };
+    let of = format!("{count} of {figures} figure{plural} of {baseline} compared");
+    if count == figures {
+        return format!("nothing got worse by more than {threshold} %: {of}");
+    }
+    let mut parts = vec![of];
+    let means = open.iter().filter_map(|of| Some(of.percent?[0]));
+    if let Some(least) = means.min_by(f64::total_cmp) {
+        let worst = if open.len() > 1 { "at worst " } else { "" };
+        parts.push(format!("{} not decided ({worst}{least:+.0} %)", open.len()));
+    } else if !open.is_empty() {
+        parts.push(format!("{} not decided", open.len()));
+    }
+    parts.extend(counted(&against.left).into_iter().map(|(why, count)| format!("{count} {why}")));
+    format!("nothing is shown to have got worse by more than {threshold} %: {}", parts.join(", "))
+}
+
+/// How many figures could not be compared for each reason, in the order in which it comes first.
+fn counted(left: &[LeftFigure]) -> Vec<(&str, usize)> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for LeftFigure { why, .. } in left {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    reasons
+}

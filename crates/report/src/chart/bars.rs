@@ -1,0 +1,124 @@
+//! Horizontal bars with their intervals and repeats: what a name stands before fits a telephone as well as a poster.
+
+use super::svg::{Anchor, Short, Svg, xy};
+
+/// A chart of bars.
+#[derive(Debug, Clone)]
+pub(crate) struct Bars {
+    /// Stands above it.
+    pub(crate) title: String,
+    /// Read out instead of the drawing.
+    pub(crate) description: String,
+    /// Labels with their bars.
+    pub(crate) groups: Vec<(String, Vec<Bar>)>,
+}
+
+/// A bar.
+#[derive(Debug, Clone)]
+pub(crate) struct Bar {
+    /// Decides the colour.
+    pub(crate) series: usize,
+    /// What stands before it.
+    pub(crate) name: String,
+    /// Its length; none where no repeat is valid.
+    pub(crate) value: Option<f64>,
+    /// The interval of the value.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Each repeat.
+    pub(crate) repeats: Vec<f64>,
+    /// What stands behind it.
+    pub(crate) text: String,
+}
+
+const WIDTH: f64 = 350.0;
+const ABOVE: f64 = 20.0;
+const ROW: f64 = 19.0;
+const BAR: f64 = 12.0;
+const LABEL: f64 = 17.0;
+/// Where bars begin, and the longest of them.
+const LEFT: f64 = 24.0;
+const LONGEST: f64 = 206.0;
+/// More repeats than this would be a smear.
+const DOTS_MOST: usize = 40;
+
+/// The drawing; all bars have one scale, from zero.
+pub(crate) fn bars(bars: &Bars) -> String {
+    let rows: usize = bars.groups.iter().map(|(_, bars)| bars.len()).sum();
+    let labels = bars.groups.iter().filter(|(label, _)| !label.is_empty()).count();
+    let height = ABOVE + ROW * rows as f64 + LABEL * labels as f64 + 4.0;
+    let mut svg = Svg::new(WIDTH, height, &bars.description);
+    svg.text("h", xy(0.0, 11.0), Anchor::Start, &bars.title);
+    let scale = LONGEST / longest(bars);
+    let mut y = ABOVE;
+    for (label, group) in &bars.groups {
+        if !label.is_empty() {
+            svg.text("t", xy(0.0, y + 12.0), Anchor::Start, label);
+            y += LABEL;
+        }
+        svg.line("k", xy(LEFT, y), xy(LEFT, y + ROW * group.len() as f64 - 4.0));
+        for bar in group {
+            draw(&mut svg, bar, y, scale);
+            y += ROW;
+        }
+    }
+    svg.finish()
+}
+
+/// The farthest that anything reaches.
+fn longest(bars: &Bars) -> f64 {
+    let all = bars.groups.iter().flat_map(|(_, bars)| bars);
+    let reach = all.flat_map(|bar| {
+        bar.repeats.iter().copied().chain(bar.value).chain(bar.interval.map(|(_, high)| high))
+    });
+    reach.filter(|value| value.is_finite()).fold(f64::MIN_POSITIVE, f64::max)
+}
+
+fn draw(svg: &mut Svg, bar: &Bar, y: f64, scale: f64) {
+    let middle = y + BAR / 2.0 + 1.0;
+    let at = |value: f64| LEFT + (value * scale).clamp(0.0, LONGEST);
+    svg.series(bar.series);
+    svg.text("n", xy(LEFT - 6.0, middle + 4.0), Anchor::End, &bar.name);
+    if let Some(value) = bar.value {
+        svg.rect("v", xy(LEFT, y + 1.0), at(value) - LEFT, BAR);
+        if bar.repeats.len() > 1 {
+            let step = bar.repeats.len().div_ceil(DOTS_MOST);
+            for repeat in bar.repeats.iter().step_by(step) {
+                let x = Short(at(*repeat));
+                let y = Short(middle);
+                svg.add(format_args!("<circle class=\"o\" cx=\"{x}\" cy=\"{y}\" r=\"2\"/>"));
+            }
+        }
+        if let Some((low, high)) = bar.interval {
+            svg.line("w", xy(at(low), middle), xy(at(high), middle));
+            for end in [low, high] {
+                svg.line("w", xy(at(end), middle - 4.0), xy(at(end), middle + 4.0));
+            }
+        }
+    }
+    svg.end();
+    let class = if bar.value.is_some() { "x" } else { "bad" };
+    svg.text(class, xy(WIDTH, middle + 4.0), Anchor::End, &bar.text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_beyond_the_longest_bar() {
+        let bar = |value: Option<f64>, repeats: Vec<f64>| Bar {
+            series: 0,
+            name: "A".into(),
+            value,
+            interval: value.map(|value| (-value, 3.0 * value)),
+            repeats,
+            text: "x".into(),
+        };
+        let all = vec![bar(Some(5.0), vec![4.0, 20.0]), bar(None, Vec::new())];
+        let chart = Bars { title: "t".into(), description: "d".into(), groups: vec![("g".into(), all)] };
+        assert!((longest(&chart) - 20.0).abs() < 1e-9);
+        let drawn = bars(&chart);
+        assert!(drawn.contains("cx=\"230\"") && drawn.contains("class=\"bad\""), "{drawn}");
+        assert_eq!(drawn.matches("<circle").count(), 2);
+    }
+}

@@ -1,0 +1,244 @@
+//! A report before it has a format: sections of paragraphs, notes and tables. Nothing here knows a format, and no renderer
+//! knows a finding.
+//!
+//! ```text
+//! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown)
+//! ```
+
+use std::fmt::Display;
+
+/// A whole report.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Document {
+    /// The first line.
+    pub(crate) title: String,
+    /// When, where and with what the figures were measured.
+    pub(crate) origin: String,
+    /// The targets by their letters.
+    pub(crate) targets: Vec<TargetLine>,
+    /// In the order in which a reader meets them.
+    pub(crate) sections: Vec<Section>,
+}
+
+/// A target in the head of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TargetLine {
+    pub(crate) letter: String,
+    pub(crate) text: String,
+}
+
+/// How far a report goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// The answer, the figures, and what to keep in mind.
+    Short,
+    /// All of it.
+    Full,
+}
+
+/// A heading and what stands below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) level: Level,
+    pub(crate) heading: Heading,
+    pub(crate) blocks: Vec<Block>,
+    /// The least detailed report that has it.
+    pub(crate) detail: Detail,
+}
+
+/// Where a section stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// By itself.
+    Section,
+    /// Within the section before it.
+    Part,
+}
+
+/// `Siblings: write, block size 1 MiB`: the label says which finding it is, the rest of what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heading {
+    pub(crate) label: String,
+    /// With the space or colon before it; empty if the label says all.
+    pub(crate) rest: String,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Block {
+    Paragraph(Sentence),
+    /// Each with a mark before it.
+    List(Vec<Sentence>),
+    Table(Table),
+}
+
+/// Text that belongs together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sentence {
+    /// What the text is of, which stands before it and out of it; empty if the text says it.
+    pub(crate) lead: String,
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
+    /// Sentences that explain this one.
+    pub(crate) more: Vec<Sentence>,
+}
+
+/// What a reader is to feel at first sight. A renderer without colours says the same by signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// Less important than what stands beside it.
+    Soft,
+    Good,
+    /// Not sure, or to be careful with.
+    Doubtful,
+    Bad,
+}
+
+/// Rows of cells below columns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A column. Units stand in its cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) heading: String,
+    pub(crate) role: Role,
+    /// Those of the lowest rank are dropped first if there is no room; none if it always stays.
+    pub(crate) rank: Option<u8>,
+    /// Letters that it has at the least, so that several tables of a report stand below each other.
+    pub(crate) least: usize,
+    /// Letters that a line of text has room for; more of a cell are cut there.
+    pub(crate) most: Option<usize>,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What a row is of. It is shown where it changes, and above the row if there is no room beside it.
+    Label,
+    /// What a row is of within its label. It is shown where it changes.
+    Group,
+    Name,
+    Figure,
+    /// Text that may be wrapped. At the end of a table only.
+    Sentence,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Row {
+    /// One for each column.
+    pub(crate) cells: Vec<Cell>,
+    /// What must be known of its figures.
+    pub(crate) notes: Vec<RowNote>,
+}
+
+/// A cell of a table: a line, or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) lines: Vec<String>,
+    pub(crate) tone: Tone,
+}
+
+/// Why figures of a row are not to be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowNote {
+    pub(crate) text: String,
+    /// The part of the text that may stand at many rows.
+    pub(crate) reason: String,
+}
+
+impl Heading {
+    pub(crate) fn of(label: impl Into<String>) -> Self {
+        Heading { label: label.into(), rest: String::new() }
+    }
+
+    pub(crate) fn with(label: impl Into<String>, rest: impl Into<String>) -> Self {
+        Heading { label: label.into(), rest: rest.into() }
+    }
+}
+
+impl Section {
+    /// One by itself, which every report has.
+    pub(crate) fn new(heading: Heading, blocks: Vec<Block>) -> Self {
+        Section { level: Level::Section, heading, blocks, detail: Detail::Short }
+    }
+
+    /// A part of the section before it.
+    pub(crate) fn part(heading: Heading, blocks: Vec<Block>) -> Self {
+        Section { level: Level::Part, ..Section::new(heading, blocks) }
+    }
+
+    /// Left out of short reports.
+    pub(crate) fn in_full(self) -> Self {
+        Section { detail: Detail::Full, ..self }
+    }
+}
+
+impl Block {
+    pub(crate) fn soft(text: impl Into<String>) -> Self {
+        Block::Paragraph(Sentence { tone: Tone::Soft, ..Sentence::new(text) })
+    }
+
+    pub(crate) fn list(sentences: impl IntoIterator<Item = String>) -> Self {
+        Block::List(sentences.into_iter().map(Sentence::new).collect())
+    }
+}
+
+impl Sentence {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Sentence { lead: String::new(), text: text.into(), tone: Tone::Plain, more: Vec::new() }
+    }
+
+    pub(crate) fn toned(tone: Tone, text: impl Into<String>) -> Self {
+        Sentence { tone, ..Sentence::new(text) }
+    }
+
+    /// Of something that stands out.
+    pub(crate) fn led(self, lead: impl Into<String>) -> Self {
+        Sentence { lead: lead.into(), ..self }
+    }
+}
+
+impl Column {
+    pub(crate) fn new(role: Role, heading: impl Into<String>) -> Self {
+        Column { heading: heading.into(), role, rank: None, least: 0, most: None }
+    }
+
+    /// A figure that always stays.
+    pub(crate) fn figure(heading: impl Into<String>) -> Self {
+        Column::new(Role::Figure, heading)
+    }
+
+    pub(crate) fn ranked(self, rank: u8) -> Self {
+        Column { rank: Some(rank), ..self }
+    }
+
+    pub(crate) fn at_least(self, least: usize) -> Self {
+        Column { least, ..self }
+    }
+
+    pub(crate) fn at_most(self, most: usize) -> Self {
+        Column { most: Some(most), ..self }
+    }
+}
+
+impl Row {
+    pub(crate) fn of(cells: impl IntoIterator<Item = Cell>) -> Self {
+        Row { cells: cells.into_iter().collect(), notes: Vec::new() }
+    }
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Display) -> Self {
+        Cell::toned(Tone::Plain, text)
+    }
+
+    pub(crate) fn toned(tone: Tone, text: impl Display) -> Self {
+        Cell { lines: vec![text.to_string()], tone }
+    }
+}

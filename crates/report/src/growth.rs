@@ -1,0 +1,118 @@
+//! How a workload grows with the elements that do it at once, in words and as the rows of a table.
+
+use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, OddElement, effect::Effect, letter};
+
+use super::words;
+
+/// What stands above the columns.
+pub(super) const COLUMNS: [&str; 4] = ["at once", "rate", "of the sum of each alone", "the tool alone"];
+
+/// What the table shows.
+pub(super) const LEGEND: &str = "the first so many at once: all that they moved over the time until the last was done; what \
+                                 that is of the sum of what each does by itself; what the tool does with as many workers on \
+                                 a target that keeps nothing";
+
+/// What the tool does has a part in a rate that is not below it by this factor.
+const NEAR: f64 = 3.0;
+
+/// `write`, or `write, block size 1 MiB`.
+pub(super) fn heading(growth: &ElementGrowth) -> String {
+    let phase = growth.phase.name();
+    if growth.label.is_empty() { phase.into() } else { format!("{phase}, {}", growth.label) }
+}
+
+/// A row for each number, its texts in the order of [`COLUMNS`].
+pub(super) fn row(growth: &ElementGrowth, at: &AtOnce) -> [String; 4] {
+    let rate = at.rate.as_ref().map(|rate| {
+        format!("{} {}", growth.quantity.show(rate.mean), words::interval(rate)).trim_end().to_owned()
+    });
+    let ceiling = at.ceiling.map(|ceiling| growth.quantity.show(ceiling));
+    [
+        at.count().to_string(),
+        rate.unwrap_or_else(|| "INVALID".into()),
+        at.share.as_ref().map_or_else(|| words::NONE.into(), share),
+        ceiling.unwrap_or_else(|| words::NONE.into()),
+    ]
+}
+
+/// A share of ten times the whole says only that little is known.
+const SHARE_MOST: f64 = 1000.0;
+
+/// `83 % (81 to 85 %)`; without the interval where there are too few repeats, and without its end where that is beyond reason.
+fn share(effect: &Effect) -> String {
+    let [share, low, high] = [effect.log_ratio, effect.low, effect.high].map(|log| 100.0 * log.exp());
+    if effect.high.is_infinite() {
+        format!("{share:.0} %")
+    } else if high > SHARE_MOST {
+        format!("{share:.0} % ({low:.0} % or more)")
+    } else {
+        format!("{share:.0} % ({low:.0} to {high:.0} %)")
+    }
+}
+
+/// Where the knee is, what limits it, and who is odd.
+pub(super) fn sentences(growth: &ElementGrowth, margin: f64) -> Vec<String> {
+    let mut sentences = vec![knee(growth, margin)];
+    sentences.extend(near_ceiling(growth));
+    sentences.extend(growth.odd.iter().map(|odd| odd_one(odd, margin)));
+    sentences
+}
+
+fn knee(growth: &ElementGrowth, margin: f64) -> String {
+    let Some(most) = growth.counts.iter().rfind(|at| at.rate.is_some()) else { return String::new() };
+    match growth.knee {
+        GrowthKnee::At(count) => {
+            let figure = figure(growth, count);
+            format!(
+                "the knee is at {count}: {figure}; more add nothing ({})",
+                beyond(growth, count, most.count(), margin)
+            )
+        }
+        GrowthKnee::Beyond => {
+            let count = most.count();
+            format!("no knee up to {count} at once, which do more than any fewer: {}", figure(growth, count))
+        }
+        GrowthKnee::Undecided(count) => {
+            let beyond = beyond(growth, count, most.count(), margin);
+            format!("where more add nothing is not decided, from {count} on: {beyond}")
+        }
+    }
+}
+
+/// What the most at once do against so many, which is the knee or may be it.
+fn beyond(growth: &ElementGrowth, count: usize, most: usize, margin: f64) -> String {
+    let Some(effect) = &growth.beyond_knee else { return "too few repeats".into() };
+    let words = effect.words(margin, &at_once(most), &at_once(count));
+    // Whether anything is decided is said before.
+    words.replace("not decided: ", "").replace("not decided, ", "")
+}
+
+fn at_once(count: usize) -> String {
+    if count == 1 { "the first alone".into() } else { format!("{count} at once") }
+}
+
+/// `3 at once do 250 MB/s, 83 % (81 to 85 %) of what they do alone`.
+fn figure(growth: &ElementGrowth, count: usize) -> String {
+    let Some(at) = growth.counts.iter().find(|at| at.count() == count) else { return at_once(count) };
+    let rate = at.rate.as_ref().map(|rate| growth.quantity.show(rate.mean)).unwrap_or_default();
+    let share = at.share.as_ref().map(|effect| format!(", {} of the sum of each alone", share(effect)));
+    let does = if count == 1 { "does" } else { "do" };
+    format!("{} {does} {rate}{}", at_once(count), share.unwrap_or_default())
+}
+
+/// That the tool itself may be what limits the highest rate.
+fn near_ceiling(growth: &ElementGrowth) -> Option<String> {
+    let rate = |at: &&AtOnce| at.rate.as_ref().map_or(0.0, |rate| rate.mean);
+    let highest = growth.counts.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let ceiling = highest.ceiling.filter(|ceiling| *ceiling < NEAR * rate(&highest))?;
+    let times = ceiling / rate(&highest);
+    let shown = growth.quantity.show(ceiling);
+    Some(format!(
+        "the tool by itself does {shown} with as many workers, {times:.1} times as much: it has a part in this"
+    ))
+}
+
+fn odd_one(odd: &OddElement, margin: f64) -> String {
+    let target = letter(odd.target);
+    format!("{target} is the odd one: {}", odd.effect.words(margin, &target, "the median of the others"))
+}

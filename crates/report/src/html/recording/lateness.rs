@@ -1,0 +1,58 @@
+//! How late frames were at the instrument's pace: until the slot was free, readable, durable, read.
+
+use nilometer_model::{Histogram, Measured, Nanos, TargetEntry};
+
+use nilometer_analysis::{Study, letter};
+
+use super::super::latency::{Distribution, Extent, extent, quantiles};
+
+/// Colours behind those of the first targets: a line is a kind here, and not a target.
+const FIRST_SERIES: usize = 4;
+
+/// A chart for each target, all with the same axis of time. The time that the buffer covers is drawn as a reference.
+pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<String> {
+    let of_targets: Vec<(&Measured, Vec<Distribution<'_>>)> =
+        samples.iter().map(|measured| (*measured, kinds(study, measured))).collect();
+    let all: Vec<Distribution<'_>> = of_targets.iter().flat_map(|(_, kinds)| kinds.clone()).collect();
+    let extent = extent(&all);
+    of_targets.iter().filter_map(|(measured, kinds)| chart(measured, kinds, extent)).collect()
+}
+
+fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
+    let ingest = measured.sample.ingest.as_ref()?;
+    let buffer = Nanos(ingest.slots * ingest.period.0);
+    let title = format!("{}: delay of frames, from due until", letter(measured.key.target));
+    quantiles(&title, "frames", kinds, Some(buffer), extent)
+}
+
+/// What was measured of a recording.
+fn kinds<'a>(study: &Study<'a>, measured: &'a Measured) -> Vec<Distribution<'a>> {
+    let results = study.results;
+    let volatile = results.targets.get(measured.key.target).is_some_and(TargetEntry::is_volatile);
+    let Some(ingest) = &measured.sample.ingest else { return Vec::new() };
+    let all: [(&str, Option<&'a Histogram>); 4] = [
+        ("slot free", results.latencies.get(&measured.key.group())),
+        ("readable", Some(&ingest.readable)),
+        // What is synced in memory does not survive the loss of power.
+        (if volatile { "synced, in memory" } else { "durable" }, Some(&ingest.durable)),
+        ("read", Some(&ingest.read)),
+    ];
+    let there = all.into_iter().enumerate().filter_map(|(place, (name, histogram))| {
+        let histogram = histogram.filter(|histogram| histogram.count() > 0)?;
+        Some(Distribution { series: FIRST_SERIES + place, name: name.into(), histogram })
+    });
+    there.collect()
+}
+
+/// How late the source itself was: not the fault of the storage. None where it is not known.
+pub(super) fn source(samples: &[&Measured]) -> Option<String> {
+    let late = samples.iter().filter(|measured| measured.sample.lateness.count() > 0).map(|measured| {
+        let lateness = &measured.sample.lateness;
+        let [most, longest] = [0.99, 1.0].map(|fraction| Nanos(lateness.quantile(fraction)));
+        format!("{} {most} for 99 %, {longest} at the most", letter(measured.key.target))
+    });
+    let late: Vec<String> = late.collect();
+    (!late.is_empty()).then(|| {
+        format!("The simulated source itself was late, which is not the storage's: {}.", late.join("; "))
+    })
+}

@@ -1,0 +1,189 @@
+//! The recordings of an instrument: at its own pace and as fast as it is taken, by itself, beside readers and in company,
+//! and the searches for what is carried.
+
+mod lateness;
+mod over_time;
+mod surface;
+mod table;
+mod trials;
+
+use std::fmt::{self, Write};
+
+use nilometer_model::{ByteRate, Bytes, Ingest, Measured, plan::Goal};
+
+use nilometer_analysis::{Study, StudyRecording, stages_of};
+
+use super::{super::chart::Escaped, write_charts, write_key};
+
+/// What else happened while it was recorded: the order is that of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Setting<'a> {
+    /// What was recorded at the same time; empty if nothing else was.
+    company: &'a str,
+    /// Who read every frame meanwhile.
+    readers: usize,
+    /// One more copied all to a second target.
+    copied: bool,
+}
+
+impl<'a> Setting<'a> {
+    fn of(ingest: &'a Ingest) -> Self {
+        let meanwhile = || ingest.readers.iter().filter(|reader| !reader.after);
+        let copies = meanwhile().filter(|reader| reader.copies).count();
+        Setting { company: &ingest.company, readers: meanwhile().count() - copies, copied: copies > 0 }
+    }
+
+    /// The number of readers, short enough to stand beside a point.
+    fn sign(&self) -> String {
+        format!("{}{}", self.readers, if self.copied { " + copy" } else { "" })
+    }
+
+    fn is_alone(&self) -> bool {
+        self.company.is_empty() && self.readers == 0 && !self.copied
+    }
+}
+
+impl fmt::Display for Setting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_alone() {
+            return f.write_str("by itself");
+        }
+        let readers = match self.readers {
+            0 => None,
+            1 => Some("beside 1 reader".to_owned()),
+            readers => Some(format!("beside {readers} readers")),
+        };
+        let copy = match (self.copied, self.readers) {
+            (false, _) => None,
+            (true, 0) => Some("beside a copy".to_owned()),
+            (true, _) => Some("and a copy".to_owned()),
+        };
+        if !self.company.is_empty() {
+            let gap = if readers.is_some() || copy.is_some() { ", " } else { "" };
+            write!(f, "together with the others ({}){gap}", self.company)?;
+        }
+        f.write_str(&[readers, copy].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The section of an instrument.
+pub(super) fn write(
+    page: &mut String,
+    study: &Study<'_>,
+    recording: &StudyRecording<'_>,
+    number: usize,
+) -> std::fmt::Result {
+    let ingests = || recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
+    let paced = ingests().find(|ingest| !ingest.goal.searches());
+    let Some(ingest) = paced.or_else(|| ingests().next()) else { return Ok(()) };
+    let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
+    let stages = stages_of(study.results, &recording.samples).join(", ");
+    let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
+    write!(
+        page,
+        "<section class=\"card\" id=\"recording-{number}\"><h2>Recordings of {}</h2><p class=\"soft\">{}frames of {} every {}, \
+         {rate}; a buffer of {}</p>",
+        Escaped(&recording.instrument.to_string()),
+        Escaped(&stages),
+        ingest.frame_size,
+        ingest.period,
+        Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count))
+    )?;
+    let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
+    targets.dedup();
+    write_key(page, study, &targets)?;
+    for setting in drawn(recording) {
+        write_paced(page, study, &chosen(recording, Goal::Pace, setting), setting, rate)?;
+    }
+    write_unpaced(page, recording, rate)?;
+    trials::write(page, study, recording)?;
+    table::write(page, recording)?;
+    page.push_str("</section>");
+    Ok(())
+}
+
+/// By itself, with the most readers, and in every company: what lies between is in the table.
+fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
+    let ingests = recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
+    let mut settings: Vec<Setting<'a>> =
+        ingests.filter(|ingest| ingest.goal == Goal::Pace).map(Setting::of).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    let most = settings.iter().rfind(|setting| setting.company.is_empty()).copied();
+    settings.retain(|setting| setting.is_alone() || !setting.company.is_empty() || Some(*setting) == most);
+    settings
+}
+
+/// Of each target the recording that the verdict rests on: the slowest in the long run as fast as it goes, and the one with
+/// the longest stall at its own pace.
+fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
+    let badness = |measured: &Measured| badness(measured, goal);
+    let is_wanted = |measured: &&&'a Measured| {
+        let ingest = measured.sample.ingest.as_ref();
+        measured.sample.invalid.is_none()
+            && ingest.is_some_and(|ingest| ingest.goal == goal && Setting::of(ingest) == setting)
+    };
+    let mut chosen: Vec<&'a Measured> = Vec::new();
+    for measured in recording.samples.iter().filter(is_wanted) {
+        match chosen.iter_mut().find(|known| known.key.target == measured.key.target) {
+            Some(known) if badness(measured) > badness(known) => *known = measured,
+            Some(_) => {}
+            None => chosen.push(measured),
+        }
+    }
+    chosen
+}
+
+/// How bad a recording is among others with this goal: the slowest is the worst, or the one that lost most, then the one with
+/// the longest stall.
+fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
+    if goal == Goal::Limit {
+        return (-measured.sample.sustained_rate().0, 0.0);
+    }
+    let ingest = measured.sample.ingest.as_ref();
+    ingest.map_or((0.0, 0.0), |ingest| (ingest.lost as f64, ingest.longest_stall.0 as f64))
+}
+
+fn write_paced(
+    page: &mut String,
+    study: &Study<'_>,
+    samples: &[&Measured],
+    setting: Setting<'_>,
+    rate: ByteRate,
+) -> std::fmt::Result {
+    let mut charts: Vec<String> = over_time::rate("rate over time", samples, rate).into_iter().collect();
+    charts.extend(over_time::ring("buffer in use over time", samples));
+    charts.extend(lateness::charts(study, samples));
+    if charts.is_empty() {
+        return Ok(());
+    }
+    write!(page, "<h3>At the instrument's rate, {}</h3>", Escaped(&setting.to_string()))?;
+    write_charts(page, &charts)?;
+    let source = lateness::source(samples).unwrap_or_default();
+    write!(
+        page,
+        "<p class=\"soft\">Rate: what the storage acknowledged; dashed, what the instrument delivers. Buffer: frames that wait \
+         in memory; dashed, how many it holds; a sign at the top is where frames were lost. Delay: what so many percent of \
+         the frames do not exceed; dashed, what the buffer can bridge. Shaded: stalls, in which frames waited and none was \
+         acknowledged. {}</p>",
+        Escaped(&source)
+    )
+}
+
+/// As fast as the storage takes frames; beside readers, what they and the writer got.
+fn write_unpaced(page: &mut String, recording: &StudyRecording<'_>, rate: ByteRate) -> std::fmt::Result {
+    let alone = Setting { company: "", readers: 0, copied: false };
+    let limit = chosen(recording, Goal::Limit, alone);
+    let mut charts: Vec<String> = over_time::rate("rate over time", &limit, rate).into_iter().collect();
+    let surface = surface::charts(recording);
+    let note = if surface.is_empty() { "" } else { " The numbers at the points are those of the readers." };
+    let beside = !surface.is_empty();
+    charts.extend(surface);
+    if charts.is_empty() {
+        return Ok(());
+    }
+    let beside = if beside { ", and beside readers" } else { "" };
+    write!(page, "<h3>As fast as the storage takes frames{beside}</h3>")?;
+    write_charts(page, &charts)?;
+    write!(page, "<p class=\"soft\">Dashed: the instrument's rate. Shaded: stalls.{note}</p>")
+}

@@ -1,0 +1,99 @@
+//! The trials of a search for the highest rate: each by how it ended, and the interval that was found.
+
+use std::fmt::Write;
+
+use nilometer_model::{
+    Measured,
+    plan::Goal,
+    search::{RateLimit, SearchEnd, Trial},
+};
+
+use nilometer_analysis::{Study, StudyRecording, Verdict, letter};
+
+use super::super::{
+    super::chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, lone_sign, plot},
+    latency::reference,
+    write_charts,
+};
+
+/// Pixels at the natural size of a chart that stands by itself.
+const WIDE: f64 = 490.0;
+
+/// How a trial ended: its sign and its word.
+const ENDS: [(SearchEnd, usize, &str); 3] = [
+    (SearchEnd::Carried, 2, "carried"),
+    (SearchEnd::Lost, 1, "lost frames"),
+    (SearchEnd::Invalid, 6, "invalid"),
+];
+
+/// A chart for each target, and what was found in words.
+pub(super) fn write(
+    page: &mut String,
+    study: &Study<'_>,
+    recording: &StudyRecording<'_>,
+) -> std::fmt::Result {
+    let searched = |measured: &&&Measured| {
+        measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
+    };
+    let mut samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
+    // As in the verdict, the first search counts.
+    let Some(first) = samples.iter().map(|measured| measured.key.cell).min() else { return Ok(()) };
+    samples.retain(|measured| measured.key.cell == first);
+    page.push_str("<h3>Search for the highest rate</h3><p class=\"key\">");
+    for (_, series, word) in ENDS {
+        write!(page, "<span>{}{word}</span>", lone_sign(series))?;
+    }
+    page.push_str("</p>");
+    let of_targets: Vec<&[&Measured]> = samples.chunk_by(|a, b| a.key.target == b.key.target).collect();
+    let limit = |target: usize| found(study, recording, target);
+    let charts: Vec<String> =
+        of_targets.iter().map(|samples| chart(samples, limit(samples[0].key.target))).collect();
+    write_charts(page, &charts)?;
+    for samples in of_targets {
+        let target = samples[0].key.target;
+        if let Some(limit) = limit(target) {
+            write!(page, "<p class=\"soft\">{} {}.</p>", letter(target), Escaped(&limit.to_string()))?;
+        }
+    }
+    page.push_str("<p class=\"soft\">Dashed: the ends of the interval.</p>");
+    Ok(())
+}
+
+fn found(study: &Study<'_>, recording: &StudyRecording<'_>, target: usize) -> Option<RateLimit> {
+    let of = |verdict: &&Verdict| verdict.target == target && verdict.instrument == recording.instrument;
+    study.verdicts.iter().find(of)?.highest
+}
+
+/// A sign for each trial that ended so.
+fn signs(trials: &[Trial], ended: SearchEnd, series: usize, word: &str) -> Line {
+    let those = (1_u32..).zip(trials).filter(|(_, trial)| trial.ended == ended);
+    let points = those.map(|(number, trial)| Point {
+        x: f64::from(number),
+        y: trial.rate.0,
+        title: format!("trial {number} at {}: {word}", trial.rate),
+        ..Point::default()
+    });
+    Line { series, name: String::new(), points: points.collect(), style: Style::Signs }
+}
+
+fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> String {
+    let trials: Vec<Trial> = samples.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
+    let mut lines: Vec<Line> =
+        ENDS.into_iter().map(|(ended, series, word)| signs(&trials, ended, series, word)).collect();
+    let end = trials.len() as f64 + 1.0;
+    let mut x = Axis::from_zero(Unit::Count("trial"), end);
+    x.until(end);
+    let ends = limit.iter().flat_map(|limit| [limit.carried, limit.lost]).flatten();
+    lines.extend(ends.map(|rate| reference(rate.0, end)));
+    let most = trials.iter().map(|trial| trial.rate.0).fold(0.0, f64::max);
+    let title = format!("{}: the rate of each trial", letter(samples[0].key.target));
+    plot(&Plot {
+        description: format!("{title}, by how it ended"),
+        title,
+        x,
+        y: Axis::from_zero(Unit::ByteRate, most),
+        lines,
+        spans: Vec::new(),
+        width: WIDE,
+    })
+}

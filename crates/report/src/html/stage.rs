@@ -1,0 +1,260 @@
+//! A stage: a picture to be read at a glance, the comparison cell by cell, and what is behind the figures.
+
+use std::fmt::Write;
+
+use nilometer_model::statistics::Summary;
+
+use nilometer_analysis::{
+    CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effect::Effect, letter,
+};
+
+use super::{
+    super::{
+        chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
+        interference, siblings, words,
+    },
+    clipped, growth, latency, optimum, write_charts, write_key,
+};
+
+/// Pixels at the natural size of a chart.
+pub(super) const WIDTH: f64 = 350.0;
+/// As many letters fit into a chart's width.
+pub(super) const LETTERS: usize = 54;
+/// More charts than this are not drawn: the table has them.
+const PANELS_MOST: usize = 24;
+/// More lines than this in a chart can't be told apart.
+const LINES_MOST: usize = 6;
+/// Longer tables are closed until they are asked for.
+const ROWS_OPEN: usize = 12;
+
+/// The section of a stage.
+pub(super) fn write(
+    page: &mut String,
+    study: &Study<'_>,
+    stage: &StudyStage<'_>,
+    number: usize,
+) -> std::fmt::Result {
+    write!(
+        page,
+        "<section class=\"card screen\" id=\"stage-{number}\"><h2>{}</h2><p class=\"soft\">{}</p>",
+        Escaped(stage.name),
+        Escaped(&stage.common)
+    )?;
+    write_key(page, study, &stage.targets())?;
+    write_overview(page, stage)?;
+    if let Some(ceiling) = stage.ceiling {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
+    }
+    for limits in &stage.limits {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&limits.words(stage.targets().len() > 1)))?;
+    }
+    growth::write(page, study, stage)?;
+    optimum::write(page, stage)?;
+    interference::write(page, stage, study.results.margin)?;
+    siblings::write(page, stage, study.results.margin)?;
+    write_cells(page, study, stage)?;
+    latency::write(page, stage)?;
+    page.push_str("</section>");
+    Ok(())
+}
+
+fn write_overview(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
+    // A bar by itself is always of full length: the rates stand at a glance and in the table.
+    if stage.cells.len() < 2 && stage.targets().len() < 2 {
+        return Ok(());
+    }
+    let panels: Vec<String> = match &stage.varying.axis {
+        Some(axis) => stage.questions.iter().flat_map(|question| curves(stage, question, axis)).collect(),
+        None => stage.questions.iter().map(|question| bar_chart(stage, question)).collect(),
+    };
+    write_charts(page, &panels[..panels.len().min(PANELS_MOST)])?;
+    if panels.len() > PANELS_MOST {
+        let more = panels.len() - PANELS_MOST;
+        write!(
+            page,
+            "<p class=\"soft\">{more} more charts of this kind are left out: the numbers are below.</p>"
+        )?;
+    }
+    Ok(())
+}
+
+fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> String {
+    let outcomes = stage.of_phase(question.phase);
+    let group = |cell: &StageCell| {
+        let of_cell = outcomes.iter().filter(|outcome| outcome.cell == cell.index);
+        (clipped(&cell.label, LETTERS), of_cell.map(|o| bar(o, question.quantity)).collect::<Vec<_>>())
+    };
+    let groups: Vec<(String, Vec<Bar>)> =
+        stage.cells.iter().map(group).filter(|(_, bars)| !bars.is_empty()).collect();
+    let phase = question.phase.name();
+    bars(&Bars { title: phase.into(), description: format!("{}, {phase}: rates", stage.name), groups })
+}
+
+fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
+    let summary = outcome.summary(quantity);
+    Bar {
+        series: outcome.target,
+        name: letter(outcome.target),
+        value: summary.map(|summary| summary.mean),
+        interval: summary.as_ref().and_then(interval),
+        repeats: outcome.usable().map(|measured| quantity.of(&measured.sample)).collect(),
+        text: words::rate_or_bound(outcome, quantity),
+    }
+}
+
+pub(super) fn interval(summary: &Summary) -> Option<(f64, f64)> {
+    let half = summary.half_width()?;
+    Some(((summary.mean - half).max(0.0), summary.mean + half))
+}
+
+/// A sweep as curves. With several targets a chart for each combination of what else varies; with one, lines for these.
+fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String> {
+    let outcomes = stage.of_phase(question.phase);
+    let others = combinations(stage);
+    let x = x_axis(stage, axis);
+    let unit = unit(question.quantity);
+    let y = Axis::of_values(unit, means(&outcomes, question.quantity).into_iter());
+    let sweep = Sweep { stage, question, axis, outcomes: &outcomes };
+    let panel = |title: String, lines: Vec<Line>| {
+        let description = format!("{}, {title}: rate against {}", stage.name, axis.replace('_', " "));
+        let title = clipped(&title, LETTERS);
+        plot(&Plot { title, description, x: x.clone(), y: y.clone(), lines, spans: Vec::new(), width: WIDTH })
+    };
+    let phase = question.phase.name();
+    if stage.targets().len() == 1 && others.len() > 1 && others.len() <= LINES_MOST {
+        let names: Vec<String> = stage.varying.others.iter().map(|name| name.replace('_', " ")).collect();
+        let lines = others.iter().enumerate();
+        let lines = lines.filter_map(|(series, other)| sweep.line(other, None, series, other.join(", ")));
+        return vec![panel(format!("{phase}, a line for each {}", names.join(", ")), lines.collect())];
+    }
+    let panels = others.iter().map(|other| {
+        let lines = stage.targets().into_iter();
+        let lines = lines.filter_map(|target| sweep.line(other, Some(target), target, letter(target)));
+        let title =
+            if other.is_empty() { phase.to_owned() } else { format!("{phase}, {}", words_of(stage, other)) };
+        panel(title, lines.collect())
+    });
+    panels.collect()
+}
+
+pub(super) fn unit(quantity: Quantity) -> Unit {
+    match quantity {
+        Quantity::Bytes => Unit::ByteRate,
+        Quantity::Operations => Unit::Operations,
+        Quantity::Time => Unit::Time,
+    }
+}
+
+fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {
+    outcomes.iter().filter_map(|outcome| Some(quantity.drawn(outcome.summary(quantity)?.mean))).collect()
+}
+
+/// The values of all varying parameters but the axis, as text.
+type Other = Vec<String>;
+
+fn other(stage: &StudyStage<'_>, cell: &StageCell) -> Other {
+    let value = |name: &String| cell.parameters.get(name).map_or_else(String::new, ToString::to_string);
+    stage.varying.others.iter().map(value).collect()
+}
+
+/// In the order of the plan.
+fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
+    let mut found: Vec<Other> = Vec::new();
+    for cell in &stage.cells {
+        let other = other(stage, cell);
+        if !found.contains(&other) {
+            found.push(other);
+        }
+    }
+    found
+}
+
+fn words_of(stage: &StudyStage<'_>, other: &Other) -> String {
+    let names = stage.varying.others.iter().zip(other);
+    names.map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect::<Vec<_>>().join(", ")
+}
+
+fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
+    let value = |cell: &StageCell| Some((cell.number(axis)?, cell.parameters.get(axis)?.to_string()));
+    let mut values: Vec<(f64, String)> = stage.cells.iter().filter_map(value).collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.dedup_by(|a, b| a.0.total_cmp(&b.0).is_eq());
+    Axis::of_parameter(&axis.replace('_', " "), &values)
+}
+
+/// What the lines of a sweep are taken from.
+struct Sweep<'a> {
+    stage: &'a StudyStage<'a>,
+    question: &'a Question,
+    axis: &'a str,
+    outcomes: &'a [&'a CellOutcome<'a>],
+}
+
+impl Sweep<'_> {
+    /// The cells of one combination on one target, or on the only one.
+    fn line(&self, of: &Other, target: Option<usize>, series: usize, name: String) -> Option<Line> {
+        let here =
+            self.outcomes.iter().filter(|outcome| target.is_none_or(|target| outcome.target == target));
+        let point = |outcome: &&CellOutcome<'_>| {
+            let cell = self.stage.cell(outcome.cell).filter(|cell| other(self.stage, cell) == *of)?;
+            self.point(cell, outcome)
+        };
+        let mut points: Vec<Point> = here.filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        (!points.is_empty()).then_some(Line { series, name, points, style: Style::Marked })
+    }
+
+    fn point(&self, cell: &StageCell, outcome: &CellOutcome<'_>) -> Option<Point> {
+        let quantity = self.question.quantity;
+        let summary = outcome.summary(quantity)?;
+        let value = cell.parameters.get(self.axis)?;
+        let rate = words::marked_rate(outcome, quantity)?;
+        Some(Point {
+            x: value.number()?,
+            y: quantity.drawn(summary.mean),
+            interval: interval(&summary).map(|(low, high)| quantity.drawn_interval(low, high)),
+            title: format!("{}, {value}: {rate}", letter(outcome.target)),
+            ..Point::default()
+        })
+    }
+}
+
+/// A table of what each cell says by itself.
+fn write_cells(page: &mut String, study: &Study<'_>, stage: &StudyStage<'_>) -> std::fmt::Result {
+    let pairs: usize = stage.questions.iter().flat_map(|q| &q.comparisons).map(|c| c.cells.len()).sum();
+    if stage.cells.len() < 2 || pairs == 0 {
+        return Ok(());
+    }
+    let open = if pairs <= ROWS_OPEN { " open=\"\"" } else { "" };
+    write!(
+        page,
+        "<details{open}><summary>Cell by cell</summary><div class=\"scroll\"><table><thead><tr><th>parameters</th>\
+         <th>phase</th><th>answer</th></tr></thead><tbody>"
+    )?;
+    for question in &stage.questions {
+        for cell in &stage.cells {
+            write_cell(page, study.results.margin, question, cell)?;
+        }
+    }
+    page.push_str("</tbody></table></div></details>");
+    Ok(())
+}
+
+fn write_cell(page: &mut String, margin: f64, question: &Question, cell: &StageCell) -> std::fmt::Result {
+    let words = question.comparisons.iter().filter_map(|comparison| {
+        let (_, effect): &(usize, Effect) =
+            comparison.cells.iter().find(|(index, _)| *index == cell.index)?;
+        Some(effect.words(margin, &letter(comparison.first), &letter(comparison.second)))
+    });
+    let words: Vec<String> = words.map(|words| Escaped(&words).to_string()).collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    write!(
+        page,
+        "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
+        Escaped(&cell.label),
+        question.phase.name(),
+        words.join("<br/>")
+    )
+}

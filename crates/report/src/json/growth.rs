@@ -1,0 +1,79 @@
+//! How workloads grow with the elements that do them at once.
+
+use serde::Serialize;
+
+use super::{Numbers, Ratio, numbers, ratio};
+use crate::growth;
+use nilometer_analysis::{AtOnce, ElementGrowth, GrowthKnee, Quantity, Study, StudyStage, letter};
+
+/// A phase of a workload. Rates are in bytes or in operations a second, as `unit` says.
+#[derive(Serialize)]
+pub(super) struct Growth<'a> {
+    stage: &'a str,
+    /// What tells the workload from others of its stage.
+    workload: &'a str,
+    phase: &'static str,
+    /// `bytes_per_second` or `operations_per_second`.
+    unit: &'static str,
+    /// By how many work at once, the fewest first.
+    counts: Vec<Together>,
+    /// The smallest number that no larger one beats by more than the margin; null if there is none, or if that is not decided.
+    knee: Option<usize>,
+    /// Whether the data say where the knee is, or that there is none.
+    knee_is_decided: bool,
+    /// Elements that are much slower by themselves than the median of the others.
+    odd: Vec<Odd>,
+    /// What other reports say of it.
+    words: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Together {
+    targets: Vec<String>,
+    rate: Option<Numbers>,
+    /// The sum of what each does by itself.
+    sum_alone: Option<f64>,
+    /// The rate against that sum.
+    share: Option<Ratio>,
+    /// What the tool by itself does with as many workers, onto a target that keeps nothing.
+    ceiling: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Odd {
+    target: String,
+    /// Against the median of the others.
+    ratio: Ratio,
+}
+
+pub(super) fn growths<'a>(study: &Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Growth<'a>> {
+    stage.growths.iter().map(|of| growth_of(study.results.margin, stage, of)).collect()
+}
+
+fn growth_of<'a>(margin: f64, stage: &'a StudyStage<'_>, of: &'a ElementGrowth) -> Growth<'a> {
+    let odd = of.odd.iter().map(|odd| Odd { target: letter(odd.target), ratio: ratio(&odd.effect, margin) });
+    Growth {
+        stage: stage.name,
+        workload: &of.label,
+        phase: of.phase.name(),
+        unit: match of.quantity {
+            Quantity::Bytes => "bytes_per_second",
+            Quantity::Operations | Quantity::Time => "operations_per_second",
+        },
+        counts: of.counts.iter().map(|at| together(at, margin)).collect(),
+        knee: if let GrowthKnee::At(count) = of.knee { Some(count) } else { None },
+        knee_is_decided: !matches!(of.knee, GrowthKnee::Undecided(_)),
+        odd: odd.collect(),
+        words: growth::sentences(of, margin),
+    }
+}
+
+fn together(at: &AtOnce, margin: f64) -> Together {
+    Together {
+        targets: at.targets.iter().map(|&target| letter(target)).collect(),
+        rate: at.rate.as_ref().map(numbers),
+        sum_alone: at.sum_alone,
+        share: at.share.as_ref().map(|share| ratio(share, margin)),
+        ceiling: at.ceiling,
+    }
+}

@@ -1,0 +1,79 @@
+//! Verdicts for programs.
+
+use serde::Serialize;
+
+use nilometer_analysis::{Decision, Study, Verdict, letter};
+
+/// The answer for an instrument on a target.
+#[derive(Serialize)]
+pub(super) struct Answered {
+    instrument: String,
+    target: String,
+    carried: bool,
+    /// `carries`, `does not carry` or `not decided`.
+    decision: &'static str,
+    bytes_per_second: f64,
+    /// What the target takes in the long run.
+    limit_bytes_per_second: Option<f64>,
+    /// The 95 % interval of that.
+    limit_interval_bytes_per_second: Option<[f64; 2]>,
+    /// The limit over the instrument's rate.
+    margin: Option<f64>,
+    /// The 95 % interval of that.
+    margin_interval: Option<[f64; 2]>,
+    /// The recording at the instrument's pace that the answer rests on; none if nothing follows from it.
+    recording: Option<Paced>,
+    sentence: String,
+    /// What is to be said besides.
+    more: Vec<String>,
+}
+
+/// What a recording at the instrument's pace came to.
+#[derive(Serialize)]
+struct Paced {
+    duration_s: f64,
+    frames_due: u64,
+    frames_lost: u64,
+    /// Without an acknowledged frame while some waited.
+    longest_stall_s: f64,
+    /// From due until it could be read.
+    latest_frame_s: f64,
+    /// What covers the longest stall.
+    covering_buffer_bytes: u64,
+}
+
+impl Paced {
+    fn of(verdict: &Verdict) -> Option<Paced> {
+        let trial = verdict.trial()?;
+        Some(Paced {
+            duration_s: trial.duration.seconds(),
+            frames_due: trial.due,
+            frames_lost: trial.lost,
+            longest_stall_s: trial.longest_stall.seconds(),
+            latest_frame_s: trial.latest.seconds(),
+            covering_buffer_bytes: trial.covering(verdict.rate).0,
+        })
+    }
+}
+
+/// In the order of instruments, then targets.
+pub(super) fn verdicts(study: &Study<'_>) -> Vec<Answered> {
+    study.verdicts.iter().map(answered).collect()
+}
+
+fn answered(verdict: &Verdict) -> Answered {
+    Answered {
+        instrument: verdict.instrument.label(),
+        target: letter(verdict.target),
+        carried: verdict.decision() == Decision::Carries,
+        decision: verdict.decision().name(),
+        bytes_per_second: verdict.rate.0,
+        limit_bytes_per_second: verdict.limit.map(|limit| limit.rate.0),
+        limit_interval_bytes_per_second: verdict.limit.map(|limit| [limit.low.0, limit.high.0]),
+        margin: verdict.margin(),
+        margin_interval: verdict.margins().map(|margin| [margin.low, margin.high]),
+        recording: Paced::of(verdict),
+        sentence: verdict.to_string(),
+        more: verdict.more(),
+    }
+}

@@ -1,0 +1,281 @@
+//! What the network carried, as text and as JSON: of `nilometer network`, and in the report of a campaign that measured it.
+
+use nilometer_model::{
+    ByteRate, CampaignMachine, Nanos, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults,
+    TrafficPattern,
+};
+use serde_json::{Value, json};
+
+use nilometer_analysis::{
+    LossFreeRate, NetworkOutcome, NetworkShare, OddLink, PacedLoss, Study, loss_free_rates, network_outcomes,
+    odd_links, paced_losses,
+};
+
+/// What stands above the columns, the most important first.
+pub(super) const COLUMNS: [&str; 6] =
+    ["", "rate", "slowest flow", "round trip", "sent again", "processor s/GB"];
+
+/// What the columns are.
+pub(super) const LEGEND: &str = "what came, of all flows together; the slowest flow's share of the mean; the smoothed round \
+                                 trip under load; segments sent again; processor time of the threads that send and of those \
+                                 that receive";
+
+/// The figures of all patterns, a line each, and what follows from them.
+pub fn network_text(results: &NetworkResults) -> String {
+    let outcomes = network_outcomes(results);
+    let mut lines = vec!["THE NETWORK BETWEEN MACHINES".to_owned()];
+    lines.extend(results.machines.iter().map(|machine| format!("  {}", machine_words(machine))));
+    for table in tables(results, &outcomes) {
+        lines.extend([String::new(), table.heading]);
+        lines.extend(aligned(&table.rows));
+    }
+    lines.push(String::new());
+    lines.extend(sentences(results, &outcomes).iter().map(|sentence| format!("  {sentence}")));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+/// `node1  10.1.0.1 (2 processes)`.
+pub(super) fn machine_words(machine: &NetworkMachine) -> String {
+    let count = machine.ranks.len();
+    let processes = if count == 1 { "process" } else { "processes" };
+    format!("{}  {} ({count} {processes})", machine.name, machine.addresses.join(", "))
+}
+
+/// All patterns with the same number of flows.
+#[derive(Debug)]
+pub(super) struct NetworkTable {
+    pub(super) heading: String,
+    /// In the order of [`COLUMNS`].
+    pub(super) rows: Vec<[String; 6]>,
+}
+
+/// One for each number of flows.
+pub(super) fn tables(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<NetworkTable> {
+    let names = results.names();
+    let mut flows: Vec<u32> = outcomes.iter().map(|outcome| outcome.cell.flows).collect();
+    flows.dedup();
+    let table = |count: u32| {
+        let alike = outcomes.iter().filter(|outcome| outcome.cell.flows == count);
+        NetworkTable { heading: heading(count), rows: alike.map(|outcome| row(outcome, &names)).collect() }
+    };
+    flows.into_iter().map(table).collect()
+}
+
+fn heading(flows: u32) -> String {
+    let of = if flows == 1 { "one flow" } else { &format!("{flows} flows") };
+    format!("TCP, {of} from each machine to each other that it sends to")
+}
+
+fn row(outcome: &NetworkOutcome, names: &[String]) -> [String; 6] {
+    let time = |seconds: f64| Nanos::from_seconds(seconds).to_string();
+    [
+        outcome.cell.pattern.words(names),
+        rate_words(outcome),
+        outcome.slowest.map_or_else(String::new, |share| format!("{:.0} %", 100.0 * share)),
+        outcome.round_trip.map_or_else(String::new, time),
+        format!("{:.0}", outcome.retransmitted),
+        outcome.processor.map_or_else(String::new, |[send, receive]| format!("{send:.2} + {receive:.2}")),
+    ]
+}
+
+/// `9.4 Gbit/s ± 1 %`.
+pub(super) fn rate_words(outcome: &NetworkOutcome) -> String {
+    let Some(rate) = &outcome.rate else { return "FAILED".into() };
+    let width = rate.half_width().map(|half| format!(" ± {:.0} %", 100.0 * half / rate.mean));
+    format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
+}
+
+/// Lines of columns as wide as what is in them.
+fn aligned(rows: &[[String; 6]]) -> Vec<String> {
+    let mut all = vec![COLUMNS.map(String::from)];
+    all.extend(rows.iter().cloned());
+    let widths = widths(&all);
+    all.iter().map(|row| line(row, &widths)).collect()
+}
+
+/// As wide as the widest of each column.
+pub(super) fn widths(rows: &[[String; 6]]) -> [usize; 6] {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    std::array::from_fn(width)
+}
+
+/// The first column stands to the left; as many columns as there are widths.
+pub(super) fn line(row: &[String], widths: &[usize]) -> String {
+    let Some((first, rest)) = row.split_first() else { return String::new() };
+    let mut line = format!("  {first:<width$}", width = widths[0]);
+    line.extend(rest.iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}")));
+    line.trim_end().to_owned()
+}
+
+/// What follows from the figures, and what failed.
+pub(super) fn sentences(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<String> {
+    let names = results.names();
+    let mut sentences: Vec<String> =
+        odd_links(outcomes).iter().map(|odd| odd_sentence(odd, &names)).collect();
+    sentences.extend(loss_free_rates(results).iter().map(|found| loss_sentence(*found, &names)));
+    sentences.extend(paced_losses(results).iter().map(|found| paced_sentence(*found, &names)));
+    for (number, cell) in results.cells.iter().enumerate() {
+        let why = results.of_cell(number).find_map(|sample| sample.failed());
+        sentences.extend(
+            why.map(|why| format!("FAILED: {}, {}: {why}", cell.pattern.words(&names), cell.protocol)),
+        );
+    }
+    sentences
+}
+
+fn odd_sentence(odd: &OddLink, names: &[String]) -> String {
+    let flows = if odd.flows == 1 { "one flow".into() } else { format!("{} flows", odd.flows) };
+    format!(
+        "ODD: {} to {} carries {:.0} % of what the middle one of all links does, with {flows}",
+        names[odd.from],
+        names[odd.to],
+        100.0 * odd.share
+    )
+}
+
+fn loss_sentence(found: LossFreeRate, names: &[String]) -> String {
+    let LossFreeRate { from, to, whole, lossy } = found;
+    let way = format!("UDP, {} to {}", names[from], names[to]);
+    match (whole, lossy) {
+        (Some(whole), None) => format!("{way}: no packet lost at {}, the most that was sent", whole.bits()),
+        (Some(whole), Some(lossy)) => {
+            format!("{way}: no packet lost at {}, some at {}", whole.bits(), lossy.bits())
+        }
+        (None, Some(lossy)) => format!("{way}: packets lost at {} and above", lossy.bits()),
+        (None, None) => format!("{way}: not measured"),
+    }
+}
+
+fn paced_sentence(found: PacedLoss, names: &[String]) -> String {
+    let PacedLoss { from, to, rate, rounds, sent, lost, reordered } = found;
+    let share = 100.0 * lost as f64 / sent.max(1) as f64;
+    let rounds = if rounds == 1 { "one round".into() } else { format!("{rounds} rounds") };
+    let overtaken = if reordered > 0 { format!(", {reordered} overtaken") } else { String::new() };
+    format!(
+        "UDP, {} to {}: {lost} of {sent} packets lost at {} ({share:.2} %){overtaken}, {rounds}",
+        names[from],
+        names[to],
+        rate.bits()
+    )
+}
+
+/// A link of a machine with its name: `node1 eth0`, or `eth0` where there is one machine.
+pub(super) fn links(machines: &[CampaignMachine]) -> Vec<(String, &NetworkLink)> {
+    let mut links = Vec::new();
+    for machine in machines {
+        let before = if machines.len() > 1 { format!("{} ", machine.name) } else { String::new() };
+        links.extend(machine.links.iter().map(|link| (format!("{before}{}", link.name), link)));
+    }
+    links
+}
+
+/// The same for programs: derived figures, and all samples.
+pub fn network_json(results: &NetworkResults) -> Value {
+    let names = results.names();
+    let outcomes = network_outcomes(results);
+    let odd = odd_links(&outcomes);
+    let figures: Vec<Value> = outcomes.iter().map(|outcome| figure(outcome, &names)).collect();
+    let odd: Vec<Value> = odd
+        .iter()
+        .map(|odd| json!({ "from": names[odd.from], "to": names[odd.to], "flows": odd.flows, "share": odd.share }))
+        .collect();
+    let loss_free = loss_free_rates(results);
+    let loss_free: Vec<Value> = loss_free.iter().map(|found| loss_free_object(*found, &names)).collect();
+    json!({
+        "figures": figures,
+        "odd_links": odd,
+        "loss_free": loss_free,
+        "paced": paced_losses(results).iter().map(|found| paced_object(*found, &names)).collect::<Vec<_>>(),
+        "machines": super::units_in_keys(json!(results.machines)),
+        "cells": super::units_in_keys(json!(results.cells)),
+        "samples": super::units_in_keys(json!(results.samples)),
+    })
+}
+
+/// Of a campaign: one object for each of its stages that measured the network.
+pub(super) fn network_stages(study: &Study<'_>) -> Vec<Value> {
+    let stages = study.results.network.iter().map(|stage| {
+        let mut object = network_json(&stage.results);
+        object["stage"] = json!(stage.stage);
+        object
+    });
+    stages.collect()
+}
+
+/// The machines with their links.
+pub(super) fn machines_json(study: &Study<'_>) -> Value {
+    study.results.machines.iter().map(machine_json).collect()
+}
+
+fn machine_json(machine: &CampaignMachine) -> Value {
+    let facts: serde_json::Map<String, Value> =
+        machine.facts.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    json!({
+        "name": machine.name,
+        "environment": facts,
+        "links": super::units_in_keys(json!(machine.links)),
+    })
+}
+
+/// What targets behind a network did of what that carries.
+pub(super) fn shares_json(study: &Study<'_>) -> Vec<Value> {
+    study.network_shares.iter().map(share_json).collect()
+}
+
+fn share_json(share: &NetworkShare) -> Value {
+    json!({
+        "target": nilometer_analysis::letter(share.target),
+        "stage": share.stage,
+        "phase": share.phase.name(),
+        "bytes_per_second": share.rate.0,
+        "machines": share.machines,
+        "share": share.share(),
+        "is_network": share.is_network(),
+        "sentence": share.to_string(),
+    })
+}
+
+fn loss_free_object(found: LossFreeRate, names: &[String]) -> Value {
+    json!({
+        "from": names[found.from],
+        "to": names[found.to],
+        "loss_free_bytes_per_second": found.whole.map(|rate| rate.0),
+        "lossy_bytes_per_second": found.lossy.map(|rate| rate.0),
+    })
+}
+
+fn paced_object(found: PacedLoss, names: &[String]) -> Value {
+    json!({
+        "from": names[found.from],
+        "to": names[found.to],
+        "asked_bytes_per_second": found.rate.0,
+        "rounds": found.rounds,
+        "sent": found.sent,
+        "lost": found.lost,
+        "reordered": found.reordered,
+    })
+}
+
+fn figure(outcome: &NetworkOutcome, names: &[String]) -> Value {
+    let ends = match outcome.cell.pattern {
+        TrafficPattern::Pair { from, to } => json!({ "from": names[from], "to": names[to] }),
+        _ => Value::Null,
+    };
+    json!({
+        "pattern": outcome.cell.pattern.words(names),
+        "pair": ends,
+        "protocol": NetworkProtocol::Tcp,
+        "flows": outcome.cell.flows,
+        "bytes_per_second": outcome.rate.map(|rate| rate.mean),
+        "half_width_bytes_per_second": outcome.rate.and_then(|rate| rate.half_width()),
+        "repeats": outcome.rate.map_or(0, |rate| rate.count),
+        "slowest_flow_share": outcome.slowest,
+        "retransmitted": outcome.retransmitted,
+        "round_trip_seconds": outcome.round_trip,
+        "sending_processor_seconds_per_gigabyte": outcome.processor.map(|[sending, _]| sending),
+        "receiving_processor_seconds_per_gigabyte": outcome.processor.map(|[_, receiving]| receiving),
+        "failed": outcome.failed,
+    })
+}

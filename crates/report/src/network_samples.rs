@@ -1,0 +1,148 @@
+//! A trial of the network between machines as a row beside the samples of targets: in the columns that say the same of it, and
+//! in some of its own.
+
+use nilometer_model::{
+    FlowEnd, FlowSample, Nanos, NetworkCell, NetworkProtocol, NetworkSample, NetworkStage, statistics::median,
+};
+
+use super::csv::seconds;
+
+type NetworkColumn = (&'static str, fn(&NetworkCell, &NetworkSample) -> String);
+
+/// Behind all others; empty for all but the network.
+pub(super) const COLUMNS: [NetworkColumn; 8] = [
+    ("network_protocol", |cell, _| cell.protocol.name().into()),
+    ("network_flows", |_, sample| sample.flows.len().to_string()),
+    ("network_asked_bytes_per_s_a_flow", |_, sample| {
+        sample.asked.map_or_else(String::new, |rate| rate.to_string())
+    }),
+    ("network_offered_bytes_per_s", |_, sample| sample.offered().0.to_string()),
+    ("network_slowest_flow_bytes_per_s", |_, sample| {
+        let rates = sample.flows.iter().map(|flow| flow.rate().0);
+        rates.reduce(f64::min).map_or_else(String::new, |rate| rate.to_string())
+    }),
+    ("network_round_trip_s", |_, sample| {
+        let found = sample.flows.iter().filter_map(|flow| flow.sent.connection.as_ref());
+        let times: Vec<f64> = found.map(|found| found.round_trip.seconds()).collect();
+        median(&times).map_or_else(String::new, |time| time.to_string())
+    }),
+    ("network_segments_sent_again", |cell, sample| {
+        let is_known = cell.protocol == NetworkProtocol::Tcp;
+        if is_known { sample.retransmitted().to_string() } else { String::new() }
+    }),
+    ("network_packets_sent", |_, sample| packets(sample, |flow| &flow.sent)),
+];
+
+/// A row of so many columns by their names, and of those above.
+pub(super) fn fields(stage: &NetworkStage, sample: &NetworkSample, names: &[String]) -> Vec<String> {
+    let cell = &stage.results.cells[sample.cell];
+    let own = COLUMNS.iter().map(|(_, value)| value(cell, sample));
+    names.iter().map(|name| field(stage, sample, name)).chain(own).collect()
+}
+
+fn field(stage: &NetworkStage, sample: &NetworkSample, name: &str) -> String {
+    let cell = &stage.results.cells[sample.cell];
+    match name {
+        "stage" => stage.stage.clone(),
+        "cell" => cell.words(&stage.results.names()),
+        "phase" => "network".into(),
+        "repeat" => sample.repeat.to_string(),
+        name => figure(cell, sample, name).unwrap_or_default(),
+    }
+}
+
+/// What a column says of others, said of a trial.
+fn figure(cell: &NetworkCell, sample: &NetworkSample, name: &str) -> Option<String> {
+    let received = || sample.flows.iter().map(|flow| &flow.received);
+    let sum =
+        |time: fn(&FlowSample) -> Nanos| seconds(Nanos(sample.flows.iter().map(|flow| time(flow).0).sum()));
+    let is_packets = cell.protocol == NetworkProtocol::Udp;
+    Some(match name {
+        "bytes" => received().map(|end| end.bytes).sum::<u64>().to_string(),
+        "wall_s" => seconds(received().map(|end| end.last).max()?),
+        "rate_bytes_per_s" => sample.rate().0.to_string(),
+        "sending_cpu_s" => sum(|flow| flow.sent.processor),
+        "receiving_cpu_s" => sum(|flow| flow.received.processor),
+        "invalid_code" => sample.failed().map(|_| "failed".into())?,
+        "invalid" => sample.failed()?.to_owned(),
+        "packets_came" => packets(sample, |flow| &flow.received),
+        "packets_lost" if is_packets => sample.lost().to_string(),
+        "packets_reordered" if is_packets => reordered(sample).to_string(),
+        _ => return None,
+    })
+}
+
+/// Of all flows together; empty where packets are not counted.
+fn packets(sample: &NetworkSample, end: fn(&FlowSample) -> &FlowEnd) -> String {
+    let counts: Vec<u64> = sample.flows.iter().filter_map(|flow| Some(end(flow).packets?.packets)).collect();
+    if counts.is_empty() { String::new() } else { counts.iter().sum::<u64>().to_string() }
+}
+
+fn reordered(sample: &NetworkSample) -> u64 {
+    sample.flows.iter().filter_map(|flow| Some(flow.received.packets?.reordered)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nilometer_model::{DatagramCounts, Results, TcpFindings};
+
+    use super::*;
+    use crate::csv;
+    use nilometer_analysis::{Study, made_up::network_stage};
+
+    /// The rows by the names of their columns.
+    fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
+        let row = |line: &str| {
+            // The only quoted field is the cell, which has two commas.
+            let parts: Vec<&str> = line.split('"').collect();
+            let [before, cell, behind] = parts[..] else { panic!("one is quoted: {line}") };
+            let before = before.trim_end_matches(',').split(',');
+            let behind = behind.strip_prefix(',').expect("more fields").split(',');
+            let fields: Vec<String> = before.chain([cell]).chain(behind).map(str::to_owned).collect();
+            assert_eq!(fields.len(), names.len(), "{line}");
+            names.iter().map(|name| (*name).to_owned()).zip(fields).collect()
+        };
+        lines.map(row).collect()
+    }
+
+    /// Two machines, one flow of each protocol with known counts, and one that failed.
+    fn stage() -> NetworkStage {
+        let mut stage = network_stage(500);
+        stage.results.cells[1].protocol = NetworkProtocol::Udp;
+        stage.results.samples.truncate(3);
+        let [stream, search, broken] = &mut stage.results.samples[..] else { panic!("three") };
+        stream.flows[0].sent.connection =
+            Some(TcpFindings { retransmitted: 7, round_trip: Nanos(2_000_000), ..TcpFindings::default() });
+        stream.flows[0].sent.processor = Nanos(250_000_000);
+        search.asked = Some(600);
+        let counts = |packets, reordered| Some(DatagramCounts { packets, reordered });
+        (search.flows[0].sent.packets, search.flows[0].received.packets) = (counts(100, 0), counts(97, 2));
+        broken.flows[0].received.failed = Some("gone".into());
+        stage
+    }
+
+    #[test]
+    fn a_trial_is_a_row_in_the_columns_that_say_the_same_and_in_its_own() {
+        let results = Results { network: vec![stage()], ..Results::default() };
+        let rows = rows(&csv(&Study::of(&results)));
+        let has = |row: usize, fields: &[(&str, &str)]| {
+            for (name, value) in fields {
+                assert_eq!(rows[row][*name], *value, "{name} of row {row}: {:?}", rows[row]);
+            }
+        };
+        assert_eq!(rows.len(), 3);
+        has(0, &[("stage", "between"), ("cell", "node1 to node2, TCP, one flow"), ("phase", "network")]);
+        has(0, &[("target", ""), ("repeat", "0"), ("bytes", "500"), ("wall_s", "1")]);
+        has(0, &[("rate_bytes_per_s", "500"), ("sending_cpu_s", "0.25"), ("network_protocol", "tcp")]);
+        has(0, &[("network_segments_sent_again", "7"), ("network_round_trip_s", "0.002")]);
+        has(0, &[("packets_lost", ""), ("invalid", ""), ("network_flows", "1")]);
+        has(1, &[("packets_came", "97"), ("packets_lost", "3"), ("packets_reordered", "2")]);
+        has(1, &[("network_asked_bytes_per_s_a_flow", "600"), ("network_packets_sent", "100")]);
+        has(1, &[("network_segments_sent_again", ""), ("network_protocol", "udp")]);
+        has(2, &[("invalid_code", "failed"), ("invalid", "gone"), ("repeat", "1")]);
+    }
+}

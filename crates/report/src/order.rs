@@ -1,0 +1,148 @@
+//! Which findings stand in a report, and in which order: the only list of them.
+
+use nilometer_analysis::{ShortAnswers, Study, letter};
+
+use crate::{
+    document::{Detail, Document, Section, TargetLine},
+    sections, words,
+};
+
+/// Something that a study found, with a section of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Missing,
+    Stages,
+    Packets,
+    Network,
+    Observed,
+    Storage,
+    Warnings,
+    Comparisons,
+    Predictions,
+    Verdicts,
+    Acceptance,
+    Environment,
+}
+
+/// In a terminal the answers stand at the end, where they are seen.
+const ANSWERS_LAST: [Finding; 12] = [
+    Finding::Missing,
+    Finding::Stages,
+    Finding::Packets,
+    Finding::Network,
+    Finding::Observed,
+    Finding::Storage,
+    Finding::Environment,
+    Finding::Warnings,
+    Finding::Comparisons,
+    Finding::Predictions,
+    Finding::Verdicts,
+    Finding::Acceptance,
+];
+
+/// On a page they stand at the top.
+const ANSWERS_FIRST: [Finding; 12] = [
+    Finding::Missing,
+    Finding::Acceptance,
+    Finding::Verdicts,
+    Finding::Comparisons,
+    Finding::Predictions,
+    Finding::Warnings,
+    Finding::Packets,
+    Finding::Network,
+    Finding::Observed,
+    Finding::Stages,
+    Finding::Storage,
+    Finding::Environment,
+];
+
+/// Where the answers stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    First,
+    Last,
+}
+
+/// The report of a study.
+pub(crate) fn document(study: &Study<'_>, answers: Answers, detail: Detail) -> Document {
+    // A field that has no finding does not compile.
+    let Study {
+        results: _,
+        stages: _,
+        recordings: _,
+        curves: _,
+        acceptance: _,
+        verdicts: _,
+        full_speeds: _,
+        predictions: _,
+        network_shares: _,
+        missing: _,
+        warnings: _,
+        observed: _,
+    } = study;
+    let order = match answers {
+        Answers::First => ANSWERS_FIRST,
+        Answers::Last => ANSWERS_LAST,
+    };
+    let sections = order.into_iter().flat_map(|finding| sections_of(finding, study, detail));
+    let (title, origin) = head(study, answers);
+    Document {
+        title,
+        origin,
+        targets: targets(study),
+        sections: sections.filter(|section| section.detail <= detail).collect(),
+    }
+}
+
+/// What answers are given to stands above them.
+fn head(study: &Study<'_>, answers: Answers) -> (String, String) {
+    let origin = words::origin(study.results);
+    let short = ShortAnswers::of(study);
+    match answers {
+        Answers::First if !short.answers.is_empty() => {
+            (short.question, format!("{}; {origin}", study.results.title))
+        }
+        Answers::First => (short.question, origin),
+        Answers::Last => (study.results.title.clone(), origin),
+    }
+}
+
+fn targets(study: &Study<'_>) -> Vec<TargetLine> {
+    let line = |(index, target): (usize, &nilometer_model::TargetEntry)| {
+        let left_out = target.left_out.as_ref().map(|why| format!(": left out: {why}"));
+        let text = words::target(study.results, index) + &left_out.unwrap_or_default();
+        TargetLine { letter: letter(index), text }
+    };
+    study.results.targets.iter().enumerate().map(line).collect()
+}
+
+fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    match finding {
+        Finding::Missing => sections::missing(study),
+        Finding::Stages => sections::stages(study, detail),
+        Finding::Packets => sections::packets(study),
+        Finding::Network => sections::network(study),
+        Finding::Observed => sections::observed(study, detail),
+        Finding::Storage => sections::storage(study),
+        Finding::Warnings => sections::warnings(study),
+        Finding::Comparisons => sections::comparisons(study),
+        Finding::Predictions => sections::predictions(study),
+        Finding::Verdicts => sections::verdicts(study),
+        Finding::Acceptance => sections::acceptance(study),
+        Finding::Environment => sections::environment(study),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_orders_have_the_same_findings_once() {
+        for finding in ANSWERS_LAST {
+            for order in [ANSWERS_FIRST, ANSWERS_LAST] {
+                assert_eq!(order.iter().filter(|other| **other == finding).count(), 1, "{finding:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A document in a terminal.
+
+mod page;
+mod table;
+
+pub(crate) use page::{BOLD, DIM, Page, RED, YELLOW, clipped, printable};
+pub use page::{Palette, TextLayout};
+
+use page::GREEN;
+
+use crate::document::{Block, Document, Level, Section, Sentence, Tone};
+
+/// As wide as the layout says: no line is wider.
+pub(crate) fn terminal_text(document: &Document, layout: TextLayout) -> String {
+    let mut page = Page::new(layout);
+    page.paragraph(BOLD, "", &document.title);
+    page.paragraph(DIM, "", &document.origin);
+    page.line("", "");
+    for target in &document.targets {
+        page.paragraph("", &format!("  {:<3}", target.letter), &target.text);
+    }
+    for section in &document.sections {
+        page.section(section);
+    }
+    page.text()
+}
+
+const fn colour(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Soft => DIM,
+        Tone::Good => GREEN,
+        Tone::Doubtful => YELLOW,
+        Tone::Bad => RED,
+    }
+}
+
+impl Page {
+    fn section(&mut self, section: &Section) {
+        let heading = format!("{}{}", section.heading.label.to_uppercase(), section.heading.rest);
+        let indent = match section.level {
+            Level::Section => "",
+            Level::Part => "  ",
+        };
+        if section.level == Level::Section {
+            self.line("", "");
+        }
+        self.paragraph(BOLD, indent, &heading);
+        for block in &section.blocks {
+            self.block(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Paragraph(sentence) => self.sentence("  ", sentence),
+            Block::List(sentences) => self.list(sentences),
+            Block::Table(table) => self.table(table),
+        }
+    }
+
+    fn sentence(&mut self, before: &str, sentence: &Sentence) {
+        let lead = if sentence.lead.is_empty() { String::new() } else { format!("{}: ", sentence.lead) };
+        self.paragraph(colour(sentence.tone), before, &format!("{lead}{}", sentence.text));
+        let indent = format!("{}  - ", " ".repeat(before.chars().count()));
+        for more in &sentence.more {
+            self.sentence(&indent, more);
+        }
+    }
+
+    /// What is grave or doubtful has another mark, which is seen without colours too.
+    fn list(&mut self, sentences: &[Sentence]) {
+        for sentence in sentences {
+            let mark = match sentence.tone {
+                Tone::Bad => "  !! ",
+                Tone::Doubtful => "   ! ",
+                _ => "  - ",
+            };
+            self.sentence(mark, sentence);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Tables in a terminal: columns of the lowest rank are dropped where there is no room, labels stand above their rows then, and
+//! what still has no room stands in a further table below.
+
+use super::{
+    colour,
+    page::{DIM, Page, RED, chars, clipped},
+};
+use crate::document::{Cell, Column, Role, Row, RowNote, Table};
+
+/// Letters before each line.
+const INDENT: usize = 2;
+/// What is left for labels, at the least.
+const LABEL_LEAST: usize = 16;
+/// What is left for sentences, at the least.
+const SENTENCE_LEAST: usize = 24;
+
+/// The columns that are shown, and how wide each is.
+struct Fit {
+    /// A column and its letters.
+    columns: Vec<(usize, usize)>,
+    /// Labels stand above their rows.
+    is_lifted: bool,
+}
+
+impl Page {
+    pub(super) fn table(&mut self, table: &Table) {
+        for shown in parts(table, self.width() - INDENT) {
+            let fit = fit(table, &shown, self.width() - INDENT);
+            self.heading(table, &fit);
+            let mut last: Option<&Row> = None;
+            let mut told = String::new();
+            for row in &table.rows {
+                self.row(table, &fit, row, last);
+                self.notes(&row.notes, &mut told);
+                last = Some(row);
+            }
+        }
+    }
+
+    /// None where no column has a name.
+    fn heading(&mut self, table: &Table, fit: &Fit) {
+        let named = fit.columns.iter().skip(usize::from(fit.is_lifted));
+        if named.clone().all(|(column, _)| table.columns[*column].heading.is_empty()) {
+            return;
+        }
+        let cells = named.map(|&(column, width)| {
+            let of = &table.columns[column];
+            let heading = if of.role == Role::Label { "" } else { &of.heading };
+            (DIM, aligned(of, heading, width))
+        });
+        let line: Vec<_> = cells.collect();
+        self.cells(line);
+    }
+
+    fn row(&mut self, table: &Table, fit: &Fit, row: &Row, last: Option<&Row>) {
+        let text = |row: &Row, column: usize| row.cells[column].lines.join(" ");
+        let is_new = |column: usize| last.is_none_or(|last| text(last, column) != text(row, column));
+        let label = table.columns.iter().position(|column| column.role == Role::Label);
+        let is_new_label = label.is_some_and(is_new);
+        if let Some(label) = label.filter(|_| fit.is_lifted && is_new_label) {
+            self.paragraph("", "  ", &text(row, label));
+        }
+        let mut line = Vec::new();
+        for &(column, width) in fit.columns.iter().skip(usize::from(fit.is_lifted)) {
+            let of = &table.columns[column];
+            let cell = &row.cells[column];
+            if of.role == Role::Sentence {
+                return self.sentences(line, cell);
+            }
+            let is_shown = match of.role {
+                Role::Label => is_new_label,
+                Role::Group => is_new_label || is_new(column),
+                _ => true,
+            };
+            let shown = if is_shown { clipped(&text(row, column), width) } else { String::new() };
+            line.push((colour(cell.tone), aligned(of, &shown, width)));
+        }
+        self.cells(line);
+    }
+
+    fn cells(&mut self, cells: Vec<(&'static str, String)>) {
+        let indent = ("", " ".repeat(INDENT));
+        self.painted(std::iter::once(indent).chain(cells));
+    }
+
+    /// The last column, wrapped; what is before it stands in its first line.
+    fn sentences(&mut self, before: Vec<(&'static str, String)>, cell: &Cell) {
+        let before: String = before.into_iter().map(|(_, text)| text).collect();
+        let mut first = format!("{}{before}", " ".repeat(INDENT));
+        for line in &cell.lines {
+            self.paragraph(colour(cell.tone), &first, line);
+            first = " ".repeat(chars(&first));
+        }
+    }
+
+    /// A reason that was told last is not repeated.
+    fn notes(&mut self, notes: &[RowNote], told: &mut String) {
+        for RowNote { text, reason } in notes {
+            let text = if reason == told { text.replace(reason.as_str(), "as above") } else { text.clone() };
+            self.paragraph(RED, "      ", &text);
+            told.clone_from(reason);
+        }
+    }
+}
+
+/// The cell and the gap behind it, or before it where it stands to the right.
+fn aligned(column: &Column, text: &str, width: usize) -> String {
+    match column.role {
+        Role::Figure => format!(" {text:>width$}"),
+        _ => format!("{text:<width$}  "),
+    }
+}
+
+/// Letters of a column with its gap.
+fn natural(table: &Table, column: usize) -> usize {
+    let of = &table.columns[column];
+    let cells = table.rows.iter().flat_map(|row| &row.cells[column].lines).map(|line| chars(line));
+    let cells = cells.max().unwrap_or(0).min(of.most.unwrap_or(usize::MAX)).max(of.least);
+    match of.role {
+        Role::Figure => cells.max(chars(&of.heading)) + 1,
+        Role::Sentence => SENTENCE_LEAST,
+        Role::Label => cells + 2,
+        _ => cells.max(chars(&of.heading)) + 2,
+    }
+}
+
+/// What a column needs: a label may stand above its rows.
+fn needed(table: &Table, column: usize) -> usize {
+    let natural = natural(table, column);
+    if table.columns[column].role == Role::Label { natural.min(LABEL_LEAST) } else { natural }
+}
+
+/// The columns of each table that this one becomes. Those that are not figures stand in each.
+fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
+    let all = 0..table.columns.len();
+    let is_lasting = |column: &usize| table.columns[*column].rank.is_none();
+    let is_figure = |column: &usize| table.columns[*column].role == Role::Figure;
+    let common: Vec<usize> = all.clone().filter(|column| is_lasting(column) && !is_figure(column)).collect();
+    let width = |columns: &[usize]| columns.iter().map(|column| needed(table, *column)).sum::<usize>();
+    let mut parts = vec![common.clone()];
+    for figure in all.clone().filter(|column| is_lasting(column) && is_figure(column)) {
+        let part = parts.last_mut().expect("one");
+        if width(part) + needed(table, figure) > room && part.len() > common.len() {
+            parts.push([common.clone(), vec![figure]].concat());
+        } else {
+            part.push(figure);
+        }
+    }
+    if let [only] = &mut parts[..] {
+        only.extend(ranked(table, room.saturating_sub(width(only))));
+    }
+    for part in &mut parts {
+        part.sort_unstable();
+    }
+    parts
+}
+
+/// The columns of the highest ranks that there is room for.
+fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
+    let rank = |column: &usize| table.columns[*column].rank;
+    let mut columns: Vec<usize> = (0..table.columns.len()).filter(|column| rank(column).is_some()).collect();
+    columns.sort_by_key(|column| std::cmp::Reverse(rank(column)));
+    columns.retain(|column| {
+        let has_room = needed(table, *column) <= room;
+        room -= if has_room { needed(table, *column) } else { 0 };
+        has_room
+    });
+    columns
+}
+
+/// How wide each column is. Labels get what is left.
+fn fit(table: &Table, shown: &[usize], room: usize) -> Fit {
+    let is_label = |column: &usize| table.columns[*column].role == Role::Label;
+    let others: usize =
+        shown.iter().filter(|column| !is_label(column)).map(|column| natural(table, *column)).sum();
+    let left = room.saturating_sub(others);
+    let label = shown.iter().copied().find(is_label);
+    let is_lifted = label.is_some_and(|label| natural(table, label) > left);
+    let width = |&column: &usize| {
+        let natural =
+            if is_label(&column) { natural(table, column).min(left) } else { natural(table, column) };
+        let gap = if table.columns[column].role == Role::Figure { 1 } else { 2 };
+        (column, natural.saturating_sub(gap))
+    };
+    Fit { columns: shown.iter().map(width).collect(), is_lifted }
+}

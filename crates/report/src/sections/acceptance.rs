@@ -1,0 +1,31 @@
+//! Whether an offer is accepted: each target with all criteria, those that are not met first.
+
+use std::cmp::Reverse;
+
+use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, Study, letter};
+
+use crate::{
+    acceptance::offer,
+    document::{Block, Heading, Section, Sentence, Tone},
+};
+
+pub(crate) fn acceptance(study: &Study<'_>) -> Vec<Section> {
+    study.acceptance.iter().map(|verdict| of_target(study, verdict)).collect()
+}
+
+fn of_target(study: &Study<'_>, verdict: &AcceptanceVerdict) -> Section {
+    let tone = match verdict.answer() {
+        AcceptanceAnswer::Pass => Tone::Good,
+        AcceptanceAnswer::Fail => Tone::Bad,
+        AcceptanceAnswer::Invalid => Tone::Doubtful,
+    };
+    let mut criteria: Vec<_> = verdict.criteria.iter().collect();
+    criteria.sort_by_key(|judged| Reverse(judged.answer));
+    let more = criteria.into_iter().map(|judged| {
+        let tone = if judged.answer == CriterionAnswer::Met { Tone::Soft } else { Tone::Plain };
+        Sentence::toned(tone, judged.to_string())
+    });
+    let answer = Sentence { more: more.collect(), ..Sentence::toned(tone, verdict.answer().name()) };
+    let heading = format!(" of {} {}", letter(verdict.target), offer(study, verdict));
+    Section::new(Heading::with("Acceptance", heading), vec![Block::Paragraph(answer)])
+}

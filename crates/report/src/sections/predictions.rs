@@ -1,0 +1,57 @@
+//! Which instruments of the catalogue each target carries, as recordings show and limits predict.
+
+use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
+
+use crate::{
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
+    prospects::{SUBTITLE, is_recorded, is_table, known_rows, notes, rate, says, title},
+};
+
+/// Letters of an instrument's name, and of what a target does.
+const NAME: usize = 28;
+const PROSPECT: usize = 13;
+
+/// There is no table where verdicts say all of it.
+pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
+    let predictions = &study.predictions;
+    let notes = notes(study);
+    if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = Vec::new();
+    blocks.extend(is_table(predictions).then(|| Block::Table(table(study))));
+    let both = predictions.records() && predictions.predicts();
+    blocks.extend(both.then(|| Block::soft("* recorded.")));
+    blocks.extend(notes.into_iter().map(Block::soft));
+    vec![Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks)]
+}
+
+/// A row for each instrument of which something is known, a column for each target.
+fn table(study: &Study<'_>) -> Table {
+    let targets: Vec<usize> = (0..study.results.targets.len()).collect();
+    let mut columns =
+        vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("rate")];
+    columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(PROSPECT)));
+    let rows = known_rows(&study.predictions, &targets).map(|row| of_instrument(&study.predictions, row));
+    Table { columns, rows: rows.collect() }
+}
+
+fn of_instrument(predictions: &Predictions, row: &Prospects) -> Row {
+    let both = predictions.records() && predictions.predicts();
+    let prospects = row.on.iter().map(|prospect| {
+        let prospect = prospect.as_ref().ok();
+        let star = if both && is_recorded(prospect) { " *" } else { "" };
+        Cell::toned(tone(prospect), format!("{}{star}", says(prospect)))
+    });
+    Row::of([Cell::new(&row.instrument), Cell::new(rate(row))].into_iter().chain(prospects))
+}
+
+/// What was recorded is sure; what is not carried is seen at once.
+fn tone(prospect: Option<&Prospect>) -> Tone {
+    match prospect {
+        Some(Prospect { carried: Some(false), .. }) => Tone::Bad,
+        Some(Prospect { carried: None, .. }) => Tone::Doubtful,
+        Some(Prospect { basis: Basis::Recorded, .. }) => Tone::Good,
+        _ => Tone::Plain,
+    }
+}

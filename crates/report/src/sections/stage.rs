@@ -1,0 +1,154 @@
+//! A stage of workloads: its figures, what limited them, and the findings that belong to it.
+
+use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, Study, StudyStage, letter};
+
+use super::{
+    beside_load::beside_load, growth::growth, parameters::parameters, siblings::siblings, times::times,
+};
+use crate::{
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, RowNote, Section, Sentence, Table, Tone},
+    words,
+};
+
+/// A short report shows a stage with more rows than this by target, and rates only.
+const ROWS_MOST: usize = 40;
+/// Letters of a rate, of half its interval, of a latency, and of a rate beside others.
+const RATE: usize = 11;
+const INTERVAL: usize = 7;
+const LATENCY: usize = 7;
+const CORES: usize = 6;
+const BESIDE: usize = 17;
+
+pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    study.stages.iter().flat_map(|stage| stage_with_parts(stage, study.results.margin, detail)).collect()
+}
+
+/// Each field of a stage is used here, or said not to be: a finding that no section shows does not compile.
+fn stage_with_parts(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
+    let StudyStage {
+        name,
+        common,
+        varying: _,
+        cells: _,
+        outcomes: _,
+        questions: _,
+        ceiling,
+        growths: _,
+        optima: _,
+        interferences: _,
+        siblings: _,
+        limits,
+    } = stage;
+    let mut blocks = vec![Block::soft(common)];
+    blocks.extend(figures(stage, detail));
+    blocks.extend(machines(stage));
+    blocks.extend(ceiling.map(|ceiling| {
+        let tone = if ceiling.is_near() { Tone::Doubtful } else { Tone::Soft };
+        Block::Paragraph(Sentence::toned(tone, ceiling.words(stage)))
+    }));
+    let several = stage.targets().len() > 1;
+    blocks.extend(limits.iter().map(|limits| Block::soft(limits.words(several))));
+    let mut sections = vec![Section::new(Heading::of(*name), blocks)];
+    sections.extend(times(stage));
+    sections.extend(growth(stage, margin));
+    sections.extend(parameters(stage));
+    sections.extend(beside_load(stage, margin));
+    sections.extend(siblings(stage, margin));
+    sections
+}
+
+/// A row for each outcome; in a short report of many, one for each cell, with a column for each target.
+fn figures(stage: &StudyStage<'_>, detail: Detail) -> Vec<Block> {
+    if detail == Detail::Short && stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
+        return stage.questions.iter().map(|question| Block::Table(by_target(stage, question))).collect();
+    }
+    let rows = stage.outcomes.iter().map(|outcome| with_figures(stage, outcome)).collect();
+    vec![Block::Table(Table { columns: columns(), rows })]
+}
+
+/// The columns that say what a row is of: parameters, phase and target.
+pub(super) fn named() -> [Column; 3] {
+    [Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase"), Column::new(Role::Name, "on")]
+}
+
+/// A row with these columns, and figures behind them.
+pub(super) fn row(
+    stage: &StudyStage<'_>,
+    outcome: &CellOutcome<'_>,
+    figures: impl IntoIterator<Item = Cell>,
+) -> Row {
+    let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+    let named = [label.to_owned(), outcome.phase.name().to_owned(), letter(outcome.target)];
+    Row::of(named.map(Cell::new).into_iter().chain(figures))
+}
+
+/// The quantiles of a latency and their ranks: what tells most stays longest.
+const QUANTILES: [(&str, f64, u8); 5] =
+    [("p50", 0.5, 7), ("p99", 0.99, 9), ("p99.9", 0.999, 5), ("p99.99", 0.9999, 4), ("max", 1.0, 8)];
+
+/// The ways in which processors were busy, and their ranks.
+const CORE_COLUMNS: [(&str, fn(&Cores) -> f64, u8); 2] =
+    [("cores", |cores| cores.own, 6), ("machine", |cores| cores.machine, 1)];
+
+fn columns() -> Vec<Column> {
+    let mut columns: Vec<Column> = named().into();
+    columns.push(Column::figure("rate").at_least(RATE));
+    columns.push(Column::figure("±").at_least(INTERVAL));
+    columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
+    columns.extend(CORE_COLUMNS.map(|(name, _, rank)| Column::figure(name).at_least(CORES).ranked(rank)));
+    columns.push(Column::figure("CPU s/GB").ranked(2));
+    columns
+}
+
+fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
+    let quantity = stage.quantity(outcome);
+    let mut figures = rate(outcome, quantity);
+    figures.extend(QUANTILES.map(|(_, share, _)| Cell::new(words::short_quantile(outcome, share))));
+    figures.extend(CORE_COLUMNS.map(|(_, way, _)| Cell::new(words::cores(outcome, way))));
+    let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
+    figures.push(Cell::new(cost.map_or_else(|| words::NONE.into(), |cost| format!("{cost:.2}"))));
+    let notes = words::invalid(outcome).into_iter().zip(&outcome.invalid);
+    let notes = notes.map(|(text, reason)| RowNote { text, reason: reason.worst.what().to_owned() });
+    Row { notes: notes.collect(), ..row(stage, outcome, figures) }
+}
+
+/// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
+fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<Cell> {
+    let cells = match outcome.summary(quantity) {
+        Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
+        None => match words::at_least(outcome, quantity) {
+            Some(bound) => [bound, String::new()],
+            None => return vec![Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
+        },
+    };
+    cells.map(Cell::new).into()
+}
+
+fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
+    let targets = stage.targets();
+    let mut columns = vec![Column::new(Role::Label, question.phase.name())];
+    columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
+    let rows = stage.cells.iter().map(|cell| {
+        let rate = |target: &usize| {
+            let mut outcomes = stage.outcomes.iter();
+            let is_here = |of: &&CellOutcome<'_>| {
+                (of.cell, of.phase, of.target) == (cell.index, question.phase, *target)
+            };
+            let outcome = outcomes.find(is_here);
+            outcome.map_or_else(|| words::NONE.into(), |of| words::rate_or_bound(of, question.quantity))
+        };
+        let figures = targets.iter().map(|target| Cell::new(rate(target)));
+        Row::of(std::iter::once(Cell::new(&cell.label)).chain(figures))
+    });
+    Table { columns, rows: rows.collect() }
+}
+
+/// What each machine had of figures that several processes came to, and who was behind.
+fn machines(stage: &StudyStage<'_>) -> Vec<Block> {
+    let of = |(outcome, words): (&CellOutcome<'_>, String)| {
+        let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+        let label = if label.is_empty() { String::new() } else { format!(", {label}") };
+        Block::soft(format!("{}{label} on {}: {words}", outcome.phase.name(), letter(outcome.target)))
+    };
+    words::across_machines(stage).into_iter().map(of).collect()
+}

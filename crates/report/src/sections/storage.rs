@@ -1,0 +1,63 @@
+//! What the targets are and offer: a row for each property, in which targets of the same answer share it, so that any number of
+//! them has room.
+
+use nilometer_analysis::{MatrixRow, StorageMatrix, Study};
+
+use crate::{
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    words,
+};
+
+/// Letters of a row's name.
+const NAME: usize = 28;
+
+/// A short report has it of several targets: of one there is nothing to compare, and `nilometer describe` says it.
+pub(crate) fn storage(study: &Study<'_>) -> Vec<Section> {
+    let matrix = StorageMatrix::of(study.results);
+    if matrix.rows.is_empty() {
+        return Vec::new();
+    }
+    let letters: Vec<&str> = matrix.targets.iter().map(|(letter, _)| letter.as_str()).collect();
+    let columns = vec![Column::new(Role::Name, "").at_least(NAME), Column::new(Role::Sentence, "")];
+    let row = |row: &MatrixRow| Row::of([row.name.clone(), answers(row, &letters)].map(Cell::new));
+    let table = Table { columns, rows: matrix.rows.iter().map(row).collect() };
+    let section =
+        Section::new(Heading::of("The storage"), vec![Block::Table(table), Block::soft(words::MATRIX)]);
+    vec![if matrix.targets.len() < 2 { section.in_full() } else { section }]
+}
+
+/// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.
+fn answers(row: &MatrixRow, letters: &[&str]) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (answer, letter) in row.answers.iter().zip(letters) {
+        let answer = words::answer(answer);
+        match groups.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, of)) => of.push(letter),
+            None => groups.push((answer, vec![letter])),
+        }
+    }
+    if let [(answer, _)] = &groups[..] {
+        return answer.clone();
+    }
+    let texts = groups.iter().map(|(answer, of)| format!("{}: {answer}", of.join(", ")));
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_analysis::MatrixAnswer;
+
+    fn row(words: &[&str]) -> MatrixRow {
+        let answer = |words: &&str| MatrixAnswer { words: (*words).into(), is_published: *words == "raid0" };
+        MatrixRow { name: "striping".into(), answers: words.iter().map(answer).collect() }
+    }
+
+    #[test]
+    fn targets_of_one_answer_share_it() {
+        let letters = ["A", "B", "C"];
+        assert_eq!(answers(&row(&["yes", "yes", "yes"]), &letters), "yes");
+        assert_eq!(answers(&row(&["yes", "raid0", "yes"]), &letters), "A, C: yes; B: raid0 (published)");
+        assert_eq!(answers(&row(&["yes", "", ""]), &letters), format!("A: yes; B, C: {}", words::NONE));
+    }
+}

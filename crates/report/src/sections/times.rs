@@ -1,0 +1,26 @@
+//! Where the time of a stage went.
+
+use nilometer_analysis::StudyStage;
+use nilometer_model::plan::Phase;
+
+use super::stage::{named, row};
+use crate::{
+    document::{Block, Cell, Column, Heading, Section, Table},
+    words,
+};
+
+/// Letters of a time.
+const TIME: usize = 8;
+
+/// A stage that copies has them in every report: its real, user, system and wait time are what its study is about.
+pub(super) fn times(stage: &StudyStage<'_>) -> Option<Section> {
+    if stage.outcomes.iter().all(|outcome| outcome.times.is_none()) {
+        return None;
+    }
+    let figures = words::TIMES.map(|name| Column::figure(name).at_least(TIME));
+    let columns = named().into_iter().chain(figures).collect();
+    let rows = stage.outcomes.iter().map(|outcome| row(stage, outcome, words::times(outcome).map(Cell::new)));
+    let table = Table { columns, rows: rows.collect() };
+    let section = Section::part(Heading::of("Time"), vec![Block::Table(table)]);
+    Some(if stage.question(Phase::Source).is_some() { section } else { section.in_full() })
+}

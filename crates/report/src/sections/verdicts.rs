@@ -1,0 +1,49 @@
+//! The answers: whether each target carries each instrument, and what is still open.
+
+use nilometer_analysis::{Decision, FullSpeed, Study, Verdict};
+
+use crate::{
+    document::{Block, Heading, Section, Sentence, Tone},
+    words,
+};
+
+pub(crate) fn verdicts(study: &Study<'_>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for verdict in &study.verdicts {
+        let heading = Heading::with("Verdict", format!(" for {}", words::instrument(verdict)));
+        add(&mut sections, heading, answer(study, verdict));
+    }
+    for of in &study.full_speeds {
+        add(&mut sections, Heading::with("At full speed", format!(": {}", of.instrument)), taken(study, of));
+    }
+    for open in &study.missing.open {
+        let heading = Heading::with("Verdict", format!(" for {}, {}", open.instrument, open.rate));
+        let target = words::target(study.results, open.target);
+        add(&mut sections, heading, Sentence::toned(Tone::Doubtful, format!("{open}.")).led(target));
+    }
+    sections
+}
+
+/// Targets of one instrument stand below one heading.
+fn add(sections: &mut Vec<Section>, heading: Heading, sentence: Sentence) {
+    match sections.last_mut().filter(|last| last.heading == heading) {
+        Some(section) => section.blocks.push(Block::Paragraph(sentence)),
+        None => sections.push(Section::new(heading, vec![Block::Paragraph(sentence)])),
+    }
+}
+
+fn answer(study: &Study<'_>, verdict: &Verdict) -> Sentence {
+    let tone = match verdict.decision() {
+        Decision::Carries => Tone::Good,
+        Decision::DoesNotCarry => Tone::Bad,
+        Decision::NotDecided => Tone::Doubtful,
+    };
+    let more = verdict.more().into_iter().map(|more| Sentence::toned(Tone::Soft, more)).collect();
+    let sentence = Sentence::toned(tone, format!("{verdict}."));
+    Sentence { more, ..sentence.led(words::target(study.results, verdict.target)) }
+}
+
+fn taken(study: &Study<'_>, of: &FullSpeed) -> Sentence {
+    let sentence = Sentence::toned(Tone::Doubtful, format!("{of}."));
+    sentence.led(words::target(study.results, of.target))
+}

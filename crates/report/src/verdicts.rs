@@ -1,0 +1,55 @@
+//! Verdicts in text, and what storage takes of an instrument that was recorded at full speed only.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::{chart::Escaped, words};
+use nilometer_analysis::{FullSpeed, Study, letter};
+
+/// Behind the verdicts of the page.
+pub(super) fn write_full_speeds(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    for of_one in study.full_speeds.chunk_by(|one, next| one.instrument == next.instrument) {
+        let instrument = of_one[0].instrument.to_string();
+        write!(page, "<section class=\"card\"><h2>{} at full speed</h2>", Escaped(&instrument))?;
+        for of in of_one {
+            write!(
+                page,
+                "<div class=\"verdict maybe\">{} {}: {}.</div>",
+                letter(of.target),
+                Escaped(&words::target(study.results, of.target)),
+                Escaped(&of.to_string())
+            )?;
+        }
+        page.push_str("</section>");
+    }
+    Ok(())
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+pub(super) struct FullSpeedTold {
+    instrument: String,
+    target: String,
+    /// What the instrument delivers.
+    bytes_per_second_needed: f64,
+    /// What the storage takes in the long run, with its interval; null where that is not known.
+    bytes_per_second: Option<[f64; 3]>,
+    passes: usize,
+    sentence: String,
+}
+
+pub(super) fn full_speeds_told(study: &Study<'_>) -> Vec<FullSpeedTold> {
+    study.full_speeds.iter().map(told).collect()
+}
+
+fn told(of: &FullSpeed) -> FullSpeedTold {
+    FullSpeedTold {
+        instrument: of.instrument.to_string(),
+        target: letter(of.target),
+        bytes_per_second_needed: of.needed.0,
+        bytes_per_second: of.limit.map(|limit| [limit.rate.0, limit.low.0, limit.high.0]),
+        passes: of.valid,
+        sentence: of.to_string(),
+    }
+}

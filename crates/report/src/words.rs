@@ -1,0 +1,286 @@
+//! How figures and sentences are written in every report.
+
+use nilometer_model::{
+    FileSystemKind, FilesSeen, LocksSeen, Results, Sample, TargetEntry, plan::Phase, statistics::Summary,
+};
+
+use nilometer_analysis::{
+    AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,
+};
+
+/// What stands for a figure that is not there.
+pub(super) const NONE: &str = "–";
+
+/// `97 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// A parameter's name as it is read: `block size` for `block_size`.
+pub(super) fn parameter(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// Half the interval in percent of the mean: `± 10 %`; nothing from one repeat.
+pub(super) fn interval(summary: &Summary) -> String {
+    let half = summary.half_width().map(|half| 100.0 * half / summary.mean);
+    half.map_or_else(String::new, |half| format!("±{half:>3.0} %"))
+}
+
+/// The mean with its interval; none where no repeat is valid.
+pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+    let summary = outcome.summary(quantity)?;
+    Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
+}
+
+/// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same. A time is then an upper bound.
+pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+    let bound = if quantity == Quantity::Time { "at most" } else { "at least" };
+    Some(format!("{bound} {}", quantity.show(outcome.lower_bound(quantity)?)))
+}
+
+/// The mean where the reasons for invalid repeats do not stand beside it. If half of its repeats or more are invalid, how many are valid
+/// takes the place of the interval: `1.62 GB/s (1/6)`.
+pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
+    let all = outcome.samples.len();
+    if 2 * outcome.valid > all {
+        return rate(outcome, quantity);
+    }
+    let mean = outcome.summary(quantity)?.mean;
+    Some(format!("{} ({}/{all})", quantity.show(mean).trim_end(), outcome.valid))
+}
+
+/// The mean, else the lower bound, else that it is invalid.
+pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
+    let known = marked_rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
+    known.unwrap_or_else(|| "INVALID".into())
+}
+
+/// A quantile of the latency.
+pub(super) fn quantile(outcome: &CellOutcome<'_>, fraction: f64) -> String {
+    outcome.quantile(fraction).map_or_else(|| NONE.into(), |latency| latency.to_string())
+}
+
+/// The same in at most seven characters: minutes as seconds.
+pub(super) fn short_quantile(outcome: &CellOutcome<'_>, fraction: f64) -> String {
+    match outcome.quantile(fraction) {
+        Some(latency) if latency.seconds() >= 119.5 => format!("{:.0} s", latency.seconds()),
+        _ => quantile(outcome, fraction),
+    }
+}
+
+/// Processors kept busy, one of the three ways.
+pub(super) fn cores(outcome: &CellOutcome<'_>, way: fn(&Cores) -> f64) -> String {
+    outcome.cores.as_ref().map_or_else(|| NONE.into(), |cores| format!("{:.2}", way(cores)))
+}
+
+/// The names of the columns of [`times`].
+pub(super) const TIMES: [&str; 4] = ["real", "user", "system", "wait"];
+
+/// Where the time went, as means over repeats.
+pub(super) fn times(outcome: &CellOutcome<'_>) -> [String; 4] {
+    outcome.times.map_or([NONE; 4].map(str::to_owned), |times| {
+        [times.real, times.user, times.system, times.wait].map(|time| time.to_string())
+    })
+}
+
+/// `INVALID in 1 of 6 repeats: why`, one for each reason.
+pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
+    let of = outcome.samples.len();
+    let line = |reason: &Reason| format!("INVALID in {} of {of} repeats: {reason}", reason.count);
+    outcome.invalid.iter().map(line).collect()
+}
+
+/// By its standard name, where the type in the mount table is that of several.
+pub(super) fn file_system(target: &TargetEntry) -> &str {
+    let kind = target.description.as_ref().map(|description| description.profile.kind);
+    match kind {
+        Some(kind) if target.file_system == "fuse" && kind != FileSystemKind::Unknown => kind.name(),
+        _ => &target.file_system,
+    }
+}
+
+/// `/data (ext4)`.
+pub(super) fn target(results: &Results, index: usize) -> String {
+    match results.targets.get(index) {
+        Some(target) if target.file_system.is_empty() => target.path.clone(),
+        Some(target) => format!("{} ({})", target.path, file_system(target)),
+        None => letter(index),
+    }
+}
+
+/// Below the table of the storage.
+pub(super) const MATRIX: &str = "What is marked as published is what is written of the system, and was not tried; the rest \
+                                 was found on the mount. A dash stands where nothing is known.";
+
+/// A cell of the table of the storage.
+pub(super) fn answer(answer: &MatrixAnswer) -> String {
+    match answer {
+        MatrixAnswer { words, .. } if words.is_empty() => NONE.into(),
+        MatrixAnswer { words, is_published: true } => format!("{words} (published)"),
+        MatrixAnswer { words, is_published: false } => words.clone(),
+    }
+}
+
+/// When, how often, with what and where it was measured, as far as the record says it.
+pub(super) fn origin(results: &Results) -> String {
+    let mut parts = Vec::new();
+    if !results.started.is_empty() {
+        parts.push(format!("begun {} UTC", results.started.replace('T', " ").trim_end_matches('Z')));
+    }
+    if let Some(files) = fact(results, "imported from") {
+        parts.push(format!("imported from {files}"));
+    } else {
+        let rounds = if results.repeats == 1 { "round" } else { "rounds" };
+        parts.push(format!("{} {rounds}", results.repeats));
+    }
+    if let Some(host) = fact(results, "host") {
+        parts.push(format!("on {host}"));
+    }
+    if !results.version.is_empty() {
+        parts.push(format!("nilometer {}", results.version));
+    }
+    parts.join(", ")
+}
+
+/// A fact about the environment.
+pub(super) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
+    results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+/// `NAME, RATE` or `NAME, RATE (STAGE)`.
+pub(super) fn instrument(verdict: &Verdict) -> String {
+    let stages = verdict.stages.join(", ");
+    let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
+    format!("{}, {}{stages}", verdict.who(), verdict.rate)
+}
+
+/// The comparisons of a study: stage, phase, and a sentence for each pair.
+pub(super) fn comparisons<'a>(study: &'a Study<'_>) -> Vec<(&'a str, &'static str, Vec<String>)> {
+    let margin = study.results.margin;
+    let questions =
+        study.stages.iter().flat_map(|stage| stage.questions.iter().map(|question| (stage.name, question)));
+    let sentences = questions.map(|(stage, question)| {
+        let mut sentences = question.sentences(margin, letter);
+        if let Some(ranking) = question.ranking(margin, letter).filter(|_| !sentences.is_empty()) {
+            sentences.insert(0, ranking);
+        }
+        (stage, question.phase.name(), sentences)
+    });
+    sentences.filter(|(_, _, sentences)| !sentences.is_empty()).collect()
+}
+
+/// What the words of comparisons rest on.
+pub(super) fn margin_note(results: &Results) -> String {
+    let is_imported = results.is_imported();
+    let from =
+        if is_imported { "by Welch's method, with runs as repeats" } else { "from pairs of the same round" };
+    format!(
+        "A difference below {} % does not count. In brackets: 95 % intervals of the ratio, {from}.",
+        results.margin
+    )
+}
+
+/// Figures of a stage that several processes came to: what each machine had of them, and what processes saw of each other's
+/// files, in words.
+pub(super) fn across_machines<'a, 'b>(stage: &'a StudyStage<'b>) -> Vec<(&'a CellOutcome<'b>, String)> {
+    let outcomes = stage.outcomes.iter();
+    outcomes
+        .filter_map(|outcome| {
+            let quantity = stage.quantity(outcome);
+            let machines = AcrossMachines::of(outcome, quantity);
+            let talks = matches!(outcome.phase, Phase::Visibility | Phase::Locks);
+            let machines = machines.filter(|_| !talks).map(|machines| machines.words(quantity));
+            let seen = || seen(outcome).filter(|seen| seen.files > 0).map(|seen| seen_in_words(&seen));
+            let locks = || Some(locks_in_words(&locks(outcome)?));
+            Some((outcome, machines.or_else(seen).or_else(locks)?))
+        })
+        .collect()
+}
+
+/// What was seen of files in all valid repeats, if that was looked at.
+pub(super) fn seen(outcome: &CellOutcome<'_>) -> Option<FilesSeen> {
+    let all = valid(outcome).filter_map(|sample| sample.seen.as_ref());
+    all.cloned().reduce(|one, other| one.and(&other))
+}
+
+/// What was seen of locks in all valid repeats, if they were looked at.
+pub(super) fn locks(outcome: &CellOutcome<'_>) -> Option<LocksSeen> {
+    let all = valid(outcome).filter_map(|sample| sample.locks.as_ref());
+    all.cloned().reduce(|one, other| one.and(&other))
+}
+
+fn valid<'a>(outcome: &CellOutcome<'a>) -> impl Iterator<Item = &'a Sample> {
+    outcome.samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none())
+}
+
+fn locks_in_words(locks: &LocksSeen) -> String {
+    let LocksSeen { tries, broken, passed, longest } = *locks;
+    let kept = match broken {
+        _ if tries == 0 => "whether others get the lock meanwhile was not tried".to_owned(),
+        0 => {
+            format!("whoever had the lock had it alone: none of {tries} attempts of others got it meanwhile")
+        }
+        _ => format!(
+            "the lock is NOT exclusive: {broken} of {tries} attempts got it while another process had it"
+        ),
+    };
+    format!("{kept}; passed on {passed} times, within {longest}")
+}
+
+fn seen_in_words(seen: &FilesSeen) -> String {
+    let FilesSeen { files, missing, short, stale, out_of_order, never, longest } = *seen;
+    let whole = if seen.kept_close_to_open() {
+        format!(
+            "all of {files} files were whole and right for whoever opened them after their close, the last {longest} after it"
+        )
+    } else {
+        format!(
+            "close-to-open is NOT kept: of {files} files {missing} were missing, {short} short and {stale} stale after their \
+             close, {never} were never seen whole and right; the others at most {longest} after it"
+        )
+    };
+    let order = match out_of_order {
+        0 => "the second of two was never seen without the first".to_owned(),
+        count => format!(
+            "OUT OF ORDER {count} times: the second of two was there, and the first not, or not whole"
+        ),
+    };
+    format!("{whole}; {order}")
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_said_as_kept_only_where_nothing_is_amiss() {
+        let longest = Nanos::from_millis(3);
+        let kept = FilesSeen { files: 12, longest, ..FilesSeen::default() };
+        let words = seen_in_words(&kept);
+        assert!(words.starts_with("all of 12 files were whole and right"), "{words}");
+        assert!(words.ends_with("the second of two was never seen without the first"), "{words}");
+        let amiss = [
+            FilesSeen { missing: 1, ..kept.clone() },
+            FilesSeen { short: 1, ..kept.clone() },
+            FilesSeen { stale: 1, ..kept.clone() },
+            FilesSeen { never: 1, ..kept.clone() },
+        ];
+        assert!(amiss.iter().all(|seen| seen_in_words(seen).starts_with("close-to-open is NOT kept: of 12")));
+        let words = seen_in_words(&FilesSeen { out_of_order: 2, ..kept });
+        assert!(words.contains("OUT OF ORDER 2 times"), "{words}");
+    }
+
+    #[test]
+    fn a_lock_that_others_got_meanwhile_is_not_exclusive() {
+        let locks = LocksSeen { tries: 8, broken: 0, passed: 4, longest: Nanos(1500) };
+        let words = locks_in_words(&locks);
+        assert!(words.contains("none of 8 attempts") && words.ends_with("4 times, within 1.5 us"), "{words}");
+        let words = locks_in_words(&LocksSeen { broken: 1, ..locks });
+        assert!(words.contains("NOT exclusive: 1 of 8 attempts"), "{words}");
+        let words = locks_in_words(&LocksSeen { tries: 0, ..locks });
+        assert!(words.contains("not tried") && !words.contains("alone"), "{words}");
+    }
+}
