@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn verdicts_on_known_storages_are_right() {
-        let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { SEEDS } else { 80 };
+        let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { SEEDS } else { 40 };
         let missed = judged(campaigns, &Stop::default()).expect("nobody stops it");
         assert!(missed.is_empty(), "{missed:#?}");
     }

@@ -10,7 +10,7 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("codec", &[]),

@@ -3,7 +3,7 @@
 use nilometer_analysis::{AtOnce, ElementGrowth, StudyStage};
 
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Heading, Row, Section, Table},
     growth::{COLUMNS, heading, row, sentences},
 };
 
@@ -23,7 +23,7 @@ fn table(of: &ElementGrowth) -> Table {
     let columns = vec![
         Column::figure(count),
         Column::figure(rate).at_least(RATE),
-        Column::new(Role::Name, share),
+        Column::figure(share),
         Column::figure(tool).ranked(1),
     ];
     let row = |at: &AtOnce| Row::of(row(of, at).map(Cell::new));

@@ -5,14 +5,17 @@ use super::{
     colour,
     page::{DIM, Page, RED, chars, clipped},
 };
-use crate::document::{Cell, Column, Role, Row, RowNote, Table};
+use crate::{
+    document::{Cell, Column, Role, Row, RowNote, Table},
+    words::NONE,
+};
 
 /// Letters before each line.
 const INDENT: usize = 2;
 /// What is left for labels, at the least.
 const LABEL_LEAST: usize = 16;
-/// What is left for sentences, at the least.
-const SENTENCE_LEAST: usize = 24;
+/// What is left for sentences, at the least, beside a label.
+const SENTENCE_LEAST: usize = 60;
 
 /// The columns that are shown, and how wide each is.
 struct Fit {
@@ -20,6 +23,13 @@ struct Fit {
     columns: Vec<(usize, usize)>,
     /// Labels stand above their rows.
     is_lifted: bool,
+}
+
+impl Fit {
+    /// Rows stand behind the label above them.
+    const fn indent(&self) -> usize {
+        if self.is_lifted { 2 * INDENT } else { INDENT }
+    }
 }
 
 impl Page {
@@ -49,7 +59,7 @@ impl Page {
             (DIM, aligned(of, heading, width))
         });
         let line: Vec<_> = cells.collect();
-        self.cells(line);
+        self.cells(fit.indent(), line);
     }
 
     fn row(&mut self, table: &Table, fit: &Fit, row: &Row, last: Option<&Row>) {
@@ -65,7 +75,7 @@ impl Page {
             let of = &table.columns[column];
             let cell = &row.cells[column];
             if of.role == Role::Sentence {
-                return self.sentences(line, cell);
+                return self.sentences(fit.indent(), line, cell);
             }
             let is_shown = match of.role {
                 Role::Label => is_new_label,
@@ -75,18 +85,18 @@ impl Page {
             let shown = if is_shown { clipped(&text(row, column), width) } else { String::new() };
             line.push((colour(cell.tone), aligned(of, &shown, width)));
         }
-        self.cells(line);
+        self.cells(fit.indent(), line);
     }
 
-    fn cells(&mut self, cells: Vec<(&'static str, String)>) {
-        let indent = ("", " ".repeat(INDENT));
+    fn cells(&mut self, indent: usize, cells: Vec<(&'static str, String)>) {
+        let indent = ("", " ".repeat(indent));
         self.painted(std::iter::once(indent).chain(cells));
     }
 
     /// The last column, wrapped; what is before it stands in its first line.
-    fn sentences(&mut self, before: Vec<(&'static str, String)>, cell: &Cell) {
+    fn sentences(&mut self, indent: usize, before: Vec<(&'static str, String)>, cell: &Cell) {
         let before: String = before.into_iter().map(|(_, text)| text).collect();
-        let mut first = format!("{}{before}", " ".repeat(INDENT));
+        let mut first = format!("{}{before}", " ".repeat(indent));
         for line in &cell.lines {
             self.paragraph(colour(cell.tone), &first, line);
             first = " ".repeat(chars(&first));
@@ -158,7 +168,8 @@ fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
 /// The columns of the highest ranks that there is room for.
 fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
     let rank = |column: &usize| table.columns[*column].rank;
-    let mut columns: Vec<usize> = (0..table.columns.len()).filter(|column| rank(column).is_some()).collect();
+    let is_ranked = |column: &usize| rank(column).is_some() && is_known(table, *column);
+    let mut columns: Vec<usize> = (0..table.columns.len()).filter(is_ranked).collect();
     columns.sort_by_key(|column| std::cmp::Reverse(rank(column)));
     columns.retain(|column| {
         let has_room = needed(table, *column) <= room;
@@ -166,6 +177,11 @@ fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
         has_room
     });
     columns
+}
+
+/// Whether a figure stands in any row: a column of dashes says nothing.
+fn is_known(table: &Table, column: usize) -> bool {
+    table.rows.iter().flat_map(|row| &row.cells[column].lines).any(|line| line != NONE && !line.is_empty())
 }
 
 /// How wide each column is. Labels get what is left.
