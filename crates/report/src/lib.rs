@@ -1,5 +1,7 @@
 //! Numbers and words for people and for programs: each report is one function from a [`nilometer_analysis::Study`] to text.
 
+#![forbid(unsafe_code)]
+
 mod acceptance;
 mod against;
 mod chart;

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Key, Measured, Nanos, Results, Sample, Seed, TargetEntry,
-    plan::{Cell, Phase, Volumes},
+    plan::{Cell, Phase, PlannedCampaign, Volumes},
 };
 
 use super::{described, planned, stage};
@@ -63,6 +63,29 @@ impl LinkedElements {
         finished
     }
 
+    fn samples(&self, cells: &[Cell], campaign: &PlannedCampaign) -> Vec<Measured> {
+        let mut noise = Seed(5).stream();
+        let mut samples = Vec::new();
+        for (cell, run) in cells.iter().enumerate() {
+            for repeat in 0..self.repeats {
+                let groups: Vec<Vec<usize>> = match run.as_workload().expect("a workload").volumes {
+                    Volumes::Alone => (0..self.rates.len()).map(|target| vec![target]).collect(),
+                    _ => vec![campaign.at_once(cell)],
+                };
+                for targets in groups {
+                    let factor = 1.0 + self.noise * (2.0 * noise.unit() - 1.0);
+                    let finished = targets.iter().zip(self.finished(&targets));
+                    samples.extend(
+                        finished.map(|(&target, seconds)| measured(target, cell, repeat, seconds * factor)),
+                    );
+                }
+            }
+            let at_once = campaign.at_once(cell).len().max(1);
+            samples.push(measured(self.rates.len(), cell, 0, 0.1 / at_once as f64));
+        }
+        samples
+    }
+
     /// A whole campaign, with what the tool by itself does: 10 GB/s for each that works at once.
     pub fn results(&self) -> Results {
         let cells = self.cells();
@@ -71,24 +94,7 @@ impl LinkedElements {
         campaign.targets = paths.iter().map(|path| described(path)).collect();
         campaign.ceiling = Some(self.rates.len());
         let entry = |path: &String| TargetEntry { path: path.clone(), ..TargetEntry::default() };
-        let mut noise = Seed(5).stream();
-        let mut samples = Vec::new();
-        for (cell, run) in cells.iter().enumerate() {
-            for repeat in 0..self.repeats {
-                let mut add = |targets: &[usize]| {
-                    let factor = 1.0 + self.noise * (2.0 * noise.unit() - 1.0);
-                    for (&target, finished) in targets.iter().zip(self.finished(targets)) {
-                        samples.push(measured(target, cell, repeat, finished * factor));
-                    }
-                };
-                match run.as_workload().expect("a workload").volumes {
-                    Volumes::Alone => (0..self.rates.len()).for_each(|target| add(&[target])),
-                    _ => add(&campaign.at_once(cell)),
-                }
-            }
-            let at_once = campaign.at_once(cell).len().max(1);
-            samples.push(measured(self.rates.len(), cell, 0, 0.1 / at_once as f64));
-        }
+        let samples = self.samples(&cells, &campaign);
         let mut results = Results {
             campaign: Some(campaign),
             margin: 5.0,

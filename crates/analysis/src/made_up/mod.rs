@@ -128,14 +128,17 @@ impl MadeUpServer {
         }
     }
 
-    fn header(&self) -> ObservedHeader {
-        let disk = |name: &str, made_of: &[&str]| ObservedDisk {
+    fn disk(name: &str, made_of: &[&str]) -> ObservedDisk {
+        ObservedDisk {
             name: name.into(),
             kind: "disk".into(),
             size_bytes: 1 << 40,
             rotational: Some(true),
             made_of: made_of.iter().map(|name| (*name).to_owned()).collect(),
-        };
+        }
+    }
+
+    fn header(&self) -> ObservedHeader {
         let card = ObservedLink {
             name: "eth0".into(),
             is_card: true,
@@ -147,7 +150,7 @@ impl MadeUpServer {
             interval_s: 1.0,
             processors: 2,
             links: vec![card],
-            disks: vec![disk("md0", &["sda"]), disk("sda", &[])],
+            disks: vec![Self::disk("md0", &["sda"]), Self::disk("sda", &[])],
             ..ObservedHeader::default()
         }
     }

@@ -77,17 +77,18 @@ fn write_table(text: &mut String, table: &Table) -> fmt::Result {
     table.rows.iter().try_for_each(|row| write_row(text, table, row))
 }
 
-/// Notes stand in the first figure that they are of.
+/// Notes stand below the first figure that they are of.
 fn write_row(text: &mut String, table: &Table, row: &Row) -> fmt::Result {
     let noted = table.columns.iter().position(|column| column.role == Role::Figure);
-    let cell = |(place, cell): (usize, &Cell)| {
-        let notes = row.notes.iter().filter(|_| noted == Some(place));
-        let notes = notes.map(|note| format!("**{}**", plain(&note.text)));
-        let lines = cell.lines.iter().map(|line| shown(line, cell.tone));
-        lines.chain(notes).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("<br>")
-    };
-    let cells: Vec<String> = row.cells.iter().enumerate().map(cell).collect();
-    writeln!(text, "| {} |", cells.join(" | "))
+    let notes: Vec<String> = row.notes.iter().map(|note| format!("**{}**", plain(&note.text))).collect();
+    let cells = row.cells.iter().enumerate();
+    let cells = cells.map(|(place, cell)| with_notes(cell, if noted == Some(place) { &notes } else { &[] }));
+    writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn with_notes(cell: &Cell, notes: &[String]) -> String {
+    let lines = cell.lines.iter().map(|line| shown(line, cell.tone)).chain(notes.iter().cloned());
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("<br>")
 }
 
 fn shown(line: &str, tone: Tone) -> String {

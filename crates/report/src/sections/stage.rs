@@ -1,6 +1,6 @@
 //! A stage of workloads: its figures, what limited them, and the findings that belong to it.
 
-use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, StageCell, Study, StudyStage, letter};
 
 use super::{
     beside_load::beside_load, growth::growth, parameters::parameters, siblings::siblings, times::times,
@@ -129,18 +129,16 @@ fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
     let mut columns = vec![Column::new(Role::Label, question.phase.name())];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
     let rows = stage.cells.iter().map(|cell| {
-        let rate = |target: &usize| {
-            let mut outcomes = stage.outcomes.iter();
-            let is_here = |of: &&CellOutcome<'_>| {
-                (of.cell, of.phase, of.target) == (cell.index, question.phase, *target)
-            };
-            let outcome = outcomes.find(is_here);
-            outcome.map_or_else(|| words::NONE.into(), |of| words::rate_or_bound(of, question.quantity))
-        };
-        let figures = targets.iter().map(|target| Cell::new(rate(target)));
+        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
         Row::of(std::iter::once(Cell::new(&cell.label)).chain(figures))
     });
     Table { columns, rows: rows.collect() }
+}
+
+fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
+    let of = (cell.index, question.phase, target);
+    let outcome = stage.outcomes.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == of);
+    outcome.map_or_else(|| words::NONE.into(), |outcome| words::rate_or_bound(outcome, question.quantity))
 }
 
 /// What each machine had of figures that several processes came to, and who was behind.

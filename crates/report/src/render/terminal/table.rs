@@ -192,11 +192,16 @@ fn fit(table: &Table, shown: &[usize], room: usize) -> Fit {
     let left = room.saturating_sub(others);
     let label = shown.iter().copied().find(is_label);
     let is_lifted = label.is_some_and(|label| natural(table, label) > left);
-    let width = |&column: &usize| {
-        let natural =
-            if is_label(&column) { natural(table, column).min(left) } else { natural(table, column) };
-        let gap = if table.columns[column].role == Role::Figure { 1 } else { 2 };
-        (column, natural.saturating_sub(gap))
+    let letters = |column: usize| {
+        let natural = natural(table, column);
+        let room = if is_label(&column) { natural.min(left) } else { natural };
+        room.saturating_sub(gap(&table.columns[column]))
     };
-    Fit { columns: shown.iter().map(width).collect(), is_lifted }
+    let columns = shown.iter().map(|&column| (column, letters(column))).collect();
+    Fit { columns, is_lifted }
+}
+
+/// Letters between a column and the next.
+const fn gap(column: &Column) -> usize {
+    if matches!(column.role, Role::Figure) { 1 } else { 2 }
 }
