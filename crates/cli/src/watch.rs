@@ -19,10 +19,14 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use nilometer_cluster::let_go_of_output;
 use nilometer_storage::Clock;
-use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{FileType, fstat},
+    process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal},
+};
 use signal_hook::{
     consts::{SIGCHLD, SIGHUP, SIGTSTP},
     flag, low_level,
@@ -45,7 +49,7 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
         return watch();
     }
     // Storage under test must not be written for a user who is gone.
-    set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
+    end_with_parent()?;
     // Beside what comes before the first clock.
     Clock::prepare();
     let code = work();
@@ -55,6 +59,20 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
     }
     let_go_of_output();
     Ok(code)
+}
+
+/// Has this process killed when the parent ends, which holds the other end of the socket that is standard input. A parent that
+/// ended before nobody hears of: that is an error.
+pub(crate) fn end_with_parent() -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
+    let stdin = std::io::stdin();
+    let kind = fstat(&stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    let mut ends = [PollFd::new(&stdin, PollFlags::empty())];
+    poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+        .context("can't look for the parent process")?;
+    let is_closed = ends[0].revents().contains(PollFlags::HUP);
+    ensure!(!is_closed || kind != Ok(FileType::Socket), "the process that started this one is over");
+    Ok(())
 }
 
 /// Whether this is the process that does the work, and another one waits for it.

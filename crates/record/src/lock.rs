@@ -11,7 +11,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
@@ -26,10 +26,10 @@ pub(super) struct Lock {
     file: File,
 }
 
-/// How long a lock that another process holds is tried again: a process that was killed lets go a moment later.
-const HELD: Duration = Duration::from_secs(2);
+/// How often a lock that another process holds is tried again: a process that was killed lets go a moment later.
+const TRIES: u32 = 40;
 /// The same, where that process was killed and can't end yet: storage that is slow or hangs keeps it.
-const ENDING: Duration = Duration::from_mins(1);
+const TRIES_WHILE_IT_ENDS: u32 = 1200;
 const STEP: Duration = Duration::from_millis(50);
 
 /// What a lock file says in front of the process.
@@ -46,17 +46,18 @@ impl Lock {
         let path = place.directory.join(&name);
         let failed = |source| RecordError::Lock { path: path.clone(), source };
         let directory = place.open().map_err(failed)?;
-        let begun = Instant::now();
-        let mut patience = HELD;
+        let mut tries = TRIES;
+        let mut tried = 0;
         loop {
             let holder = match try_lock(&directory, &name).map_err(failed)? {
                 Tried::Taken(file) => return Ok(Lock { directory, name, file }),
                 Tried::Held(process) => process,
             };
             if is_ending(&holder) {
-                patience = ENDING;
+                tries = TRIES_WHILE_IT_ENDS;
             }
-            if begun.elapsed() >= patience {
+            tried += 1;
+            if tried >= tries {
                 return Err(RecordError::InUse { path: PathBuf::from(place), holder });
             }
             thread::sleep(STEP);

@@ -21,7 +21,7 @@ const OLDEST_JOURNAL: i64 = 8;
 
 /// A rate and a verdict of each record in `tests/data`.
 const KNOWN_FIGURES: [&str; 3] =
-    ["A   500 MB/s ", "A  1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
+    ["A 500 MB/s ", "A 1.25 GB/s ", "all of it fitted into the buffer of 1.05 MB"];
 /// Frames of each recording in `tests/data`.
 const KNOWN_FRAMES: &str =
     "right       4 frames, 512 B, compared with what the simulated instrument delivered";
@@ -114,8 +114,9 @@ fn a_record_of_every_kept_schema_is_reported() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let reported = on_path("report", &make_record(&kept, &directory));
         assert_eq!(reported.code, Some(0), "schema {}: {reported:?}", kept.version);
+        let spaced = reported.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for figure in KNOWN_FIGURES {
-            assert!(reported.stdout.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
+            assert!(spaced.contains(figure), "schema {}, {figure}: {reported:?}", kept.version);
         }
     }
 }

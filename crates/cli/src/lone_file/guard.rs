@@ -24,11 +24,15 @@ use nilometer_storage::{new_file::remove_dead, process::processors};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit},
+    process::{Resource, Rlimit, Signal, getrlimit, setrlimit},
 };
 
 use super::progress::ReadingProgress;
-use crate::{recording_text::in_line, tell, watch::PassedSignals};
+use crate::{
+    recording_text::in_line,
+    tell,
+    watch::{PassedSignals, end_with_parent},
+};
 
 /// Set for the child.
 const CHILD: &str = "NILOMETER_READS_FILE";
@@ -63,7 +67,7 @@ pub(crate) fn guarded(file: Option<&Path>, to: Option<&Path>, work: impl FnOnce(
 
 /// Sets the limits of the child, and has it tell what it reads.
 fn begun(file: &Path) -> Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
+    end_with_parent()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned().context("can't hear the parent process")?;
     PARENT.set(socket.into()).ok();
     note_reading(tell_parent);

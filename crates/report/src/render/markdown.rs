@@ -79,10 +79,10 @@ fn write_table(text: &mut String, table: &Table) -> fmt::Result {
 
 /// Notes stand below the first figure that they are of.
 fn write_row(text: &mut String, table: &Table, row: &Row) -> fmt::Result {
-    let noted = table.columns.iter().position(|column| column.role == Role::Figure);
+    let first = table.columns.iter().position(|column| column.role == Role::Figure);
     let notes: Vec<String> = row.notes.iter().map(|note| format!("**{}**", plain(&note.text))).collect();
     let cells = row.cells.iter().enumerate();
-    let cells = cells.map(|(place, cell)| with_notes(cell, if noted == Some(place) { &notes } else { &[] }));
+    let cells = cells.map(|(place, cell)| with_notes(cell, if first == Some(place) { &notes } else { &[] }));
     writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 

@@ -86,14 +86,17 @@ pub(super) fn row(
 const QUANTILES: [(&str, f64, u8); 5] =
     [("p50", 0.5, 7), ("p99", 0.99, 9), ("p99.9", 0.999, 5), ("p99.99", 0.9999, 4), ("max", 1.0, 8)];
 
-/// The ways in which processors were busy, and their ranks.
-const CORE_COLUMNS: [(&str, fn(&Cores) -> f64, u8); 2] =
+/// A name, what of the cores stands below it, and its rank.
+type CoreColumn = (&'static str, fn(&Cores) -> f64, u8);
+
+/// The ways in which processors were busy.
+const CORE_COLUMNS: [CoreColumn; 2] =
     [("cores", |cores| cores.own, 6), ("machine", |cores| cores.machine, 1)];
 
 fn columns() -> Vec<Column> {
     let mut columns: Vec<Column> = named().into();
     columns.push(Column::figure("rate").at_least(RATE));
-    columns.push(Column::figure("±").at_least(INTERVAL));
+    columns.push(Column::figure("±").at_least(INTERVAL).ranked(10));
     columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
     columns.extend(CORE_COLUMNS.map(|(name, _, rank)| Column::figure(name).at_least(CORES).ranked(rank)));
     columns.push(Column::figure("CPU s/GB").ranked(2));

@@ -13,12 +13,16 @@ fn letters(text: &str) -> String {
 }
 
 fn sentences(blocks: &[Block]) -> Vec<&Sentence> {
-    let own = |block| match block {
-        &Block::Paragraph(ref sentence) => std::slice::from_ref(sentence),
-        Block::List(sentences) => sentences.as_slice(),
+    let all = blocks.iter().flat_map(sentences_of);
+    all.flat_map(|sentence| std::iter::once(sentence).chain(&sentence.more)).collect()
+}
+
+fn sentences_of(block: &Block) -> &[Sentence] {
+    match block {
+        Block::Paragraph(sentence) => std::slice::from_ref(sentence),
+        Block::List(sentences) => sentences,
         Block::Table(_) => &[],
-    };
-    blocks.iter().flat_map(own).flat_map(|sentence| std::iter::once(sentence).chain(&sentence.more)).collect()
+    }
 }
 
 fn cells(blocks: &[Block]) -> impl Iterator<Item = &Cell> {
