@@ -47,7 +47,7 @@ impl Lock {
         let failed = |source| RecordError::Lock { path: path.clone(), source };
         let directory = place.open().map_err(failed)?;
         let mut tries = TRIES;
-        let mut tried = 0;
+        let mut attempts = 0;
         loop {
             let holder = match try_lock(&directory, &name).map_err(failed)? {
                 Tried::Taken(file) => return Ok(Lock { directory, name, file }),
@@ -56,8 +56,8 @@ impl Lock {
             if is_ending(&holder) {
                 tries = TRIES_WHILE_IT_ENDS;
             }
-            tried += 1;
-            if tried >= tries {
+            attempts += 1;
+            if attempts >= tries {
                 return Err(RecordError::InUse { path: PathBuf::from(place), holder });
             }
             thread::sleep(STEP);

@@ -32,14 +32,14 @@ fn table(study: &Study<'_>) -> Table {
     let mut columns =
         vec![Column::new(Role::Name, "instrument").at_least(NAME).at_most(NAME), Column::figure("rate")];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(PROSPECT)));
-    let rows = known_rows(&study.predictions, &targets).map(|row| of_instrument(&study.predictions, row));
-    Table { columns, rows: rows.collect() }
+    let rows = known_rows(&study.predictions, &targets);
+    Table { columns, rows: rows.map(|row| of_instrument(&study.predictions, row, &targets)).collect() }
 }
 
-fn of_instrument(predictions: &Predictions, row: &Prospects) -> Row {
+fn of_instrument(predictions: &Predictions, row: &Prospects, targets: &[usize]) -> Row {
     let both = predictions.records() && predictions.predicts();
-    let prospects = row.on.iter().map(|prospect| {
-        let prospect = prospect.as_ref().ok();
+    let prospects = targets.iter().map(|target| {
+        let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
         let star = if both && is_recorded(prospect) { " *" } else { "" };
         Cell::toned(tone(prospect), format!("{}{star}", says(prospect)))
     });
