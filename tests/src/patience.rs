@@ -1,11 +1,11 @@
-//! How long a test waits: limits only find what hangs, and what hangs on a quiet machine takes longer on a busy one.
+//! How long a test waits. A limit only finds a program that hangs, so a busy machine gets a longer one.
 
 use std::time::Duration;
 
 const STEP: Duration = Duration::from_millis(5);
 
-/// Looks every few milliseconds until `found` gives something; none after `limit`, or after as many times that as more threads
-/// want to run than there are processors.
+/// Calls `found` every few milliseconds until it gives something. Gives up, with `None`, after `limit`; on a busy machine the limit
+/// grows with the load, five times at most.
 pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
     let mut waited = Duration::ZERO;
     while waited <= limit || waited <= limit.mul_f64(crowding()) {
@@ -18,7 +18,7 @@ pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Opti
     None
 }
 
-/// What hangs on a machine of any load is found.
+/// A program that hangs ends its test at some time, whatever the load.
 const CROWDING_MOST: f64 = 5.0;
 
 /// Threads that run, or wait for a processor or a disk, for each processor: the mean of the last minute, and never below one.

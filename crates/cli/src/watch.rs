@@ -61,8 +61,8 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
     Ok(code)
 }
 
-/// Has this process killed when the parent ends, which holds the other end of the socket that is standard input. A parent that
-/// ended before nobody hears of: that is an error.
+/// Asks the kernel to kill this process when its parent ends. The parent holds the other end of the socket that is standard input;
+/// fails if that end is closed, because the kernel reports nothing about a parent that ended before.
 pub(crate) fn end_with_parent() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
     let stdin = std::io::stdin();

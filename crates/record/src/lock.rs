@@ -28,7 +28,7 @@ pub(super) struct Lock {
 
 /// How often a lock that another process holds is tried again: a process that was killed lets go a moment later.
 const TRIES: u32 = 40;
-/// The same, where that process was killed and can't end yet: storage that is slow or hangs keeps it.
+/// The same if that process was killed and slow or hanging storage keeps it from ending.
 const TRIES_WHILE_IT_ENDS: u32 = 1200;
 const STEP: Duration = Duration::from_millis(50);
 

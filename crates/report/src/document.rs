@@ -75,7 +75,7 @@ pub(crate) enum Block {
 /// Text that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// What the text is of, which stands before it and out of it; empty if the text says it.
+    /// The target or machine that the text is about, in front of it; empty if the text names it.
     pub(crate) lead: String,
     pub(crate) text: String,
     pub(crate) tone: Tone,
@@ -83,7 +83,7 @@ pub(crate) struct Sentence {
     pub(crate) more: Vec<Sentence>,
 }
 
-/// What a reader is to feel at first sight. A renderer without colours says the same by signs.
+/// How a sentence or a figure stands out. A renderer without colours uses signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -115,12 +115,12 @@ pub(crate) struct Column {
     pub(crate) most: Option<usize>,
 }
 
-/// What a column holds.
+/// The kind of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What a row is of. It is shown where it changes, and above the row if there is no room beside it.
+    /// Names a group of rows. A terminal shows it once for each group, and above it if there is no room beside it.
     Label,
-    /// What a row is of within its label. It is shown where it changes.
+    /// Names a row within its label. A terminal shows it once for rows that share it.
     Group,
     Name,
     Figure,
@@ -133,7 +133,7 @@ pub(crate) enum Role {
 pub(crate) struct Row {
     /// One for each column.
     pub(crate) cells: Vec<Cell>,
-    /// What must be known of its figures.
+    /// Reasons why its figures are not to be used.
     pub(crate) notes: Vec<RowNote>,
 }
 

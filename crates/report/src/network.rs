@@ -96,13 +96,13 @@ fn aligned(rows: &[[String; 6]]) -> Vec<String> {
 }
 
 /// As wide as the widest of each column.
-pub(super) fn widths(rows: &[[String; 6]]) -> [usize; 6] {
+fn widths(rows: &[[String; 6]]) -> [usize; 6] {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     std::array::from_fn(width)
 }
 
 /// The first column stands to the left; as many columns as there are widths.
-pub(super) fn line(row: &[String], widths: &[usize]) -> String {
+fn line(row: &[String], widths: &[usize]) -> String {
     let Some((first, rest)) = row.split_first() else { return String::new() };
     let mut line = format!("  {first:<width$}", width = widths[0]);
     line.extend(rest.iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}")));

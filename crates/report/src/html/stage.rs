@@ -116,13 +116,13 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String
     let y = Axis::of_values(unit, means(&outcomes, question.quantity).into_iter());
     let sweep = Sweep { stage, question, axis, outcomes: &outcomes };
     let panel = |title: String, lines: Vec<Line>| {
-        let description = format!("{}, {title}: rate against {}", stage.name, axis.replace('_', " "));
+        let description = format!("{}, {title}: rate against {}", stage.name, words::parameter(axis));
         let title = clipped(&title, LETTERS);
         plot(&Plot { title, description, x: x.clone(), y: y.clone(), lines, spans: Vec::new(), width: WIDTH })
     };
     let phase = question.phase.name();
     if stage.targets().len() == 1 && others.len() > 1 && others.len() <= LINES_MOST {
-        let names: Vec<String> = stage.varying.others.iter().map(|name| name.replace('_', " ")).collect();
+        let names: Vec<String> = stage.varying.others.iter().map(|name| words::parameter(name)).collect();
         let lines = others.iter().enumerate();
         let lines = lines.filter_map(|(series, other)| sweep.line(other, None, series, other.join(", ")));
         return vec![panel(format!("{phase}, a line for each {}", names.join(", ")), lines.collect())];
@@ -171,7 +171,7 @@ fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
 
 fn words_of(stage: &StudyStage<'_>, other: &Other) -> String {
     let names = stage.varying.others.iter().zip(other);
-    names.map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect::<Vec<_>>().join(", ")
+    names.map(|(name, value)| format!("{} {value}", words::parameter(name))).collect::<Vec<_>>().join(", ")
 }
 
 fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
@@ -179,7 +179,7 @@ fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
     let mut values: Vec<(f64, String)> = stage.cells.iter().filter_map(value).collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     values.dedup_by(|a, b| a.0.total_cmp(&b.0).is_eq());
-    Axis::of_parameter(&axis.replace('_', " "), &values)
+    Axis::of_parameter(&words::parameter(axis), &values)
 }
 
 /// What the lines of a sweep are taken from.

@@ -47,7 +47,7 @@ fn write_block(text: &mut String, block: &Block) -> fmt::Result {
     }
 }
 
-/// What is grave or doubtful has a sign before it.
+/// Grave and doubtful sentences have a sign before them.
 fn write_item(text: &mut String, depth: usize, sentence: &Sentence) -> fmt::Result {
     let sign = match sentence.tone {
         Tone::Bad => "**!!** ",

@@ -23,7 +23,7 @@ pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     study.stages.iter().flat_map(|stage| stage_with_parts(stage, study.results.margin, detail)).collect()
 }
 
-/// Each field of a stage is used here, or said not to be: a finding that no section shows does not compile.
+/// This names each field of a stage, so that a new finding does not compile until a section shows it.
 fn stage_with_parts(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
     let StudyStage {
         name,
@@ -62,8 +62,13 @@ fn figures(stage: &StudyStage<'_>, detail: Detail) -> Vec<Block> {
     if detail == Detail::Short && stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
         return stage.questions.iter().map(|question| Block::Table(by_target(stage, question))).collect();
     }
-    let rows = stage.outcomes.iter().map(|outcome| with_figures(stage, outcome)).collect();
-    vec![Block::Table(Table { columns: columns(), rows })]
+    // A single repeat has no interval.
+    let has_interval = |outcome: &CellOutcome<'_>| {
+        outcome.summary(stage.quantity(outcome)).is_some_and(|summary| summary.half_width().is_some())
+    };
+    let intervals = stage.outcomes.iter().any(has_interval);
+    let rows = stage.outcomes.iter().map(|outcome| with_figures(stage, outcome, intervals)).collect();
+    vec![Block::Table(Table { columns: columns(intervals), rows })]
 }
 
 /// The columns that say what a row is of: parameters, phase and target.
@@ -93,19 +98,21 @@ type CoreColumn = (&'static str, fn(&Cores) -> f64, u8);
 const CORE_COLUMNS: [CoreColumn; 2] =
     [("cores", |cores| cores.own, 6), ("machine", |cores| cores.machine, 1)];
 
-fn columns() -> Vec<Column> {
+fn columns(intervals: bool) -> Vec<Column> {
     let mut columns: Vec<Column> = named().into();
     columns.push(Column::figure("rate").at_least(RATE));
-    columns.push(Column::figure("±").at_least(INTERVAL).ranked(10));
+    columns.extend(intervals.then(|| Column::figure("±").at_least(INTERVAL)));
     columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
     columns.extend(CORE_COLUMNS.map(|(name, _, rank)| Column::figure(name).at_least(CORES).ranked(rank)));
     columns.push(Column::figure("CPU s/GB").ranked(2));
     columns
 }
 
-fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
+fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bool) -> Row {
     let quantity = stage.quantity(outcome);
-    let mut figures = rate(outcome, quantity);
+    let [mean, interval] = rate(outcome, quantity);
+    let mut figures = vec![mean];
+    figures.extend(intervals.then_some(interval));
     figures.extend(QUANTILES.map(|(_, share, _)| Cell::new(words::short_quantile(outcome, share))));
     figures.extend(CORE_COLUMNS.map(|(_, way, _)| Cell::new(words::cores(outcome, way))));
     let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
@@ -116,15 +123,15 @@ fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Row {
 }
 
 /// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
-fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<Cell> {
+fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
     let cells = match outcome.summary(quantity) {
         Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
         None => match words::at_least(outcome, quantity) {
             Some(bound) => [bound, String::new()],
-            None => return vec![Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
+            None => return [Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
         },
     };
-    cells.map(Cell::new).into()
+    cells.map(Cell::new)
 }
 
 fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {

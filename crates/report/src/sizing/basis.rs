@@ -1,5 +1,6 @@
 //! What a sizing rests on: each assumption in a line of its own, with its value and where it is from.
 
+use crate::words::percent;
 use nilometer_model::{
     ByteRate,
     sizing::{Demand, Figure, Kind, LimitOrigin, Limits, Place},
@@ -166,10 +167,6 @@ pub(super) fn detail(from: &LimitOrigin) -> &str {
 /// In powers of 1000, as rates are.
 pub(super) fn decimal(bytes: f64) -> String {
     ByteRate(bytes).to_string().replace("/s", "")
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 /// `1 recorder`, `2 recorders`.

@@ -7,9 +7,12 @@ use nilometer_model::{
 
 use super::{
     Checked, Sized,
-    basis::{basis, counted, decimal, detail, is_assumed, origin, percent, word},
+    basis::{basis, counted, decimal, detail, is_assumed, origin, word},
 };
-use crate::render::{Page, TextLayout, YELLOW};
+use crate::{
+    render::{Page, TextLayout, YELLOW},
+    words::percent,
+};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";

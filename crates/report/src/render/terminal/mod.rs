@@ -68,7 +68,7 @@ impl Page {
         }
     }
 
-    /// What is grave or doubtful has another mark, which is seen without colours too.
+    /// Grave and doubtful sentences have marks of their own, which a reader sees without colours too.
     fn list(&mut self, sentences: &[Sentence]) {
         for sentence in sentences {
             let mark = match sentence.tone {

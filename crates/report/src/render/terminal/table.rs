@@ -1,5 +1,5 @@
-//! Tables in a terminal: columns of the lowest rank are dropped where there is no room, labels stand above their rows then, and
-//! what still has no room stands in a further table below.
+//! Tables in a terminal. If a table is too wide, the renderer drops the columns of the lowest rank, then puts labels above their
+//! rows, and at last moves figures into a second table below the first.
 
 use super::{
     colour,
@@ -12,9 +12,9 @@ use crate::{
 
 /// Letters before each line.
 const INDENT: usize = 2;
-/// What is left for labels, at the least.
-const LABEL_LEAST: usize = 16;
-/// What is left for sentences, at the least, beside a label.
+/// Letters that labels keep at least; longer ones may stand above their rows.
+const LABEL_LEAST: usize = 12;
+/// Letters that sentences keep at least beside a label.
 const SENTENCE_LEAST: usize = 60;
 
 /// The columns that are shown, and how wide each is.
@@ -47,7 +47,7 @@ impl Page {
         }
     }
 
-    /// None where no column has a name.
+    /// Writes no line if no column has a name.
     fn heading(&mut self, table: &Table, fit: &Fit) {
         let named = fit.columns.iter().skip(usize::from(fit.is_lifted));
         if named.clone().all(|(column, _)| table.columns[*column].heading.is_empty()) {
@@ -93,7 +93,7 @@ impl Page {
         self.painted(std::iter::once(indent).chain(cells));
     }
 
-    /// The last column, wrapped; what is before it stands in its first line.
+    /// Wraps the last column; the cells before it stand in its first line.
     fn sentences(&mut self, indent: usize, before: Vec<(&'static str, String)>, cell: &Cell) {
         let before: String = before.into_iter().map(|(_, text)| text).collect();
         let mut first = format!("{}{before}", " ".repeat(indent));
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// A reason that was told last is not repeated.
+    /// Writes "as above" for a reason that the last note had too.
     fn notes(&mut self, notes: &[RowNote], told: &mut String) {
         for RowNote { text, reason } in notes {
             let text = if reason == told { text.replace(reason.as_str(), "as above") } else { text.clone() };
@@ -134,7 +134,7 @@ fn natural(table: &Table, column: usize) -> usize {
     }
 }
 
-/// What a column needs: a label may stand above its rows.
+/// Letters that a column can't do without: a label may stand above its rows.
 fn needed(table: &Table, column: usize) -> usize {
     let natural = natural(table, column);
     if table.columns[column].role == Role::Label { natural.min(LABEL_LEAST) } else { natural }
