@@ -87,17 +87,22 @@ dead_processes() {
 # Those that were dead before: `harm` starts a server again while others are not there.
 DEAD_BEFORE=
 
-# Waits until a command succeeds: SECONDS, what is waited for, the command. Ends if a process of the system has died.
+# Waits until a command succeeds: SECONDS, what is waited for, the command. Ends if a process of the system has died. A limit only
+# finds a server that hangs, so a busy machine gets a longer one.
 await() {
-    local seconds=$1 what=$2 dead end
+    local seconds=$1 what=$2 dead begin=$SECONDS
     shift 2
-    end=$((SECONDS + seconds))
     until "$@" >/dev/null 2>&1; do
         dead=$(dead_processes | grep --invert-match --line-regexp --fixed-strings --regexp="$DEAD_BEFORE" || true)
         [ -z "$dead" ] || fail "$SYSTEM: ended by itself: $(paste -sd ' ' <<<"$dead")"
-        [ $SECONDS -lt $end ] || fail "$SYSTEM: waited $seconds s for $what"
+        [ $((SECONDS - begin)) -lt $((seconds * $(crowding))) ] || fail "$SYSTEM: waited $((SECONDS - begin)) s for $what"
         sleep 0.05
     done
+}
+
+# Threads that run, or wait for a processor or a disk, for each processor: the mean of the last minute, from 1 to 5, rounded up.
+crowding() {
+    awk -v processors="$(nproc)" '{ load = int($1 / processors) + 1; print load > 5 ? 5 : load }' /proc/loadavg
 }
 
 # The processes of a system, or of `up`, that run: as their environment says, and as the files in run/ say.

@@ -36,7 +36,7 @@ start() {
     serve glusterd glusterd --no-daemon --log-file="$HERE/log/glusterd.log"
     # It is not one of the servers that hold data.
     rm "$HERE/run/glusterd.server"
-    await 30 "glusterd to answer" beside glusterd timeout 5 gluster pool list
+    await 60 "glusterd to answer" beside glusterd timeout 20 gluster pool list
     for volume in $VOLUMES; do
         create "$volume"
         mount_volume "$volume"

@@ -101,7 +101,7 @@ restart() {
 # Whether the master answers and knows so many chunk servers, or so many whose room it knows: the eleventh column.
 has_chunk_servers() {
     local listed
-    listed=$(inside timeout 5 mfscli -H "$ADDRESS" -p -n -SCS) || return 1
+    listed=$(inside timeout 20 mfscli -H "$ADDRESS" -p -n -SCS) || return 1
     awk -F '\t' -v least="$1" -v room="${2:-}" '
         NF > 10 && (room == "" || $11 > 0) { found++ }
         END { exit found < least }' <<<"$listed"

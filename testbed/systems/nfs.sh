@@ -50,7 +50,7 @@ END
 
 restart() {
     serve "$1" ganesha.nfsd -F -f "$HERE/etc/ganesha.conf" -L "$HERE/log/ganesha.log" -p /run/ganesha.pid -N NIV_EVENT
-    await 20 "the server" inside timeout 5 nfs-ls "nfs://$ADDRESS/export?version=3"
+    await 20 "the server" inside timeout 20 nfs-ls "nfs://$ADDRESS/export?version=3"
 }
 
 urls() {

@@ -72,7 +72,7 @@ restart() {
 
 has_data_servers() {
     local found
-    found=$(inside timeout 5 xrdfs "root://$ADDRESS:2094" locate -h '*') || return 1
+    found=$(inside timeout 20 xrdfs "root://$ADDRESS:2094" locate -h '*') || return 1
     [ "$(grep --count Server <<<"$found")" -ge "$1" ]
 }
 

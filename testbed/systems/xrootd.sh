@@ -30,7 +30,7 @@ END
     restart server
     # Its client would wait for seconds before it tries again.
     await 20 "the server" listens 1094
-    await 20 "the server" inside timeout 5 xrdfs "root://$ADDRESS:1094" stat /store
+    await 20 "the server" inside timeout 20 xrdfs "root://$ADDRESS:1094" stat /store
     launch client-mount xrootdfs -f -o "rdr=root://$ADDRESS:1094//store" "$HERE/mount"
 }
 
