@@ -25,7 +25,7 @@ use nilometer_model::{
 use nilometer_network::NetworkLead;
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
-use nilometer_report::terminal;
+use nilometer_report::{Detail, terminal};
 use nilometer_storage::Target;
 
 use crate::{
@@ -465,7 +465,7 @@ fn answered(Ran { record, missing }: Ran, path: &Path, key: Option<&SigningKey>)
     let study = Study::of(&results);
     let concluded = conclusions(&study);
     let study = study.with_catalogue(&catalogue::instruments());
-    tell::result_unchanged(format_args!("\n{}", terminal(&study, report::layout())));
+    tell::result_unchanged(format_args!("\n{}", terminal(&study, Detail::Short, report::layout())));
     tell::result_line(format_args!("\nRecord: {}", path.display()));
     // The campaign is done and its record is kept: that no page could be written is said, and is no fault of the answer.
     match report::write_page(&study, path) {

@@ -11,10 +11,12 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{Study, observed::CorrectedLog};
 use nilometer_model::{Results, catalogue};
-use nilometer_report::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
+use nilometer_report::{
+    Detail, Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal, why_markdown, why_terminal,
+};
 use nilometer_storage::user_file;
 
-use crate::{Blame, Outcome, acceptance, observed::ObservedFiles, tell};
+use crate::{Blame, Failure, Outcome, acceptance, observed::ObservedFiles, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -26,6 +28,15 @@ pub(crate) struct Report {
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
+    /// Show all latencies, limits and parameters, and the properties of the storage (terminal, markdown; other formats have all)
+    #[arg(long)]
+    all: bool,
+    /// Show the margin of each instrument of the catalogue, predicted from the figures (terminal, markdown; other formats have it)
+    #[arg(long)]
+    predict: bool,
+    /// Show the samples behind a figure, and how it follows: STAGE/PHASE/TARGET, or INSTRUMENT/TARGET (terminal, markdown)
+    #[arg(long, value_name = "FIGURE", conflicts_with_all = ["all", "predict"])]
+    why: Option<String>,
     /// Where it goes; `-` is standard output [default: for html and acceptance, the record's name with .html or .acceptance.html in the current directory; else standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,9 +65,10 @@ impl Report {
     pub(crate) fn execute(&self) -> Outcome {
         let results = nilometer_record::read(&self.record).input()?;
         let logs = self.logs(&results).input()?;
+        self.check_extent().input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output.filter(|output| output != Path::new("-")) else {
-            let text = self.text(&results, &logs, layout()).run()?;
+            let text = self.text(&results, &logs, layout())?;
             match self.format {
                 Format::Json => tell::json_result(text),
                 // Names in them are clean.
@@ -69,7 +81,7 @@ impl Report {
         if self.output.is_none() {
             refuse_foreign(&path).input()?;
         }
-        fs::write(&path, self.text(&results, &logs, TextLayout::plain()).run()?)
+        fs::write(&path, self.text(&results, &logs, TextLayout::plain())?)
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
         tell::note(format_args!("Report: {}", path.display()));
@@ -97,16 +109,41 @@ impl Report {
         self.observed.logs(results)
     }
 
-    fn text(&self, results: &Results, logs: &[CorrectedLog], layout: TextLayout) -> anyhow::Result<String> {
+    /// Only text that a person reads leaves something out.
+    fn check_extent(&self) -> anyhow::Result<()> {
+        let is_chosen = self.all || self.predict || self.why.is_some();
+        let has_choice = matches!(self.format, Format::Terminal | Format::Markdown);
+        ensure!(
+            has_choice || !is_chosen,
+            "--all, --predict and --why are for --format terminal and markdown: the other formats have all of it"
+        );
+        Ok(())
+    }
+
+    const fn detail(&self) -> Detail {
+        match (self.all, self.predict) {
+            (true, _) => Detail::Full,
+            (false, true) => Detail::Predicted,
+            (false, false) => Detail::Short,
+        }
+    }
+
+    fn text(&self, results: &Results, logs: &[CorrectedLog], layout: TextLayout) -> Result<String, Failure> {
         let study = Study::of(results).with_catalogue(&catalogue::instruments()).with_observed(logs);
+        if let Some(key) = &self.why {
+            let is_markdown = self.format == Format::Markdown;
+            let text =
+                if is_markdown { why_markdown(&study, key) } else { why_terminal(&study, key, layout) };
+            return text.input();
+        }
         Ok(match self.format {
-            Format::Terminal => terminal(&study, layout),
+            Format::Terminal => terminal(&study, self.detail(), layout),
             Format::Html => html(&study),
-            Format::Markdown => markdown(&study),
+            Format::Markdown => markdown(&study, self.detail()),
             Format::Csv => csv(&study),
             Format::FiguresCsv => figures_csv(&study),
             Format::Json => json(&study),
-            Format::Acceptance => acceptance::page(&study, &self.record)?,
+            Format::Acceptance => acceptance::page(&study, &self.record).run()?,
         })
     }
 }

@@ -27,12 +27,14 @@ pub(crate) struct TargetLine {
     pub(crate) text: String,
 }
 
-/// How far a report goes.
+/// How far a report goes. Each goes farther than those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Detail {
-    /// The answer, the figures, and what to keep in mind.
+pub enum Detail {
+    /// The answers, a line for each figure, and what to keep in mind: a screen.
     Short,
-    /// All of it.
+    /// Also the margin of each instrument of the catalogue, predicted from the figures.
+    Predicted,
+    /// All findings, with every latency and limit, and the properties of the storage.
     Full,
 }
 
@@ -118,6 +120,8 @@ pub(crate) struct Column {
 /// The kind of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// Says of a row that its figures are not to be used, before anything else is read. No row may have one: then there is no column.
+    Mark,
     /// Names a group of rows. A terminal shows it once for each group, and above it if there is no room beside it.
     Label,
     /// Names a row within its label. A terminal shows it once for rows that share it.
@@ -173,9 +177,9 @@ impl Section {
         Section { level: Level::Part, ..Section::new(heading, blocks) }
     }
 
-    /// Left out of short reports.
-    pub(crate) fn in_full(self) -> Self {
-        Section { detail: Detail::Full, ..self }
+    /// Left out of reports that go less far.
+    pub(crate) fn from(self, detail: Detail) -> Self {
+        Section { detail, ..self }
     }
 }
 

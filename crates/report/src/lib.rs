@@ -9,6 +9,7 @@ mod compared;
 mod compared_network;
 mod csv;
 mod document;
+mod figure_key;
 mod figures_csv;
 mod growth;
 mod html;
@@ -30,6 +31,7 @@ mod sizing;
 mod tests;
 mod units_in_keys;
 mod verdicts;
+mod why;
 mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};
@@ -43,18 +45,38 @@ pub use network::{network_json, network_text};
 pub use render::{Palette, TextLayout};
 pub use sizing::{Checked, Sized, sizing_json, sizing_text};
 pub use units_in_keys::units_in_keys;
+pub use why::UnknownFigure;
 
 use nilometer_analysis::Study;
 
-use document::Detail;
+pub use document::Detail;
 use order::{Answers, document};
 
 /// The report in a terminal: as wide as that is, units everywhere, the answers last, where they are seen.
-pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
-    render::terminal_text(&document(study, Answers::Last, Detail::Short), layout)
+pub fn terminal(study: &Study<'_>, detail: Detail, layout: TextLayout) -> String {
+    render::terminal_text(&document(study, Answers::Last, detail), layout)
 }
 
 /// The report in GitHub's Markdown, the answers first.
-pub fn markdown(study: &Study<'_>) -> String {
-    render::markdown_text(&document(study, Answers::First, Detail::Full))
+pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
+    render::markdown_text(&document(study, Answers::First, detail))
+}
+
+/// The samples behind a figure, and how it follows from them, in a terminal. The key is `STAGE/PHASE/TARGET`, with the cell behind the
+/// stage if only one of several is meant, or `INSTRUMENT/TARGET`.
+///
+/// # Errors
+///
+/// If no figure has this key.
+pub fn why_terminal(study: &Study<'_>, key: &str, layout: TextLayout) -> Result<String, UnknownFigure> {
+    Ok(render::terminal_text(&why::why_document(study, key)?, layout))
+}
+
+/// The same in Markdown.
+///
+/// # Errors
+///
+/// If no figure has this key.
+pub fn why_markdown(study: &Study<'_>, key: &str) -> Result<String, UnknownFigure> {
+    Ok(render::markdown_text(&why::why_document(study, key)?))
 }

@@ -124,7 +124,7 @@ fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Secti
         Finding::Network => sections::network(study),
         Finding::Observed => sections::observed(study, detail),
         Finding::Storage => sections::storage(study),
-        Finding::Warnings => sections::warnings(study),
+        Finding::Warnings => sections::warnings(study, detail),
         Finding::Comparisons => sections::comparisons(study),
         Finding::Predictions => sections::predictions(study),
         Finding::Verdicts => sections::verdicts(study),

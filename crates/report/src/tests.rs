@@ -12,8 +12,9 @@ mod malformed;
 mod missing;
 mod observed;
 mod recorded;
+mod short;
 
-use super::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
+use super::{Detail, Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
 use malformed::malformed;
 use nilometer_analysis::{
     Study,
@@ -212,11 +213,11 @@ fn a_page_says_what_was_found() {
 fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
     for (name, results) in zoo() {
         for width in [60, 72, 80, 100] {
-            let text = terminal(&studied(&results), TextLayout::new(Palette::Plain, width));
+            let text = terminal(&studied(&results), Detail::Full, TextLayout::new(Palette::Plain, width));
             let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
             assert_eq!(wide, [""; 0], "{name} in {width} columns");
         }
-        let text = terminal(&studied(&results), TextLayout::plain());
+        let text = terminal(&studied(&results), Detail::Full, TextLayout::plain());
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{name}: blanks at a line's end");
     }
@@ -232,9 +233,9 @@ fn every_report_says_where_more_elements_add_nothing() {
     let plain = TextLayout::plain();
     let knee = "the knee is at 3: 3 at once do 2";
     for (text, odd) in [
-        (terminal(&study, plain), terminal(&studied(&odd), plain)),
+        (terminal(&study, Detail::Full, plain), terminal(&studied(&odd), Detail::Full, plain)),
         (html(&study), html(&studied(&odd))),
-        (markdown(&study), markdown(&studied(&odd))),
+        (markdown(&study, Detail::Full), markdown(&studied(&odd), Detail::Full)),
         (json(&study), json(&studied(&odd))),
     ] {
         assert!(text.contains(knee), "{text}");
@@ -259,7 +260,7 @@ fn every_report_says_where_more_elements_add_nothing() {
 #[test]
 fn the_terminal_ends_with_the_answers() {
     let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
-    let text = terminal(&studied(&results), TextLayout::plain());
+    let text = terminal(&studied(&results), Detail::Full, TextLayout::plain());
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("\nONE\n") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
     assert!(text.contains("  one  write  A is 28 % faster than B (") && text.contains(" MB/s  ±"), "{text}");
@@ -270,12 +271,12 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let study = studied(&results);
     let table = "PREDICTED: how many times the rate of each instrument the storage takes";
-    let text = terminal(&study, TextLayout::plain());
+    let text = terminal(&study, Detail::Full, TextLayout::plain());
     let (_, end) = text.split_once(table).unwrap_or_else(|| panic!("{text}"));
     assert!(end.contains("hungry") && end.contains("900 GB/s") && end.contains("no: 0.00 x"), "{end}");
     let words: Vec<&str> = end.split_whitespace().collect();
     assert!(words.join(" ").ends_with("write --for NAME to record an instrument."), "it is the end: {end}");
-    for text in [end.to_owned(), html(&study), markdown(&study)] {
+    for text in [end.to_owned(), html(&study), markdown(&study, Detail::Full)] {
         let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
         for part in
             ["Predicted, not recorded", "written (one, ", "Stalls are not in a prediction", "no: 0.00 x"]
@@ -283,7 +284,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
     }
-    let coloured = terminal(&study, TextLayout::new(Palette::Coloured, 100));
+    let coloured = terminal(&study, Detail::Full, TextLayout::new(Palette::Coloured, 100));
     assert!(coloured.contains("\u{1b}[1;31m    no: 0.00 x"), "what is not carried is seen: {coloured}");
     let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
     let hungry = &document["instruments"][2];
@@ -296,7 +297,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
 fn the_table_tells_what_was_recorded_from_what_is_predicted() {
     let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
     let study = studied(&results);
-    let text = terminal(&study, TextLayout::plain());
+    let text = terminal(&study, Detail::Full, TextLayout::plain());
     let (table, verdict) = text.split_once("VERDICT for").expect("verdicts come last");
     assert!(table.contains("RECORDED AND PREDICTED") && table.contains("no: 2.0 x *"), "{table}");
     assert!(!verdict.contains("PREDICTED"), "{verdict}");
@@ -305,7 +306,7 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
     let places = places.map(|part| page.find(part).expect(part));
     assert!(places.is_sorted(), "the question and its answer open the page: {places:?}");
     assert_eq!(page.matches("class=\"f no recorded\"").count(), 1);
-    let text = markdown(&study);
+    let text = markdown(&study, Detail::Full);
     assert!(text.contains("| **no: 2.0 x \\*** | – |"), "{text}");
     assert!(text.find("## Verdict for") < text.find("Recorded and predicted"), "the answer first: {text}");
 }
@@ -314,7 +315,9 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
 fn without_anything_to_predict_from_the_reason_stands_for_the_table() {
     let results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 6);
     let study = studied(&results);
-    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
+    for text in
+        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)]
+    {
         let text = text.replace('\\', "");
         assert!(text.contains("– not predicted: on A all 2: no sequential write was measured."), "{text}");
         assert!(!text.contains("hungry"), "a table of dashes says nothing: {text}");
@@ -333,7 +336,9 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         Instrument::parse(&std::fs::read_to_string(&path).expect("a file"), name).expect("valid")
     });
     let study = Study::of(&results).with_catalogue(&files);
-    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
+    for text in
+        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)]
+    {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
@@ -351,7 +356,9 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 3);
     results.samples[0].sample.invalid = Some(Invalid::WarmRead);
     let study = studied(&results);
-    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
+    for text in
+        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)]
+    {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
 }
@@ -368,7 +375,9 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
     }
     let study = studied(&results);
     let why = "INVALID in 3 of 3 repeats: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";
-    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
+    for text in
+        [terminal(&study, Detail::Full, TextLayout::plain()), html(&study), markdown(&study, Detail::Full)]
+    {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("at least 412 MB/s") && text.contains(why), "{text}");
     }
@@ -381,7 +390,7 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
     );
     assert!(figure["bytes_per_second"].is_null(), "a bound is no figure");
     results.samples[0].sample.invalid = None;
-    let text = terminal(&studied(&results), TextLayout::plain());
+    let text = terminal(&studied(&results), Detail::Full, TextLayout::plain());
     assert!(!text.contains("at least"), "a valid repeat says more: {text}");
 }
 
@@ -395,8 +404,8 @@ fn a_copy_shows_where_its_time_went() {
     }
     let study = studied(&results);
     for (text, row) in [
-        (terminal(&study, TextLayout::plain()), " A 8 s 1.1 s 2.3 s 4.6 s"),
-        (markdown(&study), " | 8 s | 1.1 s | 2.3 s | 4.6 s |"),
+        (terminal(&study, Detail::Full, TextLayout::plain()), " A 8 s 1.1 s 2.3 s 4.6 s"),
+        (markdown(&study, Detail::Full), " | 8 s | 1.1 s | 2.3 s | 4.6 s |"),
         (html(&study), "<td class=\"f\">8 s</td><td class=\"f\">1.1 s</td><td class=\"f\">2.3 s</td>"),
     ] {
         let spaced = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -409,7 +418,7 @@ fn a_copy_shows_where_its_time_went() {
         fields.iter().zip([8.0, 1.1, 2.3, 4.6]).map(|(field, time)| field.map(|field| (field - time).abs()));
     assert!(off.clone().all(|off| off.is_some_and(|off| off < 1e-9)), "{fields:?}");
     results.samples.retain(|measured| measured.key.phase == Phase::Write);
-    let text = terminal(&studied(&results), TextLayout::plain());
+    let text = terminal(&studied(&results), Detail::Short, TextLayout::plain());
     assert!(!text.contains("  TIME"), "only where data are copied: {text}");
 }
 
@@ -417,7 +426,7 @@ fn a_copy_shows_where_its_time_went() {
 fn the_terminal_gives_a_reason_once() {
     let mut results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
-    let text = terminal(&studied(&results), TextLayout::plain());
+    let text = terminal(&studied(&results), Detail::Full, TextLayout::plain());
     let stage = text.split("KEEP IN MIND").next().unwrap_or_default();
     let count = |part: &str| stage.matches(part).count();
     let counts = [count("the read came from the page cache"), count("INVALID in 3 of 3 repeats: as above")];
@@ -439,8 +448,8 @@ fn json_is_json_and_csv_is_a_table() {
         let figures = figures_csv(&study);
         let patterns: usize = results.network.iter().map(|stage| stage.results.cells.len()).sum();
         assert_eq!(figures.matches("\r\n").count(), outcomes + patterns + 1, "{name}");
-        let rows = markdown(&study).lines().filter(|line| line.starts_with('|')).count();
-        assert!(rows >= outcomes && !markdown(&study).contains("<script"), "{name}");
+        let rows = markdown(&study, Detail::Full).lines().filter(|line| line.starts_with('|')).count();
+        assert!(rows >= outcomes && !markdown(&study, Detail::Full).contains("<script"), "{name}");
     }
 }
 

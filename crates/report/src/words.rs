@@ -8,6 +8,8 @@ use nilometer_analysis::{
     AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,
 };
 
+use crate::document::{Cell, Tone};
+
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
 
@@ -54,6 +56,11 @@ pub(super) fn marked_rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Opti
 pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
     let known = marked_rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
     known.unwrap_or_else(|| "INVALID".into())
+}
+
+/// The mark before a row.
+pub(super) fn marked(mark: Option<String>) -> Cell {
+    Cell::toned(Tone::Bad, mark.unwrap_or_default())
 }
 
 /// A quantile of the latency.

@@ -3,7 +3,7 @@
 use nilometer_analysis::Study;
 
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
     network::links,
 };
 
@@ -16,5 +16,8 @@ pub(crate) fn environment(study: &Study<'_>) -> Vec<Section> {
         return Vec::new();
     }
     let columns = vec![Column::new(Role::Name, ""), Column::new(Role::Sentence, "")];
-    vec![Section::new(Heading::of("Measured on"), vec![Block::Table(Table { columns, rows })]).in_full()]
+    vec![
+        Section::new(Heading::of("Measured on"), vec![Block::Table(Table { columns, rows })])
+            .from(Detail::Full),
+    ]
 }

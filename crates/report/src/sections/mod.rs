@@ -8,6 +8,7 @@ mod growth;
 mod missing;
 mod network;
 mod observed;
+mod overview;
 mod packets;
 mod parameters;
 mod predictions;

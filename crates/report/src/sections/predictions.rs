@@ -3,7 +3,7 @@
 use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter};
 
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
     prospects::{SUBTITLE, is_recorded, is_table, known_rows, notes, rate, says, title},
 };
 
@@ -23,7 +23,9 @@ pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
     let both = predictions.records() && predictions.predicts();
     blocks.extend(both.then(|| Block::soft("* recorded.")));
     blocks.extend(notes.into_iter().map(Block::soft));
-    vec![Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks)]
+    let section = Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks);
+    // Who records an instrument asks for its margin; others ask by `--predict`.
+    vec![if predictions.records() { section } else { section.from(Detail::Predicted) }]
 }
 
 /// A row for each instrument of which something is known, a column for each target.

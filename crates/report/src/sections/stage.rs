@@ -3,15 +3,14 @@
 use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, StageCell, Study, StudyStage, letter};
 
 use super::{
-    beside_load::beside_load, growth::growth, parameters::parameters, siblings::siblings, times::times,
+    beside_load::beside_load, growth::growth, overview::overview, parameters::parameters, siblings::siblings,
+    times::times,
 };
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, RowNote, Section, Sentence, Table, Tone},
     words,
 };
 
-/// A short report shows a stage with more rows than this by target, and rates only.
-const ROWS_MOST: usize = 40;
 /// Letters of a rate, of half its interval, of a latency, and of a rate beside others.
 const RATE: usize = 11;
 const INTERVAL: usize = 7;
@@ -20,11 +19,14 @@ const CORES: usize = 6;
 const BESIDE: usize = 17;
 
 pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    study.stages.iter().flat_map(|stage| stage_with_parts(stage, study.results.margin, detail)).collect()
+    if detail < Detail::Full {
+        return overview(study);
+    }
+    study.stages.iter().flat_map(|stage| stage_with_parts(stage, study.results.margin)).collect()
 }
 
 /// This names each field of a stage, so that a new finding does not compile until a section shows it.
-fn stage_with_parts(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
+fn stage_with_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
     let StudyStage {
         name,
         common,
@@ -40,8 +42,8 @@ fn stage_with_parts(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<
         limits,
     } = stage;
     let mut blocks = vec![Block::soft(common)];
-    blocks.extend(figures(stage, detail));
-    blocks.extend(machines(stage));
+    blocks.push(figures(stage));
+    blocks.extend(machines(stage).into_iter().map(Block::soft));
     blocks.extend(ceiling.map(|ceiling| {
         let tone = if ceiling.is_near() { Tone::Doubtful } else { Tone::Soft };
         Block::Paragraph(Sentence::toned(tone, ceiling.words(stage)))
@@ -57,18 +59,34 @@ fn stage_with_parts(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<
     sections
 }
 
-/// A row for each outcome; in a short report of many, one for each cell, with a column for each target.
-fn figures(stage: &StudyStage<'_>, detail: Detail) -> Vec<Block> {
-    if detail == Detail::Short && stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
-        return stage.questions.iter().map(|question| Block::Table(by_target(stage, question))).collect();
-    }
+/// A row for each outcome.
+fn figures(stage: &StudyStage<'_>) -> Block {
     // A single repeat has no interval.
     let has_interval = |outcome: &CellOutcome<'_>| {
         outcome.summary(stage.quantity(outcome)).is_some_and(|summary| summary.half_width().is_some())
     };
     let intervals = stage.outcomes.iter().any(has_interval);
-    let rows = stage.outcomes.iter().map(|outcome| with_figures(stage, outcome, intervals)).collect();
-    vec![Block::Table(Table { columns: columns(intervals), rows })]
+    let has_marks = stage.outcomes.iter().any(|outcome| mark(outcome).is_some());
+    let mut columns = columns(intervals);
+    let mut rows: Vec<Row> =
+        stage.outcomes.iter().map(|outcome| with_figures(stage, outcome, intervals)).collect();
+    if has_marks {
+        columns.insert(0, Column::new(Role::Mark, ""));
+        for (row, outcome) in rows.iter_mut().zip(&stage.outcomes) {
+            row.cells.insert(0, words::marked(mark(outcome)));
+        }
+    }
+    Block::Table(Table { columns, rows })
+}
+
+/// `INVALID`, or in how many of its repeats: before a row, so that nobody reads its figures first.
+pub(super) fn mark(outcome: &CellOutcome<'_>) -> Option<String> {
+    let all = outcome.samples.len();
+    match all - outcome.valid {
+        0 => None,
+        count if count == all => Some("INVALID".to_owned()),
+        count => Some(format!("INVALID {count}/{all}")),
+    }
 }
 
 /// The columns that say what a row is of: parameters, phase and target.
@@ -123,7 +141,7 @@ fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bo
 }
 
 /// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
-fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
+pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
     let cells = match outcome.summary(quantity) {
         Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
         None => match words::at_least(outcome, quantity) {
@@ -134,7 +152,7 @@ fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
     cells.map(Cell::new)
 }
 
-fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
+pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
     let targets = stage.targets();
     let mut columns = vec![Column::new(Role::Label, question.phase.name())];
     columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
@@ -152,11 +170,11 @@ fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target
 }
 
 /// What each machine had of figures that several processes came to, and who was behind.
-fn machines(stage: &StudyStage<'_>) -> Vec<Block> {
+pub(super) fn machines(stage: &StudyStage<'_>) -> Vec<String> {
     let of = |(outcome, words): (&CellOutcome<'_>, String)| {
         let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
         let label = if label.is_empty() { String::new() } else { format!(", {label}") };
-        Block::soft(format!("{}{label} on {}: {words}", outcome.phase.name(), letter(outcome.target)))
+        format!("{}{label} on {}: {words}", outcome.phase.name(), letter(outcome.target))
     };
     words::across_machines(stage).into_iter().map(of).collect()
 }

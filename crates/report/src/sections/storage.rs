@@ -4,14 +4,13 @@
 use nilometer_analysis::{MatrixRow, StorageMatrix, Study};
 
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
     words,
 };
 
 /// Letters of a row's name.
 const NAME: usize = 28;
 
-/// A short report has it of several targets: of one there is nothing to compare, and `nilometer describe` says it.
 pub(crate) fn storage(study: &Study<'_>) -> Vec<Section> {
     let matrix = StorageMatrix::of(study.results);
     if matrix.rows.is_empty() {
@@ -21,9 +20,8 @@ pub(crate) fn storage(study: &Study<'_>) -> Vec<Section> {
     let columns = vec![Column::new(Role::Name, "").at_least(NAME), Column::new(Role::Sentence, "")];
     let row = |row: &MatrixRow| Row::of([row.name.clone(), answers(row, &letters)].map(Cell::new));
     let table = Table { columns, rows: matrix.rows.iter().map(row).collect() };
-    let section =
-        Section::new(Heading::of("The storage"), vec![Block::Table(table), Block::soft(words::MATRIX)]);
-    vec![if matrix.targets.len() < 2 { section.in_full() } else { section }]
+    let blocks = vec![Block::Table(table), Block::soft(words::MATRIX)];
+    vec![Section::new(Heading::of("The storage"), blocks).from(Detail::Full)]
 }
 
 /// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.

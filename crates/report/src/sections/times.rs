@@ -5,7 +5,7 @@ use nilometer_model::plan::Phase;
 
 use super::stage::{named, row};
 use crate::{
-    document::{Block, Cell, Column, Heading, Section, Table},
+    document::{Block, Cell, Column, Detail, Heading, Section, Table},
     words,
 };
 
@@ -22,5 +22,5 @@ pub(super) fn times(stage: &StudyStage<'_>) -> Option<Section> {
     let rows = stage.outcomes.iter().map(|outcome| row(stage, outcome, words::times(outcome).map(Cell::new)));
     let table = Table { columns, rows: rows.collect() };
     let section = Section::part(Heading::of("Time"), vec![Block::Table(table)]);
-    Some(if stage.question(Phase::Source).is_some() { section } else { section.in_full() })
+    Some(if stage.question(Phase::Source).is_some() { section } else { section.from(Detail::Full) })
 }

@@ -2,13 +2,15 @@
 
 use nilometer_analysis::{Grade, Study, Warning};
 
-use crate::document::{Block, Heading, Section, Sentence, Tone};
+use crate::document::{Block, Detail, Heading, Section, Sentence, Tone};
 
-pub(crate) fn warnings(study: &Study<'_>) -> Vec<Section> {
-    if study.warnings.is_empty() {
+/// A short report has no mere notes.
+pub(crate) fn warnings(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    let is_shown = |warning: &&Warning| detail == Detail::Full || warning.grade() != Grade::Note;
+    let notes: Vec<Sentence> = study.warnings.iter().filter(is_shown).map(note).collect();
+    if notes.is_empty() {
         return Vec::new();
     }
-    let notes = study.warnings.iter().map(note).collect();
     vec![Section::new(Heading::of("Keep in mind"), vec![Block::List(notes)])]
 }
 

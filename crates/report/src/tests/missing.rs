@@ -10,7 +10,7 @@ use nilometer_analysis::{
     made_up::{camera, described, network_stage},
 };
 
-use crate::{TextLayout, html, json, markdown, terminal};
+use crate::{Detail, TextLayout, html, json, markdown, terminal};
 
 fn missing(results: &Results) -> MissingEvidence {
     Study::of(results).missing
@@ -113,7 +113,7 @@ fn what_does_not_apply_on_a_target_is_said_and_is_not_incomplete() {
     let unused: Vec<_> =
         missing.unused.iter().map(|unused| (unused.target, unused.cells, unused.of)).collect();
     assert_eq!(unused, [(0, 2, 3), (1, 2, 3)]);
-    let text = terminal(&Study::of(&results), TextLayout::plain());
+    let text = terminal(&Study::of(&results), Detail::Full, TextLayout::plain());
     assert!(text.contains("NOT MEASURED\n  - large files: 2 of 3 cells are not measured on A"), "{text}");
 }
 
@@ -172,8 +172,12 @@ fn the_limit_that_was_recorded_is_the_answer_so_far() {
     let head = "17 of 18 measurements are there: the time limit of 3 min was reached; `nilometer evaluate --resume` goes on";
     assert_eq!(study.missing.sentences()[0], head);
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for text in
-        [terminal(&study, TextLayout::plain()), html(&study), markdown(&study).replace('\\', "")].map(flat)
+    for text in [
+        terminal(&study, Detail::Full, TextLayout::plain()),
+        html(&study),
+        markdown(&study, Detail::Full).replace('\\', ""),
+    ]
+    .map(flat)
     {
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("`{part}` in {text}"));
         assert!(place("17 of 18 measurements") < place("large files: 2 of 3"), "{text}");
@@ -212,7 +216,7 @@ fn a_trial_of_the_network_that_is_missing_is_told() {
     assert!(found.sentences().contains(&"between: the network 5 of 6".to_owned()), "{:?}", found.sentences());
     results.network.clear();
     let study = Study::of(&results);
-    assert!(terminal(&study, TextLayout::plain()).contains("between: the network 0 of 6"));
+    assert!(terminal(&study, Detail::Full, TextLayout::plain()).contains("between: the network 0 of 6"));
     assert!(
         json(&study).contains("\"network\": [\n      {\n        \"stage\": \"between\""),
         "{}",

@@ -4,7 +4,7 @@ use nilometer_model::plan::Phase;
 
 use super::{
     super::{Palette, TextLayout, html, json, markdown, terminal},
-    WICKED, malformed, results, studied,
+    Detail, WICKED, malformed, results, studied,
 };
 use nilometer_analysis::{
     made_up::{MadeUpServer, measured_in_turn, writes},
@@ -23,13 +23,18 @@ fn observed_machines_are_in_every_report_whatever_they_are_called() {
     assert_eq!(malformed(&page), None);
     assert!(!page.contains("<script>alert") && !page.contains("NaN") && page.contains("#observed"));
     assert_eq!(page.matches("over the time of the run</title>").count(), 9, "a chart of the run, and eight");
-    for text in [page, markdown(&study), json(&study), terminal(&study, TextLayout::plain())] {
+    for text in [
+        page,
+        markdown(&study, Detail::Full),
+        json(&study),
+        terminal(&study, Detail::Full, TextLayout::plain()),
+    ] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(limit), "{text}");
         assert!(text.contains("one, write, on A"), "{text}");
     }
     for width in [60, 72, 80, 100] {
-        let text = terminal(&study, TextLayout::new(Palette::Plain, width));
+        let text = terminal(&study, Detail::Full, TextLayout::new(Palette::Plain, width));
         let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
         assert_eq!(wide, [""; 0], "{width} columns");
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");

@@ -10,7 +10,7 @@ use nilometer_analysis::made_up::camera;
 
 use super::{
     super::{TextLayout, html, markdown, terminal},
-    SECOND, WICKED, results, sample, studied,
+    Detail, SECOND, WICKED, results, sample, studied,
 };
 
 /// A recording with all that a record can hold of one.
@@ -127,7 +127,7 @@ fn the_stage_that_a_recording_is_of_is_said_where_its_user_named_it() {
     let mut results = recorded(results(1, Vec::new(), &[], 0));
     let told = |results: &Results| {
         let study = studied(results);
-        [html(&study), markdown(&study), terminal(&study, TextLayout::plain())]
+        [html(&study), markdown(&study, Detail::Full), terminal(&study, Detail::Full, TextLayout::plain())]
             .map(|text| text.contains("my stage"))
     };
     assert_eq!(told(&results), [false; 3], "it is called by the instrument");

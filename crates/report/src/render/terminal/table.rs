@@ -26,6 +26,13 @@ struct Fit {
 }
 
 impl Fit {
+    /// The columns beside each other: without the label if that stands above them.
+    fn beside<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a (usize, usize)> + Clone {
+        let is_beside =
+            |(column, _): &&(usize, usize)| !(self.is_lifted && table.columns[*column].role == Role::Label);
+        self.columns.iter().filter(is_beside)
+    }
+
     /// Rows stand behind the label above them.
     const fn indent(&self) -> usize {
         if self.is_lifted { 2 * INDENT } else { INDENT }
@@ -49,7 +56,7 @@ impl Page {
 
     /// Writes no line if no column has a name.
     fn heading(&mut self, table: &Table, fit: &Fit) {
-        let named = fit.columns.iter().skip(usize::from(fit.is_lifted));
+        let named = fit.beside(table);
         if named.clone().all(|(column, _)| table.columns[*column].heading.is_empty()) {
             return;
         }
@@ -71,7 +78,7 @@ impl Page {
             self.paragraph("", "  ", &text(row, label));
         }
         let mut line = Vec::new();
-        for &(column, width) in fit.columns.iter().skip(usize::from(fit.is_lifted)) {
+        for &(column, width) in fit.beside(table) {
             let of = &table.columns[column];
             let cell = &row.cells[column];
             if of.role == Role::Sentence {

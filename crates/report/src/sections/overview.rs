@@ -1,0 +1,191 @@
+//! A short report's figures: one table of all stages, a row for each figure, with the part of the system that was at its limit.
+
+use nilometer_analysis::{CellOutcome, LimitingParts, Study, StudyStage, letter};
+use nilometer_model::plan::Phase;
+
+use super::{
+    beside_load::beside_load,
+    growth::growth,
+    siblings::siblings,
+    stage::{by_target, machines, mark, rate},
+    times::times,
+};
+use crate::{
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    figure_key::figure_key,
+    words,
+};
+
+/// With more rows than this, a target is a column.
+const ROWS_MOST: usize = 40;
+/// Of a stage with more cells than this, only the fastest has a row.
+const CELLS_MOST: usize = 4;
+/// Of a stage with more phases than this, directories and trees have no row, if files have some.
+const PHASES_MOST: usize = 6;
+/// Letters of a rate, of half its interval, and of a latency.
+const RATE: usize = 11;
+const INTERVAL: usize = 6;
+const LATENCY: usize = 7;
+
+pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
+    let rows: Vec<FigureRow<'_>> = study.stages.iter().flat_map(rows_of_stage).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = if rows.len() > ROWS_MOST && study.results.targets.len() > 1 {
+        study.stages.iter().flat_map(targets_beside).collect()
+    } else {
+        vec![Block::Table(table(study, &rows))]
+    };
+    blocks.extend(study.stages.iter().flat_map(machines_of));
+    blocks.push(Block::soft(guide(study, &rows)));
+    let parts = study.stages.iter().flat_map(|stage| stage_parts(stage, study.results.margin));
+    std::iter::once(Section::new(Heading::of("Figures"), blocks)).chain(parts).collect()
+}
+
+/// A figure in the table.
+struct FigureRow<'a> {
+    stage: &'a StudyStage<'a>,
+    outcome: &'a CellOutcome<'a>,
+    label: String,
+}
+
+fn rows_of_stage<'a>(stage: &'a StudyStage<'a>) -> Vec<FigureRow<'a>> {
+    let is_shown = |outcome: &&CellOutcome<'_>| is_shown(stage, outcome);
+    let row = |outcome: &'a CellOutcome<'a>| FigureRow { stage, outcome, label: label(stage, outcome) };
+    stage.outcomes.iter().filter(is_shown).map(row).collect()
+}
+
+fn is_shown(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
+    let has_files = stage.questions.iter().any(|question| question.phase == Phase::CreateFiles);
+    let is_many = stage.questions.len() > PHASES_MOST && has_files;
+    if is_many && is_of_directories(outcome.phase) {
+        return false;
+    }
+    if stage.cells.len() <= CELLS_MOST {
+        return true;
+    }
+    let best = stage.best(outcome.phase, outcome.target);
+    // Where no figure is valid, the first cell stands for all.
+    let shown = best.map(|best| best.cell).or_else(|| stage.cells.first().map(|cell| cell.index));
+    shown == Some(outcome.cell)
+}
+
+const fn is_of_directories(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::MakeTree
+            | Phase::MakeDirectories
+            | Phase::StatDirectories
+            | Phase::RemoveDirectories
+            | Phase::RemoveTree
+    )
+}
+
+/// `large files, workers 2`; `matrix, fastest of 24: workers 8`.
+fn label(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+    let cell = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+    match stage.cells.len() {
+        _ if cell.is_empty() => stage.name.to_owned(),
+        count if count > CELLS_MOST => format!("{}, fastest of {count}: {cell}", stage.name),
+        _ => format!("{}, {cell}", stage.name),
+    }
+}
+
+fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
+    let has_marks = rows.iter().any(|row| mark(row.outcome).is_some());
+    let has_targets = study.results.targets.len() > 1;
+    let mut columns = Vec::new();
+    columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
+    columns.push(Column::new(Role::Label, "stage"));
+    columns.push(Column::new(Role::Group, "phase"));
+    columns.extend(has_targets.then(|| Column::new(Role::Name, "on")));
+    columns.push(Column::figure("rate").at_least(RATE));
+    columns.push(Column::figure("±").at_least(INTERVAL).ranked(3));
+    columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
+    columns.push(Column::figure("at its limit"));
+    let row = |row: &FigureRow<'_>| {
+        let marked = has_marks.then(|| words::marked(mark(row.outcome)));
+        let named = [row.label.clone(), row.outcome.phase.name().to_owned()].map(Cell::new);
+        let target = has_targets.then(|| Cell::new(letter(row.outcome.target)));
+        Row::of(marked.into_iter().chain(named).chain(target).chain(row.figures()))
+    };
+    Table { columns, rows: rows.iter().map(row).collect() }
+}
+
+/// The quantiles of a latency and their ranks.
+const QUANTILES: [(&str, f64, u8); 2] = [("p99", 0.99, 1), ("max", 1.0, 2)];
+
+impl FigureRow<'_> {
+    fn figures(&self) -> Vec<Cell> {
+        let mut cells: Vec<Cell> = rate(self.outcome, self.stage.quantity(self.outcome)).into();
+        let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));
+        cells.extend(QUANTILES.map(quantile));
+        cells.push(Cell::new(self.limit()));
+        cells
+    }
+
+    /// Only the fastest cell of a phase is known to have been at a limit.
+    fn limit(&self) -> String {
+        let StudyStage { limits, ceiling, .. } = self.stage;
+        let of = (self.outcome.phase, self.outcome.target);
+        let best = self.stage.best(of.0, of.1).filter(|best| best.cell == self.outcome.cell);
+        let limit = best.and_then(|_| limits.iter().find(|limits| (limits.phase, limits.target) == of));
+        let limit = limit.map(short_limit);
+        let near = ceiling.filter(|near| {
+            near.is_near() && (near.phase, near.target, near.cell) == (of.0, of.1, self.outcome.cell)
+        });
+        match limit {
+            Some(limit) if limit != NOT_SEEN => limit,
+            _ if near.is_some() => "the tool in part".to_owned(),
+            other => other.unwrap_or_else(|| words::NONE.to_owned()),
+        }
+    }
+}
+
+/// Neither the tool nor a cache, a device or a processor of this machine was at its limit.
+const NOT_SEEN: &str = "not seen";
+
+fn short_limit(limits: &LimitingParts) -> String {
+    let names = limits.parts.iter().map(|part| part.kind.name().trim_start_matches("the "));
+    let names = names.collect::<Vec<_>>().join(", ");
+    if names.is_empty() { NOT_SEEN.to_owned() } else { names }
+}
+
+fn targets_beside(stage: &StudyStage<'_>) -> Vec<Block> {
+    let name = Block::Paragraph(crate::document::Sentence::new(stage.name));
+    let tables = stage.questions.iter().map(|question| Block::Table(by_target(stage, question)));
+    std::iter::once(name).chain(tables).collect()
+}
+
+fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {
+    let sentences = machines(stage);
+    (!sentences.is_empty())
+        .then(|| Block::list(sentences.into_iter().map(|words| format!("{}, {words}", stage.name))))
+}
+
+/// How to see the rest.
+fn guide(study: &Study<'_>, rows: &[FigureRow<'_>]) -> String {
+    let all: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
+    let rest = match all.saturating_sub(rows.len()) {
+        0 => String::new(),
+        rest => format!("{rest} more figures and "),
+    };
+    let key = rows.first().map(|row| figure_key(row.stage, row.outcome)).unwrap_or_default();
+    format!(
+        "More by nilometer report: --all shows {rest}all latencies and limits, --why '{key}' the samples behind a figure."
+    )
+}
+
+/// Findings that a plan asked for by its stages.
+fn stage_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
+    let mut parts: Vec<Section> = times(stage).into_iter().collect();
+    parts.extend(growth(stage, margin));
+    parts.extend(beside_load(stage, margin));
+    parts.extend(siblings(stage, margin));
+    if parts.iter().all(|part| part.detail > crate::Detail::Short) {
+        return Vec::new();
+    }
+    parts.insert(0, Section::new(Heading::of(stage.name), vec![Block::soft(&stage.common)]));
+    parts
+}

@@ -1,0 +1,84 @@
+//! A short report is a screen, and leaves out nothing that a reader must know of its figures.
+
+use nilometer_model::{Invalid, plan::Phase};
+
+use super::{TREE, recorded::recorded, results, studied, sweep};
+use crate::{Detail, TextLayout, markdown, terminal};
+use nilometer_analysis::{Study, made_up::writes};
+
+fn short(study: &Study<'_>) -> String {
+    terminal(study, Detail::Short, TextLayout::plain())
+}
+
+/// Nine stages as those of `plans/quick.toml`, with 26 figures.
+fn first_look() -> nilometer_model::Results {
+    let stages = ["cached", "shared", "small", "in flight", "frames", "walk"];
+    let cells = stages
+        .iter()
+        .map(|stage| writes(stage, "1048576 B", 1))
+        .chain([writes("large files", "1048576 B", 1), writes("large files", "1048576 B", 2)]);
+    let mut all = results(1, cells.collect(), &[Phase::Write, Phase::Read], 6);
+    let tree = results(1, vec![writes("many files", "4096 B", 2)], &TREE, 6);
+    let count = all.cells.len();
+    all.cells.extend(tree.cells);
+    all.samples.extend(tree.samples.into_iter().map(|mut measured| {
+        measured.key.cell += count;
+        measured
+    }));
+    all
+}
+
+#[test]
+fn a_first_look_at_one_target_is_one_screen() {
+    let results = first_look();
+    let text = short(&studied(&results));
+    let lines = text.lines().count();
+    assert!(lines <= 40, "{lines} lines: {text}");
+    for part in ["large files, workers 2", "walk", "many files", "file creation", "5 more figures"] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    assert!(!text.contains("tree creation") && !text.contains("instrument"), "{text}");
+}
+
+#[test]
+fn a_figure_that_is_not_to_be_used_says_so_before_anything_else() {
+    let mut results = results(1, sweep(), &[Phase::Write], 4);
+    for measured in &mut results.samples {
+        let is_spoilt = measured.key.cell == 0 || measured.key.repeat == 0;
+        measured.sample.invalid = is_spoilt.then(|| Invalid::Refused("nobody".into()));
+    }
+    let study = studied(&results);
+    let full = terminal(&study, Detail::Full, TextLayout::plain());
+    let rows = |mark: &str| full.lines().filter(|line| line.trim_start().starts_with(mark)).count();
+    assert_eq!(rows("INVALID  "), 1, "{full}");
+    assert_eq!(rows("INVALID 1/4  "), sweep().len() - 1, "{full}");
+    let page = markdown(&study, Detail::Short);
+    assert!(page.lines().any(|line| line.starts_with("| **INVALID 1/4** |")), "{page}");
+}
+
+#[test]
+fn of_many_cells_the_fastest_stands_for_all() {
+    let cells = ["4096 B", "65536 B", "1048576 B", "4194304 B"]
+        .into_iter()
+        .flat_map(|block| [1, 2].map(|workers| writes("matrix", block, workers)));
+    let results = results(1, cells.collect(), &[Phase::Write], 4);
+    let study = studied(&results);
+    let text = short(&study);
+    assert_eq!(text.matches("fastest of 8").count(), 1, "{text}");
+    // Each cell is faster than the one before.
+    let best = study.stages[0].best(Phase::Write, 0).expect("a figure");
+    let rate = study.stages[0].quantity(best).show(best.rate.expect("valid repeats").mean);
+    assert!(text.contains(&rate), "{rate} is not in {text}");
+    assert!(text.contains("7 more figures"), "{text}");
+}
+
+#[test]
+fn predictions_are_for_those_who_ask_or_who_record() {
+    let asked = "the rate of each instrument";
+    let measured = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let study = studied(&measured);
+    assert!(!short(&study).contains(asked));
+    assert!(terminal(&study, Detail::Predicted, TextLayout::plain()).contains(asked));
+    let both = recorded(results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
+    assert!(short(&studied(&both)).contains("the rate of"), "{}", short(&studied(&both)));
+}

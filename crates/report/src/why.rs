@@ -1,0 +1,286 @@
+//! The way from a figure back to its samples: each repeat, whether it is used, and how the figure follows.
+
+use std::fmt;
+
+use nilometer_analysis::{CellOutcome, Quantity, Study, StudyStage, letter};
+use nilometer_model::{
+    Event, Measured,
+    plan::Goal,
+    statistics::{CONFIDENCE, Summary, student},
+};
+
+use crate::{
+    document::{Block, Cell, Column, Document, Heading, Role, Row, Section, Table, Tone},
+    figure_key::{figure_key, recording_key, stage_key},
+    words::{self, NONE},
+};
+
+/// A key that no figure has, and those that there are.
+#[derive(Debug)]
+pub struct UnknownFigure {
+    key: String,
+    valid: Vec<String>,
+}
+
+impl fmt::Display for UnknownFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no figure '{}' in this record: valid are {}", self.key, self.valid.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownFigure {}
+
+/// The samples behind the figures of a key, a section for each figure. A key without its cell stands for all cells.
+///
+/// # Errors
+///
+/// If no figure has the key.
+pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, UnknownFigure> {
+    let mut sections = Vec::new();
+    for stage in &study.stages {
+        let is_meant = |outcome: &&CellOutcome<'_>| {
+            [figure_key(stage, outcome), stage_key(stage, outcome)].iter().any(|known| known == key)
+        };
+        let figures = stage.outcomes.iter().filter(is_meant);
+        sections.extend(figures.map(|outcome| of_figure(study, stage, outcome)));
+    }
+    for recording in &study.recordings {
+        let samples: Vec<&Measured> =
+            recording.samples.iter().copied().filter(|of| recording_key(recording, of) == key).collect();
+        sections.extend((!samples.is_empty()).then(|| of_recording(study, key, &samples)));
+    }
+    if sections.is_empty() {
+        return Err(UnknownFigure { key: key.to_owned(), valid: keys(study) });
+    }
+    let title = format!("The samples behind {key}");
+    Ok(Document { title, origin: words::origin(study.results), targets: Vec::new(), sections })
+}
+
+/// Of every figure, in the order of the report.
+fn keys(study: &Study<'_>) -> Vec<String> {
+    let staged =
+        study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| figure_key(stage, outcome)));
+    let recorded = study
+        .recordings
+        .iter()
+        .flat_map(|recording| recording.samples.iter().map(|of| recording_key(recording, of)));
+    let mut keys: Vec<String> = staged.collect();
+    for key in recorded {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+fn of_figure(study: &Study<'_>, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Section {
+    let quantity = stage.quantity(outcome);
+    let figure = words::rate_or_bound(outcome, quantity);
+    let mut blocks = vec![Block::soft(describe(study, outcome)), Block::Table(samples(outcome, quantity))];
+    blocks.push(Block::list(formula(outcome, quantity)));
+    let again = made_again(study, outcome);
+    blocks.extend((!again.is_empty()).then(|| Block::list(again)));
+    Section::new(Heading::with(figure_key(stage, outcome), format!(": {figure}")), blocks)
+}
+
+/// The cell and the target, in words.
+fn describe(study: &Study<'_>, outcome: &CellOutcome<'_>) -> String {
+    let cell = study.results.cells.get(outcome.cell).map(ToString::to_string).unwrap_or_default();
+    format!("{cell}, on {}", words::target(study.results, outcome.target))
+}
+
+fn samples(outcome: &CellOutcome<'_>, quantity: Quantity) -> Table {
+    let columns = vec![
+        Column::new(Role::Name, "round"),
+        Column::figure(quantity_name(quantity)),
+        Column::figure("bytes"),
+        Column::figure("operations"),
+        Column::figure("wall"),
+        Column::new(Role::Sentence, "use"),
+    ];
+    let row = |measured: &&Measured| {
+        let sample = &measured.sample;
+        let cells = [
+            (measured.key.repeat + 1).to_string(),
+            quantity.show(quantity.of(sample)),
+            sample.bytes.to_string(),
+            sample.operations.to_string(),
+            sample.wall.to_string(),
+        ];
+        Row::of(cells.map(Cell::new).into_iter().chain([used(measured)]))
+    };
+    Table { columns, rows: outcome.samples.iter().map(row).collect() }
+}
+
+const fn quantity_name(quantity: Quantity) -> &'static str {
+    if matches!(quantity, Quantity::Time) { "time" } else { "rate" }
+}
+
+/// Whether a sample is in the mean, or why not.
+fn used(measured: &Measured) -> Cell {
+    match &measured.sample.invalid {
+        None => Cell::new("used"),
+        Some(why) => Cell::toned(Tone::Bad, format!("left out, INVALID: {why}")),
+    }
+}
+
+/// How the mean and its interval follow from the samples that are used.
+fn formula(outcome: &CellOutcome<'_>, quantity: Quantity) -> Vec<String> {
+    let Some(summary) = outcome.summary(quantity) else {
+        let bound = words::at_least(outcome, quantity);
+        let none = "no sample can be used, so there is no mean".to_owned();
+        let bound = bound.map(|bound| {
+            format!("{bound} follows from the samples in which only the tool itself waited for a processor: their mean")
+        });
+        return std::iter::once(none).chain(bound).collect();
+    };
+    let mut lines = vec![mean(&summary, quantity)];
+    lines.extend(interval(&summary, quantity));
+    lines.extend(latencies(outcome));
+    lines
+}
+
+fn mean(summary: &Summary, quantity: Quantity) -> String {
+    let Summary { count, mean, median, range, .. } = *summary;
+    let [low, high] = quantity.show_range(range.0, range.1);
+    let of = if quantity == Quantity::Time { "rates, as a time" } else { "rates" };
+    format!(
+        "mean = sum of the {of}, divided by {count}: {}; median {}, from {low} to {high}",
+        quantity.show(mean),
+        quantity.show(median)
+    )
+}
+
+/// `± t x s / sqrt n`, with the numbers in it.
+fn interval(summary: &Summary, quantity: Quantity) -> Option<String> {
+    let (half, spread) = (summary.half_width()?, summary.spread()?);
+    let freedom = summary.count - 1;
+    let deviation = spread * summary.mean;
+    let share = words::percent(half / summary.mean);
+    let [deviation, half] = match quantity {
+        Quantity::Time => [deviation, half].map(|rate| format!("{rate:.4} 1/s")),
+        _ => [deviation, half].map(|rate| quantity.show(rate)),
+    };
+    Some(format!(
+        "interval = ± t x s / sqrt n = {:.3} x {deviation} / sqrt {} = {half}, which is {share} of the mean (Student's t for \
+         {:.0} % and {freedom} degrees of freedom; s is the standard deviation of the samples)",
+        student(freedom),
+        summary.count,
+        100.0 * CONFIDENCE,
+    ))
+}
+
+fn latencies(outcome: &CellOutcome<'_>) -> Option<String> {
+    let count = outcome.latency.filter(|latency| latency.count() > 0)?.count();
+    Some(format!("latencies: from the {count} operations of the samples that are used, all together"))
+}
+
+/// Measurements of the cell that the machine spoilt and that were made again in the same round: no sample of them is kept.
+fn made_again(study: &Study<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
+    let Some(cell) = study.results.cells.get(outcome.cell).map(ToString::to_string) else {
+        return Vec::new();
+    };
+    let is_of_it = |event: &&Event| event.what.starts_with(Event::AGAIN) && event.what.contains(&cell);
+    study.results.events.iter().filter(is_of_it).map(|event| format!("not kept: {}", event.what)).collect()
+}
+
+/// The recordings of an instrument on a target, and the verdict that follows.
+fn of_recording(study: &Study<'_>, key: &str, samples: &[&Measured]) -> Section {
+    let target = samples[0].key.target;
+    let is_of_it = |verdict: &&nilometer_analysis::Verdict| {
+        verdict.target == target && key == format!("{}/{}", verdict.instrument, letter(target))
+    };
+    let verdict = study.verdicts.iter().find(is_of_it);
+    let said = verdict.map(|verdict| [vec![format!("{verdict}.")], verdict.more()].concat());
+    let blocks = vec![Block::Table(recordings(samples)), Block::list(said.unwrap_or_default())];
+    Section::new(Heading::of(key), blocks)
+}
+
+fn recordings(samples: &[&Measured]) -> Table {
+    let names = ["rate", "frames due", "stored", "lost", "longest stall"];
+    let mut columns = vec![Column::new(Role::Name, "round"), Column::new(Role::Name, "pace")];
+    columns.extend(names.map(Column::figure));
+    columns.push(Column::new(Role::Sentence, "use"));
+    let rows = samples.iter().filter_map(|measured| {
+        let ingest = measured.sample.ingest.as_ref()?;
+        let cells = [
+            (measured.key.repeat + 1).to_string(),
+            pace(ingest.goal).to_owned(),
+            measured.sample.sustained_rate().to_string(),
+            ingest.due.to_string(),
+            ingest.stored.to_string(),
+            if ingest.goal == Goal::Limit { NONE.to_owned() } else { ingest.lost.to_string() },
+            ingest.longest_stall.to_string(),
+        ];
+        Some(Row::of(cells.map(Cell::new).into_iter().chain([used(measured)])))
+    });
+    Table { columns, rows: rows.collect() }
+}
+
+/// What a recording was to find out.
+const fn pace(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Limit => "as taken",
+        Goal::Pace => "its own",
+        Goal::Search => "trial of a rate",
+        Goal::Buffer => "trial of a buffer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_analysis::made_up::writes;
+    use nilometer_model::{Invalid, Key, Nanos, Results, Sample, plan::Phase};
+
+    /// Three rounds of 1, 2 and 3 GB/s; the second was spoilt.
+    fn results() -> Results {
+        let sample = |repeat: u32| {
+            let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };
+            let bytes = u64::from(repeat + 1) * 1_000_000_000;
+            let invalid = (repeat == 1).then(|| Invalid::Refused("by nobody".into()));
+            let sample = Sample {
+                bytes,
+                operations: 1000,
+                wall: Nanos(1_000_000_000),
+                invalid,
+                ..Sample::new(Nanos(0))
+            };
+            Measured { key, sample }
+        };
+        let cell = writes("large files", "1 MiB", 1);
+        Results { cells: vec![cell], samples: (0..3).map(sample).collect(), repeats: 3, ..Results::default() }
+    }
+
+    fn text(document: &Document) -> String {
+        crate::render::markdown_text(document)
+    }
+
+    #[test]
+    fn each_sample_and_the_formula_stand_below_the_figure() {
+        let results = results();
+        let study = Study::of(&results);
+        let found = text(&why_document(&study, "large files/write/A").expect("a figure"));
+        for part in [
+            "2 GB/s",
+            "left out, INVALID: ",
+            "divided by 2: 2 GB/s",
+            // s is sqrt 2 GB/s, so that the half width is t, 12.706, times 1 GB/s.
+            "12.706 x 1.41 GB/s / sqrt 2 = 12.7 GB/s, which is 635 % of the mean",
+        ] {
+            assert!(found.contains(part), "{part} is not in {found}");
+        }
+        assert_eq!(found.matches("| used |").count(), 2, "{found}");
+    }
+
+    #[test]
+    fn a_key_that_no_figure_has_is_refused_with_those_that_there_are() {
+        let results = results();
+        let study = Study::of(&results);
+        let error = why_document(&study, "large files/read/A").expect_err("nothing was read");
+        assert_eq!(
+            error.to_string(),
+            "no figure 'large files/read/A' in this record: valid are large files/write/A"
+        );
+    }
+}
