@@ -20,6 +20,7 @@ mod generate;
 mod help;
 mod import;
 mod instrument;
+mod json_list;
 mod lone_file;
 mod mount;
 mod network;

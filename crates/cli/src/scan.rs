@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 use crate::{
     Blame, Failure, Outcome,
+    json_list::JsonList,
     lone_file::refuse_files,
     recording_text::{gaps, in_line, not_come, sources, unreadable},
     share::Share,
     stored_at::StoredAt,
     tell,
+    verify::range,
 };
 
 /// Says what recordings are: format, stations, threads, times, rate, and what is missing
@@ -47,7 +49,7 @@ impl Scan {
             // The message of one that is not there.
             stored.open(Trust::Acknowledged).input()?;
         }
-        let mut listing = Listing::new(self.json);
+        let mut listing = Listing { json: self.json.then(JsonList::new), is_empty: true };
         let mut faults = ScanFaults::default();
         for recording in recordings {
             // One at a time: memory does not grow with their number, and each is told when it was read.
@@ -56,7 +58,7 @@ impl Scan {
             listing.tell(&whole, &scan).run()?;
             faults.note(&whole, self.all);
         }
-        listing.end();
+        listing.json.iter().for_each(JsonList::end);
         unreadable(&unread).iter().for_each(tell::note);
         let unread = unread.first().map(|(path, error)| format!("{}: {error}", in_line(path.display())));
         faults.ended(unread)
@@ -77,34 +79,19 @@ impl Scan {
 /// Writes each recording as soon as it was scanned: paragraphs, or the elements of one list of JSON.
 #[derive(Debug)]
 struct Listing {
-    json: bool,
-    /// Nothing was written yet.
+    json: Option<JsonList>,
+    /// No paragraph was written yet.
     is_empty: bool,
 }
 
 impl Listing {
-    fn new(json: bool) -> Self {
-        Listing { json, is_empty: true }
-    }
-
     fn tell(&mut self, whole: &RecordingView, scan: &Scanned) -> serde_json::Result<()> {
-        let first = std::mem::take(&mut self.is_empty);
-        if self.json {
-            let before = if first { "[" } else { "," };
-            // A string of JSON has no line ends: each of them begins a line of the element.
-            let element = serde_json::to_string_pretty(&value(whole, scan))?.replace('\n', "\n  ");
-            tell::result(format_args!("{before}\n  {element}"));
-        } else {
-            let before = if first { "" } else { "\n" };
-            tell::result(tell::visible(&format!("{before}{}", text(whole, scan))));
+        if let Some(list) = &mut self.json {
+            return list.push(&value(whole, scan));
         }
+        let before = if std::mem::take(&mut self.is_empty) { "" } else { "\n" };
+        tell::result(tell::visible(&format!("{before}{}", text(whole, scan))));
         Ok(())
-    }
-
-    fn end(&self) {
-        if self.json {
-            tell::result_line("\n]");
-        }
     }
 }
 
@@ -295,7 +282,6 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
         let Hole { frame, packets, filled, sender: of } = *hole;
         json!({ "frame": frame, "packets": packets, "filled": filled, "sender": of.map(|sender| sender.to_string()) })
     };
-    let block = |(first, count): &(u64, u64)| json!({ "first": first, "count": count });
     let jump = |jump: &Jump| json!({ "frame": jump.frame, "from": moment(jump.before, rate), "to": moment(jump.stamp, rate) });
     let read = scan.read.as_ref().map(|read| {
         json!({
@@ -316,7 +302,7 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
             "first": at(scan.first), "last": at(scan.last), "seconds": seconds, "frames_per_second": rate,
             "bytes_per_second": seconds.map(|seconds| scan.bytes as f64 / seconds),
             "filled_frames": scan.filled, "left_out_frames": scan.left_out, "missing_frames": scan.missing_frames,
-            "missing_blocks": scan.missing.iter().map(block).collect::<Vec<_>>(),
+            "missing_blocks": scan.missing.iter().map(range).collect::<Vec<_>>(),
             "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(),
             "missing_by_source": scan.sources.iter().map(source_value).collect::<Vec<_>>(), "read": read,
         })

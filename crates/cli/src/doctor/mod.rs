@@ -10,6 +10,7 @@ use std::fmt;
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes, LinkRate};
+use serde_json::{Value, json};
 
 use nilometer_storage::network::{interfaces, links::is_up};
 
@@ -27,6 +28,9 @@ pub(crate) struct Doctor {
     /// Bytes of a packet, without the headers of IP and UDP
     #[arg(long, default_value = "8040 B")]
     packet: Bytes,
+    /// As JSON: the rate, and each finding
+    #[arg(long)]
+    json: bool,
 }
 
 /// What is needed.
@@ -104,14 +108,10 @@ impl Doctor {
             findings.extend(interface::findings(name, wish));
         }
         findings.extend(processors::findings());
-        tell::result_line(format_args!(
-            "for {} in packets of {}, {} a second:",
-            wish.rate.bits(),
-            wish.packet,
-            wish.packets(1.0)
-        ));
-        for finding in &findings {
-            tell::result_line(finding);
+        if self.json {
+            tell::json_result(format_args!("{:#}\n", value(wish, &findings)));
+        } else {
+            tell_all(wish, &findings);
         }
         let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
         if bad == 0 {
@@ -134,6 +134,35 @@ impl Doctor {
             None => Ok(all.into_iter().filter(|name| is_up(name)).collect()),
         }
     }
+}
+
+/// A line a finding.
+fn tell_all(wish: Wish, findings: &[Finding]) {
+    tell::result_line(format_args!(
+        "for {} in packets of {}, {} a second:",
+        wish.rate.bits(),
+        wish.packet,
+        wish.packets(1.0)
+    ));
+    for finding in findings {
+        tell::result_line(finding);
+    }
+}
+
+/// The same for programs.
+fn value(wish: Wish, findings: &[Finding]) -> Value {
+    let finding = |Finding { what, verdict, found, command }: &Finding| {
+        let verdict = match verdict {
+            Verdict::Good => "enough",
+            Verdict::Note => "note",
+            Verdict::Bad => "not enough",
+        };
+        json!({ "what": what, "verdict": verdict, "found": found, "command": command })
+    };
+    json!({
+        "bytes_per_second": wish.rate.0, "packet_bytes": wish.packet.0, "packets_per_second": wish.packets(1.0),
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod export;
 mod guard;
+mod json;
 mod progress;
 
 use std::{
@@ -17,6 +18,7 @@ use nilometer_recording::Ranges;
 
 use crate::{
     Blame, Failure, Outcome,
+    json_list::JsonList,
     recording_text::{in_line, ranges},
     share::Share,
     signals::stop_on_signal,
@@ -77,7 +79,7 @@ fn opened(path: &Path, dataset: Option<&str>) -> Result<LoneFile, Failure> {
 }
 
 /// Reads every chunk of a file, and names what is missing or can't be read.
-pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
+pub(crate) fn verify(path: &Path, dataset: Option<&str>, as_json: bool) -> Outcome {
     let file = opened(path, dataset)?;
     guard::allow_memory(file.memory_needed()).run()?;
     let stop = stop_on_signal().run()?;
@@ -88,7 +90,13 @@ pub(crate) fn verify(path: &Path, dataset: Option<&str>) -> Outcome {
     });
     share.clear();
     let verified = verified.map_err(|why| Failure::Run(anyhow!(why)))?;
-    tell::result(tell::visible(&told(&file, &verified)));
+    if as_json {
+        let mut list = JsonList::new();
+        list.push(&json::value(&file, &verified)).run()?;
+        list.end();
+    } else {
+        tell::result(tell::visible(&told(&file, &verified)));
+    }
     if verified.is_whole() {
         return Ok(());
     }
@@ -108,7 +116,7 @@ fn directory_of(file: &Path) -> PathBuf {
 /// What there is, a line each.
 fn told(file: &LoneFile, verified: &LoneVerified) -> String {
     let shape = file.shape();
-    let right = file.frames() - united(&[&verified.missing, &verified.damaged]);
+    let right = right(file, verified);
     let filters: Vec<_> = shape.filters.iter().map(|filter| filter.number.to_string()).collect();
     let filters =
         if filters.is_empty() { "no filter".into() } else { format!("filter {}", filters.join(", ")) };
@@ -181,6 +189,11 @@ fn journal_beside(path: &Path) -> Option<PathBuf> {
     let is_journal =
         |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|kind| kind == "journal");
     entries.iter().any(|entry| is_journal(&entry.file_name())).then_some(directory)
+}
+
+/// Frames that can be read.
+fn right(file: &LoneFile, verified: &LoneVerified) -> u64 {
+    file.frames() - united(&[&verified.missing, &verified.damaged])
 }
 
 fn united(all: &[&Ranges]) -> u64 {

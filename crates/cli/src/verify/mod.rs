@@ -1,5 +1,7 @@
 //! `nilometer verify`: whether a recording is whole, and exactly what is not.
 
+mod json;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -11,7 +13,7 @@ use nilometer_acquisition::{RepairError, index_faults};
 use nilometer_model::{Bytes, Format};
 use nilometer_recording::{
     Damaged, Headers, OVERWRITTEN, Verified,
-    reader::{Index, OpenError, Recording, Trust},
+    reader::{Index, OpenError, Recording, Trust, Unreadable},
     verify,
     view::{Extent, Jump, RecordingView, Scan},
 };
@@ -19,11 +21,15 @@ use nilometer_storage::process::BootId;
 use nilometer_wire::Stamp;
 
 use crate::{
-    Blame, Failure, Outcome, lone_file,
+    Blame, Failure, Outcome,
+    json_list::JsonList,
+    lone_file,
     recording_text::{absent_lanes, gaps, in_line, not_come, ranges, sources, unreadable, what},
     stored_at::StoredAt,
     tell,
 };
+use json::Judged;
+pub(crate) use json::range;
 
 /// Reads recordings back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
@@ -39,6 +45,9 @@ pub(crate) struct Verify {
     /// most dimensions]
     #[arg(long, value_name = "PATH")]
     dataset: Option<String>,
+    /// As JSON: a list of recordings, or of the one file
+    #[arg(long)]
+    json: bool,
 }
 
 impl Verify {
@@ -55,20 +64,22 @@ impl Verify {
                 );
                 return Err(Failure::Input(why));
             }
-            return lone_file::verify(file, self.dataset.as_deref());
+            return lone_file::verify(file, self.dataset.as_deref(), self.json);
         }
         lone_file::check_dataset(self.dataset.as_ref()).input()?;
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let stored = StoredAt::named(&self.directories).input()?;
         let (mut recordings, unread) = stored.open_those_named(trust).input()?;
+        if self.json {
+            return self.list(recordings, &unread);
+        }
         if recordings.len() == 1
             && let Some(only) = recordings.next()
         {
             let faults = self.tell_of(only).input()?;
             return ended(faults.map(|faults| format!("the recording is not whole: {faults}")).as_slice());
         }
-        let unread = unread.into_iter().map(|(path, why)| format!("{}: {why}", in_line(path.display())));
-        let mut not_whole: Vec<String> = unread.collect();
+        let mut not_whole = unread_words(&unread);
         for (at, recording) in recordings.enumerate() {
             let name = in_line(recording.name());
             let gap = if at == 0 { "" } else { "\n" };
@@ -79,23 +90,43 @@ impl Verify {
         ended(&not_whole)
     }
 
+    /// The same for programs.
+    fn list(&self, recordings: impl Iterator<Item = Recording>, unread: &Unreadable) -> Outcome {
+        let mut list = JsonList::new();
+        let mut not_whole = unread_words(unread);
+        for recording in recordings {
+            let name = in_line(recording.name());
+            let faults = self.judged(recording, |judged| {
+                list.push(&judged.value())?;
+                Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
+            });
+            not_whole.extend(faults.input()?.map(|faults| format!("{name} is not whole: {faults}")));
+        }
+        list.end();
+        ended(&not_whole)
+    }
+
     /// Reads a recording, and says what there is; why it is not whole, if it is not.
     fn tell_of(&self, recording: Recording) -> anyhow::Result<Option<String>> {
+        self.judged(recording, |judged| {
+            tell::result(tell::visible(&told(judged)));
+            Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
+        })
+    }
+
+    /// Reads a recording back.
+    fn judged<T>(
+        &self,
+        recording: Recording,
+        use_of: impl FnOnce(&Judged<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let whole = RecordingView::new(recording, Extent::All);
         let verified = verify(&whole);
         let scan = Scan::of(&whole);
         let unproved = self.unproved(&whole, &verified)?;
         let torn = whole.recording(|recording| torn(recording, &verified))?;
         whole.recording(|recording| {
-            tell::result(tell::visible(&told(recording, &verified, unproved, &scan)));
             let mut faults = faults(recording, &verified);
-            for (path, why) in &torn {
-                tell::result(tell::visible(&format!(
-                    "index       {}: {}\n",
-                    in_line(path.display()),
-                    in_line(why)
-                )));
-            }
             faults.extend((!torn.is_empty()).then(|| {
                 format!(
                     "readers of HDF5 do not find all in {} files: `nilometer repair` mends them",
@@ -103,7 +134,14 @@ impl Verify {
                 )
             }));
             faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
-            Ok((!faults.is_empty()).then(|| faults.join("; ")))
+            use_of(&Judged {
+                recording,
+                verified: &verified,
+                scan: &scan,
+                unproved,
+                torn: &torn,
+                faults: &faults,
+            })
         })
     }
 
@@ -121,6 +159,11 @@ impl Verify {
         let there = whole.recording(|recording| recording.index.frames.len());
         Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
     }
+}
+
+/// Directories and journals of no recording that is known.
+fn unread_words(unread: &Unreadable) -> Vec<String> {
+    unread.iter().map(|(path, why)| format!("{}: {why}", in_line(path.display()))).collect()
 }
 
 /// Ends well if nothing is said against it.
@@ -142,7 +185,8 @@ fn torn(recording: &Recording, verified: &Verified) -> Result<Vec<(PathBuf, Stri
 }
 
 /// What there is, a line each; of what is right so many frames may be damaged after all.
-fn told(recording: &Recording, verified: &Verified, unproved: u64, scan: &Scan) -> String {
+fn told(judged: &Judged<'_>) -> String {
+    let &Judged { recording, verified, scan, unproved, torn, .. } = judged;
     let index = &recording.index;
     let head = recording.head();
     let right = verified.right - unproved;
@@ -201,6 +245,10 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64, scan: &Scan) 
     let unnamed = verified.damaged_frames - verified.damaged.len() as u64;
     lines.extend((unnamed > 0).then(|| format!("damaged     {unnamed} {what} more")));
     lines.extend(unreadable(&recording.unreadable));
+    let index = |(path, why): &(PathBuf, String)| {
+        format!("index       {}: {}", in_line(path.display()), in_line(why))
+    };
+    lines.extend(torn.iter().map(index));
     lines.join("\n") + "\n"
 }
 

@@ -1,0 +1,75 @@
+//! The result of `verify` for programs. Numbers of frames count from 0; a range has its first frame and how many there are.
+
+use std::path::PathBuf;
+
+use nilometer_recording::{
+    Damaged, Headers, Verified,
+    reader::Recording,
+    view::{Jump, Scan},
+};
+use serde_json::{Value, json};
+
+use crate::recording_text::what;
+
+/// A recording that was read back, and what follows of it.
+pub(super) struct Judged<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) verified: &'a Verified,
+    pub(super) scan: &'a Scan,
+    /// Frames that can be read and may be damaged all the same.
+    pub(super) unproved: u64,
+    /// Files of HDF5 whose index does not agree with the journals, and why.
+    pub(super) torn: &'a [(PathBuf, String)],
+    /// Why it is not whole, in words.
+    pub(super) faults: &'a [String],
+}
+
+/// A range of frames.
+pub(crate) fn range(&(first, count): &(u64, u64)) -> Value {
+    json!({ "first": first, "count": count })
+}
+
+fn damaged(recording: &Recording, damaged: &Damaged) -> Value {
+    json!({
+        "frame": damaged.number, "file": recording.path(damaged.place).display().to_string(),
+        "offset": damaged.place.extent.offset, "why": damaged.why,
+    })
+}
+
+fn headers(headers: &Headers) -> Value {
+    let Headers { continuity, noted, .. } = headers;
+    let jump = |jump: &Jump| json!({ "frame": jump.frame, "from": jump.before.moment(None).to_string(), "to": jump.stamp.moment(None).to_string() });
+    json!({
+        "frames": continuity.frames, "invalid": continuity.invalid, "noted_as_not_come": noted, "jumps": continuity.jumps,
+        "first_jumps": continuity.first_jumps.iter().map(jump).collect::<Vec<_>>(),
+    })
+}
+
+impl Judged<'_> {
+    /// `what` says whether frames or blocks of packets are counted.
+    pub(super) fn value(&self) -> Value {
+        let Judged { recording, verified, scan, unproved, torn, faults } = self;
+        let (head, index) = (recording.head(), &recording.index);
+        let right = verified.right - unproved;
+        let file =
+            |(path, why): &(PathBuf, String)| json!({ "file": path.display().to_string(), "why": why });
+        let unreadable = recording.unreadable.iter();
+        let unreadable = unreadable
+            .map(|(path, why)| json!({ "file": path.display().to_string(), "why": why.to_string() }));
+        json!({
+            "name": recording.name(), "recording": format!("{:016x}", head.recording), "what": what(recording),
+            "whole": faults.is_empty(), "faults": faults, "frame_bytes": head.frame_size,
+            "lanes": head.lanes, "lanes_here": index.heads.len(), "lanes_ended": index.ended,
+            "expected": index.expected(), "right": right, "right_bytes": right * head.frame_size,
+            "compared_with": if verified.made_again { "the simulated instrument" } else { "the checksums of the journal" },
+            "without_checksum": verified.unchecked - unproved, "unproved": unproved,
+            "removed": index.removed.count(), "overwritten": verified.overwritten,
+            "missing": verified.missing_frames(), "missing_ranges": verified.missing.iter().map(range).collect::<Vec<_>>(),
+            "did_not_come_and_filled": scan.filled, "did_not_come_and_left_out": scan.left_out,
+            "damaged": verified.damaged_frames,
+            "damaged_frames": verified.damaged.iter().map(|one| damaged(recording, one)).collect::<Vec<_>>(),
+            "torn_files": torn.iter().map(file).collect::<Vec<_>>(), "unreadable": unreadable.collect::<Vec<_>>(),
+            "headers": verified.headers.as_ref().map(headers),
+        })
+    }
+}
