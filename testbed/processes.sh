@@ -102,7 +102,7 @@ await() {
 
 # Threads that run, or wait for a processor or a disk, for each processor: the mean of the last minute, from 1 to 5, rounded up.
 crowding() {
-    awk -v processors="$(nproc)" '{ load = int($1 / processors) + 1; print load > 5 ? 5 : load }' /proc/loadavg
+    awk -v processors="$(nproc)" '{ load = int($1 / processors) + 1; print (load > 5 ? 5 : load) }' /proc/loadavg
 }
 
 # The processes of a system, or of `up`, that run: as their environment says, and as the files in run/ say.
