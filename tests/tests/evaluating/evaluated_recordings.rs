@@ -178,7 +178,7 @@ fn the_answer_is_there_first_and_what_was_not_reached_is_said_at_the_top() {
     assert!(ended.stderr.contains("at most 60 trials, and none after"), "{ended:?}");
     for text in [&ended.stdout, &start(home.path(), &["report", "evaluation.sqlite"]).end(LIMIT).stdout] {
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("`{part}` in {text}"));
-        assert!(place("INCOMPLETE") < place("FILES"), "above the figures: {text}");
+        assert!(place("INCOMPLETE") < place("FIGURES"), "above the figures: {text}");
         assert!(text.contains("the search for the highest rate: A not begun (0 of 1)"), "{text}");
         assert!(text.contains("VERDICT for camera"), "{text}");
     }

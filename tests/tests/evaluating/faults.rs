@@ -173,7 +173,7 @@ fn an_interrupt_ends_with_a_report_and_leaves_nothing() {
         let (ended, results) = campaign.end(LIMIT);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stderr.contains("interrupted"), "{ended:?}");
-        assert!(ended.stdout.contains("SMALL READS") && ended.stdout.contains("Record: "), "{ended:?}");
+        assert!(ended.stdout.contains("small reads") && ended.stdout.contains("Record: "), "{ended:?}");
         assert!((1..3).contains(&valid(&results, 0)), "{} samples", results.samples.len());
         assert!(run_directories(&target).is_empty());
     }

@@ -4,6 +4,7 @@ mod exported;
 mod foreign;
 mod many;
 mod shown;
+mod told_as_json;
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 

@@ -15,6 +15,15 @@ fn what_any_machine_can_do_is_enough_and_what_none_can_is_not() {
     assert!(hard.stdout.contains("NOT  socket buffer"), "{hard:?}");
     assert!(hard.stdout.contains("sysctl -w net.core.rmem_max="), "{hard:?}");
     assert_eq!(settings(), before, "it changed something");
+    let json =
+        run(&["doctor", "--rate", "100000 Gbit/s", "--packet", "65507 B", "--interface", "lo", "--json"]);
+    assert_eq!(json.code, Some(1), "{json:?}");
+    let document: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(document["bytes_per_second"], 1.25e13);
+    let findings = document["findings"].as_array().expect("findings");
+    let buffer = findings.iter().find(|finding| finding["what"] == "socket buffer").expect("a finding");
+    assert_eq!(buffer["verdict"], "not enough", "{buffer}");
+    assert!(buffer["command"].as_str().is_some_and(|command| command.contains("rmem_max=")), "{buffer}");
 }
 
 fn settings() -> Vec<String> {
