@@ -1,14 +1,16 @@
-//! A report before it has a format: sections of paragraphs, notes and tables. Nothing here knows a format, and no renderer
+//! A report before it has a format: sections of paragraphs, notes, tables and charts. Nothing here knows a format, and no renderer
 //! knows a finding.
 //!
 //! ```text
-//! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown)
+//! Study -> sections (a file for each finding) -> Document -> render (terminal, Markdown, HTML)
 //! ```
 
 use std::fmt::Display;
 
+use crate::chart::Chart;
+
 /// A whole report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Document {
     /// The first line.
     pub(crate) title: String,
@@ -25,6 +27,19 @@ pub(crate) struct Document {
 pub(crate) struct TargetLine {
     pub(crate) letter: String,
     pub(crate) text: String,
+    /// Why it was left out from some point on; empty if it was not.
+    pub(crate) left_out: String,
+}
+
+impl TargetLine {
+    /// The target in one line.
+    pub(crate) fn line(&self) -> String {
+        if self.left_out.is_empty() {
+            self.text.clone()
+        } else {
+            format!("{}: left out: {}", self.text, self.left_out)
+        }
+    }
 }
 
 /// How far a report goes. Each goes farther than those before it.
@@ -36,16 +51,38 @@ pub enum Detail {
     Predicted,
     /// All findings, with every latency and limit, and the properties of the storage.
     Full,
+    /// Also what only a page has room for: charts, every statistic of each figure, and how to repeat it.
+    Page,
 }
 
 /// A heading and what stands below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     pub(crate) level: Level,
     pub(crate) heading: Heading,
     pub(crate) blocks: Vec<Block>,
     /// The least detailed report that has it.
     pub(crate) detail: Detail,
+    /// By which other parts of a page lead to it; none if none does.
+    pub(crate) anchor: Option<Anchor>,
+    pub(crate) medium: Medium,
+}
+
+/// A place in a page that others lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// Unique in the document, of letters, digits and `-`.
+    pub(crate) id: String,
+    /// In the list of contents; empty if it is not in it.
+    pub(crate) contents: String,
+}
+
+/// Where a page shows a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Medium {
+    ScreenAndPaper,
+    /// Printed, it would be many sheets.
+    Screen,
 }
 
 /// Where a section stands.
@@ -66,12 +103,92 @@ pub(crate) struct Heading {
 }
 
 /// A piece of a section.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Block {
     Paragraph(Sentence),
     /// Each with a mark before it.
     List(Vec<Sentence>),
     Table(Table),
+    /// Drawings of what sentences and tables say too: only a page has them.
+    Charts(Vec<Chart>, Arrangement),
+    /// The colours and signs of charts, and what they stand for.
+    Key(Vec<KeyEntry>),
+    /// Rates of targets, drawn as bars beside their comparison.
+    Glance(Vec<Glance>),
+    /// A page shows it when it is asked for.
+    Fold(Fold),
+    /// To be copied as it is.
+    Code(String),
+    /// At the top of a page.
+    Answer(Answer),
+    /// Beside the answers.
+    Aside(Aside),
+}
+
+/// How drawings stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrangement {
+    Beside,
+    /// Over the same axis.
+    Under,
+}
+
+/// A series of charts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyEntry {
+    pub(crate) series: usize,
+    /// The letter of a target; empty if the series is none.
+    pub(crate) letter: String,
+    pub(crate) text: String,
+}
+
+/// The answer of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) tone: Tone,
+    /// `Yes`.
+    pub(crate) reply: String,
+    /// With the evidence.
+    pub(crate) sentence: Sentence,
+}
+
+/// The gravest of many sentences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Aside {
+    pub(crate) heading: String,
+    pub(crate) sentences: Vec<String>,
+    /// Where the others stand.
+    pub(crate) more: Option<(String, String)>,
+}
+
+/// Blocks below a line of text that opens them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fold {
+    pub(crate) summary: String,
+    pub(crate) is_open: bool,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// The rates of a stage's phase.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Glance {
+    /// The stage at its first phase, then empty.
+    pub(crate) name: String,
+    /// The section of the stage.
+    pub(crate) id: String,
+    pub(crate) phase: String,
+    pub(crate) rates: Vec<GlanceRate>,
+    pub(crate) sentences: Vec<Sentence>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GlanceRate {
+    /// Index of the target.
+    pub(crate) target: usize,
+    /// Of the longest, from 0 to 1.
+    pub(crate) share: f64,
+    pub(crate) cell: Cell,
 }
 
 /// Text that belongs together.
@@ -146,6 +263,8 @@ pub(crate) struct Row {
 pub(crate) struct Cell {
     pub(crate) lines: Vec<String>,
     pub(crate) tone: Tone,
+    /// What a page shows when it is pointed at: where the figure is from. Empty if nothing is to be said.
+    pub(crate) origin: String,
 }
 
 /// Why figures of a row are not to be used.
@@ -169,7 +288,14 @@ impl Heading {
 impl Section {
     /// One by itself, which every report has.
     pub(crate) fn new(heading: Heading, blocks: Vec<Block>) -> Self {
-        Section { level: Level::Section, heading, blocks, detail: Detail::Short }
+        Section {
+            level: Level::Section,
+            heading,
+            blocks,
+            detail: Detail::Short,
+            anchor: None,
+            medium: Medium::ScreenAndPaper,
+        }
     }
 
     /// A part of the section before it.
@@ -181,6 +307,15 @@ impl Section {
     pub(crate) fn from(self, detail: Detail) -> Self {
         Section { detail, ..self }
     }
+
+    /// With a place that others lead to; `contents` is empty if the list of contents has no line for it.
+    pub(crate) fn at(self, id: impl Into<String>, contents: impl Into<String>) -> Self {
+        Section { anchor: Some(Anchor { id: id.into(), contents: contents.into() }), ..self }
+    }
+
+    pub(crate) fn on_screen(self) -> Self {
+        Section { medium: Medium::Screen, ..self }
+    }
 }
 
 impl Block {
@@ -190,6 +325,20 @@ impl Block {
 
     pub(crate) fn list(sentences: impl IntoIterator<Item = String>) -> Self {
         Block::List(sentences.into_iter().map(Sentence::new).collect())
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Block::Paragraph(Sentence::new(text))
+    }
+
+    /// Beside each other.
+    pub(crate) fn charts(charts: Vec<Chart>) -> Self {
+        Block::Charts(charts, Arrangement::Beside)
+    }
+
+    /// Shown when it is asked for.
+    pub(crate) fn closed(summary: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Block::Fold(Fold { summary: summary.into(), is_open: false, blocks })
     }
 }
 
@@ -243,6 +392,10 @@ impl Cell {
     }
 
     pub(crate) fn toned(tone: Tone, text: impl Display) -> Self {
-        Cell { lines: vec![text.to_string()], tone }
+        Cell { lines: vec![text.to_string()], tone, origin: String::new() }
+    }
+
+    pub(crate) fn from(self, origin: impl Into<String>) -> Self {
+        Cell { origin: origin.into(), ..self }
     }
 }

@@ -21,3 +21,12 @@ pub(crate) fn stage_key(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> St
 pub(crate) fn recording_key(recording: &StudyRecording<'_>, of: &Measured) -> String {
     format!("{}/{}", recording.instrument, letter(of.key.target))
 }
+
+/// From how many samples a figure is, and how to see them: for those who point at it.
+pub(crate) fn tooltip(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
+    let all = outcome.samples.len();
+    let of = if outcome.valid == all { String::new() } else { format!(" of {all}") };
+    let samples = if all == 1 { "sample" } else { "samples" };
+    let key = figure_key(stage, outcome);
+    format!("from {}{of} {samples}: nilometer report RECORD --why '{key}'", outcome.valid)
+}

@@ -1,11 +1,8 @@
 //! What loads beside workloads cost them, in reports.
 
-use std::fmt::Write;
-
 use nilometer_model::Nanos;
 use serde::Serialize;
 
-use super::chart::Escaped;
 use nilometer_analysis::{Interference, Study, StudyStage, letter};
 
 /// `write on A (block size 1 MiB)`; without the target where there is one.
@@ -15,18 +12,6 @@ pub(super) fn heading(stage: &StudyStage<'_>, of: &Interference) -> String {
         heading = format!("{heading} on {}", letter(of.target));
     }
     if of.workload.is_empty() { heading } else { format!("{heading} ({})", of.workload) }
-}
-
-/// Behind the charts of a stage.
-pub(super) fn write(page: &mut String, stage: &StudyStage<'_>, margin: f64) -> std::fmt::Result {
-    for of in &stage.interferences {
-        write!(page, "<h3>Beside a load: {}</h3><ul>", Escaped(&heading(stage, of)))?;
-        for sentence in of.sentences(margin) {
-            write!(page, "<li>{}</li>", Escaped(&sentence))?;
-        }
-        page.push_str("</ul>");
-    }
-    Ok(())
 }
 
 /// The same for programs.

@@ -7,12 +7,12 @@ mod against;
 mod chart;
 mod compared;
 mod compared_network;
+mod compared_page;
 mod csv;
 mod document;
 mod figure_key;
 mod figures_csv;
 mod growth;
-mod html;
 mod interference;
 mod json;
 mod limiting;
@@ -37,9 +37,9 @@ mod words;
 pub use acceptance::{AcceptanceProof, acceptance_page};
 pub use against::against_text;
 pub use compared::compared_text;
+pub use compared_page::compared_html;
 pub use csv::csv;
 pub use figures_csv::figures_csv;
-pub use html::{compared_html, html};
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
 pub use network::{network_json, network_text};
 pub use render::{Palette, TextLayout};
@@ -60,6 +60,11 @@ pub fn terminal(study: &Study<'_>, detail: Detail, layout: TextLayout) -> String
 /// The report in GitHub's Markdown, the answers first.
 pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
     render::markdown_text(&document(study, Answers::First, detail))
+}
+
+/// The report as one HTML file with charts, which opens offline, without scripts, on a telephone and on paper; the answers first.
+pub fn html(study: &Study<'_>) -> String {
+    render::html_text(&document(study, Answers::First, Detail::Page))
 }
 
 /// The samples behind a figure, and how it follows from them, in a terminal. The key is `STAGE/PHASE/TARGET`, with the cell behind the

@@ -11,7 +11,9 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finding {
     Missing,
+    Answer,
     Stages,
+    Recordings,
     Packets,
     Network,
     Observed,
@@ -21,30 +23,42 @@ enum Finding {
     Predictions,
     Verdicts,
     Acceptance,
+    Numbers,
+    Machines,
     Environment,
+    Repeat,
 }
 
+const COUNT: usize = 17;
+
 /// In a terminal the answers stand at the end, where they are seen.
-const ANSWERS_LAST: [Finding; 12] = [
+const ANSWERS_LAST: [Finding; COUNT] = [
     Finding::Missing,
     Finding::Stages,
+    Finding::Recordings,
     Finding::Packets,
     Finding::Network,
     Finding::Observed,
     Finding::Storage,
+    Finding::Numbers,
+    Finding::Machines,
     Finding::Environment,
+    Finding::Repeat,
     Finding::Warnings,
     Finding::Comparisons,
     Finding::Predictions,
     Finding::Verdicts,
     Finding::Acceptance,
+    Finding::Answer,
 ];
 
 /// On a page they stand at the top.
-const ANSWERS_FIRST: [Finding; 12] = [
+const ANSWERS_FIRST: [Finding; COUNT] = [
     Finding::Missing,
+    Finding::Answer,
     Finding::Acceptance,
     Finding::Verdicts,
+    Finding::Recordings,
     Finding::Comparisons,
     Finding::Predictions,
     Finding::Warnings,
@@ -52,8 +66,11 @@ const ANSWERS_FIRST: [Finding; 12] = [
     Finding::Network,
     Finding::Observed,
     Finding::Stages,
+    Finding::Numbers,
+    Finding::Machines,
     Finding::Storage,
     Finding::Environment,
+    Finding::Repeat,
 ];
 
 /// Where the answers stand.
@@ -109,9 +126,8 @@ fn head(study: &Study<'_>, answers: Answers) -> (String, String) {
 
 fn targets(study: &Study<'_>) -> Vec<TargetLine> {
     let line = |(index, target): (usize, &nilometer_model::TargetEntry)| {
-        let left_out = target.left_out.as_ref().map(|why| format!(": left out: {why}"));
-        let text = words::target(study.results, index) + &left_out.unwrap_or_default();
-        TargetLine { letter: letter(index), text }
+        let text = words::target(study.results, index);
+        TargetLine { letter: letter(index), text, left_out: target.left_out.clone().unwrap_or_default() }
     };
     study.results.targets.iter().enumerate().map(line).collect()
 }
@@ -119,17 +135,29 @@ fn targets(study: &Study<'_>) -> Vec<TargetLine> {
 fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Section> {
     match finding {
         Finding::Missing => sections::missing(study),
+        // What stands elsewhere too, in a form that only a page has.
+        Finding::Answer if detail == Detail::Page => sections::answer(study),
+        Finding::Recordings | Finding::Numbers | Finding::Machines | Finding::Repeat
+            if detail < Detail::Page =>
+        {
+            Vec::new()
+        }
+        Finding::Answer => Vec::new(),
+        Finding::Recordings => sections::recordings(study),
+        Finding::Numbers => sections::numbers(study),
+        Finding::Machines => sections::machines(study),
+        Finding::Repeat => sections::repeat(study),
         Finding::Stages => sections::stages(study, detail),
-        Finding::Packets => sections::packets(study),
-        Finding::Network => sections::network(study),
+        Finding::Packets => sections::packets(study, detail),
+        Finding::Network => sections::network(study, detail),
         Finding::Observed => sections::observed(study, detail),
-        Finding::Storage => sections::storage(study),
+        Finding::Storage => sections::storage(study, detail),
         Finding::Warnings => sections::warnings(study, detail),
-        Finding::Comparisons => sections::comparisons(study),
+        Finding::Comparisons => sections::comparisons(study, detail),
         Finding::Predictions => sections::predictions(study),
         Finding::Verdicts => sections::verdicts(study),
         Finding::Acceptance => sections::acceptance(study),
-        Finding::Environment => sections::environment(study),
+        Finding::Environment => sections::environment(study, detail),
     }
 }
 

@@ -1,23 +1,8 @@
 //! Which of several that should be alike is not, in reports.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
-use super::chart::Escaped;
-use nilometer_analysis::{SiblingGroup, Study, StudyStage};
-
-/// Behind the charts of a stage.
-pub(super) fn write(page: &mut String, stage: &StudyStage<'_>, margin: f64) -> std::fmt::Result {
-    for of in &stage.siblings {
-        write!(page, "<h3>Siblings: {}</h3><ul>", Escaped(&of.heading()))?;
-        for sentence in of.sentences(margin) {
-            write!(page, "<li>{}</li>", Escaped(&sentence))?;
-        }
-        page.push_str("</ul>");
-    }
-    Ok(())
-}
+use nilometer_analysis::{SiblingGroup, Study};
 
 /// The same for programs.
 #[derive(Serialize)]

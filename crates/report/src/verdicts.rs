@@ -1,30 +1,8 @@
-//! Verdicts in text, and what storage takes of an instrument that was recorded at full speed only.
-
-use std::fmt::Write;
+//! For programs: what storage takes of an instrument that was recorded at full speed only.
 
 use serde::Serialize;
 
-use super::{chart::Escaped, words};
 use nilometer_analysis::{FullSpeed, Study, letter};
-
-/// Behind the verdicts of the page.
-pub(super) fn write_full_speeds(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
-    for of_one in study.full_speeds.chunk_by(|one, next| one.instrument == next.instrument) {
-        let instrument = of_one[0].instrument.to_string();
-        write!(page, "<section class=\"card\"><h2>{} at full speed</h2>", Escaped(&instrument))?;
-        for of in of_one {
-            write!(
-                page,
-                "<div class=\"verdict maybe\">{} {}: {}.</div>",
-                letter(of.target),
-                Escaped(&words::target(study.results, of.target)),
-                Escaped(&of.to_string())
-            )?;
-        }
-        page.push_str("</section>");
-    }
-    Ok(())
-}
 
 /// The same for programs.
 #[derive(Serialize)]

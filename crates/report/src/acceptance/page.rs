@@ -6,7 +6,7 @@ use std::fmt::Write;
 use nilometer_analysis::{AcceptanceAnswer, AcceptanceVerdict, CriterionAnswer, Study, letter};
 
 use super::offer;
-use crate::{chart::Escaped, html::STYLE, words};
+use crate::{chart::Escaped, render::STYLE, words};
 
 /// What the page can't know from the study.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::svg::{Anchor, Short, Svg, xy};
 
 /// A chart of bars.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bars {
     /// Stands above it.
     pub(crate) title: String,
@@ -14,7 +14,7 @@ pub(crate) struct Bars {
 }
 
 /// A bar.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bar {
     /// Decides the colour.
     pub(crate) series: usize,

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// A line of a plot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line {
     /// Decides colour, dash and shape.
     pub(crate) series: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Line {
 }
 
 /// A point of a line.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Point {
     /// On the axis of `x`.
     pub(crate) x: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Point {
 }
 
 /// A stretch of the horizontal axis.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Span {
     /// Decides the colour.
     pub(crate) series: usize,
@@ -60,7 +60,7 @@ pub(crate) enum Style {
 }
 
 /// Lines over two axes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plot {
     /// Stands above it.
     pub(crate) title: String,

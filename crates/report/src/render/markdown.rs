@@ -14,7 +14,7 @@ pub(crate) fn markdown_text(document: &Document) -> String {
 fn write_document(text: &mut String, document: &Document) -> fmt::Result {
     writeln!(text, "# {}\n\n{}\n", plain(&document.title), plain(&document.origin))?;
     for target in &document.targets {
-        writeln!(text, "- **{}** {}", target.letter, plain(&target.text))?;
+        writeln!(text, "- **{}** {}", target.letter, plain(&target.line()))?;
     }
     document.sections.iter().try_for_each(|section| write_section(text, section))
 }
@@ -44,6 +44,10 @@ fn write_block(text: &mut String, block: &Block) -> fmt::Result {
             sentences.iter().try_for_each(|sentence| write_item(text, 0, sentence))
         }
         Block::Table(table) => write_table(text, table),
+        Block::Fold(fold) => fold.blocks.iter().try_for_each(|block| write_block(text, block)),
+        Block::Code(code) => writeln!(text, "\n````text\n{code}\n````"),
+        // Drawings are for pages.
+        Block::Charts(..) | Block::Key(_) | Block::Glance(_) | Block::Answer(_) | Block::Aside(_) => Ok(()),
     }
 }
 

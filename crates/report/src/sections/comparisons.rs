@@ -2,12 +2,16 @@
 
 use nilometer_analysis::Study;
 
+use super::glance::glance;
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
     words,
 };
 
-pub(crate) fn comparisons(study: &Study<'_>) -> Vec<Section> {
+pub(crate) fn comparisons(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    if detail == Detail::Page {
+        return glance(study);
+    }
     let comparisons = words::comparisons(study);
     if comparisons.is_empty() {
         return Vec::new();
@@ -18,7 +22,7 @@ pub(crate) fn comparisons(study: &Study<'_>) -> Vec<Section> {
         Column::new(Role::Sentence, "answer"),
     ];
     let row = |(stage, phase, lines): (&str, &str, Vec<String>)| {
-        Row::of([Cell::new(stage), Cell::new(phase), Cell { lines, tone: Tone::Plain }])
+        Row::of([Cell::new(stage), Cell::new(phase), Cell { lines, ..Cell::new("") }])
     };
     let table = Table { columns, rows: comparisons.into_iter().map(row).collect() };
     let blocks = vec![Block::Table(table), Block::soft(words::margin_note(study.results))];

@@ -1,23 +1,62 @@
-//! The machine on which it was measured.
+//! The machine on which it was measured, and on a page what was found out about each target before.
 
-use nilometer_analysis::Study;
+use nilometer_analysis::{Study, letter};
+use serde_json::Value as Json;
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
     network::links,
+    words,
 };
 
-pub(crate) fn environment(study: &Study<'_>) -> Vec<Section> {
-    let facts = study.results.environment.iter().map(|(key, value)| [key.clone(), value.clone()]);
+pub(crate) fn environment(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    let all = study.results.environment.iter().map(|(key, value)| [key.clone(), value.clone()]);
     let links = links(&study.results.machines).into_iter();
     let links = links.map(|(name, link)| [format!("link {name}"), link.to_string()]);
-    let rows: Vec<Row> = facts.chain(links).map(|row| Row::of(row.map(Cell::new))).collect();
+    let rows: Vec<[String; 2]> = all.chain(links).collect();
     if rows.is_empty() {
         return Vec::new();
     }
+    let section = Section::new(Heading::of("Measured on"), vec![table(rows)]);
+    let mut sections = vec![section.from(Detail::Full).on_screen()];
+    if detail == Detail::Page {
+        sections.extend((0..study.results.targets.len()).map(|target| of_target(study, target)));
+    }
+    sections
+}
+
+fn table(rows: Vec<[String; 2]>) -> Block {
     let columns = vec![Column::new(Role::Name, ""), Column::new(Role::Sentence, "")];
-    vec![
-        Section::new(Heading::of("Measured on"), vec![Block::Table(Table { columns, rows })])
-            .from(Detail::Full),
-    ]
+    let rows = rows.into_iter().map(|row| Row::of(row.map(Cell::new)));
+    Block::Table(Table { columns, rows: rows.collect() })
+}
+
+fn of_target(study: &Study<'_>, target: usize) -> Section {
+    let description = study.results.targets.get(target).and_then(|target| target.description.as_ref());
+    let mut description = serde_json::to_value(description).unwrap_or(Json::Null);
+    // It is the table of the storage.
+    if let Some(fields) = description.as_object_mut() {
+        fields.remove("profile");
+    }
+    let rows = facts("", &description).into_iter().map(|(key, value)| [key, value]).collect();
+    let name = format!(" {}: {}", letter(target), words::target(study.results, target));
+    Section::part(Heading::with("Target", name), vec![table(rows)]).from(Detail::Page)
+}
+
+/// The leaves of a JSON document with the names on the way to them.
+fn facts(name: &str, json: &Json) -> Vec<(String, String)> {
+    match json {
+        Json::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| facts(format!("{name} {}", key.replace('_', " ")).trim(), value))
+            .collect(),
+        Json::Null => Vec::new(),
+        Json::String(text) => vec![(name.into(), quantity(text))],
+        other => vec![(name.into(), other.to_string())],
+    }
+}
+
+/// A size as people write it, where the text is one.
+fn quantity(text: &str) -> String {
+    text.parse::<nilometer_model::Bytes>().map_or_else(|_| text.to_owned(), |bytes| bytes.to_string())
 }

@@ -1,17 +1,27 @@
 //! One file for each finding: what a report says of it, in whatever format.
 
 mod acceptance;
+mod answer;
 mod beside_load;
+mod cells;
 mod comparisons;
 mod environment;
+mod glance;
 mod growth;
+mod latency;
+mod machines;
 mod missing;
 mod network;
+mod numbers;
 mod observed;
+mod observed_charts;
 mod overview;
 mod packets;
 mod parameters;
 mod predictions;
+mod rates;
+mod recordings;
+mod repeat;
 mod siblings;
 mod stage;
 mod storage;
@@ -20,13 +30,18 @@ mod verdicts;
 mod warnings;
 
 pub(crate) use acceptance::acceptance;
+pub(crate) use answer::answer;
 pub(crate) use comparisons::comparisons;
 pub(crate) use environment::environment;
+pub(crate) use machines::machines;
 pub(crate) use missing::missing;
 pub(crate) use network::network;
+pub(crate) use numbers::numbers;
 pub(crate) use observed::observed;
 pub(crate) use packets::packets;
 pub(crate) use predictions::predictions;
+pub(crate) use recordings::recordings;
+pub(crate) use repeat::repeat;
 pub(crate) use stage::stages;
 pub(crate) use storage::storage;
 pub(crate) use verdicts::verdicts;

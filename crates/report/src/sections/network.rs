@@ -1,25 +1,35 @@
 //! What the network between machines carries, and what targets behind it do of that.
 
-use nilometer_analysis::{Study, network_outcomes};
-use nilometer_model::NetworkStage;
+use nilometer_analysis::{NetworkOutcome, Study, network_outcomes};
+use nilometer_model::{NetworkResults, NetworkStage};
 
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Sentence, Table, Tone},
-    network::{COLUMNS, LEGEND, NetworkTable, machine_words, sentences, tables},
+    chart::{Bar, Bars, Chart, clipped, interval},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone},
+    network::{COLUMNS, LEGEND, NetworkTable, machine_words, rate_words, sentences, tables},
 };
 
-pub(crate) fn network(study: &Study<'_>) -> Vec<Section> {
-    let mut sections: Vec<Section> = study.results.network.iter().map(of_stage).collect();
+/// Letters that a label has room for.
+const LABEL_LETTERS: usize = 52;
+/// More bars than this are no drawing.
+const BARS_MOST: usize = 40;
+
+pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    let stages = study.results.network.iter().enumerate();
+    let stages = stages
+        .map(|(number, stage)| of_stage(stage, detail).at(format!("network-{number}"), stage.stage.as_str()));
+    let mut sections: Vec<Section> = stages.collect();
     if let Some(last) = sections.last_mut().filter(|_| !study.network_shares.is_empty()) {
         last.blocks.push(Block::list(study.network_shares.iter().map(ToString::to_string)));
     }
     sections
 }
 
-fn of_stage(stage: &NetworkStage) -> Section {
+fn of_stage(stage: &NetworkStage, detail: Detail) -> Section {
     let outcomes = network_outcomes(&stage.results);
     let machines = stage.results.machines.iter().map(|machine| Block::soft(machine_words(machine)));
     let mut blocks: Vec<Block> = machines.collect();
+    blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(&stage.results, &outcomes))));
     blocks.push(Block::soft(format!("{LEGEND}.")));
     for of_flows in tables(&stage.results, &outcomes) {
         blocks.push(Block::Paragraph(Sentence::new(&of_flows.heading)));
@@ -41,4 +51,34 @@ fn table(of_flows: &NetworkTable) -> Table {
     columns.extend(ranked.map(|(heading, rank)| Column::figure(*heading).ranked(rank)));
     let row = |row: &[String; 6]| Row::of(row.iter().map(Cell::new));
     Table { columns, rows: of_flows.rows.iter().map(row).collect() }
+}
+
+/// One for each number of flows.
+fn charts(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Vec<Chart> {
+    let groups = outcomes.chunk_by(|one, other| one.cell.flows == other.cell.flows);
+    groups.filter(|group| group.len() <= BARS_MOST).map(|group| chart(results, group)).collect()
+}
+
+fn chart(results: &NetworkResults, outcomes: &[NetworkOutcome]) -> Chart {
+    let names = results.names();
+    let flows = outcomes.first().map_or(0, |outcome| outcome.cell.flows);
+    let title = if flows == 1 { "one flow".into() } else { format!("{flows} flows") };
+    let group = |outcome: &NetworkOutcome| {
+        (clipped(&outcome.cell.pattern.words(&names), LABEL_LETTERS), vec![bar(results, outcome)])
+    };
+    let groups = outcomes.iter().map(group).collect();
+    let description = format!("what the network carried with {title} from each machine to each other");
+    Chart::Bars(Bars { title, description, groups })
+}
+
+fn bar(results: &NetworkResults, outcome: &NetworkOutcome) -> Bar {
+    let valid = results.of_cell(outcome.number).filter(|sample| sample.failed().is_none());
+    Bar {
+        series: 0,
+        name: String::new(),
+        value: outcome.rate.map(|rate| rate.mean),
+        interval: outcome.rate.as_ref().and_then(interval),
+        repeats: valid.map(|sample| sample.rate().0).collect(),
+        text: rate_words(outcome),
+    }
 }

@@ -5,8 +5,11 @@ use nilometer_analysis::{
     observed::{BUSY_DISKS, LEGEND, ObservedCell, ObservedMachine, ObservedRun},
 };
 
+use super::observed_charts::RunFrame;
 use crate::{
-    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone},
+    document::{
+        Arrangement, Block, Cell, Column, Detail, Heading, Role, Row, Section, Sentence, Table, Tone,
+    },
     observed::{COLUMNS, TITLE, rows},
 };
 
@@ -18,8 +21,11 @@ const CELL_MOST: usize = 26;
 pub(crate) fn observed(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let Some(run) = &study.observed else { return Vec::new() };
     let mut blocks: Vec<Block> = run.machines.iter().map(machine).collect();
+    if detail == Detail::Page {
+        blocks.extend(drawn(study, run));
+    }
     let count: usize = run.cells.iter().map(|cell| cell.seen.len()).sum();
-    let has_tables = detail == Detail::Full || count <= ROWS_MOST;
+    let has_tables = detail >= Detail::Full || count <= ROWS_MOST;
     blocks.extend(has_tables.then(|| Block::soft(format!("Figures are {LEGEND}."))));
     for cell in &run.cells {
         blocks.push(Block::Paragraph(Sentence::new(&cell.what)));
@@ -27,7 +33,17 @@ pub(crate) fn observed(study: &Study<'_>, detail: Detail) -> Vec<Section> {
         blocks.push(Block::list(run.sentences(cell)));
     }
     blocks.extend(run.has_busy_disks().then(|| Block::soft(BUSY_DISKS)));
-    vec![Section::new(Heading::of(TITLE), blocks)]
+    vec![Section::new(Heading::of(TITLE), blocks).at("observed", "machines observed")]
+}
+
+fn drawn(study: &Study<'_>, run: &ObservedRun) -> [Block; 3] {
+    let frame = RunFrame::of(study.results, run);
+    let more = Block::Charts(frame.more_charts(run), Arrangement::Under);
+    [
+        Block::Charts(frame.first_charts(study.results, run), Arrangement::Under),
+        Block::soft(frame.legend(run)),
+        Block::closed("More of what they did", vec![more]),
+    ]
 }
 
 fn machine(machine: &ObservedMachine) -> Block {

@@ -11,7 +11,7 @@ use super::{
     times::times,
 };
 use crate::{
-    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
     figure_key::figure_key,
     words,
 };
@@ -37,7 +37,7 @@ pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
     } else {
         vec![Block::Table(table(study, &rows))]
     };
-    blocks.extend(study.stages.iter().flat_map(machines_of));
+    blocks.extend(study.stages.iter().filter_map(machines_of));
     blocks.push(Block::soft(guide(study, &rows)));
     let parts = study.stages.iter().flat_map(|stage| stage_parts(stage, study.results.margin));
     std::iter::once(Section::new(Heading::of("Figures"), blocks)).chain(parts).collect()
@@ -180,10 +180,10 @@ fn guide(study: &Study<'_>, rows: &[FigureRow<'_>]) -> String {
 /// Findings that a plan asked for by its stages.
 fn stage_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
     let mut parts: Vec<Section> = times(stage).into_iter().collect();
-    parts.extend(growth(stage, margin));
+    parts.extend(growth(stage, margin, Detail::Short));
     parts.extend(beside_load(stage, margin));
     parts.extend(siblings(stage, margin));
-    if parts.iter().all(|part| part.detail > crate::Detail::Short) {
+    if parts.iter().all(|part| part.detail > Detail::Short) {
         return Vec::new();
     }
     parts.insert(0, Section::new(Heading::of(stage.name), vec![Block::soft(&stage.common)]));

@@ -1,16 +1,125 @@
-//! Which parameters explain the rates of a matrix.
+//! Which parameters explain the rates of a matrix, in words and drawn: how much each explains of all differences, and the best cell
+//! with each value of the one that explains most, with its interval.
 
-use nilometer_analysis::StudyStage;
+use nilometer_analysis::{StageOptimum, StudyStage, ValueRate};
 
 use crate::{
-    document::{Block, Heading, Section},
+    chart::{Bar, Bars, Chart, LETTERS, clipped, interval},
+    document::{Block, Detail, Heading, Section},
     optimum::heading,
+    words::{parameter, percent},
 };
 
-pub(super) fn parameters(stage: &StudyStage<'_>) -> Vec<Section> {
-    let section = |of: &nilometer_analysis::StageOptimum| {
-        let heading = Heading::with("Parameters", format!(": {}", heading(stage, of)));
-        Section::part(heading, vec![Block::list(of.sentences())])
+/// More values than this are a curve, which is drawn above.
+const VALUES_MOST: usize = 10;
+
+pub(super) fn parameters(stage: &StudyStage<'_>, detail: Detail) -> Vec<Section> {
+    let section = |of: &StageOptimum| {
+        let heading = heading(stage, of);
+        let mut blocks = vec![Block::list(of.sentences())];
+        blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(of, &heading))));
+        Section::part(Heading::with("Parameters", format!(": {heading}")), blocks)
     };
     stage.optima.iter().map(section).collect()
+}
+
+fn charts(of: &StageOptimum, heading: &str) -> Vec<Chart> {
+    let mut charts = vec![shares(of, heading)];
+    charts.extend((2..=VALUES_MOST).contains(&of.by_value.len()).then(|| values(of, heading)));
+    charts
+}
+
+/// Parts of all differences: they are 100 % together.
+fn shares(of: &StageOptimum, heading: &str) -> Chart {
+    let parameters = of.shares.iter().map(|share| (parameter(&share.parameter), share.share, 0));
+    let together = (of.shares.len() > 1).then(|| ("as they act together".to_owned(), of.together(), 1));
+    let repeats = ("how repeats of a cell differ".to_owned(), 1.0 - of.explained, 6);
+    let rows = parameters.chain(together).chain([repeats]);
+    let groups =
+        rows.map(|(label, share, series)| (clipped(&label, LETTERS), vec![share_bar(share, series)]));
+    Chart::Bars(Bars {
+        title: "what explains how rates differ".into(),
+        description: format!("{heading}: the part of all differences that each parameter explains"),
+        groups: groups.collect(),
+    })
+}
+
+fn share_bar(share: f64, series: usize) -> Bar {
+    Bar {
+        series,
+        name: String::new(),
+        value: Some(share.clamp(0.0, 1.0)),
+        interval: None,
+        repeats: Vec::new(),
+        text: percent(share),
+    }
+}
+
+/// The best cell with each value.
+fn values(of: &StageOptimum, heading: &str) -> Chart {
+    let group = |value: &ValueRate| (clipped(&value_label(of, value), LETTERS), vec![value_bar(of, value)]);
+    Chart::Bars(Bars {
+        title: "the best cell with each value".into(),
+        description: format!(
+            "{heading}: the highest rate with each value of the parameter that explains most"
+        ),
+        groups: of.by_value.iter().map(group).collect(),
+    })
+}
+
+fn value_label(of: &StageOptimum, value: &ValueRate) -> String {
+    if value.is_best { format!("best: {}", of.best) } else { value.label.clone() }
+}
+
+fn value_bar(of: &StageOptimum, value: &ValueRate) -> Bar {
+    Bar {
+        series: if value.is_best { 2 } else { 0 },
+        name: String::new(),
+        value: Some(value.rate.mean),
+        interval: interval(&value.rate),
+        repeats: value.repeats.clone(),
+        text: of.quantity.show(value.rate.mean).trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Key, Measured, Nanos, Results, Sample, plan::Phase};
+
+    use super::*;
+    use nilometer_analysis::{Study, made_up::stage};
+
+    #[test]
+    fn shares_and_the_best_cell_with_each_value_are_drawn() {
+        let text = "workers = [1, 2, 4]\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = [\"128 KiB\", \"1 MiB\"]\naccess = \"best\"\n";
+        let cells = stage("files", text);
+        let mut samples = Vec::new();
+        for (cell, entry) in cells.iter().enumerate() {
+            let workers = entry.as_workload().map_or(1, |run| u64::from(run.workers));
+            for repeat in 0..4 {
+                let key = Key { target: 0, cell, repeat, phase: Phase::Write };
+                let bytes = 100_000_000 * workers + u64::from(repeat) * 1_000_000 + cell as u64;
+                let sample =
+                    Sample { bytes, operations: 100, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) };
+                samples.push(Measured { key, sample });
+            }
+        }
+        let results = Results { cells, samples, margin: 5.0, repeats: 4, ..Results::default() };
+        let study = Study::of(&results);
+        let stage = &study.stages[0];
+        let charts = charts(&stage.optima[0], &heading(stage, &stage.optima[0]));
+        let page: String = charts.iter().map(Chart::svg).collect();
+        assert_eq!(page.matches("<svg").count(), 2, "{page}");
+        for part in [
+            ">workers<",
+            ">block size<",
+            ">as they act together<",
+            ">how repeats of a cell differ<",
+            ">100 %<",
+        ] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        assert!(page.contains("best: workers 4, block size 1 MiB"), "{page}");
+        assert_eq!(page.matches("<circle").count(), 3 * 4, "each repeat of three cells: {page}");
+    }
 }

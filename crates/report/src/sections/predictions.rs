@@ -4,7 +4,7 @@ use nilometer_analysis::{Basis, Predictions, Prospect, Prospects, Study, letter}
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
-    prospects::{SUBTITLE, is_recorded, is_table, known_rows, notes, rate, says, title},
+    prospects::{SUBTITLE, is_recorded, is_table, known_rows, limit, notes, rate, says, title},
 };
 
 /// Letters of an instrument's name, and of what a target does.
@@ -43,9 +43,26 @@ fn of_instrument(predictions: &Predictions, row: &Prospects, targets: &[usize]) 
     let prospects = targets.iter().map(|target| {
         let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
         let star = if both && is_recorded(prospect) { " *" } else { "" };
-        Cell::toned(tone(prospect), format!("{}{star}", says(prospect)))
+        Cell::toned(tone(prospect), format!("{}{star}", says(prospect))).from(origin(
+            predictions,
+            row,
+            *target,
+        ))
     });
     Row::of([Cell::new(&row.instrument), Cell::new(rate(row))].into_iter().chain(prospects))
+}
+
+/// Where a prospect is from, or why there is none.
+fn origin(predictions: &Predictions, row: &Prospects, target: usize) -> String {
+    match row.on.get(target) {
+        None => String::new(),
+        Some(Err(why)) => format!("not predicted: {why}"),
+        Some(Ok(Prospect { basis: Basis::Recorded, .. })) => "recorded".into(),
+        Some(Ok(Prospect { basis: Basis::Predicted(index), .. })) => {
+            let known = predictions.limits.get(*index).map(limit);
+            format!("predicted from {}", known.unwrap_or_default())
+        }
+    }
 }
 
 /// What was recorded is sure; what is not carried is seen at once.

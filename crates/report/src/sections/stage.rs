@@ -3,11 +3,14 @@
 use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, StageCell, Study, StudyStage, letter};
 
 use super::{
-    beside_load::beside_load, growth::growth, overview::overview, parameters::parameters, siblings::siblings,
-    times::times,
+    beside_load::beside_load, cells::cells, growth::growth, latency::latency, overview::overview,
+    parameters::parameters, rates::rates, siblings::siblings, times::times,
 };
 use crate::{
-    document::{Block, Cell, Column, Detail, Heading, Role, Row, RowNote, Section, Sentence, Table, Tone},
+    document::{
+        Block, Cell, Column, Detail, Heading, KeyEntry, Role, Row, RowNote, Section, Sentence, Table, Tone,
+    },
+    figure_key::tooltip,
     words,
 };
 
@@ -22,11 +25,17 @@ pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     if detail < Detail::Full {
         return overview(study);
     }
-    study.stages.iter().flat_map(|stage| stage_with_parts(stage, study.results.margin)).collect()
+    let stages = study.stages.iter().enumerate();
+    stages.flat_map(|(number, stage)| stage_with_parts(study, stage, number, detail)).collect()
 }
 
 /// This names each field of a stage, so that a new finding does not compile until a section shows it.
-fn stage_with_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
+fn stage_with_parts(
+    study: &Study<'_>,
+    stage: &StudyStage<'_>,
+    number: usize,
+    detail: Detail,
+) -> Vec<Section> {
     let StudyStage {
         name,
         common,
@@ -41,7 +50,12 @@ fn stage_with_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
         siblings: _,
         limits,
     } = stage;
+    let margin = study.results.margin;
     let mut blocks = vec![Block::soft(common)];
+    if detail == Detail::Page {
+        blocks.extend(key(study, &stage.targets()));
+        blocks.extend(rates(stage));
+    }
     blocks.push(figures(stage));
     blocks.extend(machines(stage).into_iter().map(Block::soft));
     blocks.extend(ceiling.map(|ceiling| {
@@ -50,13 +64,32 @@ fn stage_with_parts(stage: &StudyStage<'_>, margin: f64) -> Vec<Section> {
     }));
     let several = stage.targets().len() > 1;
     blocks.extend(limits.iter().map(|limits| Block::soft(limits.words(several))));
-    let mut sections = vec![Section::new(Heading::of(*name), blocks)];
+    if detail == Detail::Page {
+        blocks.extend(cells(stage, margin));
+        blocks.extend(latency(stage));
+    }
+    let section = Section::new(Heading::of(*name), blocks).at(stage_id(number), *name).on_screen();
+    let mut sections = vec![section];
     sections.extend(times(stage));
-    sections.extend(growth(stage, margin));
-    sections.extend(parameters(stage));
+    sections.extend(growth(stage, margin, detail));
+    sections.extend(parameters(stage, detail));
     sections.extend(beside_load(stage, margin));
     sections.extend(siblings(stage, margin));
     sections
+}
+
+/// The place of a stage in a page.
+pub(super) fn stage_id(number: usize) -> String {
+    format!("stage-{number}")
+}
+
+/// The signs and letters of targets, if there are several.
+pub(super) fn key(study: &Study<'_>, targets: &[usize]) -> Option<Block> {
+    let entry = |&target: &usize| {
+        let path = study.results.targets.get(target).map_or("", |target| &target.path);
+        KeyEntry { series: target, letter: letter(target), text: path.to_owned() }
+    };
+    (targets.len() > 1).then(|| Block::Key(targets.iter().map(entry).collect()))
 }
 
 /// A row for each outcome.
@@ -128,7 +161,7 @@ fn columns(intervals: bool) -> Vec<Column> {
 
 fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bool) -> Row {
     let quantity = stage.quantity(outcome);
-    let [mean, interval] = rate(outcome, quantity);
+    let [mean, interval] = rate(outcome, quantity).map(|cell| cell.from(tooltip(stage, outcome)));
     let mut figures = vec![mean];
     figures.extend(intervals.then_some(interval));
     figures.extend(QUANTILES.map(|(_, share, _)| Cell::new(words::short_quantile(outcome, share))));

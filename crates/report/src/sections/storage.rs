@@ -4,24 +4,45 @@
 use nilometer_analysis::{MatrixRow, StorageMatrix, Study};
 
 use crate::{
-    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
     words,
 };
 
 /// Letters of a row's name.
 const NAME: usize = 28;
 
-pub(crate) fn storage(study: &Study<'_>) -> Vec<Section> {
+pub(crate) fn storage(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let matrix = StorageMatrix::of(study.results);
     if matrix.rows.is_empty() {
         return Vec::new();
     }
+    let table = if detail == Detail::Page { by_target(&matrix) } else { by_answer(&matrix) };
+    let blocks = vec![Block::Table(table), Block::soft(words::MATRIX)];
+    vec![Section::new(Heading::of("The storage"), blocks).from(Detail::Full).at("storage", "").on_screen()]
+}
+
+fn by_answer(matrix: &StorageMatrix) -> Table {
     let letters: Vec<&str> = matrix.targets.iter().map(|(letter, _)| letter.as_str()).collect();
     let columns = vec![Column::new(Role::Name, "").at_least(NAME), Column::new(Role::Sentence, "")];
     let row = |row: &MatrixRow| Row::of([row.name.clone(), answers(row, &letters)].map(Cell::new));
-    let table = Table { columns, rows: matrix.rows.iter().map(row).collect() };
-    let blocks = vec![Block::Table(table), Block::soft(words::MATRIX)];
-    vec![Section::new(Heading::of("The storage"), blocks).from(Detail::Full)]
+    Table { columns, rows: matrix.rows.iter().map(row).collect() }
+}
+
+/// A page is wide enough for a column for each target.
+fn by_target(matrix: &StorageMatrix) -> Table {
+    let targets = matrix.targets.iter();
+    let targets = targets.map(|(letter, path)| Column::new(Role::Sentence, format!("{letter}: {path}")));
+    let row = |row: &MatrixRow| {
+        let answers = row.answers.iter().map(|answer| {
+            let tone = if answer.is_published { Tone::Soft } else { Tone::Plain };
+            Cell::toned(tone, words::answer(answer))
+        });
+        Row::of(std::iter::once(Cell::new(&row.name)).chain(answers))
+    };
+    Table {
+        columns: std::iter::once(Column::new(Role::Name, "")).chain(targets).collect(),
+        rows: matrix.rows.iter().map(row).collect(),
+    }
 }
 
 /// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.

@@ -6,12 +6,12 @@ use crate::document::{Block, Detail, Heading, Section, Sentence, Tone};
 
 /// A short report has no mere notes.
 pub(crate) fn warnings(study: &Study<'_>, detail: Detail) -> Vec<Section> {
-    let is_shown = |warning: &&Warning| detail == Detail::Full || warning.grade() != Grade::Note;
+    let is_shown = |warning: &&Warning| detail >= Detail::Full || warning.grade() != Grade::Note;
     let notes: Vec<Sentence> = study.warnings.iter().filter(is_shown).map(note).collect();
     if notes.is_empty() {
         return Vec::new();
     }
-    vec![Section::new(Heading::of("Keep in mind"), vec![Block::List(notes)])]
+    vec![Section::new(Heading::of("Keep in mind"), vec![Block::List(notes)]).at("mind", "")]
 }
 
 fn note(warning: &Warning) -> Sentence {

@@ -4,7 +4,7 @@ use super::{studied, zoo};
 use crate::{
     document::{Block, Cell, Detail, Document, Heading, Level, Sentence},
     order::{Answers, document},
-    render::{Palette, TextLayout, markdown_text, terminal_text},
+    render::{Palette, TextLayout, html_text, markdown_text, terminal_text},
 };
 
 /// Letters and digits only: renderers break lines, escape signs and align columns.
@@ -21,7 +21,7 @@ fn sentences_of(block: &Block) -> &[Sentence] {
     match block {
         Block::Paragraph(sentence) => std::slice::from_ref(sentence),
         Block::List(sentences) => sentences,
-        Block::Table(_) => &[],
+        _ => &[],
     }
 }
 
@@ -44,6 +44,16 @@ fn assert_all_in(name: &str, document: &Document, text: &str) {
     }
 }
 
+fn document_of_page(study: &nilometer_analysis::Study<'_>) -> Document {
+    document(study, Answers::First, Detail::Page)
+}
+
+/// Text of a page without its marks.
+fn unescaped(page: &str) -> String {
+    let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    escapes.into_iter().fold(page.to_owned(), |text, (escape, sign)| text.replace(escape, sign))
+}
+
 #[test]
 fn every_section_is_in_every_format() {
     for (name, results) in zoo() {
@@ -53,6 +63,8 @@ fn every_section_is_in_every_format() {
             let markdown = markdown_text(&document).replace("&lt;", "<").replace("&amp;", "&");
             assert_all_in(name, &document, &markdown);
             assert_all_in(name, &document, &terminal_text(&document, TextLayout::new(Palette::Plain, 100)));
+            let page = document_of_page(&study);
+            assert_all_in(name, &page, &unescaped(&html_text(&page)));
             let found = letters(&markdown);
             for section in &document.sections {
                 let lines = cells(&section.blocks).flat_map(|cell| &cell.lines);

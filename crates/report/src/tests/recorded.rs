@@ -84,9 +84,9 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
     let results = recorded(results(1, Vec::new(), &[], 0));
     let page = html(&studied(&results));
     for heading in [
-        "At the instrument's rate, by itself",
-        "At the instrument's rate, beside 2 readers",
-        "At the instrument's rate, together with",
+        "At the instrument&#39;s rate, by itself",
+        "At the instrument&#39;s rate, beside 2 readers",
+        "At the instrument&#39;s rate, together with",
     ] {
         let part = section(&page, heading);
         for shown in [

@@ -17,7 +17,7 @@ pub(crate) fn terminal_text(document: &Document, layout: TextLayout) -> String {
     page.paragraph(DIM, "", &document.origin);
     page.line("", "");
     for target in &document.targets {
-        page.paragraph("", &format!("  {:<3}", target.letter), &target.text);
+        page.paragraph("", &format!("  {:<3}", target.letter), &target.line());
     }
     for section in &document.sections {
         page.section(section);
@@ -56,6 +56,10 @@ impl Page {
             Block::Paragraph(sentence) => self.sentence("  ", sentence),
             Block::List(sentences) => self.list(sentences),
             Block::Table(table) => self.table(table),
+            Block::Fold(fold) => fold.blocks.iter().for_each(|block| self.block(block)),
+            Block::Code(text) => text.lines().for_each(|line| self.paragraph("", "    ", line)),
+            // Drawings are for pages.
+            Block::Charts(..) | Block::Key(_) | Block::Glance(_) | Block::Answer(_) | Block::Aside(_) => {}
         }
     }
 

@@ -7,13 +7,17 @@ mod surface;
 mod table;
 mod trials;
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use nilometer_model::{ByteRate, Bytes, Ingest, Measured, plan::Goal};
 
 use nilometer_analysis::{Study, StudyRecording, stages_of};
 
-use super::{super::chart::Escaped, write_charts, write_key};
+use super::stage::key;
+use crate::{
+    chart::Chart,
+    document::{Block, Detail, Heading, Section},
+};
 
 /// What else happened while it was recorded: the order is that of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,40 +70,38 @@ impl fmt::Display for Setting<'_> {
     }
 }
 
-/// The section of an instrument.
-pub(super) fn write(
-    page: &mut String,
-    study: &Study<'_>,
-    recording: &StudyRecording<'_>,
-    number: usize,
-) -> std::fmt::Result {
+/// A section for each instrument, with its charts.
+pub(crate) fn recordings(study: &Study<'_>) -> Vec<Section> {
+    let all = study.recordings.iter().enumerate();
+    all.flat_map(|(number, recording)| of_instrument(study, recording, number)).collect()
+}
+
+fn of_instrument(study: &Study<'_>, recording: &StudyRecording<'_>, number: usize) -> Vec<Section> {
     let ingests = || recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
     let paced = ingests().find(|ingest| !ingest.goal.searches());
-    let Some(ingest) = paced.or_else(|| ingests().next()) else { return Ok(()) };
+    let Some(ingest) = paced.or_else(|| ingests().next()) else { return Vec::new() };
     let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
-    let stages = stages_of(study.results, &recording.samples).join(", ");
-    let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
-    write!(
-        page,
-        "<section class=\"card\" id=\"recording-{number}\"><h2>Recordings of {}</h2><p class=\"soft\">{}frames of {} every {}, \
-         {rate}; a buffer of {}</p>",
-        Escaped(&recording.instrument.to_string()),
-        Escaped(&stages),
-        ingest.frame_size,
-        ingest.period,
-        Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count))
-    )?;
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
-    write_key(page, study, &targets)?;
+    let name = recording.instrument.to_string();
+    let blocks =
+        [Block::soft(described(study, recording, ingest, rate))].into_iter().chain(key(study, &targets));
+    let heading = Heading::with("Recordings of ", name.as_str());
+    let mut sections = vec![Section::new(heading, blocks.collect()).at(format!("recording-{number}"), name)];
     for setting in drawn(recording) {
-        write_paced(page, study, &chosen(recording, Goal::Pace, setting), setting, rate)?;
+        sections.extend(paced_charts(study, &chosen(recording, Goal::Pace, setting), setting, rate));
     }
-    write_unpaced(page, recording, rate)?;
-    trials::write(page, study, recording)?;
-    table::write(page, recording)?;
-    page.push_str("</section>");
-    Ok(())
+    sections.extend(unpaced(recording, rate));
+    sections.extend(trials::trials(study, recording));
+    sections.push(table::table(recording));
+    sections.into_iter().map(|section| section.from(Detail::Page)).collect()
+}
+
+fn described(study: &Study<'_>, recording: &StudyRecording<'_>, ingest: &Ingest, rate: ByteRate) -> String {
+    let stages = stages_of(study.results, &recording.samples).join(", ");
+    let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
+    let buffer = Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count));
+    format!("{stages}frames of {} every {}, {rate}; a buffer of {buffer}", ingest.frame_size, ingest.period)
 }
 
 /// By itself, with the most readers, and in every company: what lies between is in the table.
@@ -144,46 +146,44 @@ fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
     ingest.map_or((0.0, 0.0), |ingest| (ingest.lost as f64, ingest.longest_stall.0 as f64))
 }
 
-fn write_paced(
-    page: &mut String,
+const PACED: &str = "Rate: what the storage acknowledged; dashed, what the instrument delivers. Buffer: frames that wait in \
+                     memory; dashed, how many it holds; a sign at the top is where frames were lost. Delay: what so many \
+                     percent of the frames do not exceed; dashed, what the buffer can bridge. Shaded: stalls, in which frames \
+                     waited and none was acknowledged.";
+
+fn paced_charts(
     study: &Study<'_>,
     samples: &[&Measured],
     setting: Setting<'_>,
     rate: ByteRate,
-) -> std::fmt::Result {
-    let mut charts: Vec<String> = over_time::rate("rate over time", samples, rate).into_iter().collect();
+) -> Option<Section> {
+    let mut charts: Vec<Chart> = over_time::rate("rate over time", samples, rate).into_iter().collect();
     charts.extend(over_time::ring("buffer in use over time", samples));
     charts.extend(lateness::charts(study, samples));
     if charts.is_empty() {
-        return Ok(());
+        return None;
     }
-    write!(page, "<h3>At the instrument's rate, {}</h3>", Escaped(&setting.to_string()))?;
-    write_charts(page, &charts)?;
-    let source = lateness::source(samples).unwrap_or_default();
-    write!(
-        page,
-        "<p class=\"soft\">Rate: what the storage acknowledged; dashed, what the instrument delivers. Buffer: frames that wait \
-         in memory; dashed, how many it holds; a sign at the top is where frames were lost. Delay: what so many percent of \
-         the frames do not exceed; dashed, what the buffer can bridge. Shaded: stalls, in which frames waited and none was \
-         acknowledged. {}</p>",
-        Escaped(&source)
-    )
+    let source = lateness::source(samples).map(|source| format!(" {source}")).unwrap_or_default();
+    let blocks = vec![Block::charts(charts), Block::soft(format!("{PACED}{source}"))];
+    Some(Section::part(Heading::with("At the instrument's rate", format!(", {setting}")), blocks))
 }
 
 /// As fast as the storage takes frames; beside readers, what they and the writer got.
-fn write_unpaced(page: &mut String, recording: &StudyRecording<'_>, rate: ByteRate) -> std::fmt::Result {
+fn unpaced(recording: &StudyRecording<'_>, rate: ByteRate) -> Option<Section> {
     let alone = Setting { company: "", readers: 0, copied: false };
     let limit = chosen(recording, Goal::Limit, alone);
-    let mut charts: Vec<String> = over_time::rate("rate over time", &limit, rate).into_iter().collect();
+    let mut charts: Vec<Chart> = over_time::rate("rate over time", &limit, rate).into_iter().collect();
     let surface = surface::charts(recording);
-    let note = if surface.is_empty() { "" } else { " The numbers at the points are those of the readers." };
-    let beside = !surface.is_empty();
+    let (beside, note) = if surface.is_empty() {
+        ("", "")
+    } else {
+        (", and beside readers", " The numbers at the points are those of the readers.")
+    };
     charts.extend(surface);
     if charts.is_empty() {
-        return Ok(());
+        return None;
     }
-    let beside = if beside { ", and beside readers" } else { "" };
-    write!(page, "<h3>As fast as the storage takes frames{beside}</h3>")?;
-    write_charts(page, &charts)?;
-    write!(page, "<p class=\"soft\">Dashed: the instrument's rate. Shaded: stalls.{note}</p>")
+    let note = format!("Dashed: the instrument's rate. Shaded: stalls.{note}");
+    let heading = Heading::with("As fast as the storage takes frames", beside);
+    Some(Section::part(heading, vec![Block::charts(charts), Block::soft(note)]))
 }

@@ -4,15 +4,11 @@ use nilometer_model::{ByteRate, Levels, Measured, Nanos, Series, Stall};
 
 use nilometer_analysis::{Quantity, letter};
 
-use super::super::{
-    super::chart::{Axis, Line, Plot, Point, Span, Style, Unit, plot},
-    clipped,
-    latency::{BINS_LEAST, POINTS_MOST, reference, timeline},
-    stage::{LETTERS, WIDTH},
-};
+use super::super::latency::{BINS_LEAST, POINTS_MOST, reference, timeline};
+use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, WIDTH, clipped};
 
 /// The rate of each, with its stalls. `level` is drawn as a reference.
-pub(super) fn rate(title: &str, samples: &[&Measured], level: ByteRate) -> Option<String> {
+pub(super) fn rate(title: &str, samples: &[&Measured], level: ByteRate) -> Option<Chart> {
     let series: Vec<(usize, &Series)> =
         samples.iter().map(|measured| (measured.key.target, &measured.sample.series)).collect();
     let spans = samples.iter().flat_map(|measured| stalls(measured)).collect();
@@ -30,7 +26,7 @@ fn stalls(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
 }
 
 /// The most slots that were in use at once, and how many there are; a sign where frames were lost.
-pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<String> {
+pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<Chart> {
     let rings: Vec<(usize, u64, &Levels)> = samples
         .iter()
         .filter_map(|measured| {
@@ -51,7 +47,7 @@ pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<String> {
     x.until(end);
     let y = Axis::from_zero(Unit::Count("frames in the buffer"), most as f64);
     let description = format!("{title}: the most frames in the buffer at once");
-    Some(plot(&Plot {
+    Some(Chart::Plot(Plot {
         title: clipped(title, LETTERS),
         description,
         x,

@@ -5,23 +5,23 @@ use std::fmt::Write;
 use nilometer_model::Moment;
 
 use nilometer_analysis::{
-    AlignedNetwork, AlignedStage, RecordsCompared, RunPoint, RunSequence, SubjectPair, TargetHistory,
-    effect::Answer, letter,
+    AlignedNetwork, AlignedStage, Decision, RecordsCompared, RunPoint, RunSequence, SubjectPair,
+    TargetHistory, effect::Answer, letter,
 };
 
-use super::{
-    super::{
-        chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Span, Style, bars, plot, sign},
-        compared::{
-            against_first, cell_effect, fact, figure, history_note, lone, long_run, need, note, origin, pair,
-            step, title, verdict, without_step,
-        },
-        compared_network, words,
+use crate::{
+    chart::{
+        Axis, Bar, Bars, Chart, Escaped, LETTERS, Line, Plot, Point, Span, Style, clipped, interval, sign,
+        unit,
     },
-    answer::class_and_sign,
-    clipped,
-    stage::{LETTERS, interval, unit},
-    write_charts, write_foot, write_head,
+    compared::{
+        against_first, cell_effect, fact, figure, history_note, lone, long_run, need, note, origin, pair,
+        step, title, verdict, without_step,
+    },
+    compared_network,
+    document::Arrangement,
+    render::{charts as write_charts, write_foot, write_head},
+    words,
 };
 
 /// More cells than this are not drawn: the table has them.
@@ -167,7 +167,7 @@ fn write_stage(
         Escaped(&stage.common)
     )?;
     let charts = stage.questions.iter().map(|question| bar_chart(compared, stage, question.phase.name()));
-    write_charts(page, &charts.collect::<Vec<String>>())?;
+    write_charts(page, &charts.collect::<Vec<Chart>>(), Arrangement::Beside)?;
     write_cells(page, compared, stage)?;
     for of in &stage.lone {
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&lone(of)))?;
@@ -176,7 +176,7 @@ fn write_stage(
     Ok(())
 }
 
-fn bar_chart(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, phase: &str) -> String {
+fn bar_chart(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, phase: &str) -> Chart {
     let rows = stage.rows.iter().filter(|row| row.phase.name() == phase).take(CELLS_MOST);
     let groups = rows.map(|row| {
         let bars = compared.shown.iter().filter_map(|&subject| {
@@ -195,7 +195,7 @@ fn bar_chart(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>, phase: &s
         (clipped(&row.label, LETTERS), bars.collect())
     });
     let description = format!("{}, {phase}: rates", stage.name);
-    bars(&Bars { title: phase.into(), description, groups: groups.collect() })
+    Chart::Bars(Bars { title: phase.into(), description, groups: groups.collect() })
 }
 
 fn write_cells(
@@ -290,14 +290,14 @@ fn write_histories(page: &mut String, compared: &RecordsCompared<'_>) -> std::fm
         }
         write!(page, "</ul><p class=\"soft\">{}</p>", Escaped(&history_note(compared)))?;
         let charts = history.sequences.iter().map(|sequence| trend_chart(compared, history, sequence));
-        write_charts(page, &charts.collect::<Vec<String>>())?;
+        write_charts(page, &charts.collect::<Vec<Chart>>(), Arrangement::Beside)?;
         page.push_str("</section>");
     }
     Ok(())
 }
 
 /// The runs from left to right, the oldest first; where it steps, both sides of it are marked.
-fn trend_chart(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &RunSequence) -> String {
+fn trend_chart(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence: &RunSequence) -> Chart {
     let times: Vec<f64> = sequence.points.iter().map(|point| place(compared, history, point)).collect();
     let points = sequence.points.iter().zip(&times).map(|(point, x)| Point {
         x: *x,
@@ -321,7 +321,7 @@ fn trend_chart(compared: &RecordsCompared<'_>, history: &TargetHistory, sequence
         to: at(of.after),
         title: step(compared, sequence, of),
     });
-    plot(&Plot {
+    Chart::Plot(Plot {
         description: format!("{title}: the rate of each run"),
         title: clipped(&title, LETTERS),
         x,
@@ -353,4 +353,13 @@ fn ticks(compared: &RecordsCompared<'_>, sequence: &RunSequence, times: &[f64]) 
     let mut ticks: Vec<(f64, String)> = named.collect();
     ticks.dedup_by(|later, earlier| later.1 == earlier.1);
     ticks
+}
+
+/// The colour, and the sign that says the same without it.
+const fn class_and_sign(decision: Decision) -> (&'static str, &'static str) {
+    match decision {
+        Decision::Carries => ("yes", "✓"),
+        Decision::DoesNotCarry => ("no", "✗"),
+        Decision::NotDecided => ("maybe", "?"),
+    }
 }

@@ -6,16 +6,11 @@ use nilometer_model::{ByteRate, Measured, Series, plan::Goal, statistics::Summar
 
 use nilometer_analysis::{StudyRecording, letter};
 
-use super::{
-    super::{
-        super::chart::{Axis, Line, Plot, Point, Style, Unit, plot},
-        stage::WIDTH,
-    },
-    Setting,
-};
+use super::Setting;
+use crate::chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDTH};
 
 /// As fast as it goes, and at the instrument's pace; only where somebody read.
-pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<String> {
+pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<Chart> {
     let wanted = [
         (Goal::Limit, "writer against readers, as fast as it goes"),
         (Goal::Pace, "writer against readers, at its own pace"),
@@ -23,7 +18,7 @@ pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<String> {
     wanted.into_iter().filter_map(|(goal, title)| chart(recording, goal, title)).collect()
 }
 
-fn chart(recording: &StudyRecording<'_>, goal: Goal, title: &str) -> Option<String> {
+fn chart(recording: &StudyRecording<'_>, goal: Goal, title: &str) -> Option<Chart> {
     let lines: Vec<Line> =
         points(recording, goal).into_iter().map(|(target, points)| line(target, points)).collect();
     if lines.iter().all(|line| line.points.len() < 2) {
@@ -34,7 +29,7 @@ fn chart(recording: &StudyRecording<'_>, goal: Goal, title: &str) -> Option<Stri
     let x = Axis::from_zero(Unit::ByteRate, greatest(|point| point.x)).named("read together");
     let y = Axis::from_zero(Unit::ByteRate, greatest(|point| point.y)).named("written");
     let description = format!("{title}: a point for each number of readers");
-    Some(plot(&Plot { title: title.into(), description, x, y, lines, spans: Vec::new(), width: WIDTH }))
+    Some(Chart::Plot(Plot { title: title.into(), description, x, y, lines, spans: Vec::new(), width: WIDTH }))
 }
 
 /// By target and number of readers.

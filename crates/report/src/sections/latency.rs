@@ -1,16 +1,11 @@
 //! What is behind the rates of a stage: how long operations took, and the rate over time in the median repeat.
 
-use std::fmt::Write;
-
+use nilometer_analysis::{CellOutcome, Quantity, StageCell, StudyStage, letter};
 use nilometer_model::{Histogram, Nanos, Series, plan::Phase, statistics::Summary};
 
-use nilometer_analysis::{CellOutcome, Quantity, StageCell, StudyStage, letter};
-
-use super::{
-    super::chart::{Axis, Line, Plot, Point, Span, Style, Unit, nines, plot},
-    clipped,
-    stage::{LETTERS, WIDTH},
-    write_charts,
+use crate::{
+    chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, WIDTH, clipped, nines},
+    document::{Block, Fold},
 };
 
 /// Pairs of charts that are shown at once, and at all.
@@ -29,7 +24,7 @@ const OPERATIONS_LEAST: usize = 20;
 const POINTS_LEAST: usize = 4;
 
 /// A pair of charts for each cell and phase.
-pub(super) fn write(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
+pub(super) fn latency(stage: &StudyStage<'_>) -> Option<Block> {
     let all: Vec<(&StageCell, Phase)> = stage
         .cells
         .iter()
@@ -37,33 +32,26 @@ pub(super) fn write(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Resu
         .filter(|(cell, phase)| outcomes(stage, cell, *phase).iter().any(|outcome| outcome.valid > 0))
         .collect();
     if all.is_empty() {
-        return Ok(());
+        return None;
     }
-    let open = if all.len() <= OPEN { " open=\"\"" } else { "" };
-    write!(page, "<details{open}><summary>Latency, and the rate over time</summary>")?;
-    let step = all.len().div_ceil(MOST);
-    if step > 1 {
-        write!(
-            page,
-            "<p class=\"soft\">Every {step}th of {} charts; the table below has all.</p>",
-            all.len()
-        )?;
-    }
-    let shown = all.into_iter().step_by(step);
-    for (cell, phase) in shown {
-        write_charts(page, &behind(stage, cell, phase))?;
-    }
-    page.push_str("</details>");
-    Ok(())
+    let (count, step) = (all.len(), all.len().div_ceil(MOST));
+    let some = (step > 1)
+        .then(|| Block::soft(format!("Every {step}th of {count} charts; the table below has all.")));
+    let charts = all.into_iter().step_by(step).map(|(cell, phase)| Block::charts(behind(stage, cell, phase)));
+    Some(Block::Fold(Fold {
+        summary: "Latency, and the rate over time".into(),
+        is_open: count <= OPEN,
+        blocks: some.into_iter().chain(charts).collect(),
+    }))
 }
 
 /// The distribution and the rate over time of a phase of a cell, as far as they were recorded.
-fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<String> {
+fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<Chart> {
     let outcomes = outcomes(stage, cell, phase);
     let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
     let comma = if cell.label.is_empty() { "" } else { ", " };
     let title = format!("{}{comma}{}", phase.name(), cell.label);
-    let mut charts: Vec<String> = distribution(&title, &outcomes).into_iter().collect();
+    let mut charts: Vec<Chart> = distribution(&title, &outcomes).into_iter().collect();
     charts.extend(over_time(&title, quantity, &outcomes));
     charts
 }
@@ -72,7 +60,7 @@ fn outcomes<'a>(stage: &'a StudyStage<'_>, cell: &StageCell, phase: Phase) -> Ve
     stage.outcomes.iter().filter(|outcome| outcome.cell == cell.index && outcome.phase == phase).collect()
 }
 
-fn distribution(title: &str, outcomes: &[&CellOutcome<'_>]) -> Option<String> {
+fn distribution(title: &str, outcomes: &[&CellOutcome<'_>]) -> Option<Chart> {
     let lines = outcomes.iter().filter_map(|o| Some((o.target, o.latency?)));
     let lines: Vec<Distribution<'_>> = lines
         .map(|(target, histogram)| Distribution { series: target, name: letter(target), histogram })
@@ -105,7 +93,7 @@ pub(super) fn quantiles(
     distributions: &[Distribution<'_>],
     limit: Option<Nanos>,
     extent: Extent,
-) -> Option<String> {
+) -> Option<Chart> {
     let count = distributions.iter().map(|of| of.histogram.count()).max().filter(|count| *count > 0)?;
     let x = Axis::of_nines(count, what);
     let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
@@ -119,7 +107,7 @@ pub(super) fn quantiles(
     let description = format!("{title}: share of {what} that took at most so long");
     let y = Axis::log(Unit::Time, least.max(1.0), longest);
     let title = clipped(title, LETTERS);
-    Some(plot(&Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))
+    Some(Chart::Plot(Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))
 }
 
 pub(super) fn extent(distributions: &[Distribution<'_>]) -> Extent {
@@ -164,7 +152,7 @@ fn quantile_line(of: &Distribution<'_>) -> Line {
 }
 
 /// One chart, or one for each of few targets that would not fit into one.
-fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> Vec<String> {
+fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> Vec<Chart> {
     let series = outcomes.iter().filter_map(|outcome| Some((outcome.target, outcome.series?)));
     let all: Vec<(usize, &Series)> = series.collect();
     let apart = all.len() <= APART_MOST && !fit_together(&all);
@@ -202,7 +190,7 @@ pub(super) fn timeline(
     series: &[(usize, &Series)],
     level: Option<f64>,
     spans: Vec<Span>,
-) -> Option<String> {
+) -> Option<Chart> {
     let long = series.iter().filter(|(_, series)| series.bins().len() >= BINS_LEAST);
     let mut lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -219,7 +207,7 @@ pub(super) fn timeline(
     x.until(end);
     let y = Axis::from_zero(unit, most);
     let description = format!("{title}: rate over time");
-    Some(plot(&Plot { title: clipped(title, LETTERS), description, x, y, lines, spans, width: WIDTH }))
+    Some(Chart::Plot(Plot { title: clipped(title, LETTERS), description, x, y, lines, spans, width: WIDTH }))
 }
 
 /// Neighbouring bins together, the last ones left out where they are not a whole point.

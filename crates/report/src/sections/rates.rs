@@ -1,84 +1,34 @@
-//! A stage: a picture to be read at a glance, the comparison cell by cell, and what is behind the figures.
+//! The rates of a stage, drawn: bars, or curves over the parameter that most cells differ in.
 
-use std::fmt::Write;
+use nilometer_analysis::{CellOutcome, Quantity, Question, StageCell, StudyStage, letter};
 
-use nilometer_model::statistics::Summary;
-
-use nilometer_analysis::{
-    CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effect::Effect, letter,
+use crate::{
+    chart::{Axis, Bar, Bars, Chart, LETTERS, Line, Plot, Point, Style, WIDTH, clipped, interval, unit},
+    document::Block,
+    words,
 };
 
-use super::{
-    super::{
-        chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
-        interference, siblings, words,
-    },
-    clipped, growth, latency, optimum, write_charts, write_key,
-};
-
-/// Pixels at the natural size of a chart.
-pub(super) const WIDTH: f64 = 350.0;
-/// As many letters fit into a chart's width.
-pub(super) const LETTERS: usize = 54;
 /// More charts than this are not drawn: the table has them.
 const PANELS_MOST: usize = 24;
 /// More lines than this in a chart can't be told apart.
 const LINES_MOST: usize = 6;
-/// Longer tables are closed until they are asked for.
-const ROWS_OPEN: usize = 12;
 
-/// The section of a stage.
-pub(super) fn write(
-    page: &mut String,
-    study: &Study<'_>,
-    stage: &StudyStage<'_>,
-    number: usize,
-) -> std::fmt::Result {
-    write!(
-        page,
-        "<section class=\"card screen\" id=\"stage-{number}\"><h2>{}</h2><p class=\"soft\">{}</p>",
-        Escaped(stage.name),
-        Escaped(&stage.common)
-    )?;
-    write_key(page, study, &stage.targets())?;
-    write_overview(page, stage)?;
-    if let Some(ceiling) = stage.ceiling {
-        write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
-    }
-    for limits in &stage.limits {
-        write!(page, "<p class=\"soft\">{}</p>", Escaped(&limits.words(stage.targets().len() > 1)))?;
-    }
-    growth::write(page, study, stage)?;
-    optimum::write(page, stage)?;
-    interference::write(page, stage, study.results.margin)?;
-    siblings::write(page, stage, study.results.margin)?;
-    write_cells(page, study, stage)?;
-    latency::write(page, stage)?;
-    page.push_str("</section>");
-    Ok(())
-}
-
-fn write_overview(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
+pub(super) fn rates(stage: &StudyStage<'_>) -> Vec<Block> {
     // A bar by itself is always of full length: the rates stand at a glance and in the table.
     if stage.cells.len() < 2 && stage.targets().len() < 2 {
-        return Ok(());
+        return Vec::new();
     }
-    let panels: Vec<String> = match &stage.varying.axis {
+    let mut panels: Vec<Chart> = match &stage.varying.axis {
         Some(axis) => stage.questions.iter().flat_map(|question| curves(stage, question, axis)).collect(),
         None => stage.questions.iter().map(|question| bar_chart(stage, question)).collect(),
     };
-    write_charts(page, &panels[..panels.len().min(PANELS_MOST)])?;
-    if panels.len() > PANELS_MOST {
-        let more = panels.len() - PANELS_MOST;
-        write!(
-            page,
-            "<p class=\"soft\">{more} more charts of this kind are left out: the numbers are below.</p>"
-        )?;
-    }
-    Ok(())
+    let more = panels.len().saturating_sub(PANELS_MOST);
+    panels.truncate(PANELS_MOST);
+    let rest = format!("{more} more charts of this kind are left out: the numbers are below.");
+    std::iter::once(Block::charts(panels)).chain((more > 0).then(|| Block::soft(rest))).collect()
 }
 
-fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> String {
+fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> Chart {
     let outcomes = stage.of_phase(question.phase);
     let group = |cell: &StageCell| {
         let of_cell = outcomes.iter().filter(|outcome| outcome.cell == cell.index);
@@ -87,7 +37,7 @@ fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> String {
     let groups: Vec<(String, Vec<Bar>)> =
         stage.cells.iter().map(group).filter(|(_, bars)| !bars.is_empty()).collect();
     let phase = question.phase.name();
-    bars(&Bars { title: phase.into(), description: format!("{}, {phase}: rates", stage.name), groups })
+    Chart::Bars(Bars { title: phase.into(), description: format!("{}, {phase}: rates", stage.name), groups })
 }
 
 fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
@@ -102,13 +52,8 @@ fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
     }
 }
 
-pub(super) fn interval(summary: &Summary) -> Option<(f64, f64)> {
-    let half = summary.half_width()?;
-    Some(((summary.mean - half).max(0.0), summary.mean + half))
-}
-
 /// A sweep as curves. With several targets a chart for each combination of what else varies; with one, lines for these.
-fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String> {
+fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart> {
     let outcomes = stage.of_phase(question.phase);
     let others = combinations(stage);
     let x = x_axis(stage, axis);
@@ -118,7 +63,15 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String
     let panel = |title: String, lines: Vec<Line>| {
         let description = format!("{}, {title}: rate against {}", stage.name, words::parameter(axis));
         let title = clipped(&title, LETTERS);
-        plot(&Plot { title, description, x: x.clone(), y: y.clone(), lines, spans: Vec::new(), width: WIDTH })
+        Chart::Plot(Plot {
+            title,
+            description,
+            x: x.clone(),
+            y: y.clone(),
+            lines,
+            spans: Vec::new(),
+            width: WIDTH,
+        })
     };
     let phase = question.phase.name();
     if stage.targets().len() == 1 && others.len() > 1 && others.len() <= LINES_MOST {
@@ -135,14 +88,6 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String
         panel(title, lines.collect())
     });
     panels.collect()
-}
-
-pub(super) fn unit(quantity: Quantity) -> Unit {
-    match quantity {
-        Quantity::Bytes => Unit::ByteRate,
-        Quantity::Operations => Unit::Operations,
-        Quantity::Time => Unit::Time,
-    }
 }
 
 fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {
@@ -217,44 +162,4 @@ impl Sweep<'_> {
             ..Point::default()
         })
     }
-}
-
-/// A table of what each cell says by itself.
-fn write_cells(page: &mut String, study: &Study<'_>, stage: &StudyStage<'_>) -> std::fmt::Result {
-    let pairs: usize = stage.questions.iter().flat_map(|q| &q.comparisons).map(|c| c.cells.len()).sum();
-    if stage.cells.len() < 2 || pairs == 0 {
-        return Ok(());
-    }
-    let open = if pairs <= ROWS_OPEN { " open=\"\"" } else { "" };
-    write!(
-        page,
-        "<details{open}><summary>Cell by cell</summary><div class=\"scroll\"><table><thead><tr><th>parameters</th>\
-         <th>phase</th><th>answer</th></tr></thead><tbody>"
-    )?;
-    for question in &stage.questions {
-        for cell in &stage.cells {
-            write_cell(page, study.results.margin, question, cell)?;
-        }
-    }
-    page.push_str("</tbody></table></div></details>");
-    Ok(())
-}
-
-fn write_cell(page: &mut String, margin: f64, question: &Question, cell: &StageCell) -> std::fmt::Result {
-    let words = question.comparisons.iter().filter_map(|comparison| {
-        let (_, effect): &(usize, Effect) =
-            comparison.cells.iter().find(|(index, _)| *index == cell.index)?;
-        Some(effect.words(margin, &letter(comparison.first), &letter(comparison.second)))
-    });
-    let words: Vec<String> = words.map(|words| Escaped(&words).to_string()).collect();
-    if words.is_empty() {
-        return Ok(());
-    }
-    write!(
-        page,
-        "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
-        Escaped(&cell.label),
-        question.phase.name(),
-        words.join("<br/>")
-    )
 }

@@ -5,12 +5,13 @@ use nilometer_model::{Histogram, Measured, Nanos, TargetEntry};
 use nilometer_analysis::{Study, letter};
 
 use super::super::latency::{Distribution, Extent, extent, quantiles};
+use crate::chart::Chart;
 
 /// Colours behind those of the first targets: a line is a kind here, and not a target.
 const FIRST_SERIES: usize = 4;
 
 /// A chart for each target, all with the same axis of time. The time that the buffer covers is drawn as a reference.
-pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<String> {
+pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<Chart> {
     let of_targets: Vec<(&Measured, Vec<Distribution<'_>>)> =
         samples.iter().map(|measured| (*measured, kinds(study, measured))).collect();
     let all: Vec<Distribution<'_>> = of_targets.iter().flat_map(|(_, kinds)| kinds.clone()).collect();
@@ -18,7 +19,7 @@ pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<String> {
     of_targets.iter().filter_map(|(measured, kinds)| chart(measured, kinds, extent)).collect()
 }
 
-fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
+fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<Chart> {
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
     let title = format!("{}: delay of frames, from due until", letter(measured.key.target));

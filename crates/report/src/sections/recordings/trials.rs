@@ -1,7 +1,5 @@
 //! The trials of a search for the highest rate: each by how it ended, and the interval that was found.
 
-use std::fmt::Write;
-
 use nilometer_model::{
     Measured,
     plan::Goal,
@@ -10,14 +8,11 @@ use nilometer_model::{
 
 use nilometer_analysis::{Study, StudyRecording, Verdict, letter};
 
-use super::super::{
-    super::chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, lone_sign, plot},
-    latency::reference,
-    write_charts,
+use super::super::latency::reference;
+use crate::{
+    chart::{Axis, Chart, Line, Plot, Point, Style, Unit, WIDE},
+    document::{Block, Heading, KeyEntry, Section},
 };
-
-/// Pixels at the natural size of a chart that stands by itself.
-const WIDE: f64 = 490.0;
 
 /// How a trial ended: its sign and its word.
 const ENDS: [(SearchEnd, usize, &str); 3] = [
@@ -27,36 +22,34 @@ const ENDS: [(SearchEnd, usize, &str); 3] = [
 ];
 
 /// A chart for each target, and what was found in words.
-pub(super) fn write(
-    page: &mut String,
-    study: &Study<'_>,
-    recording: &StudyRecording<'_>,
-) -> std::fmt::Result {
+pub(super) fn trials(study: &Study<'_>, recording: &StudyRecording<'_>) -> Option<Section> {
     let searched = |measured: &&&Measured| {
         measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
     };
     let mut samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
     // As in the verdict, the first search counts.
-    let Some(first) = samples.iter().map(|measured| measured.key.cell).min() else { return Ok(()) };
+    let first = samples.iter().map(|measured| measured.key.cell).min()?;
     samples.retain(|measured| measured.key.cell == first);
-    page.push_str("<h3>Search for the highest rate</h3><p class=\"key\">");
-    for (_, series, word) in ENDS {
-        write!(page, "<span>{}{word}</span>", lone_sign(series))?;
-    }
-    page.push_str("</p>");
     let of_targets: Vec<&[&Measured]> = samples.chunk_by(|a, b| a.key.target == b.key.target).collect();
     let limit = |target: usize| found(study, recording, target);
-    let charts: Vec<String> =
-        of_targets.iter().map(|samples| chart(samples, limit(samples[0].key.target))).collect();
-    write_charts(page, &charts)?;
-    for samples in of_targets {
+    let charts = of_targets.iter().map(|samples| chart(samples, limit(samples[0].key.target)));
+    let found = of_targets.iter().filter_map(|samples| {
         let target = samples[0].key.target;
-        if let Some(limit) = limit(target) {
-            write!(page, "<p class=\"soft\">{} {}.</p>", letter(target), Escaped(&limit.to_string()))?;
-        }
-    }
-    page.push_str("<p class=\"soft\">Dashed: the ends of the interval.</p>");
-    Ok(())
+        Some(Block::soft(format!("{} {}.", letter(target), limit(target)?)))
+    });
+    let mut blocks = vec![Block::Key(key()), Block::charts(charts.collect())];
+    blocks.extend(found);
+    blocks.push(Block::soft("Dashed: the ends of the interval."));
+    Some(Section::part(Heading::of("Search for the highest rate"), blocks))
+}
+
+fn key() -> Vec<KeyEntry> {
+    let entry = |(_, series, word): (SearchEnd, usize, &str)| KeyEntry {
+        series,
+        letter: String::new(),
+        text: word.to_owned(),
+    };
+    ENDS.map(entry).into()
 }
 
 fn found(study: &Study<'_>, recording: &StudyRecording<'_>, target: usize) -> Option<RateLimit> {
@@ -76,7 +69,7 @@ fn signs(trials: &[Trial], ended: SearchEnd, series: usize, word: &str) -> Line 
     Line { series, name: String::new(), points: points.collect(), style: Style::Signs }
 }
 
-fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> String {
+fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> Chart {
     let trials: Vec<Trial> = samples.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
     let mut lines: Vec<Line> =
         ENDS.into_iter().map(|(ended, series, word)| signs(&trials, ended, series, word)).collect();
@@ -87,7 +80,7 @@ fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> String {
     lines.extend(ends.map(|rate| reference(rate.0, end)));
     let most = trials.iter().map(|trial| trial.rate.0).fold(0.0, f64::max);
     let title = format!("{}: the rate of each trial", letter(samples[0].key.target));
-    plot(&Plot {
+    Chart::Plot(Plot {
         description: format!("{title}, by how it ended"),
         title,
         x,

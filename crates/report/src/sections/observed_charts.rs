@@ -1,24 +1,13 @@
-//! Machines that were observed: drawn under the run, one chart below the other over the same time, then what was the limit of
-//! each figure, and the figures.
-
-use std::fmt::Write;
-
-use nilometer_model::{Measured, Nanos, Results, observed::ObservedRange};
+//! Machines that were observed, drawn under the run: one chart below the other over the same time.
 
 use nilometer_analysis::{
-    Quantity, Study,
-    observed::{BUSY_DISKS, LEGEND, ObservedMachine, ObservedRun, UseKind, UseValues, sample_range},
+    Quantity,
+    observed::{ObservedMachine, ObservedRun, UseKind, UseValues, sample_range},
 };
+use nilometer_model::{Measured, Nanos, Results, observed::ObservedRange};
 
-use super::{
-    super::{
-        chart::{Axis, Escaped, Line, Plot, Point, Span, Style, Unit, plot},
-        observed::{COLUMNS, TITLE, rows},
-    },
-    clipped,
-    latency::POINTS_MOST,
-    stage::LETTERS,
-};
+use super::latency::POINTS_MOST;
+use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, clipped};
 
 /// More machines than this are not told apart in a chart.
 const DRAWN_MOST: usize = 16;
@@ -27,83 +16,8 @@ const WIDTH: f64 = 720.0;
 /// Letters at the end of a line.
 const NAME_LETTERS: usize = 14;
 
-/// A section, where machines were observed.
-pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
-    let Some(run) = &study.observed else { return Ok(()) };
-    write!(page, "<section class=\"card\" id=\"observed\"><h2>{TITLE}</h2><ul>")?;
-    for machine in &run.machines {
-        write_machine(page, machine)?;
-    }
-    page.push_str("</ul>");
-    let frame = RunFrame::of(study.results, run);
-    write_under_each_other(page, &frame.first_charts(study.results, run))?;
-    write!(page, "<p class=\"soft\">{}</p>", frame.legend(run))?;
-    page.push_str("<details><summary>More of what they did</summary>");
-    write_under_each_other(page, &frame.more_charts(run))?;
-    page.push_str("</details>");
-    write_limits(page, run)?;
-    write_figures(page, run)?;
-    page.push_str("</section>");
-    Ok(())
-}
-
-fn write_machine(page: &mut String, machine: &ObservedMachine) -> std::fmt::Result {
-    write!(page, "<li><b>{}</b>: {}", Escaped(&machine.header.host), Escaped(&machine.words()))?;
-    for sentence in std::iter::once(&machine.clock).chain(&machine.notes) {
-        write!(page, "<br/><span class=\"soft\">{}</span>", Escaped(sentence))?;
-    }
-    page.push_str("</li>");
-    Ok(())
-}
-
-fn write_limits(page: &mut String, run: &ObservedRun) -> std::fmt::Result {
-    page.push_str("<h3>What was the limit</h3><ul>");
-    for cell in &run.cells {
-        let sentences = run.sentences(cell).join("; ");
-        write!(page, "<li><b>{}</b>: {}</li>", Escaped(&cell.what), Escaped(&sentences))?;
-    }
-    page.push_str("</ul>");
-    if run.has_busy_disks() {
-        write!(page, "<p class=\"soft\">{BUSY_DISKS}</p>")?;
-    }
-    Ok(())
-}
-
-fn write_figures(page: &mut String, run: &ObservedRun) -> std::fmt::Result {
-    write!(
-        page,
-        "<details><summary>All figures: {LEGEND}</summary><div class=\"scroll\"><table><thead><tr>"
-    )?;
-    page.push_str("<th>measured</th><th>machine</th>");
-    for column in &COLUMNS[1..] {
-        write!(page, "<th>{column}</th>")?;
-    }
-    page.push_str("</tr></thead><tbody>");
-    for cell in &run.cells {
-        for row in rows(run, cell) {
-            write!(page, "<tr><td>{}</td>", Escaped(&cell.what))?;
-            for figure in &row {
-                write!(page, "<td>{}</td>", Escaped(figure))?;
-            }
-            page.push_str("</tr>");
-        }
-    }
-    page.push_str("</tbody></table></div></details>");
-    Ok(())
-}
-
-/// One below the other, as they are over the same time.
-fn write_under_each_other(page: &mut String, charts: &[String]) -> std::fmt::Result {
-    page.push_str("<div class=\"charts under\">");
-    for chart in charts {
-        write!(page, "<figure>{chart}</figure>")?;
-    }
-    page.push_str("</div>");
-    Ok(())
-}
-
 /// The time that all charts are over.
-struct RunFrame {
+pub(super) struct RunFrame {
     from: Nanos,
     /// Nanoseconds from then.
     end: f64,
@@ -118,7 +32,7 @@ const SHADED_MOST: usize = 200;
 const PERCENT: Unit = Unit::Count("%");
 
 impl RunFrame {
-    fn of(results: &Results, run: &ObservedRun) -> Self {
+    pub(super) fn of(results: &Results, run: &ObservedRun) -> Self {
         let mut measured: Vec<ObservedRange> = results.samples.iter().filter_map(sample_range).collect();
         if measured.len() > SHADED_MOST {
             measured.clear();
@@ -128,20 +42,20 @@ impl RunFrame {
         RunFrame { from: run.range.from, end: run.range.length().0 as f64, measured, name_letters }
     }
 
-    fn legend(&self, run: &ObservedRun) -> String {
+    pub(super) fn legend(&self, run: &ObservedRun) -> String {
         let mut legend =
             "Below the rate of what was measured stands what machines did at that time.".to_owned();
         if !self.measured.is_empty() {
             legend.push_str(" Shaded: when something was measured.");
         }
         if run.machines.len() > DRAWN_MOST {
-            write!(legend, " The first {DRAWN_MOST} machines are drawn.").expect("a text takes all");
+            legend += &format!(" The first {DRAWN_MOST} machines are drawn.");
         }
         legend
     }
 
     /// The rate of the run, and how full machines were.
-    fn first_charts(&self, results: &Results, run: &ObservedRun) -> Vec<String> {
+    pub(super) fn first_charts(&self, results: &Results, run: &ObservedRun) -> Vec<Chart> {
         let full = [
             ("busiest disk", UseKind::DiskBusy),
             ("fullest link", UseKind::LinkShare),
@@ -154,7 +68,7 @@ impl RunFrame {
     }
 
     /// How much they did.
-    fn more_charts(&self, run: &ObservedRun) -> Vec<String> {
+    pub(super) fn more_charts(&self, run: &ObservedRun) -> Vec<Chart> {
         let amounts = [
             ("read from disks", UseKind::DiskRead),
             ("written to disks", UseKind::DiskWritten),
@@ -173,7 +87,7 @@ impl RunFrame {
     }
 
     /// The rate of each sample over its time: of bytes, or of operations where no bytes are moved.
-    fn rate(&self, results: &Results) -> Option<String> {
+    fn rate(&self, results: &Results) -> Option<Chart> {
         let moves_bytes = results.samples.iter().any(|measured| measured.sample.bytes > 0);
         let (quantity, unit) = if moves_bytes {
             (Quantity::Bytes, Unit::ByteRate)
@@ -207,7 +121,7 @@ impl RunFrame {
         title: &str,
         unit: Unit,
         figure: &dyn Fn(&ObservedMachine) -> Vec<f64>,
-    ) -> Option<String> {
+    ) -> Option<Chart> {
         let factor = if unit == Unit::ByteRate { 1.0 } else { 100.0 };
         let drawn = run.machines.iter().take(DRAWN_MOST).enumerate();
         let lines = drawn.map(|(number, machine)| {
@@ -238,7 +152,7 @@ impl RunFrame {
         Point { x, y, ..Point::default() }
     }
 
-    fn chart(&self, title: &str, unit: Unit, lines: Vec<Line>) -> Option<String> {
+    fn chart(&self, title: &str, unit: Unit, lines: Vec<Line>) -> Option<Chart> {
         let most = lines.iter().flat_map(|line| &line.points).map(|point| point.y).fold(0.0, f64::max);
         if lines.is_empty() {
             return None;
@@ -250,7 +164,7 @@ impl RunFrame {
         let description = format!("{title} over the time of the run");
         let title = clipped(title, LETTERS);
         let spans = self.measured.iter().map(|range| self.span(*range)).collect();
-        Some(plot(&Plot { title, description, x, y, lines, spans, width: WIDTH }))
+        Some(Chart::Plot(Plot { title, description, x, y, lines, spans, width: WIDTH }))
     }
 
     fn span(&self, range: ObservedRange) -> Span {

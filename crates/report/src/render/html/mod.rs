@@ -1,0 +1,141 @@
+//! A document as one HTML file: opens offline, without scripts, on a telephone and on paper.
+
+mod block;
+mod table;
+
+use std::fmt::{self, Write};
+
+use crate::{
+    chart::{Escaped, sign},
+    document::{Anchor, Document, Level, Medium, Section, TargetLine, Tone},
+};
+
+pub(crate) use block::charts;
+
+pub(crate) const STYLE: &str = include_str!("page.css");
+
+/// The page.
+pub(crate) fn html_text(document: &Document) -> String {
+    let mut page = String::new();
+    write_page(&mut page, document).expect("writing to a string does not fail");
+    page
+}
+
+fn write_page(page: &mut String, document: &Document) -> fmt::Result {
+    write_head(page, &document.title)?;
+    write_header(page, document)?;
+    page.push_str("<main>");
+    // What a reader takes home stands above the list of contents.
+    let first = document.sections.iter().take_while(|section| section.heading.label.is_empty()).count();
+    write_sections(page, &document.sections[..first])?;
+    write_contents(page, document)?;
+    write_sections(page, &document.sections[first..])?;
+    write_foot(page, " Each stage, all numbers and what was measured on are on the page, not on this paper.")
+}
+
+/// Up to where the page's own text begins.
+pub(crate) fn write_head(page: &mut String, title: &str) -> fmt::Result {
+    write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"generator\" content=\"Nilometer\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <title>{} – Nilometer</title><style>{STYLE}</style></head><body>",
+        Escaped(title)
+    )
+}
+
+/// From its end on; with what only paper has to say.
+pub(crate) fn write_foot(page: &mut String, on_paper: &str) -> fmt::Result {
+    writeln!(
+        page,
+        "</main><footer><p>Written by Nilometer {}. This page holds everything it shows and opens offline.\
+         <span class=\"paper\">{on_paper}</span></p></footer></body></html>",
+        Escaped(env!("CARGO_PKG_VERSION"))
+    )
+}
+
+fn write_header(page: &mut String, document: &Document) -> fmt::Result {
+    write!(
+        page,
+        "<header><p class=\"brand\">Nilometer</p><h1>{}</h1><p class=\"soft\">{}</p><ul class=\"targets\">",
+        Escaped(&document.title),
+        Escaped(&document.origin)
+    )?;
+    for (index, TargetLine { letter, text, left_out }) in document.targets.iter().enumerate() {
+        write!(page, "<li class=\"s{}\">{}<b>{letter}</b> <span>{}", index % 8, sign(index), Escaped(text))?;
+        if !left_out.is_empty() {
+            write!(page, " <span class=\"left-out\">left out: {}</span>", Escaped(left_out))?;
+        }
+        page.push_str("</span></li>");
+    }
+    page.push_str("</ul></header>");
+    Ok(())
+}
+
+/// Links to the sections.
+fn write_contents(page: &mut String, document: &Document) -> fmt::Result {
+    let anchors = document.sections.iter().filter_map(|section| section.anchor.as_ref());
+    let named: Vec<&Anchor> = anchors.filter(|anchor| !anchor.contents.is_empty()).collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<nav aria-label=\"Sections\">");
+    for Anchor { id, contents } in named {
+        write!(page, "<a href=\"#{id}\">{}</a>", Escaped(contents))?;
+    }
+    page.push_str("</nav>");
+    Ok(())
+}
+
+/// Parts stand in the card of the section before them.
+fn write_sections(page: &mut String, sections: &[Section]) -> fmt::Result {
+    for group in sections.chunk_by(|_, next| next.level == Level::Part) {
+        write_card(page, &group[0])?;
+        for part in &group[1..] {
+            write!(page, "<h3>{}{}</h3>", Escaped(&part.heading.label), Escaped(&part.heading.rest))?;
+            part.blocks.iter().try_for_each(|block| block::write(page, block))?;
+        }
+        page.push_str("</section>");
+    }
+    Ok(())
+}
+
+/// From the begin of a section to the end of its own blocks.
+fn write_card(page: &mut String, section: &Section) -> fmt::Result {
+    let mut classes = Vec::new();
+    classes.extend((!section.heading.label.is_empty()).then_some("card"));
+    classes.extend((section.medium == Medium::Screen).then_some("screen"));
+    page.push_str("<section");
+    if !classes.is_empty() {
+        write!(page, " class=\"{}\"", classes.join(" "))?;
+    }
+    if let Some(Anchor { id, .. }) = &section.anchor {
+        write!(page, " id=\"{id}\"")?;
+    }
+    page.push('>');
+    if !section.heading.label.is_empty() {
+        write!(page, "<h2>{}{}</h2>", Escaped(&section.heading.label), Escaped(&section.heading.rest))?;
+    }
+    section.blocks.iter().try_for_each(|block| block::write(page, block))
+}
+
+/// The class that colours a text; none of plain text.
+const fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Soft => "soft",
+        Tone::Good => "yes",
+        Tone::Doubtful => "maybe",
+        Tone::Bad => "no",
+    }
+}
+
+/// The sign that says the same without colours.
+const fn sign_of(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "✓ ",
+        Tone::Doubtful => "? ",
+        Tone::Bad => "✗ ",
+        Tone::Plain | Tone::Soft => "",
+    }
+}

@@ -1,0 +1,54 @@
+//! The top of a page: an answer for each target, and the two things to keep in mind. It fits on one screen.
+
+use nilometer_analysis::{Decision, ShortAnswer, ShortAnswers, Study, letter};
+
+use crate::{
+    document::{Answer, Aside, Block, Heading, Section, Sentence, Tone},
+    words,
+};
+
+/// So many warnings stand beside the answer; the rest follow below.
+const NOTES: usize = 2;
+
+pub(crate) fn answer(study: &Study<'_>) -> Vec<Section> {
+    let short = ShortAnswers::of(study);
+    if short.answers.is_empty() {
+        return Vec::new();
+    }
+    let several = short.answers.iter().any(|answer| answer.instrument != short.answers[0].instrument);
+    let answers = short.answers.iter().map(|answer| Block::Answer(of_target(study, answer, several)));
+    let blocks = answers.chain(notes(study)).collect();
+    vec![Section::new(Heading::of(""), blocks).at("answer", "")]
+}
+
+/// The tone of a decision.
+pub(super) const fn tone(decision: Decision) -> Tone {
+    match decision {
+        Decision::Carries => Tone::Good,
+        Decision::DoesNotCarry => Tone::Bad,
+        Decision::NotDecided => Tone::Doubtful,
+    }
+}
+
+fn of_target(study: &Study<'_>, answer: &ShortAnswer, names_instrument: bool) -> Answer {
+    // An open answer is followed by its reason, and not by a verb.
+    let colon = if answer.decision == Decision::NotDecided { ":" } else { "" };
+    let instrument = if names_instrument { format!("{}: ", answer.instrument) } else { String::new() };
+    let target =
+        format!("{instrument}{} {}", letter(answer.target), words::target(study.results, answer.target));
+    let sentence = Sentence {
+        more: answer.evidence.iter().map(Sentence::new).collect(),
+        ..Sentence::new(format!("{colon} {}", answer.claim)).led(target)
+    };
+    Answer { tone: tone(answer.decision), reply: answer.decision.reply().to_owned(), sentence }
+}
+
+fn notes(study: &Study<'_>) -> Option<Block> {
+    let more = study.warnings.len().saturating_sub(NOTES);
+    let aside = Aside {
+        heading: "Keep in mind".into(),
+        sentences: study.warnings.iter().take(NOTES).map(ToString::to_string).collect(),
+        more: (more > 0).then(|| (format!("{more} more below"), "mind".to_owned())),
+    };
+    (!study.warnings.is_empty()).then_some(Block::Aside(aside))
+}

@@ -1,0 +1,72 @@
+//! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
+
+use nilometer_analysis::{CellOutcome, Question, Study, StudyStage, effect::Answer, letter};
+
+use super::stage::stage_id;
+use crate::{
+    document::{Block, Cell, Glance, GlanceRate, Heading, Section, Sentence, Tone},
+    figure_key::tooltip,
+    words,
+};
+
+pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
+    if study.stages.is_empty() {
+        return Vec::new();
+    }
+    let compared = study.stages.iter().flat_map(|stage| &stage.questions).any(|q| !q.comparisons.is_empty());
+    let title = if compared { "How they compare" } else { "At a glance" };
+    let several = study.stages.iter().any(|stage| stage.cells.len() > 1);
+    let best = if several { "Of stages with several cells the bars show the fastest cell. " } else { "" };
+    let note = if compared { words::margin_note(study.results) } else { String::new() };
+    let rows = study.stages.iter().enumerate().flat_map(|(number, stage)| rows(study, number, stage));
+    let blocks = vec![Block::soft(format!("{best}{note}")), Block::Glance(rows.collect())];
+    vec![Section::new(Heading::of(title), blocks)]
+}
+
+fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
+    let margin = study.results.margin;
+    let row = |(place, question): (usize, &Question)| Glance {
+        name: if place == 0 { stage.name.to_owned() } else { String::new() },
+        id: stage_id(number),
+        phase: question.phase.name().to_owned(),
+        rates: rates(stage, question),
+        sentences: sentences(question, margin),
+    };
+    stage.questions.iter().enumerate().map(row).collect()
+}
+
+fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {
+    let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
+    let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
+    let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
+    let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
+    // A single bar is always of full length and says nothing.
+    let lone = best.len() < 2;
+    let rate = |(target, outcome): (usize, Option<&CellOutcome<'_>>)| GlanceRate {
+        target,
+        share: outcome.filter(|_| !lone).map_or(0.0, |outcome| mean(outcome) / most),
+        cell: cell(stage, question, outcome),
+    };
+    best.into_iter().map(rate).collect()
+}
+
+fn cell(stage: &StudyStage<'_>, question: &Question, outcome: Option<&CellOutcome<'_>>) -> Cell {
+    let Some(outcome) = outcome else { return Cell::toned(Tone::Bad, "INVALID") };
+    let text = words::rate_or_bound(outcome, question.quantity);
+    let tone = if text == "INVALID" { Tone::Bad } else { Tone::Plain };
+    Cell::toned(tone, text).from(tooltip(stage, outcome))
+}
+
+/// The order of all targets, and a sentence for each pair.
+fn sentences(question: &Question, margin: f64) -> Vec<Sentence> {
+    let ranking = question.ranking(margin, letter).map(Sentence::new);
+    let pairs = question.comparisons.iter().map(|comparison| {
+        let tone = match comparison.effect.answer(margin) {
+            Answer::Faster | Answer::Slower => Tone::Good,
+            Answer::Alike => Tone::Soft,
+            Answer::Undecided => Tone::Doubtful,
+        };
+        Sentence::toned(tone, comparison.words(margin, &letter(comparison.first), &letter(comparison.second)))
+    });
+    ranking.into_iter().chain(pairs).collect()
+}

@@ -1,0 +1,28 @@
+//! What each machine had of figures that several processes came to.
+
+use nilometer_analysis::{Study, letter};
+
+use crate::{
+    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
+    words,
+};
+
+pub(crate) fn machines(study: &Study<'_>) -> Vec<Section> {
+    let rows = study.stages.iter().flat_map(|stage| {
+        let of = move |(outcome, words): (&nilometer_analysis::CellOutcome<'_>, String)| {
+            let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+            let named = [stage.name, label, outcome.phase.name(), &letter(outcome.target), &words];
+            Row::of(named.map(Cell::new))
+        };
+        words::across_machines(stage).into_iter().map(of)
+    });
+    let rows: Vec<Row> = rows.collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let columns = ["stage", "parameters", "phase", "target"].map(|name| Column::new(Role::Name, name));
+    let columns = columns.into_iter().chain([Column::new(Role::Sentence, "each machine")]).collect();
+    let section =
+        Section::new(Heading::of("Over processes and machines"), vec![Block::Table(Table { columns, rows })]);
+    vec![section.from(Detail::Page).at("machines", "").on_screen()]
+}

@@ -1,0 +1,103 @@
+//! How to repeat a campaign, and how to read its figures.
+
+use nilometer_analysis::Study;
+
+use crate::{
+    document::{Block, Detail, Heading, Section, Sentence},
+    words,
+};
+
+/// Longer plans are not spread over lines.
+const PRETTY_MOST: usize = 100_000;
+
+const BY_HAND: &str = "nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT path, stage, name, phase, \
+                       avg(megabytes_per_second) FROM rate WHERE invalid IS NULL GROUP BY 1, 2, 3, 4\"";
+
+pub(crate) fn repeat(study: &Study<'_>) -> Vec<Section> {
+    let results = study.results;
+    let mut blocks: Vec<Block> =
+        words::fact(results, "command").into_iter().map(|command| Block::Code(command.to_owned())).collect();
+    let seed = results.campaign.as_ref().map(|campaign| campaign.plan.seed);
+    let seed = seed.map(|seed| format!(" The seed of all random decisions was {seed}.")).unwrap_or_default();
+    let how = if results.is_imported() { "Imported with" } else { "Measured with" };
+    blocks.push(Block::plain(format!(
+        "{how} nilometer {}.{seed} The record is an SQLite file, which holds every sample:",
+        results.version
+    )));
+    blocks.push(Block::Code(BY_HAND.to_owned()));
+    blocks.extend(results.campaign.as_ref().map(|campaign| {
+        let mut text = serde_json::to_string_pretty(campaign).unwrap_or_default();
+        if text.len() > PRETTY_MOST {
+            text = serde_json::to_string(campaign).unwrap_or_default();
+        }
+        Block::closed("The resolved plan", vec![Block::Code(text)])
+    }));
+    let section = Section::new(Heading::of("How to repeat it"), blocks).at("repeat", "how to repeat it");
+    let method = if results.is_imported() {
+        IMPORTED_METHOD.map(sentence).into()
+    } else {
+        METHOD.map(sentence).to_vec()
+    };
+    let reading = Section::new(Heading::of("How to read it"), vec![Block::List(method)]);
+    [section, reading].map(|section| section.from(Detail::Page)).into()
+}
+
+fn sentence((lead, text): (&str, &str)) -> Sentence {
+    Sentence::new(text).led(lead)
+}
+
+/// Of what comes from elsewhere: nobody here knows how it was measured.
+const IMPORTED_METHOD: [(&str, &str); 4] = [
+    (
+        "Figures",
+        "they are those of another program or of a publication: whether a write was durable, a read cold and the machine idle \
+         is not known here.",
+    ),
+    (
+        "±",
+        "half the 95 % interval of the mean over runs (Student's t); a repeat is a run. Dots are the runs, whiskers the intervals.",
+    ),
+    (
+        "Comparisons",
+        "no two runs of different targets belong together: they are compared by Welch's method on the logarithms, with the spread \
+         of the runs of each. A single run of each decides nothing.",
+    ),
+    (
+        "Times",
+        "a task, and an operation that is done less than once a second, is shown by the time that one takes, on all targets of a \
+         phase.",
+    ),
+];
+
+const METHOD: [(&str, &str); 6] = [
+    (
+        "±",
+        "half the 95 % interval of the mean over repeats (Student's t). A repeat is the unit: workers and operations within one \
+         are not independent. Dots are the repeats, bands and whiskers the intervals.",
+    ),
+    (
+        "Writes and reads",
+        "a write is done when it is durable, unless its cell says that it is never synced, or the target is memory. A read is \
+         cold: the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.",
+    ),
+    (
+        "INVALID",
+        "stands where a figure must not be used, with the reason; such repeats are in no mean and no comparison.",
+    ),
+    (
+        "Comparisons",
+        "use the ratio of two targets in the same round, so that what drifts for both cancels. A round counts once, for its cells \
+         are measured in the same minutes: a stage is decided by Student's t over the means of rounds. A cell is decided by its \
+         own rounds, with what the other cells add to know their spread. Each is held at 95 % by itself.",
+    ),
+    (
+        "Cores",
+        "processors kept busy: by the program, by what serves the file system in this machine, and by the whole machine above its \
+         idle level.",
+    ),
+    (
+        "Real, user, system, wait",
+        "means over repeats, as the shell's `time` shows them; wait is what neither of the others is: real times workers, less \
+         user and system.",
+    ),
+];
