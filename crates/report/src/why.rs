@@ -24,7 +24,7 @@ pub struct UnknownFigure {
 
 impl fmt::Display for UnknownFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no figure '{}' in this record: valid are {}", self.key, self.valid.join(", "))
+        write!(f, "no figure '{}' in this record: valid are '{}'", self.key, self.valid.join("', '"))
     }
 }
 
@@ -93,9 +93,9 @@ fn samples(outcome: &CellOutcome<'_>, quantity: Quantity) -> Table {
     let columns = vec![
         Column::new(Role::Name, "round"),
         Column::figure(quantity_name(quantity)),
-        Column::figure("bytes"),
-        Column::figure("operations"),
-        Column::figure("wall"),
+        Column::figure("bytes").ranked(1),
+        Column::figure("operations").ranked(2),
+        Column::figure("wall").ranked(3),
         Column::new(Role::Sentence, "use"),
     ];
     let row = |measured: &&Measured| {
@@ -280,7 +280,7 @@ mod tests {
         let error = why_document(&study, "large files/read/A").expect_err("nothing was read");
         assert_eq!(
             error.to_string(),
-            "no figure 'large files/read/A' in this record: valid are large files/write/A"
+            "no figure 'large files/read/A' in this record: valid are 'large files/write/A'"
         );
     }
 }

@@ -49,7 +49,8 @@ impl RunFrame {
             legend.push_str(" Shaded: when something was measured.");
         }
         if run.machines.len() > DRAWN_MOST {
-            legend += &format!(" The first {DRAWN_MOST} machines are drawn.");
+            let drawn = format!(" The first {DRAWN_MOST} machines are drawn.");
+            legend.push_str(&drawn);
         }
         legend
     }

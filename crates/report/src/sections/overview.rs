@@ -97,11 +97,11 @@ fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
     let has_targets = study.results.targets.len() > 1;
     let mut columns = Vec::new();
     columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
-    columns.push(Column::new(Role::Label, "stage"));
+    columns.push(Column::new(Role::Label, "stage").ranked(3));
     columns.push(Column::new(Role::Group, "phase"));
     columns.extend(has_targets.then(|| Column::new(Role::Name, "on")));
     columns.push(Column::figure("rate").at_least(RATE));
-    columns.push(Column::figure("±").at_least(INTERVAL).ranked(3));
+    columns.push(Column::figure("±").at_least(INTERVAL).ranked(4));
     columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
     columns.push(Column::figure("at its limit"));
     let row = |row: &FigureRow<'_>| {
@@ -137,7 +137,7 @@ impl FigureRow<'_> {
         });
         match limit {
             Some(limit) if limit != NOT_SEEN => limit,
-            _ if near.is_some() => "the tool in part".to_owned(),
+            _ if near.is_some() => "tool in part".to_owned(),
             other => other.unwrap_or_else(|| words::NONE.to_owned()),
         }
     }

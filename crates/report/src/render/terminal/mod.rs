@@ -15,7 +15,9 @@ pub(crate) fn terminal_text(document: &Document, layout: TextLayout) -> String {
     let mut page = Page::new(layout);
     page.paragraph(BOLD, "", &document.title);
     page.paragraph(DIM, "", &document.origin);
-    page.line("", "");
+    if !document.targets.is_empty() {
+        page.line("", "");
+    }
     for target in &document.targets {
         page.paragraph("", &format!("  {:<3}", target.letter), &target.line());
     }

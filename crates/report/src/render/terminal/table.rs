@@ -60,12 +60,14 @@ impl Page {
         if named.clone().all(|(column, _)| table.columns[*column].heading.is_empty()) {
             return;
         }
-        let cells = named.map(|&(column, width)| {
+        let mut line = Vec::new();
+        let mut before = None;
+        for &(column, width) in named {
             let of = &table.columns[column];
             let heading = if of.role == Role::Label { "" } else { &of.heading };
-            (DIM, aligned(of, heading, width))
-        });
-        let line: Vec<_> = cells.collect();
+            line.push((DIM, aligned(of, heading, width, before)));
+            before = Some(of.role);
+        }
         self.cells(fit.indent(), line);
     }
 
@@ -78,10 +80,12 @@ impl Page {
             self.paragraph("", "  ", &text(row, label));
         }
         let mut line = Vec::new();
+        let mut before = None;
         for &(column, width) in fit.beside(table) {
             let of = &table.columns[column];
             let cell = &row.cells[column];
             if of.role == Role::Sentence {
+                line.push(("", aligned(of, "", 0, before)));
                 return self.sentences(fit.indent(), line, cell);
             }
             let is_shown = match of.role {
@@ -90,7 +94,8 @@ impl Page {
                 _ => true,
             };
             let shown = if is_shown { clipped(&text(row, column), width) } else { String::new() };
-            line.push((colour(cell.tone), aligned(of, &shown, width)));
+            line.push((colour(cell.tone), aligned(of, &shown, width, before)));
+            before = Some(of.role);
         }
         self.cells(fit.indent(), line);
     }
@@ -120,11 +125,13 @@ impl Page {
     }
 }
 
-/// The cell and the gap behind it, or before it where it stands to the right.
-fn aligned(column: &Column, text: &str, width: usize) -> String {
+/// The cell and the gap behind it, or before it if it stands to the right. `before` is the column before it.
+fn aligned(column: &Column, text: &str, width: usize, before: Option<Role>) -> String {
+    let gap = if before == Some(Role::Figure) { "  " } else { "" };
     match column.role {
         Role::Figure => format!(" {text:>width$}"),
-        _ => format!("{text:<width$}  "),
+        Role::Sentence => format!("{gap}{text}"),
+        _ => format!("{gap}{text:<width$}  "),
     }
 }
 
@@ -135,7 +142,7 @@ fn natural(table: &Table, column: usize) -> usize {
     let cells = cells.max().unwrap_or(0).min(of.most.unwrap_or(usize::MAX)).max(of.least);
     match of.role {
         Role::Figure => cells.max(chars(&of.heading)) + 1,
-        Role::Sentence => SENTENCE_LEAST,
+        Role::Sentence => SENTENCE_LEAST + 2,
         Role::Label => cells + 2,
         _ => cells.max(chars(&of.heading)) + 2,
     }
@@ -150,7 +157,7 @@ fn needed(table: &Table, column: usize) -> usize {
 /// The columns of each table that this one becomes. Those that are not figures stand in each.
 fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
     let all = 0..table.columns.len();
-    let is_lasting = |column: &usize| table.columns[*column].rank.is_none();
+    let is_lasting = |column: &usize| is_lasting(&table.columns[*column]);
     let is_figure = |column: &usize| table.columns[*column].role == Role::Figure;
     let common: Vec<usize> = all.clone().filter(|column| is_lasting(column) && !is_figure(column)).collect();
     let width = |columns: &[usize]| columns.iter().map(|column| needed(table, *column)).sum::<usize>();
@@ -172,16 +179,26 @@ fn parts(table: &Table, room: usize) -> Vec<Vec<usize>> {
     parts
 }
 
+/// Labels always stay; their rank is that of the room beside their rows.
+const fn is_lasting(column: &Column) -> bool {
+    column.rank.is_none() || matches!(column.role, Role::Label)
+}
+
 /// The columns of the highest ranks that there is room for.
 fn ranked(table: &Table, mut room: usize) -> Vec<usize> {
     let rank = |column: &usize| table.columns[*column].rank;
     let is_ranked = |column: &usize| rank(column).is_some() && is_known(table, *column);
     let mut columns: Vec<usize> = (0..table.columns.len()).filter(is_ranked).collect();
     columns.sort_by_key(|column| std::cmp::Reverse(rank(column)));
-    columns.retain(|column| {
-        let has_room = needed(table, *column) <= room;
-        room -= if has_room { needed(table, *column) } else { 0 };
-        has_room
+    columns.retain(|&column| {
+        let wanted = if is_lasting(&table.columns[column]) {
+            natural(table, column) - needed(table, column)
+        } else {
+            needed(table, column)
+        };
+        let has_room = wanted <= room;
+        room -= if has_room { wanted } else { 0 };
+        has_room && !is_lasting(&table.columns[column])
     });
     columns
 }
