@@ -302,7 +302,7 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
             "first": at(scan.first), "last": at(scan.last), "seconds": seconds, "frames_per_second": rate,
             "bytes_per_second": seconds.map(|seconds| scan.bytes as f64 / seconds),
             "filled_frames": scan.filled, "left_out_frames": scan.left_out, "missing_frames": scan.missing_frames,
-            "missing_blocks": scan.missing.iter().map(range).collect::<Vec<_>>(),
+            "missing_blocks": scan.missing.iter().map(|&(first, count)| range(first, count)).collect::<Vec<_>>(),
             "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(),
             "missing_by_source": scan.sources.iter().map(source_value).collect::<Vec<_>>(), "read": read,
         })

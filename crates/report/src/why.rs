@@ -98,18 +98,20 @@ fn samples(outcome: &CellOutcome<'_>, quantity: Quantity) -> Table {
         Column::figure("wall").ranked(3),
         Column::new(Role::Sentence, "use"),
     ];
-    let row = |measured: &&Measured| {
-        let sample = &measured.sample;
-        let cells = [
-            (measured.key.repeat + 1).to_string(),
-            quantity.show(quantity.of(sample)),
-            sample.bytes.to_string(),
-            sample.operations.to_string(),
-            sample.wall.to_string(),
-        ];
-        Row::of(cells.map(Cell::new).into_iter().chain([used(measured)]))
-    };
+    let row = |measured: &&Measured| sample_row(measured, quantity);
     Table { columns, rows: outcome.samples.iter().map(row).collect() }
+}
+
+fn sample_row(measured: &Measured, quantity: Quantity) -> Row {
+    let sample = &measured.sample;
+    let cells = [
+        (measured.key.repeat + 1).to_string(),
+        quantity.show(quantity.of(sample)),
+        sample.bytes.to_string(),
+        sample.operations.to_string(),
+        sample.wall.to_string(),
+    ];
+    Row::of(cells.map(Cell::new).into_iter().chain([used(measured)]))
 }
 
 const fn quantity_name(quantity: Quantity) -> &'static str {
@@ -153,9 +155,9 @@ fn mean(summary: &Summary, quantity: Quantity) -> String {
 
 /// `± t x s / sqrt n`, with the numbers in it.
 fn interval(summary: &Summary, quantity: Quantity) -> Option<String> {
-    let (half, spread) = (summary.half_width()?, summary.spread()?);
+    let half = summary.half_width()?;
     let freedom = summary.count - 1;
-    let deviation = spread * summary.mean;
+    let deviation = summary.spread()? * summary.mean;
     let share = words::percent(half / summary.mean);
     let [deviation, half] = match quantity {
         Quantity::Time => [deviation, half].map(|rate| format!("{rate:.4} 1/s")),

@@ -80,6 +80,15 @@ impl Finding {
         Finding::new(what, if holds { Verdict::Good } else { Verdict::Bad }, found)
     }
 
+    fn value(&self) -> Value {
+        let verdict = match self.verdict {
+            Verdict::Good => "enough",
+            Verdict::Note => "note",
+            Verdict::Bad => "not enough",
+        };
+        json!({ "what": self.what, "verdict": verdict, "found": self.found, "command": self.command })
+    }
+
     /// The command that would change it, which is told unless it is good.
     fn by(self, command: impl Into<String>) -> Self {
         let command = (self.verdict != Verdict::Good).then(|| command.into());
@@ -151,17 +160,9 @@ fn tell_all(wish: Wish, findings: &[Finding]) {
 
 /// The same for programs.
 fn value(wish: Wish, findings: &[Finding]) -> Value {
-    let finding = |Finding { what, verdict, found, command }: &Finding| {
-        let verdict = match verdict {
-            Verdict::Good => "enough",
-            Verdict::Note => "note",
-            Verdict::Bad => "not enough",
-        };
-        json!({ "what": what, "verdict": verdict, "found": found, "command": command })
-    };
     json!({
         "bytes_per_second": wish.rate.0, "packet_bytes": wish.packet.0, "packets_per_second": wish.packets(1.0),
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": findings.iter().map(Finding::value).collect::<Vec<_>>(),
     })
 }
 

@@ -8,7 +8,7 @@ use super::{faults, right};
 use crate::verify::range;
 
 fn named(frames: &Ranges) -> Vec<Value> {
-    frames.iter().map(|frames| range(&(frames.start, frames.end - frames.start))).collect()
+    frames.iter().map(|frames| range(frames.start, frames.end - frames.start)).collect()
 }
 
 pub(super) fn value(file: &LoneFile, verified: &LoneVerified) -> Value {

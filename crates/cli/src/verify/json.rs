@@ -25,7 +25,7 @@ pub(super) struct Judged<'a> {
 }
 
 /// A range of frames.
-pub(crate) fn range(&(first, count): &(u64, u64)) -> Value {
+pub(crate) fn range(first: u64, count: u64) -> Value {
     json!({ "first": first, "count": count })
 }
 
@@ -49,8 +49,10 @@ impl Judged<'_> {
     /// `what` says whether frames or blocks of packets are counted.
     pub(super) fn value(&self) -> Value {
         let Judged { recording, verified, scan, unproved, torn, faults } = self;
-        let (head, index) = (recording.head(), &recording.index);
+        let head = recording.head();
+        let index = &recording.index;
         let right = verified.right - unproved;
+        let missing = verified.missing.iter().map(|&(first, count)| range(first, count));
         let file =
             |(path, why): &(PathBuf, String)| json!({ "file": path.display().to_string(), "why": why });
         let unreadable = recording.unreadable.iter();
@@ -64,7 +66,7 @@ impl Judged<'_> {
             "compared_with": if verified.made_again { "the simulated instrument" } else { "the checksums of the journal" },
             "without_checksum": verified.unchecked - unproved, "unproved": unproved,
             "removed": index.removed.count(), "overwritten": verified.overwritten,
-            "missing": verified.missing_frames(), "missing_ranges": verified.missing.iter().map(range).collect::<Vec<_>>(),
+            "missing": verified.missing_frames(), "missing_ranges": missing.collect::<Vec<_>>(),
             "did_not_come_and_filled": scan.filled, "did_not_come_and_left_out": scan.left_out,
             "damaged": verified.damaged_frames,
             "damaged_frames": verified.damaged.iter().map(|one| damaged(recording, one)).collect::<Vec<_>>(),

@@ -25,14 +25,18 @@ pub(super) fn glance(study: &Study<'_>) -> Vec<Section> {
 
 fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance> {
     let margin = study.results.margin;
-    let row = |(place, question): (usize, &Question)| Glance {
-        name: if place == 0 { stage.name.to_owned() } else { String::new() },
+    let rows = stage.questions.iter().map(|question| Glance {
+        name: String::new(),
         id: stage_id(number),
         phase: question.phase.name().to_owned(),
         rates: rates(stage, question),
         sentences: sentences(question, margin),
-    };
-    stage.questions.iter().enumerate().map(row).collect()
+    });
+    let mut rows: Vec<Glance> = rows.collect();
+    if let Some(first) = rows.first_mut() {
+        first.name = stage.name.to_owned();
+    }
+    rows
 }
 
 fn rates(stage: &StudyStage<'_>, question: &Question) -> Vec<GlanceRate> {

@@ -17,16 +17,17 @@ const SUM: usize = 1;
 const CEILING_MOST: f64 = 2.0;
 
 pub(super) fn growth(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
-    let section = |of: &ElementGrowth| {
-        let heading = Heading::with("Elements at once", format!(": {}", heading(of)));
-        let mut blocks = Vec::new();
-        if detail == Detail::Page {
-            blocks.extend([Block::soft(LEGEND), Block::charts(vec![chart(stage, of)])]);
-        }
-        blocks.extend([Block::Table(table(of)), Block::list(sentences(of, margin))]);
-        Section::part(heading, blocks)
-    };
-    stage.growths.iter().map(section).collect()
+    stage.growths.iter().map(|of| section(stage, of, margin, detail)).collect()
+}
+
+fn section(stage: &StudyStage<'_>, of: &ElementGrowth, margin: f64, detail: Detail) -> Section {
+    let heading = Heading::with("Elements at once", format!(": {}", heading(of)));
+    let mut blocks = Vec::new();
+    if detail == Detail::Page {
+        blocks.extend([Block::soft(LEGEND), Block::charts(vec![chart(stage, of)])]);
+    }
+    blocks.extend([Block::Table(table(of)), Block::list(sentences(of, margin))]);
+    Section::part(heading, blocks)
 }
 
 fn table(of: &ElementGrowth) -> Table {

@@ -34,7 +34,8 @@ pub(super) fn latency(stage: &StudyStage<'_>) -> Option<Block> {
     if all.is_empty() {
         return None;
     }
-    let (count, step) = (all.len(), all.len().div_ceil(MOST));
+    let count = all.len();
+    let step = count.div_ceil(MOST);
     let some = (step > 1)
         .then(|| Block::soft(format!("Every {step}th of {count} charts; the table below has all.")));
     let charts = all.into_iter().step_by(step).map(|(cell, phase)| Block::charts(behind(stage, cell, phase)));

@@ -104,19 +104,20 @@ fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
     columns.push(Column::figure("±").at_least(INTERVAL).ranked(4));
     columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
     columns.push(Column::figure("at its limit"));
-    let row = |row: &FigureRow<'_>| {
-        let marked = has_marks.then(|| words::marked(mark(row.outcome)));
-        let named = [row.label.clone(), row.outcome.phase.name().to_owned()].map(Cell::new);
-        let target = has_targets.then(|| Cell::new(letter(row.outcome.target)));
-        Row::of(marked.into_iter().chain(named).chain(target).chain(row.figures()))
-    };
-    Table { columns, rows: rows.iter().map(row).collect() }
+    Table { columns, rows: rows.iter().map(|row| row.cells(has_marks, has_targets)).collect() }
 }
 
 /// The quantiles of a latency and their ranks.
 const QUANTILES: [(&str, f64, u8); 2] = [("p99", 0.99, 1), ("max", 1.0, 2)];
 
 impl FigureRow<'_> {
+    fn cells(&self, has_marks: bool, has_targets: bool) -> Row {
+        let marked = has_marks.then(|| words::marked(mark(self.outcome)));
+        let named = [&self.label, self.outcome.phase.name()].map(Cell::new);
+        let target = has_targets.then(|| Cell::new(letter(self.outcome.target)));
+        Row::of(marked.into_iter().chain(named).chain(target).chain(self.figures()))
+    }
+
     fn figures(&self) -> Vec<Cell> {
         let mut cells: Vec<Cell> = rate(self.outcome, self.stage.quantity(self.outcome)).into();
         let quantile = |(_, share, _)| Cell::new(words::short_quantile(self.outcome, share));

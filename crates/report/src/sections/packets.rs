@@ -16,19 +16,20 @@ const DRAWN: &str = "The processor time of the recorder for each packet. Signs: 
 
 pub(crate) fn packets(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let tables = study.curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
-    let section = |curves: &[Curve]| {
-        let mut blocks = Vec::new();
-        if detail == Detail::Page {
-            blocks.extend([Block::charts(vec![chart(curves)]), Block::soft(DRAWN)]);
-        }
-        blocks.extend([Block::soft(LEGEND), Block::Table(table(curves))]);
-        blocks.push(Block::list(curves.iter().map(begins)));
-        Section::new(Heading::of(heading(&curves[0])), blocks)
-    };
     let place = |(number, curves): (usize, &[Curve])| {
-        section(curves).at(format!("packets-{number}"), if number == 0 { "packets" } else { "" })
+        section(curves, detail).at(format!("packets-{number}"), if number == 0 { "packets" } else { "" })
     };
     tables.enumerate().map(place).collect()
+}
+
+fn section(curves: &[Curve], detail: Detail) -> Section {
+    let mut blocks = Vec::new();
+    if detail == Detail::Page {
+        blocks.extend([Block::charts(vec![chart(curves)]), Block::soft(DRAWN)]);
+    }
+    blocks.extend([Block::soft(LEGEND), Block::Table(table(curves))]);
+    blocks.push(Block::list(curves.iter().map(begins)));
+    Section::new(Heading::of(heading(&curves[0])), blocks)
 }
 
 fn table(curves: &[Curve]) -> Table {

@@ -14,13 +14,13 @@ use crate::{
 const VALUES_MOST: usize = 10;
 
 pub(super) fn parameters(stage: &StudyStage<'_>, detail: Detail) -> Vec<Section> {
-    let section = |of: &StageOptimum| {
-        let heading = heading(stage, of);
-        let mut blocks = vec![Block::list(of.sentences())];
-        blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(of, &heading))));
-        Section::part(Heading::with("Parameters", format!(": {heading}")), blocks)
-    };
-    stage.optima.iter().map(section).collect()
+    stage.optima.iter().map(|of| section(of, &heading(stage, of), detail)).collect()
+}
+
+fn section(of: &StageOptimum, heading: &str, detail: Detail) -> Section {
+    let mut blocks = vec![Block::list(of.sentences())];
+    blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(of, heading))));
+    Section::part(Heading::with("Parameters", format!(": {heading}")), blocks)
 }
 
 fn charts(of: &StageOptimum, heading: &str) -> Vec<Chart> {

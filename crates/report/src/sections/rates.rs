@@ -59,18 +59,22 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart>
     let x = x_axis(stage, axis);
     let unit = unit(question.quantity);
     let y = Axis::of_values(unit, means(&outcomes, question.quantity).into_iter());
+    let empty = Plot {
+        title: String::new(),
+        description: String::new(),
+        x,
+        y,
+        lines: Vec::new(),
+        spans: Vec::new(),
+        width: WIDTH,
+    };
     let sweep = Sweep { stage, question, axis, outcomes: &outcomes };
     let panel = |title: String, lines: Vec<Line>| {
-        let description = format!("{}, {title}: rate against {}", stage.name, words::parameter(axis));
-        let title = clipped(&title, LETTERS);
         Chart::Plot(Plot {
-            title,
-            description,
-            x: x.clone(),
-            y: y.clone(),
+            description: format!("{}, {title}: rate against {}", stage.name, words::parameter(axis)),
+            title: clipped(&title, LETTERS),
             lines,
-            spans: Vec::new(),
-            width: WIDTH,
+            ..empty.clone()
         })
     };
     let phase = question.phase.name();

@@ -33,17 +33,14 @@ pub(crate) fn repeat(study: &Study<'_>) -> Vec<Section> {
         Block::closed("The resolved plan", vec![Block::Code(text)])
     }));
     let section = Section::new(Heading::of("How to repeat it"), blocks).at("repeat", "how to repeat it");
-    let method = if results.is_imported() {
-        IMPORTED_METHOD.map(sentence).into()
-    } else {
-        METHOD.map(sentence).to_vec()
-    };
+    let method = if results.is_imported() { sentences(&IMPORTED_METHOD) } else { sentences(&METHOD) };
     let reading = Section::new(Heading::of("How to read it"), vec![Block::List(method)]);
     [section, reading].map(|section| section.from(Detail::Page)).into()
 }
 
-fn sentence((lead, text): (&str, &str)) -> Sentence {
-    Sentence::new(text).led(lead)
+/// Pairs of a word and what it means.
+fn sentences(method: &[(&str, &str)]) -> Vec<Sentence> {
+    method.iter().map(|(word, meaning)| Sentence::new(*meaning).led(*word)).collect()
 }
 
 /// Of what comes from elsewhere: nobody here knows how it was measured.

@@ -1,7 +1,7 @@
 //! What the targets are and offer: a row for each property, in which targets of the same answer share it, so that any number of
 //! them has room.
 
-use nilometer_analysis::{MatrixRow, StorageMatrix, Study};
+use nilometer_analysis::{MatrixAnswer, MatrixRow, StorageMatrix, Study};
 
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
@@ -33,16 +33,17 @@ fn by_target(matrix: &StorageMatrix) -> Table {
     let targets = matrix.targets.iter();
     let targets = targets.map(|(letter, path)| Column::new(Role::Sentence, format!("{letter}: {path}")));
     let row = |row: &MatrixRow| {
-        let answers = row.answers.iter().map(|answer| {
-            let tone = if answer.is_published { Tone::Soft } else { Tone::Plain };
-            Cell::toned(tone, words::answer(answer))
-        });
-        Row::of(std::iter::once(Cell::new(&row.name)).chain(answers))
+        Row::of(std::iter::once(Cell::new(&row.name)).chain(row.answers.iter().map(answer)))
     };
     Table {
         columns: std::iter::once(Column::new(Role::Name, "")).chain(targets).collect(),
         rows: matrix.rows.iter().map(row).collect(),
     }
+}
+
+fn answer(answer: &MatrixAnswer) -> Cell {
+    let tone = if answer.is_published { Tone::Soft } else { Tone::Plain };
+    Cell::toned(tone, words::answer(answer))
 }
 
 /// `A, C: yes; B: no`, each answer once, in the order of the first that has it; of all alike only the answer.
@@ -65,7 +66,6 @@ fn answers(row: &MatrixRow, letters: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_analysis::MatrixAnswer;
 
     fn row(words: &[&str]) -> MatrixRow {
         let answer = |words: &&str| MatrixAnswer { words: (*words).into(), is_published: *words == "raid0" };

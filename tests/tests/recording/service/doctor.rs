@@ -23,7 +23,10 @@ fn what_any_machine_can_do_is_enough_and_what_none_can_is_not() {
     let findings = document["findings"].as_array().expect("findings");
     let buffer = findings.iter().find(|finding| finding["what"] == "socket buffer").expect("a finding");
     assert_eq!(buffer["verdict"], "not enough", "{buffer}");
-    assert!(buffer["command"].as_str().is_some_and(|command| command.contains("rmem_max=")), "{buffer}");
+    assert!(
+        buffer["command"].as_str().is_some_and(|command| command.contains("net.core.rmem_max")),
+        "{buffer}"
+    );
 }
 
 fn settings() -> Vec<String> {
