@@ -28,9 +28,12 @@ const INTERVAL: usize = 6;
 const LATENCY: usize = 7;
 
 pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
-    let rows: Vec<FigureRow<'_>> = study.stages.iter().flat_map(rows_of_stage).collect();
+    let mut rows: Vec<FigureRow<'_>> = study.stages.iter().flat_map(rows_of_stage).collect();
     if rows.is_empty() {
         return Vec::new();
+    }
+    if let [only] = &study.stages[..] {
+        rows.iter_mut().for_each(|row| row.label = without_stage(&row.label, only.name));
     }
     let mut blocks = if rows.len() > ROWS_MOST && study.results.targets.len() > 1 {
         study.stages.iter().flat_map(targets_beside).collect()
@@ -40,7 +43,15 @@ pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
     blocks.extend(study.stages.iter().filter_map(machines_of));
     blocks.push(Block::soft(guide(study, &rows)));
     let parts = study.stages.iter().flat_map(|stage| stage_parts(stage, study.results.margin));
-    std::iter::once(Section::new(Heading::of("Figures"), blocks)).chain(parts).collect()
+    std::iter::once(Section::new(heading(study), blocks)).chain(parts).collect()
+}
+
+/// A single stage is named here, and not in each row.
+fn heading(study: &Study<'_>) -> Heading {
+    match &study.stages[..] {
+        [only] => Heading::with("Figures", format!(": {}", only.name)),
+        _ => Heading::of("Figures"),
+    }
 }
 
 /// A figure in the table.
@@ -92,6 +103,11 @@ fn label(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
     }
 }
 
+/// The label of a cell in a table of one stage.
+fn without_stage(label: &str, stage: &str) -> String {
+    label.strip_prefix(stage).unwrap_or(label).trim_start_matches(", ").to_owned()
+}
+
 fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
     let has_marks = rows.iter().any(|row| mark(row.outcome).is_some());
     let has_targets = study.results.targets.len() > 1;
@@ -99,23 +115,24 @@ fn table(study: &Study<'_>, rows: &[FigureRow<'_>]) -> Table {
     columns.extend(has_marks.then(|| Column::new(Role::Mark, "")));
     columns.push(Column::new(Role::Label, "stage").ranked(3));
     columns.push(Column::new(Role::Group, "phase"));
-    columns.extend(has_targets.then(|| Column::new(Role::Name, "on")));
+    let on = Column::new(Role::Name, "on");
+    columns.push(if has_targets { on } else { on.ranked(0) });
     columns.push(Column::figure("rate").at_least(RATE));
     columns.push(Column::figure("±").at_least(INTERVAL).ranked(4));
     columns.extend(QUANTILES.map(|(name, _, rank)| Column::figure(name).at_least(LATENCY).ranked(rank)));
     columns.push(Column::figure("at its limit"));
-    Table { columns, rows: rows.iter().map(|row| row.cells(has_marks, has_targets)).collect() }
+    Table { columns, rows: rows.iter().map(|row| row.cells(has_marks)).collect() }
 }
 
 /// The quantiles of a latency and their ranks.
 const QUANTILES: [(&str, f64, u8); 2] = [("p99", 0.99, 1), ("max", 1.0, 2)];
 
 impl FigureRow<'_> {
-    fn cells(&self, has_marks: bool, has_targets: bool) -> Row {
+    fn cells(&self, has_marks: bool) -> Row {
         let marked = has_marks.then(|| words::marked(mark(self.outcome)));
         let named = [&self.label, self.outcome.phase.name()].map(Cell::new);
-        let target = has_targets.then(|| Cell::new(letter(self.outcome.target)));
-        Row::of(marked.into_iter().chain(named).chain(target).chain(self.figures()))
+        let target = Cell::new(letter(self.outcome.target));
+        Row::of(marked.into_iter().chain(named).chain([target]).chain(self.figures()))
     }
 
     fn figures(&self) -> Vec<Cell> {
