@@ -8,10 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nilometer_analysis::{AgainstBaseline, NamedRecord, RecordsCompared};
 use nilometer_model::Results;
-use nilometer_report::{against_text, compared_html, compared_json, compared_text};
+use nilometer_report::{against_text, compared_html, compared_json, compared_markdown, compared_text};
 
 use crate::{
     Blame, Failure, Outcome,
@@ -43,12 +43,26 @@ pub(crate) struct Compare {
     /// Say nothing if nothing got worse and enough could be compared
     #[arg(long, short, requires = "against", conflicts_with = "json")]
     quiet: bool,
-    /// Print JSON, for programs
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = ComparedFormat::Terminal, conflicts_with = "json")]
+    format: ComparedFormat,
+    /// The same as --format json
     #[arg(long)]
     json: bool,
     /// Write a page with charts, which opens offline
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// How records beside each other are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ComparedFormat {
+    /// Text as wide as the terminal, 100 columns at the most
+    Terminal,
+    /// For an issue or a document
+    Markdown,
+    /// For programs
+    Json,
 }
 
 /// `5` or `5 %`.
@@ -70,6 +84,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl Compare {
     pub(crate) fn execute(&self) -> Outcome {
+        self.check_format().input()?;
         let paths = self.paths().input()?;
         let results = read_all(&paths).input()?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -79,14 +94,25 @@ impl Compare {
         let against = self.held_against(&compared)?;
         self.write_page(&compared).run()?;
         let ended = ended(&compared, against.as_ref(), self.compared_least);
-        if self.json {
+        if self.json || self.format == ComparedFormat::Json {
             tell::json_result(compared_json(&compared, against.as_ref()));
         } else if let Some(against) = against.as_ref().filter(|_| ended.is_err() || !self.quiet) {
             tell::result(against_text(&compared, against));
+        } else if self.format == ComparedFormat::Markdown {
+            tell::result(compared_markdown(&compared));
         } else if against.is_none() {
             tell::result_unchanged(compared_text(&compared, layout()));
         }
         ended
+    }
+
+    /// What is held against a baseline is a line or a few, without a format.
+    fn check_format(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.against.is_empty() || self.format != ComparedFormat::Markdown,
+            "--format markdown: --against prints lines; write --format terminal or json, or --html FILE"
+        );
+        Ok(())
     }
 
     /// The records, the baseline first, each once.

@@ -3,14 +3,10 @@
 use nilometer_model::{ByteRate, statistics::Summary};
 
 use nilometer_analysis::{
-    AlignedNetwork, AlignedTraffic, LossFreeRate, NetworkRates, RecordsCompared, effect::Effect, letter,
+    AlignedNetwork, AlignedTraffic, LossFreeRate, NetworkRates, RecordsCompared, effect::Effect,
 };
 
-use super::{
-    compared::{FigureColumns, against_first, lone, pair},
-    render::{BOLD, DIM, Page, RED, YELLOW, clipped},
-    words::NONE,
-};
+use super::words::NONE;
 
 /// What stands above the figures.
 pub(super) const NOTE: &str = "measured once for all targets of a record, here under the first of them; what came, of all flows \
@@ -54,46 +50,4 @@ pub(super) fn failed(row: &AlignedTraffic, subject: usize) -> Option<String> {
 pub(super) fn row_effect(network: &AlignedNetwork, row: usize, shown: &[usize]) -> Option<Effect> {
     let [first, second] = shown[..] else { return None };
     network.effect(row, first, second)
-}
-
-pub(super) fn network_table(page: &mut Page, compared: &RecordsCompared<'_>, network: &AlignedNetwork) {
-    page.line("", "");
-    let name = clipped(&heading(network).to_uppercase(), page.width());
-    page.line(BOLD, &name);
-    page.paragraph(DIM, "  ", NOTE);
-    let shown = shown(compared, network);
-    for columns in FigureColumns::all(page, &shown) {
-        columns.head(page);
-        for (number, row) in network.rows.iter().enumerate() {
-            let figures = columns.shown.iter().map(|subject| figure(row, *subject));
-            let effect = row_effect(network, number, &shown);
-            let effect = effect.map(|effect| against_first(&effect, compared.margin));
-            columns.row(page, &row.words, figures, effect);
-            write_failed(page, row, &columns.shown);
-        }
-    }
-    for of in &network.lone {
-        page.paragraph(YELLOW, "  ", &lone(of));
-    }
-}
-
-fn write_failed(page: &mut Page, row: &AlignedTraffic, shown: &[usize]) {
-    for &subject in shown {
-        if let Some(why) = failed(row, subject) {
-            page.paragraph(RED, &format!("      {} ", letter(subject)), &why);
-        }
-    }
-}
-
-/// The sentences of its pairs.
-pub(super) fn network_answers(page: &mut Page, network: &AlignedNetwork, margin: f64) {
-    if network.pairs.is_empty() {
-        return;
-    }
-    page.paragraph("", "  ", &network.stage);
-    let mut first = "    network  ".to_owned();
-    for of in &network.pairs {
-        page.paragraph("", &first, &pair(of, margin));
-        first = " ".repeat(first.len());
-    }
 }

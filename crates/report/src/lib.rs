@@ -6,8 +6,9 @@ mod acceptance;
 mod against;
 mod chart;
 mod compared;
+mod compared_charts;
+mod compared_document;
 mod compared_network;
-mod compared_page;
 mod csv;
 mod document;
 mod figure_key;
@@ -36,8 +37,6 @@ mod words;
 
 pub use acceptance::{AcceptanceProof, acceptance_page};
 pub use against::against_text;
-pub use compared::compared_text;
-pub use compared_page::compared_html;
 pub use csv::csv;
 pub use figures_csv::figures_csv;
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
@@ -47,8 +46,9 @@ pub use sizing::{Checked, Sized, sizing_json, sizing_text};
 pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
-use nilometer_analysis::Study;
+use nilometer_analysis::{RecordsCompared, Study};
 
+use compared_document::compared_document;
 pub use document::Detail;
 use order::{Answers, document};
 
@@ -65,6 +65,21 @@ pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
 /// The report as one HTML file with charts, which opens offline, without scripts, on a telephone and on paper; the answers first.
 pub fn html(study: &Study<'_>) -> String {
     render::html_text(&document(study, Answers::First, Detail::Page))
+}
+
+/// Records beside each other in a terminal, the answers last.
+pub fn compared_text(compared: &RecordsCompared<'_>, layout: TextLayout) -> String {
+    render::terminal_text(&compared_document(compared, Answers::Last, Detail::Full), layout)
+}
+
+/// The same in Markdown, the answers first.
+pub fn compared_markdown(compared: &RecordsCompared<'_>) -> String {
+    render::markdown_text(&compared_document(compared, Answers::First, Detail::Full))
+}
+
+/// The same as one HTML file with charts.
+pub fn compared_html(compared: &RecordsCompared<'_>) -> String {
+    render::html_text(&compared_document(compared, Answers::First, Detail::Page))
 }
 
 /// The samples behind a figure, and how it follows from them, in a terminal. The key is `STAGE/PHASE/TARGET`, with the cell behind the

@@ -81,6 +81,11 @@ fn two_campaigns_of_one_directory_are_compared() {
     assert!(ended.stdout.contains("by Welch's method between records"), "{}", ended.stdout);
     let page = fs::read_to_string(path.join("page.html")).expect("the page");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("How they compare"));
+    let markdown = ["compare", "before.sqlite", "after.sqlite", "--format", "markdown"];
+    let text = nilometer_in(path, &markdown).stdout;
+    assert!(text.starts_with("# 2 targets of 2 records compared") && text.contains("## Compared"), "{text}");
+    let refused = nilometer_in(path, &[&markdown[..], &["--against", "before.sqlite"]].concat());
+    assert!(refused.code == Some(2) && refused.stderr.contains("--format terminal or json"), "{refused:?}");
     let ended = nilometer_in(path, &["compare", "before.sqlite", "after.sqlite", "--json"]);
     let json: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let writes = &json["comparisons"][0];

@@ -4,7 +4,7 @@ mod html;
 mod markdown;
 mod terminal;
 
-pub(crate) use html::{STYLE, charts, html_text, write_foot, write_head};
+pub(crate) use html::{STYLE, html_text};
 pub(crate) use markdown::markdown_text;
-pub(crate) use terminal::{BOLD, DIM, Page, RED, YELLOW, clipped, printable, terminal_text};
+pub(crate) use terminal::{Page, YELLOW, printable, terminal_text};
 pub use terminal::{Palette, TextLayout};

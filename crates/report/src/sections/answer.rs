@@ -22,7 +22,7 @@ pub(crate) fn answer(study: &Study<'_>) -> Vec<Section> {
 }
 
 /// The tone of a decision.
-pub(super) const fn tone(decision: Decision) -> Tone {
+pub(crate) const fn tone(decision: Decision) -> Tone {
     match decision {
         Decision::Carries => Tone::Good,
         Decision::DoesNotCarry => Tone::Bad,

@@ -30,7 +30,7 @@ mod verdicts;
 mod warnings;
 
 pub(crate) use acceptance::acceptance;
-pub(crate) use answer::answer;
+pub(crate) use answer::{answer, tone};
 pub(crate) use comparisons::comparisons;
 pub(crate) use environment::environment;
 pub(crate) use machines::machines;

@@ -1,7 +1,8 @@
 //! The answers: whether each target carries each instrument, and what is still open.
 
-use nilometer_analysis::{Decision, FullSpeed, Study, Verdict};
+use nilometer_analysis::{FullSpeed, Study, Verdict};
 
+use super::answer::tone;
 use crate::{
     document::{Block, Heading, Section, Sentence, Tone},
     words,
@@ -33,11 +34,7 @@ fn add(sections: &mut Vec<Section>, heading: Heading, sentence: Sentence) {
 }
 
 fn answer(study: &Study<'_>, verdict: &Verdict) -> Sentence {
-    let tone = match verdict.decision() {
-        Decision::Carries => Tone::Good,
-        Decision::DoesNotCarry => Tone::Bad,
-        Decision::NotDecided => Tone::Doubtful,
-    };
+    let tone = tone(verdict.decision());
     let more = verdict.more().into_iter().map(|more| Sentence::toned(Tone::Soft, more)).collect();
     let sentence = Sentence::toned(tone, format!("{verdict}."));
     Sentence { more, ..sentence.led(words::target(study.results, verdict.target)) }

@@ -319,7 +319,7 @@ fn the_step_of_a_history_is_named_whatever_the_order_of_the_records() {
         "large, write: STEP between C (/data 2026-11-22) and D (/data 2026-11-23): what came before is";
     assert!(text.replace("\n  ", " ").contains(named), "{text}");
     let page = compared_html(&compared);
-    assert!(page.contains("<b>step</b>large, write: STEP between C") && page.ends_with("</html>\n"));
+    assert!(page.contains("<li class=\"no\">large, write: STEP between C") && page.ends_with("</html>\n"));
     let json: serde_json::Value = serde_json::from_str(&compared_json(&compared, None)).expect("JSON");
     assert_eq!(json["histories"][0]["sequences"][0]["steps"][0]["before"], "C");
     assert_eq!(json["against"], serde_json::Value::Null);

@@ -78,7 +78,7 @@ fn write_list(page: &mut String, sentences: &[Sentence]) -> fmt::Result {
 }
 
 /// Charts beside each other are large if they are few or in pairs.
-pub(crate) fn charts(page: &mut String, charts: &[Chart], arrangement: Arrangement) -> fmt::Result {
+fn charts(page: &mut String, charts: &[Chart], arrangement: Arrangement) -> fmt::Result {
     let class = match (arrangement, charts.len()) {
         (_, 0) => return Ok(()),
         (Arrangement::Under, _) => "charts under",
@@ -123,12 +123,13 @@ fn write_fold(page: &mut String, Fold { summary, is_open, blocks }: &Fold) -> fm
 fn write_glance(page: &mut String, glance: &Glance) -> fmt::Result {
     let Glance { name, id, phase, rates, sentences } = glance;
     let class = if name.is_empty() { "q" } else { "q first" };
-    write!(
-        page,
-        "<div class=\"{class}\"><div class=\"name\"><a href=\"#{id}\">{}</a><span>{}</span></div><div>",
-        Escaped(name),
-        Escaped(phase)
-    )?;
+    write!(page, "<div class=\"{class}\"><div class=\"name\">")?;
+    if id.is_empty() {
+        write!(page, "{}", Escaped(name))?;
+    } else {
+        write!(page, "<a href=\"#{id}\">{}</a>", Escaped(name))?;
+    }
+    write!(page, "<span>{}</span></div><div>", Escaped(phase))?;
     rates.iter().try_for_each(|rate| write_rate(page, rate))?;
     page.push_str("</div><div>");
     for sentence in sentences {

@@ -10,8 +10,6 @@ use crate::{
     document::{Anchor, Document, Level, Medium, Section, TargetLine, Tone},
 };
 
-pub(crate) use block::charts;
-
 pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// The page.
@@ -34,7 +32,7 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
 }
 
 /// Up to where the page's own text begins.
-pub(crate) fn write_head(page: &mut String, title: &str) -> fmt::Result {
+fn write_head(page: &mut String, title: &str) -> fmt::Result {
     write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
@@ -45,7 +43,7 @@ pub(crate) fn write_head(page: &mut String, title: &str) -> fmt::Result {
 }
 
 /// From its end on; with what only paper has to say.
-pub(crate) fn write_foot(page: &mut String, on_paper: &str) -> fmt::Result {
+fn write_foot(page: &mut String, on_paper: &str) -> fmt::Result {
     writeln!(
         page,
         "</main><footer><p>Written by Nilometer {}. This page holds everything it shows and opens offline.\

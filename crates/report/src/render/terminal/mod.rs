@@ -3,10 +3,10 @@
 mod page;
 mod table;
 
-pub(crate) use page::{BOLD, DIM, Page, RED, YELLOW, clipped, printable};
+pub(crate) use page::{Page, YELLOW, printable};
 pub use page::{Palette, TextLayout};
 
-use page::GREEN;
+use page::{BOLD, DIM, GREEN, RED};
 
 use crate::document::{Block, Document, Level, Section, Sentence, Tone};
 
