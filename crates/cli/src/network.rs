@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
 use nilometer_report::{network_json, network_text};
 
-use crate::{Blame, Outcome, ranks, signals::stop_on_signal, tell};
+use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell};
 
 /// Measures the network between the machines that mpirun starts it on
 ///
@@ -74,7 +74,7 @@ impl Network {
         if self.json {
             tell::json_result(format_args!("{}\n", network_json(&results)));
         } else {
-            tell::result(tell::visible(&network_text(&results)));
+            tell::result_unchanged(network_text(&results, layout()));
         }
         if stop.load(Ordering::Relaxed) {
             return Err(anyhow::anyhow!("it was interrupted: rounds are missing")).run();

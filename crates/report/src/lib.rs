@@ -40,13 +40,14 @@ pub use against::against_text;
 pub use csv::csv;
 pub use figures_csv::figures_csv;
 pub use json::{COMPARISON_VERSION, FORMAT_VERSION, compared_json, json};
-pub use network::{network_json, network_text};
+pub use network::network_json;
 pub use render::{Palette, TextLayout};
 pub use sizing::{Checked, Sized, sizing_json, sizing_text};
 pub use units_in_keys::units_in_keys;
 pub use why::UnknownFigure;
 
 use nilometer_analysis::{RecordsCompared, Study};
+use nilometer_model::NetworkResults;
 
 use compared_document::compared_document;
 pub use document::Detail;
@@ -65,6 +66,12 @@ pub fn markdown(study: &Study<'_>, detail: Detail) -> String {
 /// The report as one HTML file with charts, which opens offline, without scripts, on a telephone and on paper; the answers first.
 pub fn html(study: &Study<'_>) -> String {
     render::html_text(&document(study, Answers::First, Detail::Page))
+}
+
+/// The network between machines in a terminal: a row for each pattern, and the conclusions.
+pub fn network_text(results: &NetworkResults, layout: TextLayout) -> String {
+    let section = sections::between_machines(results, "The network between machines", Detail::Full);
+    render::terminal_text(&document::Document { sections: vec![section], ..Default::default() }, layout)
 }
 
 /// Records beside each other in a terminal, the answers last.

@@ -20,22 +20,6 @@ pub(super) const LEGEND: &str = "what came, of all flows together; the slowest f
                                  trip under load; segments sent again; processor time of the threads that send and of those \
                                  that receive";
 
-/// The figures of all patterns, a line each, and what follows from them.
-pub fn network_text(results: &NetworkResults) -> String {
-    let outcomes = network_outcomes(results);
-    let mut lines = vec!["THE NETWORK BETWEEN MACHINES".to_owned()];
-    lines.extend(results.machines.iter().map(|machine| format!("  {}", machine_words(machine))));
-    for table in tables(results, &outcomes) {
-        lines.extend([String::new(), table.heading]);
-        lines.extend(aligned(&table.rows));
-    }
-    lines.push(String::new());
-    lines.extend(sentences(results, &outcomes).iter().map(|sentence| format!("  {sentence}")));
-    let mut text = lines.join("\n");
-    text.push('\n');
-    text
-}
-
 /// `node1  10.1.0.1 (2 processes)`.
 pub(super) fn machine_words(machine: &NetworkMachine) -> String {
     let count = machine.ranks.len();
@@ -85,28 +69,6 @@ pub(super) fn rate_words(outcome: &NetworkOutcome) -> String {
     let Some(rate) = &outcome.rate else { return "FAILED".into() };
     let width = rate.half_width().map(|half| format!(" ± {:.0} %", 100.0 * half / rate.mean));
     format!("{}{}", ByteRate(rate.mean).bits(), width.unwrap_or_default())
-}
-
-/// Lines of columns as wide as what is in them.
-fn aligned(rows: &[[String; 6]]) -> Vec<String> {
-    let mut all = vec![COLUMNS.map(String::from)];
-    all.extend(rows.iter().cloned());
-    let widths = widths(&all);
-    all.iter().map(|row| line(row, &widths)).collect()
-}
-
-/// As wide as the widest of each column.
-fn widths(rows: &[[String; 6]]) -> [usize; 6] {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    std::array::from_fn(width)
-}
-
-/// The first column stands to the left; as many columns as there are widths.
-fn line(row: &[String], widths: &[usize]) -> String {
-    let Some((first, rest)) = row.split_first() else { return String::new() };
-    let mut line = format!("  {first:<width$}", width = widths[0]);
-    line.extend(rest.iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}")));
-    line.trim_end().to_owned()
 }
 
 /// What follows from the figures, and what failed.

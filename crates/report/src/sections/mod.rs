@@ -35,7 +35,7 @@ pub(crate) use comparisons::comparisons;
 pub(crate) use environment::environment;
 pub(crate) use machines::machines;
 pub(crate) use missing::missing;
-pub(crate) use network::network;
+pub(crate) use network::{between_machines, network};
 pub(crate) use numbers::numbers;
 pub(crate) use observed::observed;
 pub(crate) use packets::packets;

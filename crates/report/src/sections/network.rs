@@ -26,21 +26,31 @@ pub(crate) fn network(study: &Study<'_>, detail: Detail) -> Vec<Section> {
 }
 
 fn of_stage(stage: &NetworkStage, detail: Detail) -> Section {
-    let outcomes = network_outcomes(&stage.results);
-    let machines = stage.results.machines.iter().map(|machine| Block::soft(machine_words(machine)));
+    let heading = format!("{}: the network between machines", stage.stage);
+    between_machines(&stage.results, heading, detail)
+}
+
+/// The network by itself, or of a stage.
+pub(crate) fn between_machines(
+    results: &NetworkResults,
+    heading: impl Into<String>,
+    detail: Detail,
+) -> Section {
+    let outcomes = network_outcomes(results);
+    let machines = results.machines.iter().map(|machine| Block::soft(machine_words(machine)));
     let mut blocks: Vec<Block> = machines.collect();
-    blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(&stage.results, &outcomes))));
+    blocks.extend((detail == Detail::Page).then(|| Block::charts(charts(results, &outcomes))));
     blocks.push(Block::soft(format!("{LEGEND}.")));
-    for of_flows in tables(&stage.results, &outcomes) {
+    for of_flows in tables(results, &outcomes) {
         blocks.push(Block::Paragraph(Sentence::new(&of_flows.heading)));
         blocks.push(Block::Table(table(&of_flows)));
     }
-    let sentences = sentences(&stage.results, &outcomes).into_iter().map(|sentence| {
+    let sentences = sentences(results, &outcomes).into_iter().map(|sentence| {
         let tone = if sentence.starts_with("FAILED") { Tone::Bad } else { Tone::Plain };
         Sentence::toned(tone, sentence)
     });
     blocks.push(Block::List(sentences.collect()));
-    Section::new(Heading::of(format!("{}: the network between machines", stage.stage)), blocks)
+    Section::new(Heading::of(heading), blocks)
 }
 
 fn table(of_flows: &NetworkTable) -> Table {
