@@ -26,7 +26,7 @@ mod testbed;
 mod tool;
 mod torn_disk;
 
-pub use asked::{address, answer, ask, status};
+pub use asked::{address, answer, ask, await_packets, status};
 pub use browser::{Browser, BrowserPage};
 pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
