@@ -90,7 +90,7 @@ lock() {
         # It was killed, and something that it started still holds the lock.
         [ "$PROGRAM" = testbed/down ] || refuse "what was at work in $FOLDER was killed: testbed/down"
         end_processes owned up
-        flock --timeout 20 "$LOCK" || fail "cannot lock $FOLDER/lock: see who holds it with: fuser $FOLDER/lock"
+        flock --timeout $((20 * $(crowding))) "$LOCK" || fail "cannot lock $FOLDER/lock: see who holds it with: fuser $FOLDER/lock"
     fi
     note_process $$ "$PROGRAM" >"$FOLDER/changed-by"
 }

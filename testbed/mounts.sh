@@ -56,7 +56,7 @@ release_loop_devices() {
         losetup --detach "$device" 2>/dev/null || true
     done
     # The kernel lets go of a device when the last user of it has.
-    for tries in $(seq 100); do
+    for tries in $(seq $((100 * $(crowding)))); do
         [ -n "$(loop_devices)" ] || return 0
         sleep 0.05
     done
@@ -70,10 +70,10 @@ new_loop_device() {
     losetup --find --show --direct-io=on "$file" 2>/dev/null || losetup --find --show "$file"
 }
 
-# Free room in bytes where a path lies, or nothing if it does not answer within 5 s.
+# Free room in bytes where a path lies, or nothing if it does not answer within 5 s, or more on a busy machine.
 free_bytes() {
     local blocks size
-    read -r blocks size < <(timeout --signal=KILL 5 stat --file-system --format='%a %S' "$1" 2>/dev/null) || return 1
+    read -r blocks size < <(timeout --signal=KILL $((5 * $(crowding))) stat --file-system --format='%a %S' "$1" 2>/dev/null) || return 1
     echo $((blocks * size))
 }
 

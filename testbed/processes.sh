@@ -100,9 +100,14 @@ await() {
     done
 }
 
-# Threads that run, or wait for a processor or a disk, for each processor: the mean of the last minute, from 1 to 5, rounded up.
+# Threads that run, or wait for a processor or a disk, for each processor, from 1 to 5, rounded up: the mean of the last minute, or
+# those that could run now where they are more.
 crowding() {
-    awk -v processors="$(nproc)" '{ load = int($1 / processors) + 1; print (load > 5 ? 5 : load) }' /proc/loadavg
+    awk -v processors="$(nproc)" '{
+        split($4, now, "/")
+        load = int(($1 > now[1] ? $1 : now[1]) / processors) + 1
+        print (load > 5 ? 5 : load)
+    }' /proc/loadavg
 }
 
 # The processes of a system, or of `up`, that run: as their environment says, and as the files in run/ say.
@@ -121,7 +126,7 @@ owned() {
 # first look. They are not asked to end first: all that they could still write is about to be removed.
 end_processes() {
     local processes round
-    for round in $(seq 200); do
+    for round in $(seq $((200 * $(crowding)))); do
         processes=$("$@")
         [ -n "$processes" ] || return 0
         # One may have ended since it was listed.

@@ -39,7 +39,7 @@ has_room() {
 }
 
 touch_whole() {
-    echo data | timeout --signal=KILL 10 dd of="$1" conv=fsync status=none
+    echo data | timeout --signal=KILL $((10 * $(crowding))) dd of="$1" conv=fsync status=none
 }
 
 make_goal() {

@@ -61,7 +61,7 @@ END
 s3() {
     local key
     key=$(sed -n 's/^AWS_SECRET_ACCESS_KEY=//p' "$HERE/environment")
-    inside curl --silent --show-error --fail --max-time 10 --aws-sigv4 aws:amz:us-east-1:s3 \
+    inside curl --silent --show-error --fail --max-time 60 --aws-sigv4 aws:amz:us-east-1:s3 \
         --header 'x-amz-content-sha256: UNSIGNED-PAYLOAD' --header 'content-type: application/octet-stream' \
         --config <(echo "user = \"nilometer:$key\"") "$@"
 }

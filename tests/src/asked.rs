@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::Running;
+use crate::{Running, await_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -45,4 +45,14 @@ pub fn answer(stream: &mut TcpStream) -> (u16, String) {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     (status, body.to_owned())
+}
+
+/// Waits until a recorder with this `--http` knows of so many packets: they came, or the kernel had no room for them.
+pub fn await_packets(at: SocketAddr, packets: u64) {
+    await_some("all packets", || {
+        let recording = &status(at)["recording"];
+        let (came, lost) = (recording["came"]["packets"].as_u64()?, &recording["lost"]);
+        let dropped = lost["kernel_dropped"].as_u64()? + lost["bad_checksums"].as_u64()?;
+        (came + dropped >= packets).then_some(())
+    });
 }

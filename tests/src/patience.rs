@@ -21,10 +21,14 @@ pub fn awaited<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) -> Opti
 /// A program that hangs ends its test at some time, whatever the load.
 const CROWDING_MOST: f64 = 5.0;
 
-/// Threads that run, or wait for a processor or a disk, for each processor: the mean of the last minute, and never below one.
+/// Threads that run, or wait for a processor or a disk, for each processor, and never below one: the mean of the last minute, or those
+/// that could run now where they are more.
 fn crowding() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default();
+    let mut fields = load.split([' ', '/']);
+    let mut number = |at| fields.nth(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+    let mean = number(0);
+    let now = number(2);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (load / processors as f64).clamp(1.0, CROWDING_MOST)
+    (mean.max(now) / processors as f64).clamp(1.0, CROWDING_MOST)
 }

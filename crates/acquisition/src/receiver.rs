@@ -23,7 +23,8 @@ pub struct Until {
     pub duration: Nanos,
     /// After so many packets in the recording; a few more may be in it that came at once with the last.
     pub packets: u64,
-    /// When none of the stream comes for so long after the last.
+    /// When none of the stream comes for so long after the last. Only time in which the receiver looks counts: one that did not run
+    /// for as long finds in the kernel what came meanwhile, and takes it.
     pub silence: Nanos,
 }
 
@@ -112,6 +113,8 @@ pub struct Receiver {
     /// When the first and the last packet of the stream came.
     first: Option<Nanos>,
     last: Nanos,
+    /// How long looks have found none of the stream since.
+    silent: Nanos,
     /// Bytes of packets that had come by then.
     bytes: [u64; 2],
     /// When any came last.
@@ -130,7 +133,7 @@ pub struct Receiver {
 const BATCH: usize = 64;
 /// Longest without a look whether the recording is to end.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// A longer time between two looks may be a halt.
+/// A longer time between two looks may be a halt: no more of it is silence.
 const HALT: Nanos = Nanos(3 * LOOK.0);
 /// While packets come, the thread sleeps between looks instead of being woken by each: so long at the most, and no longer
 /// than fills this part of the kernel's room.
@@ -158,6 +161,7 @@ impl Receiver {
             begun: None,
             first: None,
             last: Nanos(0),
+            silent: Nanos(0),
             bytes: [0; 2],
             heard: Nanos(0),
             told: Nanos(0),
@@ -195,10 +199,11 @@ impl Receiver {
 
     /// Takes what has come.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
-        let before = self.turned.replace(now).unwrap_or(now);
-        if now.since(before) > HALT {
-            self.streams.halted(now.since(before));
+        let step = now.since(self.turned.replace(now).unwrap_or(now));
+        if step > HALT {
+            self.streams.halted(step);
         }
+        self.silent += step.min(HALT);
         let before = self.streams.of_stream();
         let mut of_stream = before;
         let mut received = Received::default();
@@ -223,6 +228,7 @@ impl Receiver {
                 self.bytes[0] = bytes;
             }
             self.last = now;
+            self.silent = Nanos(0);
             self.bytes[1] = bytes;
         }
         if !received.more {
@@ -263,7 +269,7 @@ impl Receiver {
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
             || self.has_all()
             || self.streams.is_abandoned()
-            || self.first.is_some() && now.since(self.last) >= self.until.silence
+            || self.first.is_some() && self.silent >= self.until.silence
     }
 
     /// As many packets are there as were wanted.
@@ -412,6 +418,23 @@ mod tests {
         assert_eq!(turn(795, packet(9)), (Some(Nanos(600)), false));
         assert_eq!(turn(1590, packet(10)), (Some(Nanos(600)), false));
         assert_eq!(turn(1600, packet(11)), (Some(Nanos(600)), true), "1000 after the first of the stream");
+    }
+
+    #[test]
+    fn silence_is_time_in_which_it_looked_and_found_nothing() {
+        let ms = Nanos::from_millis;
+        let (memory, mut receiver, _ring) = receiver(Until { silence: ms(1000), ..Until::default() });
+        let mut turn = |at| {
+            receiver.turn(ms(at)).expect("memory does not fail");
+            (receiver.first().is_some(), receiver.is_over(ms(at)), receiver.is_over(ms(at + 5000)))
+        };
+        memory.send(packet(7)).expect("it takes them");
+        assert_eq!(turn(0), (true, false, false), "it did not look for 5 s, and something may wait");
+        memory.send(packet(8)).expect("it takes them");
+        assert_eq!(turn(5000), (true, false, false), "the second one waited");
+        assert_eq!(turn(65_000), (true, false, false), "a minute without a look is no silence");
+        let ended = (65_020..).step_by(20).find(|at| turn(*at).1);
+        assert_eq!(ended, Some(65_940), "looks that found nothing are, and 60 ms of the minute");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nilometer_model::{Invalid, Results, Sample};
-use nilometer_tests::{Ended, FileSystem, may_mount, run_directories, start};
+use nilometer_tests::{Ended, FileSystem, Filler, may_mount, run_directories, start};
 use tempfile::TempDir;
 
 const PLAN: &str = r#"
@@ -278,7 +278,7 @@ fn a_plan_that_does_not_fit_is_refused() {
             &["large files", "64 MiB", &name, "free"],
         );
         desk.assert_refused(&PLAN.replace("\"0 B\"", "\"1 GiB\""), path, &["must stay free", "1 GiB"]);
-        fill(path);
+        let _filler = Filler::begin(path);
         desk.assert_refused(PLAN, path, &["large files", "8 MiB", &name, "free"]);
     }
 }
@@ -317,30 +317,24 @@ fn a_file_system_that_hangs_is_refused() {
     assert!(!desk.path("record.sqlite").exists());
 }
 
-/// Takes all the space there is.
-fn fill(path: &Path) {
-    for (name, size) in [("fill", 1 << 20), ("fill more", 4096)] {
-        let file = fs::File::create(path.join(name)).expect("an inode");
-        let block = vec![1; size];
-        while std::io::Write::write_all(&mut &file, &block).is_ok() {}
-        drop(file.sync_all());
-    }
-}
-
 /// The samples of a target, each with its cell's stage.
 fn samples(results: &Results, target: usize) -> Vec<(&str, &Sample)> {
     let of = results.samples.iter().filter(|measured| measured.key.target == target);
     of.map(|measured| (results.cells[measured.key.cell].stage.as_str(), &measured.sample)).collect()
 }
 
+/// So often each cell is measured where a disk is filled in the middle, which a busy machine may be late with.
+const REPEATS: usize = 12;
+
 /// Runs on a disk that somebody else fills in the middle, and on one with space.
 fn filled_in_the_middle(full: &FileSystem) {
     let (desk, roomy) = (Desk::new(), FileSystem::tmpfs("size=64m"));
-    let plan = PLAN.replace("repeats = 1", "repeats = 4");
+    let plan = PLAN.replace("repeats = 1", &format!("repeats = {REPEATS}"));
     let running = start(desk.0.path(), &desk.arguments(&plan, &[full.path(), roomy.path()]));
     running.await_run_directory(full.path(), &desk.path("record.sqlite"));
-    fill(full.path());
+    let filler = Filler::begin(full.path());
     let ended = running.end(Duration::from_mins(2));
+    drop(filler);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("samples failed"), "{ended:?}");
     let results = desk.record();
@@ -354,7 +348,7 @@ fn filled_in_the_middle(full: &FileSystem) {
     }
     let whole: Vec<_> =
         samples(&results, 1).into_iter().filter(|(_, sample)| sample.errors.is_empty()).collect();
-    assert_eq!(whole.len(), 4 * 3, "the other target goes on: {ended:?}");
+    assert_eq!(whole.len(), REPEATS * 3, "the other target goes on: {ended:?}");
     assert_eq!(results.targets.iter().filter(|target| target.left_out.is_some()).count(), 0);
     for target in [full, &roomy] {
         assert!(run_directories(target.path()).is_empty());

@@ -19,7 +19,7 @@ const READS: &str = r#"
 title = "reads for a second"
 repeats = 3
 reserve = "0 B"
-hang_after = "3 s"
+hang_after = "6 s"
 [[stage]]
 name = "small reads"
 time_limit = "1 s"
@@ -30,13 +30,15 @@ access = "best"
 operations = 1000000000
 "#;
 
+/// Each walk takes a second and more, so that something can happen in the middle of it.
 const TREE: &str = r#"
 title = "makes files"
 repeats = 2
 reserve = "0 B"
-hang_after = "3 s"
+hang_after = "6 s"
 [[stage]]
 name = "many files"
+rate_iops = 100
 [stage.workload.walk]
 levels = 1
 branching = 2
@@ -202,7 +204,7 @@ fn a_second_interrupt_ends_at_once() {
     }
     let target = FileSystem::ext4(256);
     // So many that they are still being made when the file system is frozen.
-    let plan = TREE.replace("\"3 s\"", "\"10 min\"").replace("files = 50", "files = 18000");
+    let plan = TREE.replace("\"6 s\"", "\"10 min\"").replace("files = 50", "files = 18000");
     let campaign = begin(&plan, &[target.path()]);
     let run = campaign.await_run_directory(target.path());
     await_some("the phase", || run.join("n_w0").exists().then_some(()));

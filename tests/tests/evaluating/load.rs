@@ -160,6 +160,14 @@ fn frames_at(results: &Results, level: u32) -> Vec<(u64, u64)> {
     frames.map(|frames| (frames.due, frames.lost)).collect()
 }
 
+/// Frames that came in a second in which the load was there, at a level.
+fn rate_at(results: &Results, level: u32) -> f64 {
+    let of_level = samples(results).into_iter().filter(|measured| load(results, measured) == level);
+    let done: Vec<_> = of_level.filter_map(|measured| measured.sample.background).collect();
+    let frames: u64 = done.iter().filter_map(|done| done.frames).map(|frames| frames.due).sum();
+    frames as f64 / done.iter().map(|done| done.wall.seconds()).sum::<f64>()
+}
+
 #[test]
 fn an_instrument_beside_a_workload_is_recorded_at_levels_and_has_a_verdict() {
     let home = home("repeats = 2", BESIDE_CAMERA);
@@ -168,14 +176,16 @@ fn an_instrument_beside_a_workload_is_recorded_at_levels_and_has_a_verdict() {
     let results = results(&home);
     let frames = [0, 1, 2].map(|level| frames_at(&results, level));
     assert!(frames[0].is_empty(), "{frames:?}");
-    // Two phases of half a second, twice.
-    let came = |level: usize| frames[level].iter().map(|(due, _)| due).sum::<u64>();
-    assert!(frames[1].len() == 4 && came(1) >= 16 && came(2) > came(1), "{frames:?}");
+    // Two phases, twice. How long each is depends on how busy the machine is.
+    let rates = [1, 2].map(|level| rate_at(&results, level));
+    assert!(frames[1].len() == 4 && rates[0] > 8.0 && rates[1] > rates[0], "{rates:?}: {frames:?}");
     let report = start(home.path(), &["report", "r.sqlite", "--format", "json"]).end(Duration::from_mins(1));
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     let levels = &report["beside_loads"][0]["levels"];
     assert_eq!(levels[0]["load"], "camera at 10 Hz at 10 MB/s", "{levels}");
-    assert!(levels[1]["load_frames_due"].as_u64() > levels[0]["load_frames_due"].as_u64(), "{levels}");
+    let told = [0, 1].map(|level| levels[level]["load_frames_due"].as_u64());
+    let came = [1, 2].map(|level: usize| Some(frames[level].iter().map(|(due, _)| due).sum::<u64>()));
+    assert_eq!(told, came, "{levels}");
     let check = start(home.path(), &["check", "r.sqlite"]).end(Duration::from_mins(1));
     assert_eq!(check.code, Some(0), "{}{}", check.stdout, check.stderr);
 }
@@ -221,9 +231,9 @@ fn an_instrument_beside_recordings_is_recorded_at_levels_and_all_have_verdicts()
     let results = results(&home);
     let frames = [0, 1, 2].map(|level| frames_at(&results, level));
     assert!(frames[0].is_empty() && frames[1].len() == 2 && frames[2].len() == 2, "{frames:?}");
-    // Four of each in two seconds, some of which may be counted before.
-    let came = |level: usize| frames[level].iter().map(|(due, _)| due).sum::<u64>();
-    assert!(came(1) >= 4 && came(2) > came(1), "{frames:?}");
+    // Two a second of each, some of which may be counted before.
+    let rates = [1, 2].map(|level| rate_at(&results, level));
+    assert!(rates[0] >= 1.0 && rates[1] > rates[0], "{rates:?}: {frames:?}");
     for measured in samples(&results) {
         let ingest = measured.sample.ingest.as_ref().expect("a recording");
         assert_eq!(ingest.load.is_empty(), load(&results, measured) == 0, "{}", ingest.load);

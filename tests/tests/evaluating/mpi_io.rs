@@ -24,7 +24,8 @@ use nilometer_storage::{
     engine::{Options, on_directory},
 };
 use nilometer_tests::{
-    Ended, FileSystem, Mpi, MpiKind, Running, await_let_go, await_some, may_mount, nilometer, run_directories,
+    Ended, FileSystem, Filler, Mpi, MpiKind, Running, await_let_go, await_some, may_mount, nilometer,
+    run_directories,
 };
 use tempfile::TempDir;
 
@@ -330,22 +331,12 @@ fn what_is_not_there_is_refused_with_what_is() {
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// Takes all the space there is.
-fn fill(path: &Path) {
-    for (name, size) in [("fill", 1 << 20), ("fill more", 4096)] {
-        let file = File::create(path.join(name)).expect("an inode");
-        let block = vec![1; size];
-        while std::io::Write::write_all(&mut &file, &block).is_ok() {}
-        drop(file.sync_all());
-    }
-}
-
 #[test]
 fn a_disk_that_fills_up_is_data_and_no_process_waits_for_another() {
     if !may_mount() {
         return;
     }
-    let plan = PLAN.replace("repeats = 2", "repeats = 6\nhang_after = \"10 s\"");
+    let plan = PLAN.replace("repeats = 2", "repeats = 12\nhang_after = \"10 s\"");
     let plan = plan.replace("[\"sync\", \"mpi_io\"]", "\"mpi_io\"");
     for mpi in Mpi::all() {
         for (choice, expected) in implementations(&mpi) {
@@ -361,8 +352,9 @@ fn a_disk_that_fills_up_is_data_and_no_process_waits_for_another() {
             running.await_run_directory(full.path(), &record);
             let some = || nilometer_record::read(&record).is_ok_and(|results| results.samples.len() > 3);
             await_some("some samples", || some().then_some(()));
-            fill(full.path());
+            let filler = Filler::begin(full.path());
             let ended = running.end(LIMIT);
+            drop(filler);
             assert_eq!(ended.code, Some(1), "{expected}: {ended:?}");
             assert_no_space(&lab.results(), expected);
             assert!(run_directories(full.path()).is_empty());

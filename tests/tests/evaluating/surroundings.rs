@@ -45,18 +45,17 @@ fn what_the_machine_did_is_beside_every_figure() {
     let arguments = ["evaluate", "--plan", "plan.toml", "--record", "r.sqlite"].map(PathBuf::from);
     let arguments = [&arguments[..], &[system.path().into()]].concat();
     let ended = start(home.path(), &arguments).end(Duration::from_mins(5));
+    let took = calendar().since(begun);
     assert!(ended.has_answered(), "{ended:?}");
     let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     for measured in &results.samples {
         let sample = &measured.sample;
         let (before, during) = (sample.before, sample.during);
-        assert!(
-            during.over >= sample.wall && during.over < sample.wall + Nanos::from_millis(1000),
-            "{sample:?}"
-        );
+        // The looks are around the phase, and within the campaign.
+        assert!(during.over >= sample.wall && before.over + during.over < took, "{took}: {sample:?}");
         assert!(before.over > Nanos(0) && during.switches > 0, "{sample:?}");
-        // A tick more for each processor.
+        // Two ticks more for each processor: the time is of a clock that is read just before the counters.
         assert!(during.busy.0 <= processors * (during.over.0 + 20_000_000), "{sample:?}");
         assert!(sample.machine <= during.busy, "{sample:?}");
         assert_eq!(during.pressure.is_some(), Path::new("/proc/pressure/cpu").exists());
@@ -134,7 +133,7 @@ fn who_serves_a_fuse_mount_is_found() {
 #[test]
 fn a_terminal_shows_what_runs_in_two_lines() {
     let (home, target) = (with_plan(), tempfile::tempdir().expect("a temporary directory"));
-    let plan = PLAN.replace("[[stage]]", "[[stage]]\ntime_limit = \"700 ms\"").replace(
+    let plan = PLAN.replace("[[stage]]", "[[stage]]\ntime_limit = \"1500 ms\"").replace(
         "[stage.workload.stream]\nfile_size = \"16 MiB\"\nblock_size = \"1 MiB\"",
         "[stage.workload.random]\nfile_size = \"1 MiB\"\nblock_size = \"4 KiB\"\noperations = 1000000000",
     );

@@ -11,6 +11,7 @@ use std::{
 
 use nilometer_model::{Coldness, Invalid, Measured, Results, Sample, plan::Phase};
 use nilometer_tests::{Ended, FileSystem, Running, Testbed, may_mount, nilometer, run_directories, start};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -285,11 +286,13 @@ fn inodes_that_run_out_in_the_middle_are_data_and_the_other_target_is_measured()
     let evaluated = Evaluated::new(MANY);
     let running = start(evaluated.home.path(), &Evaluated::arguments(&[few.path(), enough.path()]));
     running.await_run_directory(few.path(), &evaluated.record());
+    // The campaign stands still meanwhile, so that it does not come first to what there is room for only once.
+    kill_process(running.worker(), Signal::STOP).expect("it runs");
     let others = few.path().join("others");
     fs::create_dir(&others).expect("an inode");
-    // Whoever comes first: there is room for one of the two.
     let taken =
         (0..20_000).take_while(|number| File::create(others.join(number.to_string())).is_ok()).count();
+    kill_process(running.worker(), Signal::CONT).expect("it is there");
     let ended = running.end(LIMIT);
     assert!(matches!(ended.code, Some(1 | 4)), "{ended:?}");
     let results = evaluated.results();

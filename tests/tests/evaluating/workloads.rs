@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use nilometer_model::{
-    Coldness, Event, Nanos, Results, Sample,
+    Coldness, Event, Invalid, Nanos, Results, Sample,
     plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
 };
 use nilometer_tests::{run_directories, start};
@@ -96,7 +96,8 @@ layout = "strided"
 
 [[stage]]
 name = "limited"
-time_limit = "20 ms"
+time_limit = "1 s"
+rate = "16 MB/s"
 [stage.workload.stream]
 file_size = "64 MiB"
 block_size = "4 KiB"
@@ -106,11 +107,12 @@ files = 3
 [[stage]]
 name = "limited tree"
 workers = 2
-time_limit = "200 ms"
+time_limit = "1 s"
+rate_iops = 4000
 [stage.workload.tree]
 levels = 1
 branching = 3
-items = 20000
+items = 750
 "#;
 
 const KIB: u64 = 1024;
@@ -263,9 +265,20 @@ duration = "100 ms"
 operations = 5
 "#;
 
-/// A test of the machine as much as of the program: a margin of 10 % are 50 ms, which no wake-up should be late by.
+/// Measurements until a busy machine has spoilt none of one.
+const TRIES: usize = 4;
+
+/// A test of the machine as much as of the program: a margin of 10 % are 50 ms, which no wake-up should be late by. One that is late
+/// may leave the question open, and never answers it with a difference.
 #[test]
 fn two_targets_of_which_nothing_is_asked_are_alike() {
+    if !(0..TRIES).any(|_| are_alike()) {
+        eprintln!("no answer: this machine was too busy in all of {TRIES} measurements");
+    }
+}
+
+/// Whether they are found to be alike; if not, nothing is decided, or a sample says that the machine was too busy.
+fn are_alike() -> bool {
     let home = tempfile::tempdir().expect("a temporary directory");
     for name in ["a", "b"] {
         fs::create_dir(home.path().join(name)).expect("a directory");
@@ -274,7 +287,21 @@ fn two_targets_of_which_nothing_is_asked_are_alike() {
     let arguments = ["evaluate", "a", "b", "--plan", "plan.toml", "--record", "r.sqlite"];
     let ended = start(home.path(), &arguments).end(Duration::from_mins(3));
     assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("no difference larger than 10 %"), "{}", ended.stdout);
+    let report = ["report", "r.sqlite", "--format", "json"];
+    let report = start(home.path(), &report).end(Duration::from_mins(1)).stdout;
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let pairs = report["comparisons"].as_array().expect("a list");
+    let answers: Vec<_> = pairs.iter().map(|pair| pair["answer"].as_str()).collect();
+    assert!(!answers.contains(&Some("faster")) && !answers.contains(&Some("slower")), "{}", ended.stdout);
+    if answers == [Some("alike")] {
+        assert!(ended.stdout.contains("no difference larger than 10 %"), "{}", ended.stdout);
+        return true;
+    }
+    let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
+    let mut invalid = results.samples.iter().map(|measured| &measured.sample.invalid);
+    let is_starved = invalid.any(|invalid| matches!(invalid, Some(Invalid::Starved(_))));
+    assert!(is_starved || answers == [Some("undecided")], "{answers:?}: {}", ended.stdout);
+    false
 }
 
 /// What was not written is not read, and what ends early is still synced and closed.
@@ -288,7 +315,7 @@ fn limits(results: &Results) {
         let again = results.events.iter().any(|event| event.what.starts_with(Event::AGAIN));
         assert!(again || read <= written, "{stage}: {read} of {written} bytes");
         if stage == "limited" {
-            assert!(written < 192 * KIB * KIB, "20 ms do not write 192 MiB in 4 KiB");
+            assert!(written < 192 * KIB * KIB, "a second of 16 MB/s is less than 192 MiB: {written}");
         }
     }
 }
@@ -296,11 +323,11 @@ fn limits(results: &Results) {
 /// Creation and removal are measured for no longer than that, and done to the end: `measured` sees that nothing is left.
 fn limited_tree(results: &Results) {
     let found = of(results, "limited tree");
-    let items = 2 * (1 + 3) * 20_000;
+    let items = 2 * (1 + 3) * 750;
     for phase in [Phase::CreateFiles, Phase::RemoveFiles] {
         let (.., sample) = found.iter().find(|(_, of, _)| *of == phase).expect("measured");
-        assert!(sample.wall <= Nanos::from_millis(200), "{}: {}", phase.name(), sample.wall);
+        assert!(sample.wall <= Nanos::from_millis(1000), "{}: {}", phase.name(), sample.wall);
         let done = sample.operations;
-        assert!(0 < done && done < items, "{}: {done} of {items} in 200 ms", phase.name());
+        assert!(0 < done && done < items, "{}: {done} of {items} in a second", phase.name());
     }
 }

@@ -73,13 +73,13 @@ def receive(endpoint, into):
         over = version_1(parts, into) if parts[0].startswith(b"{") else version_2(parts[0], into)
 
 
-def heartbeat(endpoint):
+def heartbeat(endpoint, interval_ms, timeout_ms, pause_s):
     socket = zmq.Context.instance().socket(zmq.PUSH)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, 20)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 400)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, int(interval_ms))
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(timeout_ms))
     socket.connect(endpoint)
     socket.send(b"first")
-    time.sleep(1)
+    time.sleep(int(pause_s))
     socket.send(b"last")
 
 

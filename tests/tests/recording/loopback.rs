@@ -5,7 +5,8 @@ use std::{fs, net::UdpSocket, path::Path, time::Duration};
 
 use nilometer_model::{Ingest, Instrument, Results, Seed, plan::Goal};
 use nilometer_recording::instrument::Content;
-use nilometer_tests::{Ended, RECORDINGS_ONLY, run, start};
+use nilometer_tests::{Ended, RECORDINGS_ONLY, address, await_packets, run, start};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// Long enough for everything on a slow machine.
@@ -148,15 +149,17 @@ fn two_ports() -> u16 {
 fn recorded_detector(simulated: impl FnOnce(&Path, &str) -> Ended) -> (TempDir, Vec<u8>) {
     let port = two_ports();
     let home = home(&detector(port));
-    let record =
-        ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "64 MiB", "--silence", "2 s"];
+    let record = ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "64 MiB"];
+    let record = [&record[..], &["--http", "127.0.0.1:0"]].concat();
     let mut recording = start(home.path(), &record);
     recording.await_said("recording run");
     let sent = simulated(home.path(), &format!("udp://127.0.0.1:{port}"));
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.has_sent_all(), "{sent:?}");
+    // Of each module two sub-frames of 66 packets.
+    await_packets(address(&recording, "http"), 5280);
+    recording.signal(Signal::TERM);
     let ended = recording.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Of each module two sub-frames of 66 packets.
     assert!(ended.stdout.contains("recorded    5280 packets"), "{ended:?}");
     assert!(ended.stdout.contains("reordered   none"), "each module has an order of its own: {ended:?}");
     let bytes = fs::read(home.path().join("run/run.raw")).expect("the recording");

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Coldness, Results, plan::Phase};
+use nilometer_model::{Coldness, NetworkProtocol, Results, plan::Phase};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -296,7 +296,7 @@ name = "between"
 protocol = ["tcp", "udp"]
 pattern = ["ring", "all_to_all"]
 flows = 1
-duration = "200 ms"
+duration = "500 ms"
 [[stage]]
 name = "trees"
 [stage.workload.walk]
@@ -341,9 +341,11 @@ fn the_network_is_measured_in_the_rounds_of_a_campaign_and_kept_in_its_record() 
 }
 
 /// On a busy machine a sender may get no processor for as long as a trial lasts. That trial has failed then, and nothing else has.
+const NO_PACKET: &str = "receiving failed: no packet came";
+
 fn has_ended_in_order(ended: &Ended) -> bool {
-    let sent_nothing = "trials of the network failed: receiving failed: no packet came";
-    ended.has_answered() || ended.code == Some(1) && ended.stderr.trim_end().ends_with(sent_nothing)
+    let sent_nothing = format!("trials of the network failed: {NO_PACKET}");
+    ended.has_answered() || ended.code == Some(1) && ended.stderr.trim_end().ends_with(&sent_nothing)
 }
 
 /// One of the processes, after a few trials.
@@ -368,6 +370,9 @@ fn has_all_trials_and_machines(results: &Results) {
         repeats.sort_unstable();
         assert!(repeats.into_iter().eq(0..made as u32), "each once: {cell:?}");
         for sample in stage.of_cell(number) {
+            if cell.protocol == NetworkProtocol::Udp && sample.failed() == Some(NO_PACKET) {
+                continue;
+            }
             assert_eq!(sample.failed(), None, "{cell:?}");
             assert!(sample.flows.iter().all(|flow| flow.received.bytes > 0), "{cell:?}");
         }
@@ -400,6 +405,9 @@ fn shows_the_network(record: &Path) {
     assert!(checked.code == Some(0) && checked.stdout.contains("agrees   4 conclusions"), "{checked:?}");
 }
 
+/// Measurements until a busy machine makes no other sender slow.
+const TRIES: usize = 3;
+
 /// One link is made slow on purpose: what a machine sends, not what it receives.
 #[test]
 fn the_network_between_three_nodes_and_the_slow_link_in_it() {
@@ -409,17 +417,26 @@ fn the_network_between_three_nodes_and_the_slow_link_in_it() {
     let home = tempfile::tempdir().expect("a temporary directory");
     for mpi in Mpi::all() {
         let arguments = ["network", "--flows", "1", "--duration", "300 ms", "--udp", "--json"];
-        let command = mpi.command_on(&testbed, &NODES, home.path(), &arguments);
-        let ended = Running::of(command).end(Duration::from_mins(5));
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        let said: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-        names_the_slow_sender(&said);
+        let said =
+            |more: &[&str]| network_said(&mpi, &testbed, home.path(), &[&arguments[..], more].concat());
+        let only_slow = (0..TRIES).any(|_| names_the_slow_sender(&said(&[])));
+        assert!(only_slow, "others than the slow sender were named in each of {TRIES} measurements");
         let paced = ["--pattern", "ring", "--repeats", "2", "--udp-rate", "40 Mbit/s"];
-        let command = mpi.command_on(&testbed, &NODES, home.path(), &[&arguments[..], &paced].concat());
-        let ended = Running::of(command).end(Duration::from_mins(5));
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        sends_packets_at(5_000_000, &serde_json::from_str(&ended.stdout).expect("JSON"));
+        sends_packets_at(5_000_000, &said(&paced));
     }
+}
+
+/// What the program says of the network, measured again where a trial failed because its sender had no processor.
+fn network_said(mpi: &Mpi, testbed: &Testbed, home: &Path, arguments: &[&str]) -> Value {
+    for _ in 0..TRIES {
+        let command = mpi.command_on(testbed, &NODES, home, arguments);
+        let ended = Running::of(command).end(Duration::from_mins(5));
+        if ended.code == Some(0) {
+            return serde_json::from_str(&ended.stdout).expect("JSON");
+        }
+        assert!(has_ended_in_order(&ended), "{ended:?}");
+    }
+    panic!("a sender had no processor in each of {TRIES} measurements");
 }
 
 /// Each of three neighbours twice, at so many bytes a second, which also the slow link carries.
@@ -434,7 +451,8 @@ fn sends_packets_at(rate: u64, said: &Value) {
     }
 }
 
-fn names_the_slow_sender(said: &Value) {
+/// The slow sender is named, and has the figures of one; whether no other is named.
+fn names_the_slow_sender(said: &Value) -> bool {
     let figures = said["figures"].as_array().expect("a list");
     assert_eq!(figures.len(), 6 + 3 + 3 + 3 + 1, "{figures:?}");
     for figure in figures {
@@ -443,7 +461,7 @@ fn names_the_slow_sender(said: &Value) {
     }
     let odd: BTreeSet<_> =
         said["odd_links"].as_array().expect("a list").iter().map(|odd| odd["from"].as_str()).collect();
-    assert_eq!(odd, BTreeSet::from([Some("node-2")]), "{said}");
+    assert!(odd.contains(&Some("node-2")), "{said}");
     let from_slow = figures.iter().filter(|figure| figure["pair"]["from"] == "node-2");
     for figure in from_slow {
         let rate = figure["bytes_per_second"].as_f64().expect("a rate");
@@ -453,4 +471,5 @@ fn names_the_slow_sender(said: &Value) {
     let found = loss_free.iter().filter(|found| found["from"] == "node-2");
     let most = found.filter_map(|found| found["loss_free_bytes_per_second"].as_f64()).fold(0.0, f64::max);
     assert!(loss_free.len() == 6 && most < 12e6, "{loss_free:?}");
+    odd.len() == 1
 }

@@ -183,7 +183,7 @@ fn s3_keeps_an_object() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (sent, back) = (directory.path().join("sent"), directory.path().join("back"));
     fs::write(&sent, random_bytes()).expect("room");
-    s3(&testbed, &["--upload-file", sent.to_str().expect("plain letters")]);
+    assert!(s3(&testbed, &["--upload-file", sent.to_str().expect("plain letters")]), "it is not taken");
     testbed.must("harm", &["s3", "kill-server", "volumes-2"]);
     testbed.must("harm", &["s3", "restart-server", "volumes-2"]);
     await_some("the object after the restart", || {
@@ -210,7 +210,7 @@ fn s3(testbed: &Testbed, arguments: &[&str]) -> bool {
     let user = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| credential(testbed, name)).join(":");
     let object = object(testbed);
     let mut all =
-        vec!["curl", "--fail", "--silent", "--max-time", "10", "--aws-sigv4", "aws:amz:us-east-1:s3"];
+        vec!["curl", "--fail", "--silent", "--max-time", "60", "--aws-sigv4", "aws:amz:us-east-1:s3"];
     all.extend(["--user", &user, "--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]);
     all.extend(["--header", "content-type: application/octet-stream", &object]);
     all.extend(arguments);

@@ -52,7 +52,7 @@ fn over(lab: &Lab) -> PathBuf {
 }
 
 fn a_reader_gets_no_wrong_frame(compression: &str) {
-    let lab = Lab::new("32, 64", "uint16", "500 Hz", "");
+    let lab = Lab::new("32, 64", "uint16", "100 Hz", "");
     let truth = lab.truth(FRAMES);
     let Some(mut follow) = h5py("follow") else { return };
     let running = lab.start(compression, &["--frames", &FRAMES.to_string()]);

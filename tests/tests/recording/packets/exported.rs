@@ -3,7 +3,8 @@
 use std::fs;
 
 use nilometer_acquisition::transport::faults::Faults;
-use nilometer_tests::{Ended, run};
+use nilometer_tests::{Ended, address, await_packets, run};
+use rustix::process::Signal;
 
 use super::lab::{FRAMES_OF_BLOCK, LIMIT, Lab, open};
 
@@ -56,8 +57,10 @@ fn what_the_network_lost_is_marked_and_time_goes_on() {
     let faults = Faults { loss: 0.02, loss_burst: 5, ..Faults::default() };
     let missing = Lab::not_sent(frames, faults);
     assert!(!missing.is_empty() && !missing.contains(&0) && !missing.contains(&(frames - 1)));
-    let running = lab.record(&["--silence", "1 s"]);
+    let running = lab.record(&["--http", "127.0.0.1:0"]);
     lab.send_with(frames, 10.0, faults);
+    await_packets(address(&running, "http"), frames - missing.len() as u64);
+    running.signal(Signal::TERM);
     assert_eq!(running.end(LIMIT).code, Some(1), "packets are missing");
     let path = lab.path().join("one.vdif");
     assert_eq!(about(&lab, "export", &["--to", path.to_str().expect("plain names")]).code, Some(0));

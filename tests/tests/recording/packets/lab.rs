@@ -6,6 +6,7 @@ use std::{
     net::UdpSocket,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
+    thread,
     time::Duration,
 };
 
@@ -123,6 +124,13 @@ impl Lab {
         assert!(!left.expect("it leaves").stopped);
     }
 
+    /// Sends the stream in parts.
+    pub(crate) fn in_parts(&self) -> Parts {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        socket.connect(("127.0.0.1", self.port)).expect("loopback is there");
+        Parts { flow: self.flow(1), socket, sent: 0 }
+    }
+
     /// Records so many frames, as fast as is comfortable.
     pub(crate) fn recorded(&self, frames: u64) {
         let running = self.record(&["--packets", &frames.to_string()]);
@@ -185,6 +193,26 @@ impl Lab {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let expected = format!("{BEGINS_SAID} frames {frames} invalid {invalid} gaps 0\n");
         assert_eq!(said, expected);
+    }
+}
+
+/// Sends a stream in parts, whenever somebody has done what he does with the one before; always from the same address.
+pub(crate) struct Parts {
+    flow: Flow,
+    socket: UdpSocket,
+    sent: u64,
+}
+
+impl Parts {
+    /// Sends all packets up to this one, slowly enough for any recorder.
+    pub(crate) fn send_up_to(&mut self, end: u64) {
+        for number in self.sent..end {
+            let made = self.flow.make(number);
+            let packet = self.flow.packet(made);
+            self.socket.send(&[packet.prefix, packet.body].concat()).expect("loopback takes it");
+            thread::sleep(Duration::from_micros(20));
+        }
+        self.sent = end;
     }
 }
 

@@ -1,7 +1,7 @@
 //! `nilometer mount`: what others read through it.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{Read, Seek},
     os::unix::fs::FileExt,
     path::Path,
@@ -57,37 +57,33 @@ fn a_recording_of_one_file_may_be_read_by_many_at_once_and_while_it_ends() {
     }
     let (lab, frames) = (Lab::new(2000, 1), 5000);
     let running = lab.record(&["--packets", &frames.to_string()]);
-    thread::scope(|scope| {
-        scope.spawn(|| lab.send(frames, 1.0));
-        await_frames(&lab);
-        let mounted = Mounted::of(&lab.to);
-        let path = mounted.file("scan.vdif");
-        let early = open(&path);
-        let mut first = vec![0; fs::metadata(&path).expect("it is there").len() as usize];
-        early.read_exact_at(&mut first, 0).expect("what is there");
-        assert!(
-            !first.is_empty()
-                && first.len() < frames as usize * FRAME
-                && lab.sent(frames).starts_with(&first)
-        );
-        assert_eq!(running.end(LIMIT).code, Some(0));
-        await_length(&path, frames * FRAME as u64);
-        // One was opened while it grew: as long as it is open, others are read as that one is.
-        for _ in 0..2 {
-            let others = [(); 2].map(|()| open(&path));
-            for file in others.iter().chain([&early]) {
-                lab.assert_sent(file, frames);
-                (&*file).rewind().expect("it is a file");
-            }
-        }
-        drop(early);
-        let others = [(); 3].map(|()| open(&path));
-        for file in &others {
+    let mut parts = lab.in_parts();
+    parts.send_up_to(frames / 2);
+    await_frames(&lab);
+    let mounted = Mounted::of(&lab.to);
+    let path = mounted.file("scan.vdif");
+    let early = open(&path);
+    let mut first = vec![0; fs::metadata(&path).expect("it is there").len() as usize];
+    early.read_exact_at(&mut first, 0).expect("what is there");
+    assert!(!first.is_empty() && lab.sent(frames / 2).starts_with(&first));
+    parts.send_up_to(frames);
+    assert_eq!(running.end(LIMIT).code, Some(0));
+    await_length(&path, frames * FRAME as u64);
+    // One was opened while it grew: as long as it is open, others are read as that one is.
+    for _ in 0..2 {
+        let others = [(); 2].map(|()| open(&path));
+        for file in others.iter().chain([&early]) {
             lab.assert_sent(file, frames);
+            (&*file).rewind().expect("it is a file");
         }
-        drop(others);
-        assert_eq!(mounted.end().0.code, Some(0));
-    });
+    }
+    drop(early);
+    let others = [(); 3].map(|()| open(&path));
+    for file in &others {
+        lab.assert_sent(file, frames);
+    }
+    drop(others);
+    assert_eq!(mounted.end().0.code, Some(0));
 }
 
 #[test]
@@ -121,33 +117,37 @@ fn it_grows_while_it_is_recorded_and_has_what_was_sent() {
     if !may_show() {
         return;
     }
-    let (lab, frames) = (Lab::new(4000, 3), 16_000);
+    let (lab, part, parts) = (Lab::new(4000, 3), 2000, 8);
+    let frames = parts * part;
     let running = lab.record(&["--packets", &frames.to_string()]);
     let (sent, total) = (lab.sent(frames), frames * FRAME as u64);
-    thread::scope(|scope| {
-        scope.spawn(|| lab.send(frames, 1.0));
-        await_frames(&lab);
-        let mounted = Mounted::of(&lab.to);
-        let path = mounted.file("scan.vdif");
-        let (mut file, mut read, mut sizes) = (open(&path), Vec::new(), Vec::new());
-        while (read.len() as u64) < total {
-            let size = fs::metadata(&path).expect("it is there").len();
-            sizes.push(size);
-            file.by_ref().take(size - read.len() as u64).read_to_end(&mut read).expect("it can be read");
-            assert!(
-                read.len() as u64 >= size && sent.starts_with(&read),
-                "{} bytes, {size} were said",
-                read.len()
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
-        sizes.dedup();
-        assert!(sizes.is_sorted() && sizes.len() > 5, "it grew in {} steps", sizes.len());
-        assert_eq!(running.end(LIMIT).code, Some(0));
-        assert_eq!(fs::metadata(&path).expect("it is there").len(), total);
-        lab.assert_baseband_finds(&path, frames, 0);
-        assert_eq!(mounted.end().0.code, Some(0));
+    let mut stream = lab.in_parts();
+    stream.send_up_to(part);
+    await_frames(&lab);
+    let mounted = Mounted::of(&lab.to);
+    let path = mounted.file("scan.vdif");
+    let (mut file, mut read) = (open(&path), Vec::new());
+    for number in 2..=parts {
+        read_more(&path, &mut file, &mut read, &sent);
+        stream.send_up_to(number * part);
+    }
+    while (read.len() as u64) < total {
+        read_more(&path, &mut file, &mut read, &sent);
+    }
+    assert_eq!(running.end(LIMIT).code, Some(0));
+    assert_eq!(fs::metadata(&path).expect("it is there").len(), total);
+    lab.assert_baseband_finds(&path, frames, 0);
+    assert_eq!(mounted.end().0.code, Some(0));
+}
+
+/// Waits until a file has grown beyond what was read of it, and reads up to its end: what was sent.
+fn read_more(path: &Path, file: &mut File, read: &mut Vec<u8>, sent: &[u8]) {
+    let before = read.len() as u64;
+    let size = await_some("a file that grows", || {
+        Some(fs::metadata(path).expect("it is there").len()).filter(|size| *size > before)
     });
+    file.by_ref().take(size - before).read_to_end(read).expect("it can be read");
+    assert!(read.len() as u64 >= size && sent.starts_with(read), "{} bytes, {size} were said", read.len());
 }
 
 /// Waits until some frames are recorded.

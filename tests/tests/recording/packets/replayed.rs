@@ -2,9 +2,9 @@
 
 use std::{fs, io::Read, net::TcpListener, path::PathBuf, thread};
 
-use nilometer_tests::{Ended, await_some, run, start};
+use nilometer_tests::{Ended, address, await_packets, await_some, run, start};
 
-use super::lab::{FRAME, LIMIT, Lab, open};
+use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, open};
 
 /// Sends what is in these directories again.
 fn replay(directories: &[PathBuf], to: &str, more: &[&str]) -> Ended {
@@ -39,18 +39,28 @@ fn a_second_recorder_gets_the_same_bytes() {
 
 #[test]
 fn it_goes_on_while_the_recording_does() {
-    let (lab, frames) = (Lab::new(4000, 2), 12_000);
+    // Whole blocks: all of a part is recorded before the next one comes.
+    let part = 32 * FRAMES_OF_BLOCK as u64;
+    let (lab, frames) = (Lab::new(4000, 2), 3 * part);
     let (other, to) = second(4000);
-    let (first, copy) = (lab.record(&["--packets", "12000"]), other.record(&["--packets", "12000"]));
+    let packets = ["--packets", &frames.to_string()];
+    let first = lab.record(&packets);
+    let copy = other.record(&[&packets[..], &["--http", "127.0.0.1:0"]].concat());
+    let mut stream = lab.in_parts();
+    stream.send_up_to(part);
+    let scan = || run(&[&["scan".into()], &lab.lanes()[..]].concat());
+    await_some("the first frames", || scan().stdout.contains("2025-05-08").then_some(()));
     thread::scope(|scope| {
-        scope.spawn(|| lab.send(frames, 1.0));
-        let scan = || run(&[&["scan".into()], &lab.lanes()[..]].concat());
-        await_some("the first frames", || scan().stdout.contains("2025-05-08").then_some(()));
         let replaying = scope.spawn(|| replay(&lab.lanes(), &to, &["--rate", "100 MB/s"]));
+        for sent in [part, 2 * part] {
+            await_packets(address(&copy, "http"), sent);
+            stream.send_up_to(sent + part);
+        }
         let ended = first.end(LIMIT);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let replayed = replaying.join().expect("it does not panic");
-        assert!(replayed.code == Some(0) && replayed.stdout.contains("12000 packets"), "{replayed:?}");
+        let all = format!("{frames} packets");
+        assert!(replayed.code == Some(0) && replayed.stdout.contains(&all), "{replayed:?}");
         assert!(replayed.stdout.contains("waited  "), "it was faster than the recording: {replayed:?}");
     });
     let ended = copy.end(LIMIT);

@@ -1,54 +1,54 @@
 //! Packets that somebody else sends into a stream, with its format: from another address, and from the stream's own.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::Duration,
+use std::{thread, time::Duration};
+
+use crate::record::{
+    FRAME, Lab, assert_frames, count, ended_after,
+    faults::{Gun, packet, send_from},
 };
-
-use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
-
-use crate::record::{FRAME, LIMIT, Lab, assert_frames, count, faults::Gun, faults::packet};
 
 /// Numbers of packets far from those of a stream that begins with 77: two that follow each other.
 const ELSEWHERE: [u64; 4] = [1 << 62, 62_000, 40_000, 5_000_000];
 
-/// Sends pairs of packets that fit into the stream far from where it is, until it is over. How many packets.
-fn forge(lab: &Lab, from: [u8; 4], over: &AtomicBool) -> u64 {
-    let gun = Gun::new(from, lab);
-    let mut frame = packet(lab, 7);
-    let mut sent = 0;
-    while !over.load(Ordering::Relaxed) {
-        for serial in ELSEWHERE.into_iter().flat_map(|first| [first + sent, first + sent + 1]) {
-            frame[..8].copy_from_slice(&serial.to_le_bytes());
-            gun.send(&frame);
-        }
-        sent += 2 * ELSEWHERE.len() as u64;
-        thread::sleep(Duration::from_millis(50));
-    }
-    sent
+/// Somebody who sends packets that fit into the stream far from where it is.
+struct Forger {
+    gun: Gun,
+    frame: Vec<u8>,
+    sent: u64,
 }
+
+impl Forger {
+    /// Sends a pair of packets to each of these places.
+    fn forge(&mut self) {
+        for serial in ELSEWHERE.into_iter().flat_map(|first| [first + self.sent, first + self.sent + 1]) {
+            self.frame[..8].copy_from_slice(&serial.to_le_bytes());
+            self.gun.send(&self.frame);
+        }
+        self.sent += 2 * ELSEWHERE.len() as u64;
+    }
+}
+
+/// What comes before this packet of the stream is none of this: the recorder does not know the stream yet.
+const KNOWN: u64 = 2500;
 
 /// Records a stream while somebody else sends. What was said, and how many packets the other sent.
+///
+/// One thread sends both, so that no forged packet finds the stream standing still because its sender has no processor.
 fn recorded(lab: &Lab, packets: u64, from: [u8; 4]) -> (nilometer_tests::Ended, u64) {
-    let running = lab.record(&["--silence", "2 s", "--receive-buffer", "256 MiB"]);
-    let over = AtomicBool::new(false);
-    let sent = thread::scope(|scope| {
-        let stream = scope.spawn(|| {
-            lab.send(packets, 5000.0, Faults::default(), StreamCourse::default());
-            over.store(true, Ordering::Relaxed);
-        });
-        // What comes before the stream is known is none of this.
-        thread::sleep(Duration::from_millis(500));
-        let sent = forge(lab, from, &over);
-        stream.join().expect("it only sends");
-        sent
+    let running = lab.record(&["--receive-buffer", "256 MiB"]);
+    let stream = Gun::new([127, 0, 0, 1], lab);
+    let mut forger = Forger { gun: Gun::new(from, lab), frame: packet(lab, 7), sent: 0 };
+    send_from(&stream, lab, 0..packets, |number, _| {
+        thread::sleep(Duration::from_micros(100));
+        if number >= KNOWN && number.is_multiple_of(250) {
+            forger.forge();
+        }
     });
-    (running.end(LIMIT), sent)
+    (ended_after(running, packets + forger.sent), forger.sent)
 }
 
-/// Recordings until the stream did not stand still in one, since its sender had no processor: then what comes from elsewhere counts as a
-/// jump of the stream.
+/// Recordings until the stream did not stand still in one, since whoever sends had no processor between a forged packet and the next
+/// of the stream: then what comes from elsewhere counts as a jump.
 const TRIES: usize = 4;
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod faults;
 mod forged;
+mod killed;
 mod promises;
 
 use std::{
@@ -20,12 +21,11 @@ use nilometer_acquisition::transport::{
     udp::{Sending, UdpOutlet},
 };
 use nilometer_model::{Frequency, Instrument, Seed};
-use nilometer_recording::{
-    instrument::Content,
-    reader::{Index, Trust},
-};
+use nilometer_recording::instrument::Content;
 use nilometer_storage::Clock;
-use nilometer_tests::{Ended, FileSystem, Running, await_some, kills, may_mount, run, start};
+use nilometer_tests::{
+    Ended, FileSystem, Running, address, await_packets, await_some, may_mount, run, start,
+};
 use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -90,6 +90,7 @@ impl Lab {
         let to = self.to.to_str().expect("plain names");
         let mut arguments =
             vec!["record", "telescope.toml", "--name", "scan", "--to", to, "--buffer", "64 MiB"];
+        arguments.extend(["--http", "127.0.0.1:0"]);
         arguments.extend(more);
         let mut running = start(self.directory.path(), &arguments);
         running.await_said("recording scan");
@@ -133,6 +134,13 @@ impl Lab {
     }
 }
 
+/// Ends a recording as soon as it knows of so many packets.
+fn ended_after(running: Running, packets: u64) -> Ended {
+    await_packets(address(&running, "http"), packets);
+    running.signal(Signal::TERM);
+    running.end(LIMIT)
+}
+
 /// The number in front of a word in a line of the summary; 0 if it is not there.
 fn count(ended: &Ended, key: &str, word: &str) -> u64 {
     let line = ended.stdout.lines().find(|line| line.starts_with(key)).unwrap_or_default();
@@ -171,9 +179,9 @@ fn not_sent(packets: u64, faults: Faults) -> BTreeSet<u64> {
 #[test]
 fn a_stream_is_recorded_byte_for_byte() {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s"]);
+    let running = lab.record(&[]);
     lab.send(4321, 20_000.0, Faults::default(), StreamCourse::default());
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 4321);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 4321), "{ended:?}");
     assert!(ended.stdout.contains("missing     none"), "{ended:?}");
     assert_frames(&lab, &lab.file(), 4321, &BTreeSet::new());
@@ -225,7 +233,7 @@ fn several_threads_on_processors_of_their_own_record_the_same() {
 #[test]
 fn what_the_network_does_to_packets_is_counted_and_mended() {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s"]);
+    let running = lab.record(&[]);
     let faults = Faults {
         loss: 0.01,
         loss_burst: 3,
@@ -240,7 +248,7 @@ fn what_the_network_does_to_packets_is_counted_and_mended() {
     assert_eq!(missing.len() as u64, counts.lost + counts.odd);
     let (first, last) = (missing.contains(&0), missing.contains(&(packets - 1)));
     assert!(!first && !last, "the seed loses no packet that nobody can know of");
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, counts.left + counts.duplicated + counts.odd + counts.foreign);
     assert_eq!(ended.code, Some(1), "packets are missing: {ended:?}");
     assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
     assert_eq!(count(&ended, "discarded", "odd-sized"), counts.odd, "{ended:?}");
@@ -253,11 +261,11 @@ fn what_the_network_does_to_packets_is_counted_and_mended() {
 #[test]
 fn frames_that_do_not_come_are_left_out_if_asked() {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s", "--missing", "leave-out"]);
+    let running = lab.record(&["--missing", "leave-out"]);
     let faults = Faults { loss: 0.02, ..Faults::default() };
     let missing = not_sent(3000, faults);
-    lab.send(3000, 20_000.0, faults, StreamCourse::default());
-    let ended = running.end(LIMIT);
+    let counts = lab.send(3000, 20_000.0, faults, StreamCourse::default());
+    let ended = ended_after(running, counts.left);
     assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
     let (file, mut flow) = (lab.file(), lab.flow(StreamCourse::default(), 1));
     let there = (0..3000).filter(|number| !missing.contains(number));
@@ -271,10 +279,10 @@ fn frames_that_do_not_come_are_left_out_if_asked() {
 #[test]
 fn a_restart_of_the_scan_goes_on_in_the_same_recording() {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s"]);
+    let running = lab.record(&[]);
     let course = StreamCourse { restart_after: Some(2500), ..StreamCourse::default() };
     lab.send(7000, 20_000.0, Faults::default(), course);
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 7000);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 7000), "{ended:?}");
     assert!(ended.stdout.contains("began anew 2 times"), "{ended:?}");
     assert_frames(&lab, &lab.file(), 7000, &BTreeSet::new());
@@ -285,9 +293,7 @@ fn a_recording_that_is_asked_to_stop_is_whole() {
     let lab = Lab::new();
     let running = lab.record(&[]);
     lab.send(1500, 20_000.0, Faults::default(), StreamCourse::default());
-    std::thread::sleep(Duration::from_millis(200));
-    running.signal(Signal::TERM);
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 1500);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 1500), "{ended:?}");
     assert_frames(&lab, &lab.file(), 1500, &BTreeSet::new());
 }
@@ -299,9 +305,9 @@ fn the_last_block_ends_where_the_stream_does_past_the_cache_too() {
     }
     let disk = FileSystem::xfs(400);
     let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
-    let running = lab.record(&["--silence", "1 s", "--reserve", "0 B", "--checksums"]);
+    let running = lab.record(&["--reserve", "0 B", "--checksums"]);
     lab.send(1001, 20_000.0, Faults::default(), StreamCourse::default());
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 1001);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_frames(&lab, &lab.file(), 1001, &BTreeSet::new());
     let verified = lab.verify();
@@ -315,7 +321,7 @@ fn space_that_was_reserved_behind_the_end_is_free_again() {
     }
     for disk in [FileSystem::ext4(1200), FileSystem::xfs(1200)] {
         let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
-        let running = lab.record(&["--silence", "2 s", "--reserve", "0 B"]);
+        let running = lab.record(&["--reserve", "0 B"]);
         let sending = std::thread::scope(|scope| {
             let sent = scope.spawn(|| lab.send(4001, 4000.0, Faults::default(), StreamCourse::default()));
             let reserved = await_some("reserved space", || {
@@ -327,7 +333,7 @@ fn space_that_was_reserved_behind_the_end_is_free_again() {
             reserved
         });
         assert!(sending <= 4001 * FRAME as u64);
-        let ended = running.end(LIMIT);
+        let ended = ended_after(running, 4001);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_frames(&lab, &lab.file(), 4001, &BTreeSet::new());
         let file = fs::metadata(lab.to.join("scan/scan.vdif")).expect("the recording");
@@ -338,88 +344,6 @@ fn space_that_was_reserved_behind_the_end_is_free_again() {
             file.len()
         );
     }
-}
-
-/// What its journal says is in a recording.
-fn journal(lab: &Lab) -> Index {
-    let journal = fs::read(lab.to.join("scan/scan.0.journal")).unwrap_or_default();
-    Index::unite([journal.as_slice()], Trust::Acknowledged)
-}
-
-/// The recorder is killed at a random moment of the stream, what is there is verified: what it had acknowledged just before,
-/// and what it says afterwards. None if it had acknowledged nothing.
-fn killed(lab: &Lab, more: &[&str], after: Duration) -> Option<[Index; 2]> {
-    let running = lab.record(more);
-    let before = std::thread::scope(|scope| {
-        let faults = Faults { loss: 0.01, ..Faults::default() };
-        scope.spawn(move || lab.send(KILLED_PACKETS, 20_000.0, faults, StreamCourse::default()));
-        std::thread::sleep(after);
-        let before = journal(lab);
-        running.signal(Signal::KILL);
-        running.end(LIMIT);
-        before
-    });
-    // The process that records dies a moment after the one that was started.
-    await_some("the port", || UdpSocket::bind(("127.0.0.1", lab.port)).ok());
-    let verified = lab.verify();
-    // Without the first record of its journal a lane has acknowledged nothing.
-    if verified.code == Some(2) {
-        let journal = fs::metadata(lab.to.join("scan/scan.0.journal"));
-        assert!(journal.map_or(0, |journal| journal.len()) < 64, "{verified:?}");
-        return None;
-    }
-    assert_eq!(verified.code, Some(1), "it was not ended in order: {verified:?}");
-    let after = journal(lab);
-    assert_eq!(count(&verified, "right", "blocks"), after.frames.len() as u64, "{verified:?}");
-    assert!(!verified.stdout.contains("damaged"), "{verified:?}");
-    Some([before, after])
-}
-
-const KILLED_PACKETS: u64 = 5000;
-/// A block of packets.
-const BLOCK: usize = 128 * FRAME;
-/// Blocks that a lane writes at once, at the most.
-const IN_FLIGHT: u64 = 4;
-
-#[test]
-fn what_was_acknowledged_before_it_was_killed_is_there() {
-    let seed = u64::from(std::process::id());
-    let (mut moments, mut found) = (Seed(seed).stream(), 0);
-    let missing = not_sent(KILLED_PACKETS, Faults { loss: 0.01, ..Faults::default() });
-    for _ in 0..kills(10, 100) {
-        let lab = Lab::new();
-        let after = Duration::from_millis(moments.below(300));
-        let Some([before, after]) = killed(&lab, &[], after) else { continue };
-        let gone: Vec<_> =
-            before.frames.numbers(0..u64::MAX).filter(|number| !after.frames.contains(*number)).collect();
-        assert!(gone.is_empty(), "seed {seed}: {gone:?} were acknowledged");
-        // Those that were being written are in no order: one that was acknowledged may be behind one that was not.
-        let holes: u64 = after.missing().iter().map(|(_, count)| count).sum();
-        assert!(holes < IN_FLIGHT, "seed {seed}: {:?} are missing", after.missing());
-        let file = lab.file();
-        for (number, place) in after.frames.iter() {
-            let block = &file[place.extent.offset as usize..][..BLOCK];
-            assert_frames_from(&lab, number * 128, block, 128, &missing);
-        }
-        found += after.frames.len();
-    }
-    assert!(found > 0, "seed {seed}: not a block was ever acknowledged");
-}
-
-#[test]
-fn a_recorder_that_keeps_the_latest_and_is_killed_has_overwritten_nothing_that_it_still_knows() {
-    let seed = u64::from(std::process::id());
-    let (mut moments, mut found) = (Seed(seed).named("kept").stream(), 0);
-    for _ in 0..kills(10, 100) {
-        let lab = Lab::new();
-        let after = Duration::from_millis(moments.below(300));
-        let Some([_, after]) = killed(&lab, &["--keep", "4 MB", "--checksums"], after) else { continue };
-        // Five that stay, and those of the two parts that are being overwritten.
-        let blocks = after.frames.len();
-        assert!(blocks <= 7, "seed {seed}: {blocks} blocks");
-        found += blocks;
-    }
-    assert!(found > 0, "seed {seed}: not a block was ever acknowledged");
 }
 
 /// As readers of VLBI recordings put chunks together: all that match, in the order of their numbers.
@@ -450,11 +374,11 @@ fn chunks_on_several_disks_are_the_stream_in_order() {
     }
     let [_, b, c] = disks.each_ref().map(|disk| disk.to_str().expect("plain names"));
     let lab = Lab::onto_port(lab, disks[0].clone());
-    let running = lab.record(&["--to", b, "--to", c, "--chunk-size", "4 MB", "--silence", "1 s"]);
+    let running = lab.record(&["--to", b, "--to", c, "--chunk-size", "4 MB"]);
     let faults = Faults { loss: 0.01, ..Faults::default() };
     let missing = not_sent(6000, faults);
-    lab.send(6000, 20_000.0, faults, StreamCourse::default());
-    let ended = running.end(LIMIT);
+    let counts = lab.send(6000, 20_000.0, faults, StreamCourse::default());
+    let ended = ended_after(running, counts.left);
     assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
     assert_frames(&lab, &united(&disks), 6000, &missing);
     let lanes = disks.map(|disk| disk.join("scan"));

@@ -27,7 +27,7 @@ fn packets_there(directory: &Path, trust: Trust) -> u64 {
 
 /// A recording, and where it is asked.
 fn record(lab: &Lab, more: &[&str]) -> (Running, SocketAddr) {
-    let options = ["--http", "127.0.0.1:0", "--reserve", "1 MiB", "--checksums"];
+    let options = ["--reserve", "1 MiB", "--checksums"];
     let running = lab.record(&[&options[..], more].concat());
     let http = address(&running, "http");
     (running, http)
@@ -84,7 +84,7 @@ fn what_comes_slowly_is_durable_after_a_while() {
 #[test]
 fn a_recording_whose_files_are_removed_under_it_does_not_end_well() {
     let lab = Lab::new();
-    let (running, _) = record(&lab, &["--silence", "2 s"]);
+    let (running, _) = record(&lab, &["--silence", "3 s"]);
     for entry in fs::read_dir(lab.to.join("scan")).expect("its directory").flatten() {
         fs::remove_file(entry.path()).expect("a file");
     }
@@ -144,7 +144,7 @@ fn as_of_another_start(journal: &Path) {
 #[test]
 fn what_was_in_the_cache_when_the_machine_went_down_is_not_called_right() {
     let lab = Lab::new();
-    let mut running = lab.record(&["--http", "127.0.0.1:0", "--reserve", "1 MiB"]);
+    let mut running = lab.record(&["--reserve", "1 MiB"]);
     let http = address(&running, "http");
     lab.send(2000, 20_000.0, Faults::default(), StreamCourse::default());
     await_some("a checkpoint", || (packets(&status(http), "durable") > 0).then_some(()));

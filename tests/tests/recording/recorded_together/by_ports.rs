@@ -209,7 +209,7 @@ fn frames_of_modules_that_began_at_different_numbers_are_put_together_by_these()
         return;
     }
     let lab = Lab::new(detector);
-    let hdf5 = ["--format", "hdf5", "--silence", "2 s"];
+    let hdf5 = ["--format", "hdf5", "--silence", "3 s"];
     let ended = lab.recorded(&mpi, &hdf5, |lab| {
         send_frames([0, 1], lab.port, 40..50);
         send_frames([2, 3], lab.port, 42..50);

@@ -30,38 +30,50 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
     assert_eq!(live.lock().expect("one thread").frames, Some(20));
 }
 
-/// A lab with all images of its series.
-fn complete() -> Lab {
+/// A lab with all images of its series, and when the last one had not come yet.
+fn complete() -> (Lab, Nanos) {
     let mut lab = Lab::new(4, SeriesUntil::default());
     lab.deliver(&starts(&start()));
+    let mut before = lab.clock.now();
     for number in 0..10 {
+        before = lab.clock.now();
         lab.deliver(&image(number));
     }
-    lab
+    (lab, before)
+}
+
+impl Lab {
+    /// Whether the series is over so many milliseconds after a moment. Of a moment before a message, since the test itself may wait for a
+    /// processor, it is said that it is not over yet; of one behind it, that it is.
+    fn over_later(&self, moment: Nanos, millis: u64) -> Option<SeriesEnding> {
+        self.receiver.is_over(moment + Nanos::from_millis(millis))
+    }
 }
 
 #[test]
 fn a_complete_series_is_over_with_its_end_or_a_little_later() {
-    let mut lab = complete();
-    let later = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
-    assert_eq!((later(&lab, 4000), later(&lab, 5000)), (None, Some(SeriesEnding::Complete)));
+    let (mut lab, before) = complete();
+    assert_eq!(lab.over_later(before, 4000), None);
+    assert_eq!(lab.over_later(lab.clock.now(), 5000), Some(SeriesEnding::Complete));
     lab.deliver(&[stream2::encode_end(&name())]);
-    assert_eq!(later(&lab, 0), Some(SeriesEnding::Complete));
+    assert_eq!(lab.over_later(lab.clock.now(), 0), Some(SeriesEnding::Complete));
     assert_eq!(lab.receiver.tally().ends, 1);
 }
 
 #[test]
 fn images_beyond_those_that_were_announced_are_kept() {
-    let mut lab = complete();
-    let later = |lab: &Lab, millis| lab.receiver.is_over(lab.clock.now() + Nanos::from_millis(millis));
+    let (mut lab, _) = complete();
     lab.deliver(&image(10));
+    let before = lab.clock.now();
     lab.deliver(&image(12));
-    assert_eq!(later(&lab, 4000), None);
+    assert_eq!(lab.over_later(before, 4000), None);
+    let before = lab.clock.now();
     lab.deliver(&[stream2::encode_end(&name())]);
     // Nobody knows how many come: those of other connections may be on their way.
-    assert_eq!((later(&lab, 4000), later(&lab, 5000)), (None, Some(SeriesEnding::Ended)));
+    assert_eq!(lab.over_later(before, 4000), None);
+    assert_eq!(lab.over_later(lab.clock.now(), 5000), Some(SeriesEnding::Ended));
     lab.deliver(&image(11));
-    assert_eq!(later(&lab, 5000), Some(SeriesEnding::Complete));
+    assert_eq!(lab.over_later(lab.clock.now(), 5000), Some(SeriesEnding::Complete));
     assert_eq!((lab.refused(SeriesRefusal::Number), lab.receiver.tally().frames), (0, 26));
     // No image of the series has such a number, and blank frames up to it would fill the disk.
     lab.deliver(&image(1 << 30));
@@ -75,7 +87,7 @@ fn other() -> SeriesStart {
 
 #[test]
 fn the_next_series_does_not_wait_for_the_end_of_a_complete_one() {
-    let mut lab = complete();
+    let (mut lab, _) = complete();
     lab.send(&starts(&other()));
     while !lab.receiver.has_next() {
         lab.turn();

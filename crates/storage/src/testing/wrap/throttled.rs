@@ -157,13 +157,19 @@ mod tests {
 
     #[test]
     fn in_real_time_the_cap_is_kept_and_nearly_reached() {
-        let clock = Clock::start();
-        let mut engine = Throttled::new(Box::new(Null::new(4, clock)), MEGABYTE);
-        let mut workload = Writes::new(101, 4);
-        Drive::new(&mut workload, &mut engine).run(|_| ());
-        let took = workload.issued[100].since(workload.issued[0]);
-        assert!(took >= Nanos::from_millis(100), "{took:?}");
-        assert!(took < Nanos::from_millis(1000), "{took:?}: as fast as a busy machine lets it");
+        let took = || {
+            let mut engine = Throttled::new(Box::new(Null::new(4, Clock::start())), MEGABYTE);
+            let mut workload = Writes::new(101, 4);
+            Drive::new(&mut workload, &mut engine).run(|_| ());
+            workload.issued[100].since(workload.issued[0])
+        };
+        // As fast as a busy machine lets it.
+        let is_reached = || {
+            let took = took();
+            assert!(took >= Nanos::from_millis(100), "{took:?}");
+            took < Nanos::from_millis(1000)
+        };
+        assert!((0..5).any(|_| is_reached()), "a second and more in each of five runs");
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use std::{fs, thread, time::Duration};
 
 use nilometer_acquisition::transport::StreamCourse;
-use nilometer_tests::{ProcessorQuota, Running, address, await_some, status};
+use nilometer_tests::{ProcessorQuota, Running, address, await_packets, await_some, status};
 use rustix::process::{Signal, kill_process};
 
-use crate::record::{FRAME, LIMIT, Lab, count, faults::Gun};
+use crate::record::{FRAME, LIMIT, Lab, count, ended_after, faults::Gun};
 
 /// Packets that leave together, and how often.
 const BURST: u64 = 50;
@@ -37,17 +37,6 @@ fn resident_bytes(running: &Running) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-/// Waits until everything that waited in the kernel was taken.
-fn await_taken(running: &Running) {
-    let http = address(running, "http");
-    let mut before = u64::MAX;
-    await_some("an empty socket", || {
-        thread::sleep(Duration::from_millis(300));
-        let came = status(http)["recording"]["came"]["packets"].as_u64()?;
-        (std::mem::replace(&mut before, came) == came).then_some(())
-    });
-}
-
 /// Asserts that all of this many packets are in the recording or counted as lost.
 fn assert_accounted(ended: &nilometer_tests::Ended, packets: u64) {
     let (recorded, missing) = (count(ended, "recorded", "packets"), count(ended, "missing", "packets"));
@@ -65,8 +54,8 @@ fn assert_accounted(ended: &nilometer_tests::Ended, packets: u64) {
 fn a_recorder_without_processor_time_refuses_no_packet_of_its_only_sender() {
     for share in [2, 5, 20] {
         let lab = Lab::new();
-        let options = ["--http", "127.0.0.1:0", "--silence", "3 s", "--receive-buffer", "4 MiB"];
-        let running = lab.record(&options);
+        let running = lab.record(&["--receive-buffer", "4 MiB"]);
+        let http = address(&running, "http");
         let gun = Gun::new([127, 0, 0, 1], &lab);
         send(&lab, &gun, 0..500, EVERY);
         let before = resident_bytes(&running);
@@ -74,10 +63,11 @@ fn a_recorder_without_processor_time_refuses_no_packet_of_its_only_sender() {
         let Some(quota) = ProcessorQuota::percent(share, &processes) else { return };
         send(&lab, &gun, 500..60_000, EVERY);
         quota.lift();
-        await_taken(&running);
+        await_packets(http, 60_000);
         send(&lab, &gun, 60_000..60_000 + TAIL, EVERY);
-        await_taken(&running);
+        await_packets(http, 60_000 + TAIL);
         let after = resident_bytes(&running);
+        running.signal(Signal::TERM);
         let ended = running.end(LIMIT);
         assert_accounted(&ended, 60_000 + TAIL);
         assert!(after <= before + GROWTH + (64 << 20), "{before} bytes before, {after} after");
@@ -92,8 +82,8 @@ fn a_recorder_without_processor_time_refuses_no_packet_of_its_only_sender() {
 #[test]
 fn a_recorder_that_was_stopped_says_so_and_counts_what_the_kernel_dropped() {
     let lab = Lab::new();
-    let options = ["--http", "127.0.0.1:0", "--silence", "3 s", "--receive-buffer", "4 MiB"];
-    let running = lab.record(&options);
+    let running = lab.record(&["--receive-buffer", "4 MiB"]);
+    let http = address(&running, "http");
     let gun = Gun::new([127, 0, 0, 1], &lab);
     send(&lab, &gun, 0..500, EVERY);
     let worker = running.worker();
@@ -103,15 +93,14 @@ fn a_recorder_that_was_stopped_says_so_and_counts_what_the_kernel_dropped() {
         kill_process(worker, Signal::CONT).expect("it is there");
         send(&lab, &gun, to - 2000..to, EVERY);
     }
-    await_taken(&running);
+    await_packets(http, 40_000);
     send(&lab, &gun, 40_000..40_000 + TAIL, EVERY);
-    let http = address(&running, "http");
     let said = await_some("a halt", || {
         let said = status(http);
         (said["recording"]["ring"]["halts"].as_u64()? >= 2).then_some(said)
     });
     assert!(said["recording"]["ring"]["longest_halt_seconds"].as_f64().expect("a time") > 0.1, "{said}");
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 40_000 + TAIL);
     assert_accounted(&ended, 40_000 + TAIL);
     assert!(count(&ended, "missing", "packets") > 1000, "{ended:?}");
     assert!(ended.stdout.contains("the recorder itself did not run"), "{ended:?}");

@@ -4,14 +4,14 @@ use nilometer_acquisition::transport::StreamCourse;
 use nilometer_tests::Ended;
 
 use super::{Gun, send_each};
-use crate::record::{FRAME, LIMIT, Lab, assert_frames, count};
+use crate::record::{FRAME, Lab, assert_frames, count, ended_after};
 
 const PACKETS: u64 = 1000;
 
 /// Records what two boards send to one port in turn; the second board's packets are changed.
 fn two_boards(changed: impl Fn(u64, &mut [u8])) -> (Lab, Ended) {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s", "--allow", "any"]);
+    let running = lab.record(&["--allow", "any"]);
     let boards = [Gun::new([127, 0, 0, 2], &lab), Gun::new([127, 0, 0, 3], &lab)];
     let mut flow = lab.flow(StreamCourse::default(), 1);
     for number in 0..PACKETS {
@@ -23,7 +23,7 @@ fn two_boards(changed: impl Fn(u64, &mut [u8])) -> (Lab, Ended) {
         boards[1].send(&packet);
         std::thread::sleep(std::time::Duration::from_micros(20));
     }
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, 2 * PACKETS);
     (lab, ended)
 }
 
@@ -64,11 +64,11 @@ fn what_a_network_delivers_twice_is_no_loss() {
 #[test]
 fn numbers_that_are_times_are_named() {
     let lab = Lab::new();
-    let running = lab.record(&["--silence", "1 s"]);
+    let running = lab.record(&[]);
     send_each(&lab, 0..PACKETS, |number, packet| {
         packet[..8].copy_from_slice(&(1_700_000_000_000 + 7813 * number).to_le_bytes());
     });
-    let ended = running.end(LIMIT);
+    let ended = ended_after(running, PACKETS);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let kept = count(&ended, "recorded", "packets");
     let thrown = format!("{} packets came and are not recorded", PACKETS - kept);
