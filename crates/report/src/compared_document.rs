@@ -243,15 +243,16 @@ fn sentences(pairs: &[SubjectPair], needs: &[SubjectPair], margin: f64) -> Vec<S
     faster.chain(needs.iter().map(|of| Sentence::toned(tone(of), need(of, margin)))).collect()
 }
 
+/// A stage is named at its first phase.
 fn glance(all: Vec<(String, String, Vec<Sentence>)>) -> Block {
-    let rows = all.into_iter().map(|(name, phase, sentences)| Glance {
-        name,
-        id: String::new(),
-        phase,
-        rates: Vec::new(),
-        sentences,
-    });
-    Block::Glance(rows.collect())
+    let mut rows: Vec<Glance> = Vec::new();
+    let mut last = String::new();
+    for (stage, phase, sentences) in all {
+        let name = if stage == last { String::new() } else { stage.clone() };
+        rows.push(Glance { name, id: String::new(), phase, rates: Vec::new(), sentences });
+        last = stage;
+    }
+    Block::Glance(rows)
 }
 
 fn answer_table(all: Vec<(String, String, Vec<Sentence>)>) -> Block {

@@ -129,9 +129,14 @@ fn write_glance(page: &mut String, glance: &Glance) -> fmt::Result {
     } else {
         write!(page, "<a href=\"#{id}\">{}</a>", Escaped(name))?;
     }
-    write!(page, "<span>{}</span></div><div>", Escaped(phase))?;
-    rates.iter().try_for_each(|rate| write_rate(page, rate))?;
-    page.push_str("</div><div>");
+    write!(page, "<span>{}</span></div>", Escaped(phase))?;
+    if rates.is_empty() {
+        page.push_str("<div class=\"wide\">");
+    } else {
+        page.push_str("<div>");
+        rates.iter().try_for_each(|rate| write_rate(page, rate))?;
+        page.push_str("</div><div>");
+    }
     for sentence in sentences {
         let class = match sentence.tone {
             Tone::Plain => "order",
