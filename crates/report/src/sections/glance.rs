@@ -34,7 +34,7 @@ fn rows(study: &Study<'_>, number: usize, stage: &StudyStage<'_>) -> Vec<Glance>
     });
     let mut rows: Vec<Glance> = rows.collect();
     if let Some(first) = rows.first_mut() {
-        first.name = stage.name.to_owned();
+        first.name = stage.name.into();
     }
     rows
 }

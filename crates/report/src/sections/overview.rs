@@ -33,7 +33,9 @@ pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
         return Vec::new();
     }
     if let [only] = &study.stages[..] {
-        rows.iter_mut().for_each(|row| row.label = without_stage(&row.label, only.name));
+        for row in &mut rows {
+            row.label = without_stage(&row.label, only.name);
+        }
     }
     let mut blocks = if rows.len() > ROWS_MOST && study.results.targets.len() > 1 {
         study.stages.iter().flat_map(targets_beside).collect()

@@ -69,7 +69,7 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart>
         width: WIDTH,
     };
     let sweep = Sweep { stage, question, axis, outcomes: &outcomes };
-    let panel = |title: String, lines: Vec<Line>| Chart::Plot(titled(stage, axis, title, lines, &empty));
+    let panel = |title: String, lines: Vec<Line>| Chart::Plot(titled(stage, axis, &title, lines, &empty));
     let phase = question.phase.name();
     if stage.targets().len() == 1 && others.len() > 1 && others.len() <= LINES_MOST {
         let names: Vec<String> = stage.varying.others.iter().map(|name| words::parameter(name)).collect();
@@ -88,9 +88,9 @@ fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<Chart>
 }
 
 /// A plot with the axes of an empty one.
-fn titled(stage: &StudyStage<'_>, axis: &str, title: String, lines: Vec<Line>, empty: &Plot) -> Plot {
+fn titled(stage: &StudyStage<'_>, axis: &str, title: &str, lines: Vec<Line>, empty: &Plot) -> Plot {
     let description = format!("{}, {title}: rate against {}", stage.name, words::parameter(axis));
-    Plot { title: clipped(&title, LETTERS), description, lines, ..empty.clone() }
+    Plot { title: clipped(title, LETTERS), description, lines, ..empty.clone() }
 }
 
 fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {

@@ -45,8 +45,8 @@ fn several_recordings_are_elements_of_one_list_and_a_missing_frame_is_a_range() 
     let (code, list) = verified(&[&whole, &torn]);
     assert_eq!((code, list.len()), (Some(1), 2), "{list:?}");
     let broken = list.iter().find(|one| one["whole"] == false).expect("one is not whole");
-    let lost = broken["missing"].as_u64().unwrap_or(0) + broken["damaged"].as_u64().unwrap_or(0);
-    assert!(lost > 0 && broken["right"].as_u64() == Some(8 - lost), "{broken}");
+    let gone = broken["missing"].as_u64().unwrap_or(0) + broken["damaged"].as_u64().unwrap_or(0);
+    assert!(gone > 0 && broken["right"].as_u64() == Some(8 - gone), "{broken}");
     assert!(!broken["faults"].as_array().expect("a list").is_empty(), "{broken}");
 }
 
