@@ -35,7 +35,7 @@ const TREE: &str = r#"
 title = "makes files"
 repeats = 2
 reserve = "0 B"
-hang_after = "6 s"
+hang_after = "11 s"
 [[stage]]
 name = "many files"
 rate_iops = 100
@@ -204,7 +204,7 @@ fn a_second_interrupt_ends_at_once() {
     }
     let target = FileSystem::ext4(256);
     // So many that they are still being made when the file system is frozen.
-    let plan = TREE.replace("\"6 s\"", "\"10 min\"").replace("files = 50", "files = 18000");
+    let plan = TREE.replace("\"11 s\"", "\"10 min\"").replace("files = 50", "files = 18000");
     let campaign = begin(&plan, &[target.path()]);
     let run = campaign.await_run_directory(target.path());
     await_some("the phase", || run.join("n_w0").exists().then_some(()));
