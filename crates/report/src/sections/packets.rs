@@ -16,8 +16,9 @@ const DRAWN: &str = "The processor time of the recorder for each packet. Signs: 
 
 pub(crate) fn packets(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let tables = study.curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
-    let place = |(number, curves): (usize, &[Curve])| {
-        section(curves, detail).at(format!("packets-{number}"), if number == 0 { "packets" } else { "" })
+    let place = |(number, curves): (usize, &[Curve])| match number {
+        0 => section(curves, detail).at("packets", "packets"),
+        _ => section(curves, detail).at(format!("packets-{number}"), ""),
     };
     tables.enumerate().map(place).collect()
 }
