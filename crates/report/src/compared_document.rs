@@ -2,7 +2,7 @@
 
 use nilometer_analysis::{
     AlignedCell, AlignedNetwork, AlignedRecording, AlignedStage, AlignedTraffic, RecordsCompared, RunPoint,
-    RunSequence, SubjectPair, TargetHistory, effect::Answer, effect::Effect, letter,
+    RunSequence, SubjectPair, TargetHistory, effect::Effect, letter,
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         Table, TargetLine, Tone,
     },
     order::Answers,
-    sections::tone,
+    sections::{answer_row, answer_table, effect_tone, tone},
     words,
 };
 
@@ -32,7 +32,7 @@ const BAR_MOST: usize = 30;
 /// Longer tables are closed until they are asked for.
 const ROWS_OPEN: usize = 24;
 
-/// All that is said of records beside each other.
+/// The document of a comparison of records.
 pub(crate) fn compared_document(
     compared: &RecordsCompared<'_>,
     answers: Answers,
@@ -227,18 +227,21 @@ fn answered(compared: &RecordsCompared<'_>, detail: Detail) -> Vec<Section> {
     }
     let (title, block) = match detail {
         Detail::Page => ("How they compare", glance(all)),
-        _ => ("Compared", answer_table(all)),
+        _ => ("Compared", answer_table(rows(all))),
     };
     vec![Section::new(Heading::of(title), vec![block, Block::soft(note(compared))])]
 }
 
-/// One for each pair: what is faster, then what needs less.
-fn sentences(pairs: &[SubjectPair], needs: &[SubjectPair], margin: f64) -> Vec<Sentence> {
-    let tone = |of: &SubjectPair| match of.effect.answer(margin) {
-        Answer::Faster | Answer::Slower => Tone::Good,
-        Answer::Alike => Tone::Soft,
-        Answer::Undecided => Tone::Doubtful,
+fn rows(all: Vec<(String, String, Vec<Sentence>)>) -> Vec<Row> {
+    let row = |(stage, phase, sentences): (String, String, Vec<Sentence>)| {
+        answer_row(&stage, &phase, sentences.into_iter().map(|sentence| sentence.text).collect())
     };
+    all.into_iter().map(row).collect()
+}
+
+/// A sentence for each pair: which is faster, then which needs less.
+fn sentences(pairs: &[SubjectPair], needs: &[SubjectPair], margin: f64) -> Vec<Sentence> {
+    let tone = |of: &SubjectPair| effect_tone(&of.effect, margin);
     let faster = pairs.iter().map(|of| Sentence::toned(tone(of), pair(of, margin)));
     faster.chain(needs.iter().map(|of| Sentence::toned(tone(of), need(of, margin)))).collect()
 }
@@ -253,19 +256,6 @@ fn glance(all: Vec<(String, String, Vec<Sentence>)>) -> Block {
         last = stage;
     }
     Block::Glance(rows)
-}
-
-fn answer_table(all: Vec<(String, String, Vec<Sentence>)>) -> Block {
-    let columns = vec![
-        Column::new(Role::Label, "stage"),
-        Column::new(Role::Group, "phase"),
-        Column::new(Role::Sentence, "answer"),
-    ];
-    let rows = all.into_iter().map(|(name, phase, sentences)| {
-        let lines = sentences.into_iter().map(|sentence| sentence.text).collect();
-        Row::of([Cell::new(name), Cell::new(phase), Cell { lines, ..Cell::new("") }])
-    });
-    Block::Table(Table { columns, rows: rows.collect() })
 }
 
 fn recorded(compared: &RecordsCompared<'_>, recording: &AlignedRecording) -> Section {

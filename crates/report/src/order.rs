@@ -29,6 +29,20 @@ enum Finding {
     Repeat,
 }
 
+impl Finding {
+    /// The least detailed report that has it. A section of it may want more.
+    const fn least(self) -> Detail {
+        match self {
+            Finding::Answer
+            | Finding::Recordings
+            | Finding::Numbers
+            | Finding::Machines
+            | Finding::Repeat => Detail::Page,
+            _ => Detail::Short,
+        }
+    }
+}
+
 const COUNT: usize = 17;
 
 /// In a terminal the answers stand at the end, where they are seen.
@@ -133,16 +147,12 @@ fn targets(study: &Study<'_>) -> Vec<TargetLine> {
 }
 
 fn sections_of(finding: Finding, study: &Study<'_>, detail: Detail) -> Vec<Section> {
+    if detail < finding.least() {
+        return Vec::new();
+    }
     match finding {
         Finding::Missing => sections::missing(study),
-        // What stands elsewhere too, in a form that only a page has.
-        Finding::Answer if detail == Detail::Page => sections::answer(study),
-        Finding::Recordings | Finding::Numbers | Finding::Machines | Finding::Repeat
-            if detail < Detail::Page =>
-        {
-            Vec::new()
-        }
-        Finding::Answer => Vec::new(),
+        Finding::Answer => sections::answer(study),
         Finding::Recordings => sections::recordings(study),
         Finding::Numbers => sections::numbers(study),
         Finding::Machines => sections::machines(study),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nilometer_analysis::{CellOutcome, Quantity, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Quantity, Study, StudyRecording, StudyStage, Verdict};
 use nilometer_model::{
     Event, Measured,
     plan::Goal,
@@ -47,7 +47,7 @@ pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, Unk
     for recording in &study.recordings {
         let samples: Vec<&Measured> =
             recording.samples.iter().copied().filter(|of| recording_key(recording, of) == key).collect();
-        sections.extend((!samples.is_empty()).then(|| of_recording(study, key, &samples)));
+        sections.extend((!samples.is_empty()).then(|| of_recording(study, recording, key, &samples)));
     }
     if sections.is_empty() {
         return Err(UnknownFigure { key: key.to_owned(), valid: keys(study) });
@@ -56,7 +56,7 @@ pub(crate) fn why_document(study: &Study<'_>, key: &str) -> Result<Document, Unk
     Ok(Document { title, origin: words::origin(study.results), targets: Vec::new(), sections })
 }
 
-/// Of every figure, in the order of the report.
+/// The keys of all figures, in the order of the report.
 fn keys(study: &Study<'_>) -> Vec<String> {
     let staged =
         study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| figure_key(stage, outcome)));
@@ -179,19 +179,29 @@ fn latencies(outcome: &CellOutcome<'_>) -> Option<String> {
 
 /// Measurements of the cell that the machine spoilt and that were made again in the same round: no sample of them is kept.
 fn made_again(study: &Study<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
-    let Some(cell) = study.results.cells.get(outcome.cell).map(ToString::to_string) else {
-        return Vec::new();
-    };
-    let is_of_it = |event: &&Event| event.what.starts_with(Event::AGAIN) && event.what.contains(&cell);
-    study.results.events.iter().filter(is_of_it).map(|event| format!("not kept: {}", event.what)).collect()
+    let events = study.results.events.iter().filter(|event| is_of(study, outcome, event));
+    events.map(|event| format!("not kept: {}", event.what)).collect()
+}
+
+/// Whether an event, `measured again: /a, /b: CELL, round 3: why`, is of this cell and target.
+fn is_of(study: &Study<'_>, outcome: &CellOutcome<'_>, event: &Event) -> bool {
+    let known = study.results.cells.get(outcome.cell).zip(study.results.targets.get(outcome.target));
+    let Some((cell, target)) = known else { return false };
+    let after = event.what.strip_prefix(Event::AGAIN);
+    let named = after.and_then(|text| text.split_once(&format!(": {cell}, round ")));
+    named.is_some_and(|(targets, _)| targets.split(", ").any(|path| path == target.path))
 }
 
 /// The recordings of an instrument on a target, and the verdict that follows.
-fn of_recording(study: &Study<'_>, key: &str, samples: &[&Measured]) -> Section {
+fn of_recording(
+    study: &Study<'_>,
+    recording: &StudyRecording<'_>,
+    key: &str,
+    samples: &[&Measured],
+) -> Section {
     let target = samples[0].key.target;
-    let is_of_it = |verdict: &&nilometer_analysis::Verdict| {
-        verdict.target == target && key == format!("{}/{}", verdict.instrument, letter(target))
-    };
+    let is_of_it =
+        |verdict: &&Verdict| verdict.target == target && verdict.instrument == recording.instrument;
     let verdict = study.verdicts.iter().find(is_of_it);
     let said = verdict.map(|verdict| [vec![format!("{verdict}.")], verdict.more()].concat());
     let blocks = vec![Block::Table(recordings(samples)), Block::list(said.unwrap_or_default())];
@@ -219,7 +229,7 @@ fn recordings(samples: &[&Measured]) -> Table {
     Table { columns, rows: rows.collect() }
 }
 
-/// What a recording was to find out.
+/// The pace of a recording, in a word or two.
 const fn pace(goal: Goal) -> &'static str {
     match goal {
         Goal::Limit => "as taken",
@@ -233,7 +243,7 @@ const fn pace(goal: Goal) -> &'static str {
 mod tests {
     use super::*;
     use nilometer_analysis::made_up::writes;
-    use nilometer_model::{Invalid, Key, Nanos, Results, Sample, plan::Phase};
+    use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
 
     /// Three rounds of 1, 2 and 3 GB/s; the second was spoilt.
     fn results() -> Results {
@@ -273,6 +283,23 @@ mod tests {
             assert!(found.contains(part), "{part} is not in {found}");
         }
         assert_eq!(found.matches("| used |").count(), 2, "{found}");
+    }
+
+    #[test]
+    fn a_measurement_that_was_made_again_is_told_of_its_own_cell_and_target_only() {
+        let mut results = results();
+        let cell = results.cells[0].clone();
+        results.targets =
+            ["/a", "/b"].map(|path| TargetEntry { path: path.into(), ..TargetEntry::default() }).into();
+        let event = |what: String| Event { at: Nanos(0), what };
+        results.events = vec![
+            event(format!("{}/b: {cell}, round 1: of the other target", Event::AGAIN)),
+            event(format!("{}/a: 1{cell}, round 1: of another cell", Event::AGAIN)),
+            event(format!("{}/b, /a: {cell}, round 2: both were spoilt", Event::AGAIN)),
+        ];
+        let found = text(&why_document(&Study::of(&results), "large files/write/A").expect("a figure"));
+        assert!(found.contains("both were spoilt"), "{found}");
+        assert!(!found.contains("the other target") && !found.contains("another cell"), "{found}");
     }
 
     #[test]

@@ -24,6 +24,15 @@ pub(super) struct Judged<'a> {
     pub(super) faults: &'a [String],
 }
 
+/// The truth that right frames were compared with; none if no frame had any.
+fn compared_with(verified: &Verified) -> Option<&'static str> {
+    match (verified.made_again, verified.right > verified.unchecked) {
+        (true, _) => Some("the simulated instrument"),
+        (false, true) => Some("the checksums of the journal"),
+        (false, false) => None,
+    }
+}
+
 /// A range of frames.
 pub(crate) fn range(first: u64, count: u64) -> Value {
     json!({ "first": first, "count": count })
@@ -63,7 +72,7 @@ impl Judged<'_> {
             "whole": faults.is_empty(), "faults": faults, "frame_bytes": head.frame_size,
             "lanes": head.lanes, "lanes_here": index.heads.len(), "lanes_ended": index.ended,
             "expected": index.expected(), "right": right, "right_bytes": right * head.frame_size,
-            "compared_with": if verified.made_again { "the simulated instrument" } else { "the checksums of the journal" },
+            "compared_with": compared_with(verified),
             "without_checksum": verified.unchecked - unproved, "unproved": unproved,
             "removed": index.removed.count(), "overwritten": verified.overwritten,
             "missing": verified.missing_frames(), "missing_ranges": missing.collect::<Vec<_>>(),

@@ -94,16 +94,21 @@ impl Verify {
     fn list(&self, recordings: impl Iterator<Item = Recording>, unread: &Unreadable) -> Outcome {
         let mut list = JsonList::new();
         let mut not_whole = unread_words(unread);
+        let mut listed = Ok(());
         for recording in recordings {
             let name = in_line(recording.name());
             let faults = self.judged(recording, |judged| {
                 list.push(&judged.value())?;
                 Ok((!judged.faults.is_empty()).then(|| judged.faults.join("; ")))
             });
-            not_whole.extend(faults.input()?.map(|faults| format!("{name} is not whole: {faults}")));
+            match faults.input() {
+                Ok(faults) => not_whole.extend(faults.map(|faults| format!("{name} is not whole: {faults}"))),
+                Err(error) => listed = listed.and(Err(error)),
+            }
         }
+        // Programs read the list whatever could not be read.
         list.end();
-        ended(&not_whole)
+        listed.and_then(|()| ended(&not_whole))
     }
 
     /// Reads a recording, and says what there is; why it is not whole, if it is not.

@@ -1,6 +1,10 @@
 //! The top of a page: an answer for each target, and the two things to keep in mind. It fits on one screen.
 
-use nilometer_analysis::{Decision, ShortAnswer, ShortAnswers, Study, letter};
+use nilometer_analysis::{
+    Decision, ShortAnswer, ShortAnswers, Study,
+    effect::{Answer as Faster, Effect},
+    letter,
+};
 
 use crate::{
     document::{Answer, Aside, Block, Heading, Section, Sentence, Tone},
@@ -27,6 +31,15 @@ pub(crate) const fn tone(decision: Decision) -> Tone {
         Decision::Carries => Tone::Good,
         Decision::DoesNotCarry => Tone::Bad,
         Decision::NotDecided => Tone::Doubtful,
+    }
+}
+
+/// The tone of a comparison.
+pub(crate) fn effect_tone(effect: &Effect, margin: f64) -> Tone {
+    match effect.answer(margin) {
+        Faster::Faster | Faster::Slower => Tone::Good,
+        Faster::Alike => Tone::Soft,
+        Faster::Undecided => Tone::Doubtful,
     }
 }
 

@@ -16,15 +16,23 @@ pub(crate) fn comparisons(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     if comparisons.is_empty() {
         return Vec::new();
     }
+    let row = |(stage, phase, lines): (&str, &str, Vec<String>)| answer_row(stage, phase, lines);
+    let table = answer_table(comparisons.into_iter().map(row).collect());
+    let blocks = vec![table, Block::soft(words::margin_note(study.results))];
+    vec![Section::new(Heading::of("Compared"), blocks)]
+}
+
+/// A row for each stage and phase.
+pub(crate) fn answer_table(rows: Vec<Row>) -> Block {
     let columns = vec![
         Column::new(Role::Label, "stage"),
         Column::new(Role::Group, "phase"),
         Column::new(Role::Sentence, "answer"),
     ];
-    let row = |(stage, phase, lines): (&str, &str, Vec<String>)| {
-        Row::of([Cell::new(stage), Cell::new(phase), Cell { lines, ..Cell::new("") }])
-    };
-    let table = Table { columns, rows: comparisons.into_iter().map(row).collect() };
-    let blocks = vec![Block::Table(table), Block::soft(words::margin_note(study.results))];
-    vec![Section::new(Heading::of("Compared"), blocks)]
+    Block::Table(Table { columns, rows })
+}
+
+/// A row of that table.
+pub(crate) fn answer_row(stage: &str, phase: &str, lines: Vec<String>) -> Row {
+    Row::of([Cell::new(stage), Cell::new(phase), Cell { lines, ..Cell::new("") }])
 }

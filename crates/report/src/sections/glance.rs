@@ -1,8 +1,8 @@
 //! The rates of all stages at a glance: a bar for each target, beside the comparison that follows from its rounds.
 
-use nilometer_analysis::{CellOutcome, Question, Study, StudyStage, effect::Answer, letter};
+use nilometer_analysis::{CellOutcome, Question, Study, StudyStage, letter};
 
-use super::stage::stage_id;
+use super::{answer::effect_tone, stage::stage_id};
 use crate::{
     document::{Block, Cell, Glance, GlanceRate, Heading, Section, Sentence, Tone},
     figure_key::tooltip,
@@ -65,11 +65,7 @@ fn cell(stage: &StudyStage<'_>, question: &Question, outcome: Option<&CellOutcom
 fn sentences(question: &Question, margin: f64) -> Vec<Sentence> {
     let ranking = question.ranking(margin, letter).map(Sentence::new);
     let pairs = question.comparisons.iter().map(|comparison| {
-        let tone = match comparison.effect.answer(margin) {
-            Answer::Faster | Answer::Slower => Tone::Good,
-            Answer::Alike => Tone::Soft,
-            Answer::Undecided => Tone::Doubtful,
-        };
+        let tone = effect_tone(&comparison.effect, margin);
         Sentence::toned(tone, comparison.words(margin, &letter(comparison.first), &letter(comparison.second)))
     });
     ranking.into_iter().chain(pairs).collect()

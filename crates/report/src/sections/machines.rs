@@ -3,7 +3,7 @@
 use nilometer_analysis::{Study, letter};
 
 use crate::{
-    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table},
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table},
     words,
 };
 
@@ -24,5 +24,5 @@ pub(crate) fn machines(study: &Study<'_>) -> Vec<Section> {
     let columns = columns.into_iter().chain([Column::new(Role::Sentence, "each machine")]).collect();
     let section =
         Section::new(Heading::of("Over processes and machines"), vec![Block::Table(Table { columns, rows })]);
-    vec![section.from(Detail::Page).at("machines", "").on_screen()]
+    vec![section.at("machines", "").on_screen()]
 }

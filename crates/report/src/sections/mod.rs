@@ -30,8 +30,8 @@ mod verdicts;
 mod warnings;
 
 pub(crate) use acceptance::acceptance;
-pub(crate) use answer::{answer, tone};
-pub(crate) use comparisons::comparisons;
+pub(crate) use answer::{answer, effect_tone, tone};
+pub(crate) use comparisons::{answer_row, answer_table, comparisons};
 pub(crate) use environment::environment;
 pub(crate) use machines::machines;
 pub(crate) use missing::missing;

@@ -4,7 +4,7 @@ use nilometer_analysis::{CellOutcome, Study, StudyStage, letter};
 use nilometer_model::Coldness;
 
 use crate::{
-    document::{Block, Cell, Column, Detail, Heading, Role, Row, Section, Table, Tone},
+    document::{Block, Cell, Column, Heading, Role, Row, Section, Table, Tone},
     figure_key::tooltip,
     words::{self, NONE},
 };
@@ -49,7 +49,7 @@ pub(crate) fn numbers(study: &Study<'_>) -> Vec<Section> {
     columns.extend([Column::new(Role::Name, "read is cold"), Column::new(Role::Sentence, "")]);
     let summary = format!("A table of {} rows", rows.len());
     let blocks = vec![Block::closed(summary, vec![Block::Table(Table { columns, rows })])];
-    let section = Section::new(Heading::of("All numbers"), blocks).from(Detail::Page);
+    let section = Section::new(Heading::of("All numbers"), blocks);
     vec![section.at("numbers", "all numbers").on_screen()]
 }
 

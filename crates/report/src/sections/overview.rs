@@ -37,13 +37,15 @@ pub(super) fn overview(study: &Study<'_>) -> Vec<Section> {
             row.label = without_stage(&row.label, only.name);
         }
     }
-    let mut blocks = if rows.len() > ROWS_MOST && study.results.targets.len() > 1 {
+    let has_all = rows.len() > ROWS_MOST && study.results.targets.len() > 1;
+    let mut blocks = if has_all {
         study.stages.iter().flat_map(targets_beside).collect()
     } else {
         vec![Block::Table(table(study, &rows))]
     };
     blocks.extend(study.stages.iter().filter_map(machines_of));
-    blocks.push(Block::soft(guide(study, &rows)));
+    let hidden = if has_all { Vec::new() } else { hidden(study) };
+    blocks.push(Block::soft(guide(&rows, &hidden)));
     let parts = study.stages.iter().flat_map(|stage| stage_parts(stage, study.results.margin));
     std::iter::once(Section::new(heading(study), blocks)).chain(parts).collect()
 }
@@ -184,12 +186,21 @@ fn machines_of(stage: &StudyStage<'_>) -> Option<Block> {
         .then(|| Block::list(sentences.into_iter().map(|words| format!("{}, {words}", stage.name))))
 }
 
-/// How to see the rest.
-fn guide(study: &Study<'_>, rows: &[FigureRow<'_>]) -> String {
-    let all: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
-    let rest = match all.saturating_sub(rows.len()) {
+/// The figures that have no row.
+fn hidden<'a>(study: &'a Study<'_>) -> Vec<&'a CellOutcome<'a>> {
+    let of_stage =
+        |stage: &'a StudyStage<'_>| stage.outcomes.iter().filter(move |outcome| !is_shown(stage, outcome));
+    study.stages.iter().flat_map(of_stage).collect()
+}
+
+/// How to see the rest, and how much of it is INVALID.
+fn guide(rows: &[FigureRow<'_>], hidden: &[&CellOutcome<'_>]) -> String {
+    let invalid = hidden.iter().filter(|outcome| outcome.valid < outcome.samples.len()).count();
+    let invalid = if invalid > 0 { format!(" ({invalid} with INVALID repeats)") } else { String::new() };
+    let rest = match hidden.len() {
         0 => String::new(),
-        rest => format!("{rest} more figures and "),
+        1 => format!("1 more figure{invalid} and "),
+        rest => format!("{rest} more figures{invalid} and "),
     };
     let key = rows.first().map(|row| figure_key(row.stage, row.outcome)).unwrap_or_default();
     format!(

@@ -3,7 +3,7 @@
 use nilometer_analysis::Study;
 
 use crate::{
-    document::{Block, Detail, Heading, Section, Sentence},
+    document::{Block, Heading, Section, Sentence},
     words,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn repeat(study: &Study<'_>) -> Vec<Section> {
     let section = Section::new(Heading::of("How to repeat it"), blocks).at("repeat", "how to repeat it");
     let method = if results.is_imported() { sentences(&IMPORTED_METHOD) } else { sentences(&METHOD) };
     let reading = Section::new(Heading::of("How to read it"), vec![Block::List(method)]);
-    [section, reading].map(|section| section.from(Detail::Page)).into()
+    vec![section, reading]
 }
 
 /// Pairs of a word and what it means.

@@ -4,14 +4,22 @@ use nilometer_analysis::{Grade, Study, Warning};
 
 use crate::document::{Block, Detail, Heading, Section, Sentence, Tone};
 
-/// A short report has no mere notes.
+/// A short report only counts mere notes.
 pub(crate) fn warnings(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     let is_shown = |warning: &&Warning| detail >= Detail::Full || warning.grade() != Grade::Note;
-    let notes: Vec<Sentence> = study.warnings.iter().filter(is_shown).map(note).collect();
+    let mut notes: Vec<Sentence> = study.warnings.iter().filter(is_shown).map(note).collect();
+    let hidden = study.warnings.len() - notes.len();
+    notes.extend((hidden > 0).then(|| Sentence::new(more(hidden))));
     if notes.is_empty() {
         return Vec::new();
     }
     vec![Section::new(Heading::of("Keep in mind"), vec![Block::List(notes)]).at("mind", "")]
+}
+
+/// How many notes only a full report has.
+fn more(count: usize) -> String {
+    let notes = if count == 1 { "note" } else { "notes" };
+    format!("{count} {notes} more with --all")
 }
 
 fn note(warning: &Warning) -> Sentence {

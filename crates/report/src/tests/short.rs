@@ -65,6 +65,11 @@ fn of_many_cells_the_fastest_stands_for_all() {
     let study = studied(&results);
     let text = short(&study);
     assert_eq!(text.matches("fastest of 8").count(), 1, "{text}");
+    let mut spoilt = results.clone();
+    let first = spoilt.samples.iter_mut().filter(|measured| measured.key.cell == 0);
+    first.for_each(|measured| measured.sample.invalid = Some(Invalid::Refused("nobody".into())));
+    let told = short(&studied(&spoilt));
+    assert!(told.contains("7 more figures (1 with INVALID repeats)"), "{told}");
     // Each cell is faster than the one before.
     let best = study.stages[0].best(Phase::Write, 0).expect("a figure");
     let rate = study.stages[0].quantity(best).show(best.rate.expect("valid repeats").mean);

@@ -16,7 +16,7 @@ use nilometer_analysis::{Study, StudyRecording, stages_of};
 use super::stage::key;
 use crate::{
     chart::Chart,
-    document::{Block, Detail, Heading, Section},
+    document::{Block, Heading, Section},
 };
 
 /// What else happened while it was recorded: the order is that of reports.
@@ -94,7 +94,7 @@ fn of_instrument(study: &Study<'_>, recording: &StudyRecording<'_>, number: usiz
     sections.extend(unpaced(recording, rate));
     sections.extend(trials::trials(study, recording));
     sections.push(table::table(recording));
-    sections.into_iter().map(|section| section.from(Detail::Page)).collect()
+    sections
 }
 
 fn described(study: &Study<'_>, recording: &StudyRecording<'_>, ingest: &Ingest, rate: ByteRate) -> String {
