@@ -28,10 +28,10 @@ pub(crate) struct Report {
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
-    /// Show all latencies, limits and parameters, and the properties of the storage (terminal, markdown; other formats have all)
+    /// Show all latencies, limits and parameters, and the properties of the storage (terminal, markdown; a page has them always)
     #[arg(long)]
     all: bool,
-    /// Show the margin of each instrument of the catalogue, predicted from the figures (terminal, markdown; other formats have it)
+    /// Show the margin of each instrument of the catalogue, predicted from the figures (terminal, markdown; a page and JSON have it always)
     #[arg(long)]
     predict: bool,
     /// Show the samples behind a figure, and how it follows: STAGE/PHASE/TARGET, or INSTRUMENT/TARGET (terminal, markdown)
@@ -115,7 +115,7 @@ impl Report {
         let has_choice = matches!(self.format, Format::Terminal | Format::Markdown);
         ensure!(
             has_choice || !is_chosen,
-            "--all, --predict and --why are for --format terminal and markdown: the other formats have all of it"
+            "--all, --predict and --why choose what a text shows: write --format terminal or markdown with them"
         );
         Ok(())
     }
