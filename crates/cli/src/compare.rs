@@ -106,7 +106,7 @@ impl Compare {
         ended
     }
 
-    /// What is held against a baseline is a line or a few, without a format.
+    /// Refuses Markdown for a comparison with a baseline, which prints a few lines without a format.
     fn check_format(&self) -> anyhow::Result<()> {
         ensure!(
             self.against.is_empty() || self.format != ComparedFormat::Markdown,

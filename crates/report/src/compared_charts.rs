@@ -34,7 +34,7 @@ pub(super) fn bar_chart(compared: &RecordsCompared<'_>, stage: &AlignedStage<'_>
     Chart::Bars(Bars { title: phase.into(), description, groups: groups.collect() })
 }
 
-/// The runs from left to right, the oldest first; where it steps, both sides of it are marked.
+/// The runs from left to right, the oldest first. A span marks both sides of a step.
 pub(super) fn trend_chart(
     compared: &RecordsCompared<'_>,
     history: &TargetHistory,
@@ -74,7 +74,7 @@ pub(super) fn trend_chart(
     })
 }
 
-/// In days where all records say when they were begun, else by number.
+/// The place of a run: its day if all records have a date, else its number.
 fn place(compared: &RecordsCompared<'_>, history: &TargetHistory, point: &RunPoint) -> f64 {
     let day = |subject: usize| {
         let moment: Moment = compared.results(subject).started.parse().ok()?;

@@ -77,7 +77,7 @@ pub(crate) struct Anchor {
     pub(crate) contents: String,
 }
 
-/// Where a page shows a section.
+/// The media on which a page shows a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Medium {
     ScreenAndPaper,
@@ -115,7 +115,7 @@ pub(crate) enum Block {
     Key(Vec<KeyEntry>),
     /// Rates of targets, drawn as bars beside their comparison.
     Glance(Vec<Glance>),
-    /// A page shows it when it is asked for.
+    /// Closed until the reader opens it.
     Fold(Fold),
     /// To be copied as it is.
     Code(String),
@@ -157,7 +157,7 @@ pub(crate) struct Answer {
 pub(crate) struct Aside {
     pub(crate) heading: String,
     pub(crate) sentences: Vec<String>,
-    /// Where the others stand.
+    /// A line for the others, and the id of the section that has them.
     pub(crate) more: Option<(String, String)>,
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct Glance {
 pub(crate) struct GlanceRate {
     /// Index of the target.
     pub(crate) target: usize,
-    /// Of the longest, from 0 to 1.
+    /// The length of the bar as a share of the longest, from 0 to 1.
     pub(crate) share: f64,
     pub(crate) cell: Cell,
 }
@@ -263,7 +263,7 @@ pub(crate) struct Row {
 pub(crate) struct Cell {
     pub(crate) lines: Vec<String>,
     pub(crate) tone: Tone,
-    /// What a page shows when it is pointed at: where the figure is from. Empty if nothing is to be said.
+    /// The origin of the figure, which a page shows under the pointer; empty if there is none.
     pub(crate) origin: String,
 }
 
@@ -336,7 +336,7 @@ impl Block {
         Block::Charts(charts, Arrangement::Beside)
     }
 
-    /// Shown when it is asked for.
+    /// Blocks that stay closed until the reader opens them.
     pub(crate) fn closed(summary: impl Into<String>, blocks: Vec<Block>) -> Self {
         Block::Fold(Fold { summary: summary.into(), is_open: false, blocks })
     }

@@ -22,7 +22,7 @@ pub(crate) fn recording_key(recording: &StudyRecording<'_>, of: &Measured) -> St
     format!("{}/{}", recording.instrument, letter(of.key.target))
 }
 
-/// From how many samples a figure is, and how to see them: for those who point at it.
+/// The number of samples behind a figure, and the command that shows them. A page shows it under the pointer.
 pub(crate) fn tooltip(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
     let all = outcome.samples.len();
     let of = if outcome.valid == all { String::new() } else { format!(" of {all}") };

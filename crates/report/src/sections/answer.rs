@@ -11,7 +11,7 @@ use crate::{
     words,
 };
 
-/// So many warnings stand beside the answer; the rest follow below.
+/// Warnings beside the answer at the most; the rest follow below.
 const NOTES: usize = 2;
 
 pub(crate) fn answer(study: &Study<'_>) -> Vec<Section> {

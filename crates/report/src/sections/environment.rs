@@ -56,7 +56,7 @@ fn facts(name: &str, json: &Json) -> Vec<(String, String)> {
     }
 }
 
-/// A size as people write it, where the text is one.
+/// A size as people write it, if the text is one.
 fn quantity(text: &str) -> String {
     text.parse::<nilometer_model::Bytes>().map_or_else(|_| text.to_owned(), |bytes| bytes.to_string())
 }

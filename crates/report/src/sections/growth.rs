@@ -10,10 +10,10 @@ use crate::{
 
 /// Letters of a rate with its interval.
 const RATE: usize = 19;
-/// What they do at once, what each alone would add up to, and the sign of the knee.
+/// The series of the rate at once (and the knee), and of the sum of the rates alone.
 const TOGETHER: usize = 0;
 const SUM: usize = 1;
-/// What the tool by itself does is drawn if it is not above the rest by more than this: else nothing but it would be seen.
+/// The chart has the ceiling of the tool only if it is at most this many times the highest rate: a higher one would hide the rest.
 const CEILING_MOST: f64 = 2.0;
 
 pub(super) fn growth(stage: &StudyStage<'_>, margin: f64, detail: Detail) -> Vec<Section> {
@@ -68,7 +68,7 @@ fn highest(point: &Point) -> f64 {
     point.interval.map_or(point.y, |(_, high)| high.max(point.y))
 }
 
-/// What they do together, with its interval.
+/// The rate at once, with its interval.
 fn rates(of: &ElementGrowth) -> Line {
     let points = of.counts.iter().filter_map(|at| rate(of, at)).collect();
     Line { series: TOGETHER, name: "at once".into(), points, style: Style::Marked }
@@ -81,14 +81,14 @@ fn rate(of: &ElementGrowth, at: &AtOnce) -> Option<Point> {
     Some(Point { x: at.count() as f64, y: rate.mean, interval: interval(rate), title, ..Point::default() })
 }
 
-/// What they would do if none were in the way of another.
+/// The sum of the rates alone.
 fn sums(of: &ElementGrowth) -> Line {
     let point = |at: &AtOnce| Some(Point { x: at.count() as f64, y: at.sum_alone?, ..Point::default() });
     let points = of.counts.iter().filter_map(point).collect();
     Line { series: SUM, name: "sum".into(), points, style: Style::Plain }
 }
 
-/// What the tool by itself does, where that is near.
+/// The ceiling of the tool, if it is near.
 fn ceiling(of: &ElementGrowth) -> Line {
     let highest =
         of.counts.iter().filter_map(|at| at.rate.as_ref()).map(|rate| rate.mean).fold(0.0, f64::max);
@@ -98,7 +98,7 @@ fn ceiling(of: &ElementGrowth) -> Line {
     Line { series: SUM, name: String::new(), points, style: Style::Reference }
 }
 
-/// A mark where more elements begin to add nothing.
+/// A mark at the number beyond which more elements add nothing.
 fn knee(of: &ElementGrowth) -> Line {
     let at = of.counts.iter().find(|at| of.knee == GrowthKnee::At(at.count()));
     let point = at.and_then(|at| {

@@ -18,9 +18,9 @@ use crate::{
 
 /// With more rows than this, a target is a column.
 const ROWS_MOST: usize = 40;
-/// Of a stage with more cells than this, only the fastest has a row.
+/// A stage with more cells than this has a row for the fastest only.
 const CELLS_MOST: usize = 4;
-/// Of a stage with more phases than this, directories and trees have no row, if files have some.
+/// A stage with more phases than this has no row for directories and trees, if it has some for files.
 const PHASES_MOST: usize = 6;
 /// Letters of a rate, of half its interval, and of a latency.
 const RATE: usize = 11;
@@ -81,7 +81,7 @@ fn is_shown(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> bool {
         return true;
     }
     let best = stage.best(outcome.phase, outcome.target);
-    // Where no figure is valid, the first cell stands for all.
+    // If no figure is valid, the first cell stands for all.
     let shown = best.map(|best| best.cell).or_else(|| stage.cells.first().map(|cell| cell.index));
     shown == Some(outcome.cell)
 }

@@ -24,7 +24,7 @@ pub(crate) fn predictions(study: &Study<'_>) -> Vec<Section> {
     blocks.extend(both.then(|| Block::soft("* recorded.")));
     blocks.extend(notes.into_iter().map(Block::soft));
     let section = Section::new(Heading::with(title(predictions), format!(": {SUBTITLE}")), blocks);
-    // Who records an instrument asks for its margin; others ask by `--predict`.
+    // A campaign that records an instrument asks for its margin; `--predict` asks for all.
     vec![if predictions.records() { section } else { section.from(Detail::Predicted) }]
 }
 
@@ -52,7 +52,7 @@ fn of_instrument(predictions: &Predictions, row: &Prospects, targets: &[usize]) 
     Row::of([Cell::new(&row.instrument), Cell::new(rate(row))].into_iter().chain(prospects))
 }
 
-/// Where a prospect is from, or why there is none.
+/// The origin of a prospect, or the reason why there is none.
 fn origin(predictions: &Predictions, row: &Prospects, target: usize) -> String {
     match row.on.get(target) {
         None => String::new(),

@@ -43,7 +43,7 @@ fn sentences(method: &[(&str, &str)]) -> Vec<Sentence> {
     method.iter().map(|(word, meaning)| Sentence::new(*meaning).led(*word)).collect()
 }
 
-/// Of what comes from elsewhere: nobody here knows how it was measured.
+/// The method of imported figures: nobody here knows how they were measured.
 const IMPORTED_METHOD: [(&str, &str); 4] = [
     (
         "Figures",

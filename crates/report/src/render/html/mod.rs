@@ -23,7 +23,7 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_head(page, &document.title)?;
     write_header(page, document)?;
     page.push_str("<main>");
-    // What a reader takes home stands above the list of contents.
+    // The answers stand above the list of contents.
     let first = document.sections.iter().take_while(|section| section.heading.label.is_empty()).count();
     write_sections(page, &document.sections[..first])?;
     write_contents(page, document)?;
@@ -31,7 +31,7 @@ fn write_page(page: &mut String, document: &Document) -> fmt::Result {
     write_foot(page, " Each stage, all numbers and what was measured on are on the page, not on this paper.")
 }
 
-/// Up to where the page's own text begins.
+/// Everything before the page's own text.
 fn write_head(page: &mut String, title: &str) -> fmt::Result {
     write!(
         page,
