@@ -84,3 +84,17 @@ impl Judged<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_named_that_no_frame_was_compared_with() {
+        let of = |right, unchecked| compared_with(&Verified { right, unchecked, ..Verified::default() });
+        assert_eq!([of(5, 5), of(0, 0)], [None, None]);
+        assert_eq!(of(5, 4), Some("the checksums of the journal"));
+        let made_again = Verified { made_again: true, right: 5, ..Verified::default() };
+        assert_eq!(compared_with(&made_again), Some("the simulated instrument"));
+    }
+}

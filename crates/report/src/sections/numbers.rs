@@ -43,6 +43,9 @@ const NAMES: usize = 4;
 pub(crate) fn numbers(study: &Study<'_>) -> Vec<Section> {
     let rows = study.stages.iter().flat_map(|stage| stage.outcomes.iter().map(|outcome| row(stage, outcome)));
     let rows: Vec<Row> = rows.collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
     let role = |place: usize| if place < NAMES { Role::Name } else { Role::Figure };
     let mut columns: Vec<Column> =
         COLUMNS.iter().enumerate().map(|(place, name)| Column::new(role(place), *name)).collect();

@@ -109,7 +109,12 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         [1, 1, 1]
     );
     let table = section(&page, "All recordings");
-    assert_eq!(table.matches("<td>A</td>").count(), 6 + 3, "recordings and trials");
+    assert_eq!(table.matches("<td class=\"one\">A</td>").count(), 6 + 3, "recordings and trials");
+    assert!(
+        page.contains("<div class=\"screen\"><h3>All recordings</h3>"),
+        "on paper it would be many sheets"
+    );
+    assert!(!page.contains("id=\"numbers\""), "no stage, no table of its numbers");
     for cell in [
         ">7<",
         ">321 MB/s<",

@@ -1,6 +1,6 @@
 //! A short report is a screen, and leaves out nothing that a reader must know of its figures.
 
-use nilometer_model::{Invalid, plan::Phase};
+use nilometer_model::{Event, Invalid, Nanos, plan::Phase};
 
 use super::{TREE, recorded::recorded, results, studied, sweep};
 use crate::{Detail, TextLayout, markdown, terminal};
@@ -54,6 +54,18 @@ fn a_figure_that_is_not_to_be_used_says_so_before_anything_else() {
     assert_eq!(rows("INVALID 1/4  "), sweep().len() - 1, "{full}");
     let page = markdown(&study, Detail::Short);
     assert!(page.lines().any(|line| line.starts_with("| **INVALID 1/4** |")), "{page}");
+}
+
+#[test]
+fn notes_that_a_short_report_leaves_out_are_counted() {
+    let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let what = format!("{}/data: a cell, round 1: spoilt", Event::AGAIN);
+    results.events = vec![Event { at: Nanos(0), what }];
+    let study = studied(&results);
+    let text = short(&study);
+    assert!(text.contains("1 note more with --all") && !text.contains("made again"), "{text}");
+    let full = terminal(&study, Detail::Full, TextLayout::plain());
+    assert!(full.contains("made again") && !full.contains("more with --all"), "{full}");
 }
 
 #[test]

@@ -89,12 +89,18 @@ fn write_contents(page: &mut String, document: &Document) -> fmt::Result {
 fn write_sections(page: &mut String, sections: &[Section]) -> fmt::Result {
     for group in sections.chunk_by(|_, next| next.level == Level::Part) {
         write_card(page, &group[0])?;
-        for part in &group[1..] {
-            write!(page, "<h3>{}{}</h3>", Escaped(&part.heading.label), Escaped(&part.heading.rest))?;
-            part.blocks.iter().try_for_each(|block| block::write(page, block))?;
-        }
+        group[1..].iter().try_for_each(|part| write_part(page, part))?;
         page.push_str("</section>");
     }
+    Ok(())
+}
+
+fn write_part(page: &mut String, part: &Section) -> fmt::Result {
+    let is_screen = part.medium == Medium::Screen;
+    page.push_str(if is_screen { "<div class=\"screen\">" } else { "" });
+    write!(page, "<h3>{}{}</h3>", Escaped(&part.heading.label), Escaped(&part.heading.rest))?;
+    part.blocks.iter().try_for_each(|block| block::write(page, block))?;
+    page.push_str(if is_screen { "</div>" } else { "" });
     Ok(())
 }
 

@@ -35,6 +35,7 @@ const fn alignment(column: &Column) -> &'static str {
     match column.role {
         Role::Figure => " class=\"f\"",
         Role::Sentence => " class=\"words\"",
+        Role::Name => " class=\"one\"",
         _ => "",
     }
 }
