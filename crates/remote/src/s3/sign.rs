@@ -8,14 +8,14 @@
 //!
 //! Data are not signed: on their way they are guarded by TLS, or by nothing.
 
-use std::time::SystemTime;
+use std::{fmt::Write, time::SystemTime};
 
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::settings::S3Keys;
-use crate::{http::HttpMethod, percent::digit};
+use crate::http::HttpMethod;
 
 /// Stands for the data in what is signed.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
@@ -94,8 +94,7 @@ fn keyed(key: &[u8], text: &str) -> [u8; 32] {
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        text.push(digit(byte >> 4).to_ascii_lowercase());
-        text.push(digit(byte & 15).to_ascii_lowercase());
+        write!(text, "{byte:02x}").expect("a string takes all");
     }
     text
 }
