@@ -3,6 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
+use jiff::{Timestamp, civil::DateTime, tz::Offset};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Nanos;
@@ -19,108 +20,41 @@ pub struct Moment(pub Nanos);
 pub struct MomentError(String);
 
 const SECOND: u64 = 1_000_000_000;
-const DAY: u64 = 86_400;
-const YEAR_MAX: u64 = 2500;
-/// Days before each month of a year without a leap day.
-const BEFORE_MONTH: [u64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
-
-const fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400)
-}
-
-/// Days from the beginning of 1970 to that of a year.
-const fn days_before(year: u64) -> u64 {
-    let last = year - 1;
-    let leaps = last / 4 - last / 100 + last / 400;
-    (year - 1970) * 365 + leaps - (1969 / 4 - 1969 / 100 + 1969 / 400)
-}
-
-/// Days of a year before a month, from 1 to 13.
-const fn days_before_month(year: u64, month: u64) -> u64 {
-    BEFORE_MONTH[month as usize - 1] + (month > 2 && is_leap(year)) as u64
-}
-
-/// Of a day, 0 the first: the year, and which day of it, 0 the first.
-fn year_of(day: u64) -> (u64, u64) {
-    // Never later than the right one, and a little too early.
-    let year = 1970 + day / 366;
-    let year = (year..year + 9).find(|year| days_before(year + 1) > day).unwrap_or(year);
-    (year, day - days_before(year))
-}
-
-/// A number of exactly so many digits in front of a text, and what stands behind the character after it.
-fn number<'a>(text: &mut &'a str, digits: usize, mark: &str) -> Option<u64> {
-    let (number, rest): (&'a str, &'a str) = text.split_at_checked(digits)?;
-    *text = rest.strip_prefix(mark)?;
-    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
-}
-
-/// Seconds below 60 with up to nine decimals, in nanoseconds; nothing stands behind the mark.
-fn seconds(text: &str, mark: char) -> Option<u64> {
-    let text = text.strip_suffix(mark)?;
-    let (mut whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let seconds = number(&mut whole, 2, "").filter(|seconds| whole.is_empty() && *seconds < 60)?;
-    if !(1..=9).contains(&decimals.len()) || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let fraction: u64 = format!("{decimals:0<9}").parse().ok()?;
-    Some(seconds * SECOND + fraction)
-}
+const YEAR_MAX: i16 = 2500;
+/// The two forms, up to the decimals of their seconds.
+const ISO: &str = "%Y-%m-%dT%H:%M:%S";
+const VEX: &str = "%Yy%jd%Hh%Mm%S";
 
 impl Moment {
-    fn new(year: u64, day_of_year: u64, hours: u64, minutes: u64, nanos: u64) -> Option<Self> {
-        let days = 365 + u64::from(is_leap(year));
-        let valid = (1970..=YEAR_MAX).contains(&year) && (1..=days).contains(&day_of_year);
-        if !valid || hours > 23 || minutes > 59 {
+    /// Reads a text of this form, whose seconds may have up to nine decimals and end in `mark`.
+    fn read(text: &str, form: &str, mark: char) -> Option<Self> {
+        let text = text.strip_suffix(mark)?;
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        if !(1..=9).contains(&decimals.len()) || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let days = days_before(year) + day_of_year - 1;
-        Some(Moment(Nanos((days * DAY + hours * 3600 + minutes * 60) * SECOND + nanos)))
+        let time = strict(whole, form)?;
+        let seconds = Offset::UTC.to_timestamp(time).ok()?.as_second();
+        let fraction: u64 = format!("{decimals:0<9}").parse().ok()?;
+        Some(Moment(Nanos(u64::try_from(seconds).ok()? * SECOND + fraction)))
     }
 
-    /// `2026-11-22T18:00:00Z`.
-    fn iso(mut text: &str) -> Option<Self> {
-        let rest = &mut text;
-        let year = number(rest, 4, "-")?;
-        let month = number(rest, 2, "-")?;
-        let day = number(rest, 2, "T")?;
-        let hours = number(rest, 2, ":")?;
-        let minutes = number(rest, 2, ":")?;
-        let nanos = seconds(rest, 'Z')?;
-        if !(1..=12).contains(&month) || year < 1970 {
-            return None;
-        }
-        let before = days_before_month(year, month);
-        let days = days_before_month(year, month + 1) - before;
-        (1..=days).contains(&day).then(|| Moment::new(year, before + day, hours, minutes, nanos))?
-    }
-
-    /// `2026y326d18h00m00s`.
-    fn of_vex(mut text: &str) -> Option<Self> {
-        let rest = &mut text;
-        let year = number(rest, 4, "y")?;
-        let day = number(rest, 3, "d")?;
-        let hours = number(rest, 2, "h")?;
-        let minutes = number(rest, 2, "m")?;
-        Moment::new(year, day, hours, minutes, seconds(rest, 's')?)
-    }
-
-    /// Year, day of the year from 1, hours, minutes, nanoseconds of the minute.
-    fn parts(self) -> [u64; 5] {
-        let second = self.0.0 / SECOND;
-        let (year, day) = year_of(second / DAY);
-        let of_day = second % DAY;
-        let nanos = of_day % 60 * SECOND + self.0.0 % SECOND;
-        [year, day + 1, of_day / 3600, of_day / 60 % 60, nanos]
+    /// The same moment for the calendar's library, whose years go far beyond 2554, where `u64` nanoseconds end.
+    fn timestamp(self) -> Timestamp {
+        Timestamp::from_nanosecond(self.0.0.into()).unwrap_or(Timestamp::MAX)
     }
 
     /// As VEX files write it, with four decimals: `2026y326d18h00m00.0000s`.
     pub fn vex(self) -> String {
-        let [year, day, hours, minutes, nanos] = self.parts();
-        let seconds = nanos / SECOND;
-        let fraction = nanos % SECOND / 100_000;
-        format!("{year:04}y{day:03}d{hours:02}h{minutes:02}m{seconds:02}.{fraction:04}s")
+        self.timestamp().strftime("%Yy%jd%Hh%Mm%S%.4fs").to_string()
     }
+}
+
+/// Reads a time of the calendar in exactly this form. The library also takes fewer digits, blanks and a 60th second.
+fn strict(text: &str, form: &str) -> Option<DateTime> {
+    let time = DateTime::strptime(form, text).ok()?;
+    let is_exact = time.strftime(form).to_string() == text;
+    (is_exact && (1970..=YEAR_MAX).contains(&time.year())).then_some(time)
 }
 
 impl FromStr for Moment {
@@ -128,22 +62,16 @@ impl FromStr for Moment {
 
     fn from_str(text: &str) -> Result<Self, MomentError> {
         let trimmed = text.trim();
-        Moment::iso(trimmed).or_else(|| Moment::of_vex(trimmed)).ok_or_else(|| MomentError(text.into()))
+        Moment::read(trimmed, ISO, 'Z')
+            .or_else(|| Moment::read(trimmed, VEX, 's'))
+            .ok_or_else(|| MomentError(text.into()))
     }
 }
 
 impl fmt::Display for Moment {
     /// `2026-11-22T18:00:00Z`, with decimals where there are any.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [year, day, hours, minutes, nanos] = self.parts();
-        let month = (1..=12).rev().find(|month| days_before_month(year, *month) < day).unwrap_or(1);
-        let day = day - days_before_month(year, month);
-        let seconds = nanos / SECOND;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}")?;
-        match nanos % SECOND {
-            0 => f.write_str("Z"),
-            fraction => write!(f, ".{}Z", format!("{fraction:09}").trim_end_matches('0')),
-        }
+        self.timestamp().fmt(f)
     }
 }
 

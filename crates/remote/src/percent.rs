@@ -1,16 +1,15 @@
 //! Texts in addresses of HTTP (RFC 3986, 2.1).
 
-/// A text as it stands in a path or a query: all but letters, digits and `-_.~` as `%` and two digits.
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All that a value of a query can't hold as it is: anything but letters, digits and `-_.~`.
+const IN_VALUES: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const IN_PATHS: AsciiSet = IN_VALUES.remove(b'/');
+
+/// A text as it stands in a path, whose slashes stay, or in a query.
 pub(crate) fn encoded(text: &str, with_slashes: bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
-            b'/' if with_slashes => encoded.push('/'),
-            _ => encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]),
-        }
-    }
-    encoded
+    let set = if with_slashes { &IN_PATHS } else { &IN_VALUES };
+    utf8_percent_encode(text, set).to_string()
 }
 
 /// A query in the order of its keys, in which S3 signs it.
@@ -21,11 +20,6 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
         .collect();
     pairs.sort();
     pairs.join("&")
-}
-
-/// Four bits, as a hexadecimal digit.
-pub(crate) fn digit(bits: u8) -> char {
-    char::from_digit(bits.into(), 16).unwrap_or('0').to_ascii_uppercase()
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@
 //!
 //! Data are not signed: on their way they are guarded by TLS, or by nothing.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fmt::Write, time::SystemTime};
 
 use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::settings::S3Keys;
-use crate::{http::HttpMethod, percent::digit};
+use crate::http::HttpMethod;
 
 /// Stands for the data in what is signed.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
-const SECONDS_A_DAY: u64 = 86_400;
 
 /// What is signed of a request. The path and the query are as they are sent.
 #[derive(Debug, Clone, Copy)]
@@ -94,53 +94,19 @@ fn keyed(key: &[u8], text: &str) -> [u8; 32] {
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        text.push(digit(byte >> 4).to_ascii_lowercase());
-        text.push(digit(byte & 15).to_ascii_lowercase());
+        write!(text, "{byte:02x}").expect("a string takes all");
     }
     text
 }
 
 /// As `20260125T134501Z`.
 fn compact_time(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let Date { year, month, day } = date(seconds / SECONDS_A_DAY);
-    let of_day = seconds % SECONDS_A_DAY;
-    let hour = of_day / 3600;
-    let minute = of_day / 60 % 60;
-    let second = of_day % 60;
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-struct Date {
-    year: u64,
-    month: u64,
-    day: u64,
-}
-
-/// The date so many days after the first of January 1970, by counting: a few dozen steps.
-fn date(mut days: u64) -> Date {
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    Date { year, month, day: days + 1 }
+    Timestamp::try_from(time).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 

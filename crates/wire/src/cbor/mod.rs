@@ -1,6 +1,7 @@
-//! CBOR (RFC 8949) as far as messages of detectors use it: read with hard limits, and written.
+//! CBOR (RFC 8949) as far as messages of detectors use it, read with hard limits. The crate `minicbor` writes
+//! it.
 //!
-//! A crate would do for the reading of whole messages. Here large byte strings may have been taken out of a message while
+//! That crate would do for the reading of whole messages too. Here large byte strings may have been taken out of a message while
 //! it came, so that pixels lie in memory of their own ([`MessageBytes`]); the reader knows where they are missing, counts
 //! places as they were in the message that was sent, and bounds what it makes by what came.
 
@@ -8,11 +9,9 @@ mod read;
 mod scan;
 #[cfg(test)]
 pub(crate) mod tests;
-mod write;
 
 pub(crate) use read::{CborItem, CborReader};
 pub use scan::{Scanned, StringScanner};
-pub(crate) use write::CborWriter;
 
 use std::{fmt, ops::Range};
 

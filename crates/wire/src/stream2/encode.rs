@@ -1,14 +1,28 @@
 //! From what is to be said to a message, for simulators and tests. Pixels stay where they are: a message is pieces that are
 //! sent one behind the other.
 
-use super::{BITSHUFFLE_LZ4, COMPRESSED, DATE, LZ4, ROW_MAJOR, tag_of};
-use crate::{
-    cbor::CborWriter,
-    series::{
-        ElementType, ImageTimes, MetadataField, MetadataValue, Packing, SeriesError, SeriesName, SeriesStart,
-        TimeRatio,
-    },
+use std::convert::Infallible;
+
+use minicbor::{
+    Encoder,
+    data::{Int, Tag},
+    encode::Error as EncodeError,
 };
+
+use super::{BITSHUFFLE_LZ4, COMPRESSED, DATE, LZ4, ROW_MAJOR, tag_of};
+use crate::series::{
+    ElementType, ImageTimes, MetadataField, MetadataValue, Packing, SeriesError, SeriesName, SeriesStart,
+    TimeRatio,
+};
+
+/// Encodes into memory, which takes all.
+type CborEncoder = Encoder<Vec<u8>>;
+
+impl From<EncodeError<Infallible>> for SeriesError {
+    fn from(fault: EncodeError<Infallible>) -> Self {
+        SeriesError::field("message", fault.to_string())
+    }
+}
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,22 +66,19 @@ pub fn encode_start(start: &SeriesStart) -> Result<Vec<u8>, SeriesError> {
     let [rows, columns] = start.shape[..] else {
         return Err(SeriesError::field("shape", "images of version 2 have rows and columns"));
     };
-    let mut writer = CborWriter::default();
-    writer.map(8 + start.fields.len() as u64);
-    head(&mut writer, "start", &start.series);
-    for (name, number) in
-        [("number_of_images", start.images), ("image_size_y", rows), ("image_size_x", columns)]
-    {
-        writer.text(name);
-        writer.unsigned(number);
+    let mut encoder = CborEncoder::new(Vec::new());
+    encoder.map(8 + start.fields.len() as u64)?;
+    head(&mut encoder, "start", &start.series)?;
+    encoder.str("number_of_images")?.u64(start.images)?;
+    encoder.str("image_size_y")?.u64(rows)?;
+    encoder.str("image_size_x")?.u64(columns)?;
+    encoder.str("image_dtype")?.str(start.element.name())?;
+    encoder.str("channels")?.array(start.channels.len() as u64)?;
+    for channel in &start.channels {
+        encoder.str(channel)?;
     }
-    writer.text("image_dtype");
-    writer.text(start.element.name());
-    writer.text("channels");
-    writer.array(start.channels.len() as u64);
-    start.channels.iter().for_each(|channel| writer.text(channel));
-    fields(&mut writer, &start.fields)?;
-    Ok(writer.0)
+    fields(&mut encoder, &start.fields)?;
+    Ok(encoder.into_writer())
 }
 
 /// An image message, in pieces.
@@ -82,31 +93,24 @@ pub fn encode_image<'a>(
 ) -> Result<Vec<MessagePiece<'a>>, SeriesError> {
     let ratios = [("start_time", times.start), ("stop_time", times.stop), ("real_time", times.real)];
     let told = ratios.iter().filter(|(_, ratio)| ratio.is_some()).count();
-    let mut writer = CborWriter::default();
-    writer.map((5 + told + usize::from(times.series_date.is_some())) as u64);
-    head(&mut writer, "image", series);
-    writer.text("image_id");
-    writer.unsigned(image);
+    let mut encoder = CborEncoder::new(Vec::new());
+    encoder.map((5 + told + usize::from(times.series_date.is_some())) as u64)?;
+    head(&mut encoder, "image", series)?;
+    encoder.str("image_id")?.u64(image)?;
     for (name, ratio) in ratios {
         if let Some(TimeRatio { numerator, denominator }) = ratio {
-            writer.text(name);
-            writer.array(2);
-            writer.unsigned(numerator);
-            writer.unsigned(denominator);
+            encoder.str(name)?.array(2)?.u64(numerator)?.u64(denominator)?;
         }
     }
     if let Some(date) = &times.series_date {
-        writer.text("series_date");
-        writer.tag(DATE);
-        writer.text(date);
+        encoder.str("series_date")?.tag(Tag::new(DATE))?.str(date)?;
     }
-    writer.text("data");
-    writer.map(channels.len() as u64);
+    encoder.str("data")?.map(channels.len() as u64)?;
     let mut pieces = Vec::new();
     for channel in channels {
-        writer.text(channel.name);
-        array(&mut writer, channel)?;
-        pieces.push(MessagePiece::Made(std::mem::take(&mut writer.0)));
+        encoder.str(channel.name)?;
+        array(&mut encoder, channel)?;
+        pieces.push(MessagePiece::Made(std::mem::take(encoder.writer_mut())));
         pieces.push(MessagePiece::Pixels(channel.bytes));
     }
     Ok(pieces)
@@ -114,77 +118,77 @@ pub fn encode_image<'a>(
 
 /// An end message.
 pub fn encode_end(series: &SeriesName) -> Vec<u8> {
-    let mut writer = CborWriter::default();
-    writer.map(3);
-    head(&mut writer, "end", series);
-    writer.0
+    let mut encoder = CborEncoder::new(Vec::new());
+    let written = encoder.map(3).map(drop);
+    written.and_then(|()| head(&mut encoder, "end", series)).expect("memory takes all");
+    encoder.into_writer()
 }
 
 /// Three fields.
-fn head(writer: &mut CborWriter, kind: &str, series: &SeriesName) {
-    writer.text("type");
-    writer.text(kind);
-    writer.text("series_id");
-    writer.unsigned(series.number);
-    writer.text("series_unique_id");
-    writer.text(&series.unique);
+fn head(encoder: &mut CborEncoder, kind: &str, series: &SeriesName) -> Result<(), EncodeError<Infallible>> {
+    encoder.str("type")?.str(kind)?;
+    encoder.str("series_id")?.u64(series.number)?;
+    encoder.str("series_unique_id")?.str(&series.unique)?.ok()
 }
 
 /// An array up to its bytes.
-fn array(writer: &mut CborWriter, channel: &ImageChannel<'_>) -> Result<(), SeriesError> {
-    writer.tag(ROW_MAJOR);
-    writer.array(2);
-    writer.array(channel.shape.len() as u64);
-    channel.shape.iter().for_each(|length| writer.unsigned(*length));
-    writer.tag(tag_of(channel.element));
+fn array(encoder: &mut CborEncoder, channel: &ImageChannel<'_>) -> Result<(), SeriesError> {
+    encoder.tag(Tag::new(ROW_MAJOR))?.array(2)?.array(channel.shape.len() as u64)?;
+    for length in channel.shape {
+        encoder.u64(*length)?;
+    }
+    encoder.tag(Tag::new(tag_of(channel.element)))?;
     match channel.packing {
         Packing::Plain => {}
-        Packing::BitshuffleLz4 { element } => compressed(writer, BITSHUFFLE_LZ4, element),
-        Packing::Lz4 => compressed(writer, LZ4, 0),
+        Packing::BitshuffleLz4 { element } => compressed(encoder, BITSHUFFLE_LZ4, element)?,
+        Packing::Lz4 => compressed(encoder, LZ4, 0)?,
         Packing::Lz4Block => {
             return Err(SeriesError::field("data", "LZ4 without a header is of version 1 alone"));
         }
     }
-    writer.bytes(channel.bytes.len() as u64);
-    Ok(())
+    Ok(encoder.bytes_len(channel.bytes.len() as u64)?.ok()?)
 }
 
-fn compressed(writer: &mut CborWriter, algorithm: &str, element: u8) {
-    writer.tag(COMPRESSED);
-    writer.array(3);
-    writer.text(algorithm);
-    writer.unsigned(element.into());
+fn compressed(
+    encoder: &mut CborEncoder,
+    algorithm: &str,
+    element: u8,
+) -> Result<(), EncodeError<Infallible>> {
+    encoder.tag(Tag::new(COMPRESSED))?.array(3)?.str(algorithm)?.u8(element)?.ok()
 }
 
-fn fields(writer: &mut CborWriter, fields: &[MetadataField]) -> Result<(), SeriesError> {
+fn fields(encoder: &mut CborEncoder, fields: &[MetadataField]) -> Result<(), SeriesError> {
     for MetadataField { name, value } in fields {
-        writer.text(name);
+        encoder.str(name)?;
         if name == "arm_date" {
-            writer.tag(DATE);
+            encoder.tag(Tag::new(DATE))?;
         }
-        said(writer, name, value)?;
+        said(encoder, name, value)?;
     }
     Ok(())
 }
 
-fn said(writer: &mut CborWriter, name: &str, value: &MetadataValue) -> Result<(), SeriesError> {
+fn said(encoder: &mut CborEncoder, name: &str, value: &MetadataValue) -> Result<(), SeriesError> {
     match value {
-        MetadataValue::Null => writer.null(),
-        MetadataValue::Bool(value) => writer.bool(*value),
-        MetadataValue::Integer(number) => writer.integer(*number),
-        MetadataValue::Float(number) => writer.float(*number),
-        MetadataValue::Text(text) => writer.text(text),
+        MetadataValue::Null => encoder.null()?,
+        MetadataValue::Bool(value) => encoder.bool(*value)?,
+        MetadataValue::Integer(number) => match Int::try_from(*number) {
+            Ok(number) => encoder.int(number)?,
+            Err(_) => encoder.f64(*number as f64)?,
+        },
+        MetadataValue::Float(number) => encoder.f64(*number)?,
+        MetadataValue::Text(text) => encoder.str(text)?,
         MetadataValue::List(values) => {
-            writer.array(values.len() as u64);
-            return values.iter().try_for_each(|value| said(writer, name, value));
+            encoder.array(values.len() as u64)?;
+            return values.iter().try_for_each(|value| said(encoder, name, value));
         }
         MetadataValue::Map(inner) => {
-            writer.map(inner.len() as u64);
-            return fields(writer, inner);
+            encoder.map(inner.len() as u64)?;
+            return fields(encoder, inner);
         }
         MetadataValue::Bytes(_) | MetadataValue::Array(_) => {
             return Err(SeriesError::field(name, "bytes of another message can't be sent"));
         }
-    }
+    };
     Ok(())
 }

@@ -150,13 +150,13 @@ fn what_is_missing_or_wrong_is_named() {
 
 /// A message of these fields in CBOR, by the name of each.
 fn message(fields: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut writer = crate::cbor::CborWriter::default();
-    writer.map(fields.len() as u64);
+    let mut encoder = minicbor::Encoder::new(Vec::new());
+    encoder.map(fields.len() as u64).expect("room");
     for (name, value) in fields {
-        writer.text(name);
-        writer.0.extend(*value);
+        encoder.str(name).expect("room");
+        encoder.writer_mut().extend(*value);
     }
-    writer.0
+    encoder.into_writer()
 }
 
 const SERIES: [(&str, &[u8]); 2] = [("series_id", b"\x07"), ("series_unique_id", b"\x6401HJ")];
