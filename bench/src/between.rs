@@ -6,7 +6,8 @@
 
 use std::{path::Path, process::Command};
 
-use nilometer_model::{Measured, Nanos, Results};
+use nilometer_model::Nanos;
+use nilometer_plan::{Measured, Results};
 use tempfile::TempDir;
 
 use crate::{

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use nilometer_campaign::workload::{
     Direction, Names, Order, SLOTS, Transfer, WorkerPart, WorkerPlace, Writing,
 };
-use nilometer_model::{Bytes, Nanos, Sample, TargetAddress, TargetUrl, UrlScheme, plan::EngineKind};
+use nilometer_model::{Bytes, EngineKind, Nanos, Sample, TargetAddress, TargetUrl, UrlScheme};
 use nilometer_storage::{
     Arena, Buffer, Clock, Drive, OpKind, Operation, ROOT, Tally, Target, Wait, engine::Options,
     target::run_id,

@@ -7,7 +7,7 @@
 
 use std::{fmt, path::Path, process::Command};
 
-use nilometer_model::{Event, Results};
+use nilometer_plan::{Event, Results};
 use nilometer_storage::process;
 use tempfile::TempDir;
 
@@ -168,7 +168,8 @@ impl fmt::Display for Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Key, Measured, Nanos, Sample, plan::Phase};
+    use nilometer_model::{Invalid, Nanos, Phase, Sample};
+    use nilometer_plan::{Key, Measured};
 
     fn measured(repeat: u32, phase: Phase, invalid: Option<Invalid>) -> Measured {
         let key = Key { target: 0, cell: 0, repeat, phase };

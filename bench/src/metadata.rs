@@ -10,10 +10,8 @@ use std::{
 };
 
 use nilometer_campaign::workload::{self, SLOTS, Tree, WorkerPart, WorkerPlace};
-use nilometer_model::{
-    Bytes,
-    plan::{Directories, Items, Phase, Shift, TreeCell},
-};
+use nilometer_model::{Bytes, Phase};
+use nilometer_plan::{Directories, Items, Shift, TreeCell};
 use nilometer_storage::Counted;
 
 use crate::{

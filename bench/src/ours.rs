@@ -5,7 +5,7 @@ use std::{path::Path, sync::Barrier};
 
 use anyhow::Context;
 use nilometer_campaign::workload::{Direction, Order, Transfer, WorkerPart, WorkerPlace, Writing};
-use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
+use nilometer_model::{Bytes, EngineKind, Nanos, Sample, Seed};
 use nilometer_storage::{
     Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
     engine::Options,

@@ -7,7 +7,8 @@
 
 use std::{path::Path, process::Command, thread::available_parallelism};
 
-use nilometer_model::{Measured, Nanos, Results, plan::Phase};
+use nilometer_model::{Nanos, Phase};
+use nilometer_plan::{Measured, Results};
 use tempfile::TempDir;
 
 use crate::{

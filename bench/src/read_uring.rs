@@ -3,7 +3,7 @@
 use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path};
 
 use nilometer_campaign::workload::Direction;
-use nilometer_model::plan::EngineKind;
+use nilometer_model::EngineKind;
 
 use crate::{
     bare::Ring,

@@ -3,10 +3,8 @@
 use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
-use nilometer_model::{
-    Bin, Key, Nanos, RandomStream, Results, Sample, Seed, Series, TargetEntry, WorkerTotals,
-    plan::{Cell, Phase, parse},
-};
+use nilometer_model::{Bin, Nanos, Phase, RandomStream, Sample, Seed, Series, WorkerTotals};
+use nilometer_plan::{Cell, Key, Results, TargetEntry, parse};
 use nilometer_record::Record;
 
 use crate::{

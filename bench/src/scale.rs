@@ -5,10 +5,8 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, ensure};
 use nilometer_cluster::{RankReport, measured_by_all};
-use nilometer_model::{
-    Bin, Key, Nanos, RankSample, Results, Sample, Series, TargetEntry, WorkerTotals,
-    plan::{Phase, parse},
-};
+use nilometer_model::{Bin, Nanos, Phase, RankSample, Sample, Series, WorkerTotals};
+use nilometer_plan::{Key, Results, TargetEntry, parse};
 use nilometer_record::Record;
 
 use crate::{

@@ -6,10 +6,8 @@ use std::{fs, path::Path, process::Command, sync::Arc};
 use nilometer_campaign::workload::{
     NEEDLE, SLOTS, SourceTree, Unpack, Walk, WalkTask, WorkerPart, WorkerPlace,
 };
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{FILE_BLOCK, TreeShape, WalkCommand},
-};
+use nilometer_model::{Bytes, Nanos};
+use nilometer_plan::{FILE_BLOCK, TreeShape, WalkCommand};
 use nilometer_storage::{Buffer, Counted, OpKind};
 
 use crate::{

@@ -3,10 +3,8 @@
 use std::{fs::File, os::fd::AsRawFd, sync::Arc};
 
 use nilometer_campaign::workload::{SLOTS, SourceTree, Unpack, Walk, WalkTask, WorkerPart, WorkerPlace};
-use nilometer_model::{
-    Nanos,
-    plan::{TreeShape, WalkCommand},
-};
+use nilometer_model::Nanos;
+use nilometer_plan::{TreeShape, WalkCommand};
 use nilometer_storage::Buffer;
 
 use crate::{

@@ -52,7 +52,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::plan::{self, Cell};
+use nilometer_plan::Cell;
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -91,7 +91,7 @@ pub fn one_cell(stage: &str) -> Vec<Cell> {
     let plan = format!(
         "title = \"t\"\n[[stage]]\nname = \"{stage}\"\n[stage.workload.walk]\nlevels = 0\nbranching = 1\nfiles = 10\n"
     );
-    plan::parse(&plan, "t.toml", 1.0).expect("a valid plan").cells
+    nilometer_plan::parse(&plan, "t.toml", 1.0).expect("a valid plan").cells
 }
 
 /// An instrument with frames of 1 MB, so many a second.

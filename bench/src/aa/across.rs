@@ -1,7 +1,7 @@
 //! Records beside each other: two by Welch's method, and one against a baseline of one or several runs.
 
 use nilometer_analysis::{NamedRecord, RecordsCompared};
-use nilometer_model::Results;
+use nilometer_plan::Results;
 
 use super::{
     campaign::{AlikeTargets, Noise, Shape, Spread, by_workers},

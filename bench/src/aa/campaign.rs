@@ -1,9 +1,7 @@
 //! A simulated campaign: rates of a storage that differs in nothing but noise, as samples of a record.
 
-use nilometer_model::{
-    Invalid, Key, Measured, Nanos, RandomStream, Results, Sample, Seed, TargetEntry,
-    plan::{Cell, Phase, parse},
-};
+use nilometer_model::{Invalid, Nanos, Phase, RandomStream, Sample, Seed};
+use nilometer_plan::{Cell, Key, Measured, Results, TargetEntry, parse};
 
 /// The noise of a storage: standard deviations of the logarithm of a rate.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,8 @@
 //! `precision` as a rule for when a campaign stops: the interval of a figure that was repeated until it was narrow.
 
 use nilometer_campaign::MeasuredRates;
-use nilometer_model::{
-    Key, Nanos, Sample, Seed,
-    plan::{Phase, PlannedCampaign, parse},
-    statistics::Summary,
-};
+use nilometer_model::{Nanos, Phase, Sample, Seed, statistics::Summary};
+use nilometer_plan::{Key, PlannedCampaign, parse};
 
 use super::{
     campaign::normal,

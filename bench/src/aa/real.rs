@@ -147,9 +147,6 @@ mod tests {
         let enough = Answers { different: 10, alike: 190, undecided: 0 };
         assert!(enough.is_met() && !Answers { different: 11, alike: 189, ..enough }.is_met());
         assert!(answers(&json!({ "comparisons": [of("perhaps")] })).is_err());
-        assert_eq!(
-            nilometer_model::plan::parse(&plan(), "aa", 1.0).expect("a valid plan").cells.len(),
-            STAGES
-        );
+        assert_eq!(nilometer_plan::parse(&plan(), "aa", 1.0).expect("a valid plan").cells.len(), STAGES);
     }
 }

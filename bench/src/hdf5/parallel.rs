@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use nilometer_model::Measured;
+use nilometer_plan::Measured;
 use nilometer_tests::python;
 use tempfile::TempDir;
 

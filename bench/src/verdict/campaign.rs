@@ -11,10 +11,9 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
-    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Storing,
-    plan::{Cell, Goal, Phase, RecordingRun},
-    sustained::step,
+    Bytes, Format, Goal, Histogram, Instrument, Nanos, Phase, ReaderTotals, Storing, sustained::step,
 };
+use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results};
 use nilometer_recording::journal::Head;
 use nilometer_storage::{
     Arena, Drive, Engine,

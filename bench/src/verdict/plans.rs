@@ -6,10 +6,8 @@ use std::fmt;
 use nilometer_acquisition::sink::{Durability, RawLayout};
 use nilometer_analysis::{Decision, verdicts};
 use nilometer_campaign::{Pass, sample_of};
-use nilometer_model::{
-    Key, Measured, Nanos, RandomStream, Results, Seed, TargetEntry,
-    plan::{Cell, Goal, Phase, RecordingRun},
-};
+use nilometer_model::{Goal, Nanos, Phase, RandomStream, Seed};
+use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results, TargetEntry};
 use nilometer_storage::testing::Device;
 
 use super::{

@@ -288,7 +288,7 @@ impl Workload for Export {
 mod tests {
     use std::fs::{self, File};
 
-    use nilometer_model::{Storing, plan::EngineKind};
+    use nilometer_model::{EngineKind, Storing};
     use nilometer_storage::{
         Clock, Drive, Engine,
         engine::{Options, on_directory},

@@ -24,7 +24,7 @@ use nilometer_acquisition::{
     replay::{Replay, Replaying},
     transport::{Outlet, Sent},
 };
-use nilometer_model::{ByteRate, plan::EngineKind};
+use nilometer_model::{ByteRate, EngineKind};
 use nilometer_recording::{
     journal::{JOURNAL_VERSION, RECORD},
     reader::{Recording, Trust, with_below},

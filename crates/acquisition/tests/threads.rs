@@ -9,8 +9,8 @@ use nilometer_acquisition::{
     transport::MemoryTransport,
 };
 use nilometer_model::{
-    Bytes, Coldness, DeviceTraffic, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed, Storing,
-    TargetDescription, plan::EngineKind,
+    Bytes, Coldness, DeviceTraffic, EngineKind, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed,
+    Storing, TargetDescription,
 };
 use nilometer_recording::{
     Missing, Stream,

@@ -147,7 +147,8 @@ fn straggler(samples: &[&Sample]) -> Option<Straggler> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Key, Measured, Results, plan::Phase};
+    use nilometer_model::Phase;
+    use nilometer_plan::{Key, Measured, Results};
 
     use super::*;
     use crate::{made_up::writes, outcomes};

@@ -17,7 +17,7 @@ pub struct ShortAnswers {
 /// What is said of one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortAnswer {
-    /// Index into [`nilometer_model::Results::targets`].
+    /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
     /// The instrument, how many of it, and what all of them deliver.
     pub instrument: String,
@@ -156,10 +156,8 @@ fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Hidden, TrialVerdict, Under};
-    use nilometer_model::{
-        Nanos,
-        plan::{RecordedInstrument, Route},
-    };
+    use nilometer_model::Nanos;
+    use nilometer_plan::{RecordedInstrument, Route};
 
     /// A recording of a minute at 100 MB/s, of which so many frames were lost.
     fn trial(lost: u64) -> TrialVerdict {

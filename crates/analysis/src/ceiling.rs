@@ -1,10 +1,8 @@
 //! What the tool by itself can do, with a target that keeps nothing, against what was measured: a figure near its ceiling is
 //! one of this machine and of this program as much as of the storage.
 
-use nilometer_model::{
-    Nanos, Results, Sample,
-    plan::{Phase, Volumes},
-};
+use nilometer_model::{Nanos, Phase, Sample};
+use nilometer_plan::{Results, Volumes};
 
 use crate::{CellOutcome, Quantity, StudyStage, letter};
 
@@ -90,7 +88,7 @@ pub(crate) fn nearest(results: &Results, stage: &StudyStage<'_>) -> Option<Neare
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Key, Measured, TargetEntry};
+    use nilometer_plan::{Key, Measured, TargetEntry};
 
     use super::*;
     use crate::{

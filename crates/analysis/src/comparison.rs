@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    Seed,
-    plan::Phase,
+    Phase, Seed,
     statistics::{ROUNDS_LEAST, Summary},
 };
 

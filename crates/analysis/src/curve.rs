@@ -1,10 +1,9 @@
 //! What recording packets costs over their size and rate, and where loss begins.
 
 use nilometer_model::{
-    ByteRate, Bytes, Frequency, Ingest, Invalid, Measured, Nanos, PacketTotals, Results, Sample,
-    plan::{Goal, Onto, RecordingRun},
-    statistics::Summary,
+    ByteRate, Bytes, Frequency, Goal, Ingest, Invalid, Nanos, PacketTotals, Sample, statistics::Summary,
 };
+use nilometer_plan::{Measured, Onto, RecordingRun, Results};
 
 /// Packets of one size at several rates, on one target.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,7 +144,7 @@ mod tests {
         camera,
         packets::{measured, results},
     };
-    use nilometer_model::plan::Cell;
+    use nilometer_plan::Cell;
 
     #[test]
     fn what_differs_in_more_than_the_rate_is_a_curve_of_its_own() {

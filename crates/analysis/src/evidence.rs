@@ -1,11 +1,8 @@
 //! What the recordings of a campaign tell of others: how far a format packs, what that costs the processor, and whether it
 //! was the processor that a recorder waited for. Predictions and sizing begin with these.
 
-use nilometer_model::{
-    Ingest, Instrument, Measured, Results, Sample,
-    plan::{Goal, Onto, RecordedInstrument},
-    sustained::step,
-};
+use nilometer_model::{Goal, Ingest, Instrument, Sample, sustained::step};
+use nilometer_plan::{Measured, Onto, RecordedInstrument, Results};
 
 /// A valid recording onto a target.
 #[derive(Debug, Clone)]

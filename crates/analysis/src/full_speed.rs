@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
-    ByteRate, Measured, Results, Sample,
-    plan::{Goal, Onto, RecordedInstrument, RecordingRun},
+    ByteRate, Goal, Sample,
     sustained::{SustainedRate, sustained},
 };
+use nilometer_plan::{Measured, Onto, RecordedInstrument, RecordingRun, Results};
 
 use crate::{
     by_round::{CellRounds, RoundLog, round_means},
@@ -145,10 +145,8 @@ impl fmt::Display for FullSpeed {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{
-        Bytes, Ingest, Invalid, Key, Nanos, Series, TargetEntry,
-        plan::{Cell, Phase},
-    };
+    use nilometer_model::{Bytes, Ingest, Invalid, Nanos, Phase, Series};
+    use nilometer_plan::{Cell, Key, TargetEntry};
 
     use super::*;
     use crate::{Study, made_up::camera};

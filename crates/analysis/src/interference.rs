@@ -3,11 +3,8 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use nilometer_model::{
-    BackgroundDone, ByteRate, FramesBeside, Nanos,
-    plan::{BackgroundLoad, DURATION_LEAST, FRAMES_LEAST, Phase},
-    statistics::Summary,
-};
+use nilometer_model::{BackgroundDone, ByteRate, FramesBeside, Nanos, Phase, statistics::Summary};
+use nilometer_plan::{BackgroundLoad, DURATION_LEAST, FRAMES_LEAST};
 
 use crate::{
     CellOutcome, Quantity, StudyStage,
@@ -23,7 +20,7 @@ use crate::{
 pub struct Interference {
     /// The part of the workload.
     pub phase: Phase,
-    /// Index into [`nilometer_model::Results::targets`].
+    /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
     /// In what rates are.
     pub quantity: Quantity,
@@ -269,7 +266,8 @@ pub(crate) fn lost_words(frames: &FramesBeside) -> String {
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::{Key, Measured, Results, Sample};
+    use nilometer_model::Sample;
+    use nilometer_plan::{Key, Measured, Results};
 
     const TEXT: &str = "[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n[stage.background]\nworkers = [0, 1, 2]\n[stage.background.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
 

@@ -1,10 +1,8 @@
 //! What was at its limit while the highest rate of a phase was measured, as far as this machine's record shows it: the tool, the
 //! page cache, the device below the target, the processors. What is behind a network only those see who observe it.
 
-use nilometer_model::{
-    Coldness, Nanos, Results, Sample,
-    plan::{Cell, Phase},
-};
+use nilometer_model::{Coldness, Nanos, Phase, Sample};
+use nilometer_plan::{Cell, Results};
 
 use crate::{
     CellOutcome, Quantity, StudyStage, ceiling::ceiling_of, letter, observed::percent, outcome::processors,
@@ -16,7 +14,7 @@ use crate::{
 pub struct LimitingParts {
     /// The part of the workload.
     pub phase: Phase,
-    /// Index into [`nilometer_model::Results::targets`].
+    /// Index into [`nilometer_plan::Results::targets`].
     pub target: usize,
     /// The cell with the highest rate, in words; empty for a single one.
     pub cell: String,
@@ -228,7 +226,8 @@ impl LimitingParts {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Activity, DeviceTraffic, DeviceUse, Key, Measured};
+    use nilometer_model::{Activity, DeviceTraffic, DeviceUse};
+    use nilometer_plan::{Key, Measured};
 
     use super::*;
     use crate::{Study, made_up::writes};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    ByteRate, Bytes, Instrument, Nanos, Results,
-    plan::{Goal, RecordedInstrument},
+use nilometer_model::{ByteRate, Bytes, Goal, Instrument, Nanos};
+use nilometer_plan::{
+    RecordedInstrument, Results,
     sizing::{Figure, LimitOrigin},
 };
 
@@ -187,10 +187,8 @@ fn half_of_memory(text: &str) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{
-        Bytes, Ingest, Invalid, Key, Measured, ReaderTotals, Sample, Series, TargetEntry,
-        plan::{Cell, Phase, RecordingRun},
-    };
+    use nilometer_model::{Bytes, Ingest, Invalid, Phase, ReaderTotals, Sample, Series};
+    use nilometer_plan::{Cell, Key, Measured, RecordingRun, TargetEntry};
 
     const RAW: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [500, 500]\npixel = \"int32\"\n\
                        frame_rate = \"100 Hz\"\ndata = \"diffraction\"\n";

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{
-    ByteRate, Capability, Invalid, Key, Measured, NetworkResults, NetworkStage, Results,
-    plan::{
-        Goal, NetworkRun, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, ResolvedPlan, WorkloadRun,
-    },
+use nilometer_model::{ByteRate, Capability, Goal, Invalid, NetworkResults, NetworkStage};
+use nilometer_plan::{
+    Key, Measured, NetworkRun, NetworkTrials, Onto, PlannedCampaign, RecordedInstrument, RecordingRun,
+    ResolvedPlan, Results, WorkloadRun,
     search::{self, Advice, Trial},
 };
 
@@ -141,7 +140,11 @@ fn network_gap(plan: &ResolvedPlan, run: &NetworkRun, there: Option<&NetworkStag
     let samples = there.map_or_else(Vec::new, |stage| stage.results.samples.clone());
     let cells = run.cells(plan.machines());
     let asked = NetworkResults { cells, samples, ..NetworkResults::default() };
-    NetworkGap { stage: run.stage.clone(), measured: asked.made(), planned: asked.planned(plan.repeats) }
+    NetworkGap {
+        stage: run.stage.clone(),
+        measured: NetworkTrials::made(&asked),
+        planned: NetworkTrials::planned(&asked, plan.repeats),
+    }
 }
 
 /// All parts of a plan with their targets, in the plan's order.

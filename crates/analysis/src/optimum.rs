@@ -9,11 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    Results,
-    plan::{Phase, Requirement},
-    statistics::Summary,
-};
+use nilometer_model::{Phase, statistics::Summary};
+use nilometer_plan::{Requirement, Results};
 
 use crate::{
     CellOutcome, Quantity, StudyStage, Value,
@@ -390,10 +387,8 @@ pub(crate) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::{Study, made_up::stage};
-    use nilometer_model::{
-        Invalid, Key, Measured, Nanos, Sample,
-        plan::{Cell, ImportedRun},
-    };
+    use nilometer_model::{Invalid, Nanos, Sample};
+    use nilometer_plan::{Cell, ImportedRun, Key, Measured};
 
     /// Workers 1, 2, 4, 8 by two sizes of blocks; the rate follows from the workers up to 4, and a little from the block.
     fn results() -> Results {

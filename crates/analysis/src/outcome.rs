@@ -1,10 +1,9 @@
 //! What a phase of a cell came to on a target, over its repeats.
 
 use nilometer_model::{
-    ByteRate, Coldness, Group, Histogram, Invalid, Measured, Nanos, Results, Sample, Series,
-    plan::{Cell, Phase, WorkloadCell},
-    statistics::Summary,
+    ByteRate, Coldness, Histogram, Invalid, Nanos, Phase, Sample, Series, statistics::Summary,
 };
+use nilometer_plan::{Cell, Group, Measured, Results, WorkloadCell};
 
 use crate::reason::{Reason, reasons};
 
@@ -326,7 +325,8 @@ fn lower_bound(samples: &[&Measured]) -> Option<LowerBound> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Key, WorkerTotals};
+    use nilometer_model::WorkerTotals;
+    use nilometer_plan::Key;
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 

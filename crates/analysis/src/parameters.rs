@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{
-    ByteRate, Bytes, Nanos,
-    plan::{Cell, ImportedRun, Measurement, Siblings},
-};
+use nilometer_model::{ByteRate, Bytes, Nanos};
+use nilometer_plan::{Cell, ImportedRun, Measurement, Siblings};
 use serde_json::Value as Json;
 
 /// A parameter's value.
@@ -266,11 +264,10 @@ pub(crate) fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::plan;
 
     fn stage(text: &str) -> Vec<CommonParameters> {
         let text = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
-        let cells = plan::parse(&text, "t.toml", 1.0).expect("a valid plan").cells;
+        let cells = nilometer_plan::parse(&text, "t.toml", 1.0).expect("a valid plan").cells;
         cells.iter().map(parameters).collect()
     }
 

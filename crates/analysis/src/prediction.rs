@@ -7,7 +7,8 @@
 
 mod measured;
 
-use nilometer_model::{ByteRate, Instrument, Results};
+use nilometer_model::{ByteRate, Instrument};
+use nilometer_plan::Results;
 
 use crate::{
     Decision, Study, StudyStage, Verdict,

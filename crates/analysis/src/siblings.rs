@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    RankPart, Results, WorkerTotals,
-    plan::{Phase, Siblings, Volumes, WorkloadRun},
-    statistics::Summary,
-};
+use nilometer_model::{Phase, RankPart, WorkerTotals, statistics::Summary};
+use nilometer_plan::{Results, Siblings, Volumes, WorkloadRun};
 
 use crate::{
     CellOutcome, OddElement, Quantity, Question, StudyStage,
@@ -277,7 +274,8 @@ impl SiblingGroup {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Key, Measured, Nanos, Sample, TargetEntry};
+    use nilometer_model::{Nanos, Sample};
+    use nilometer_plan::{Key, Measured, TargetEntry};
 
     use super::*;
     use crate::{Study, made_up::stage};

@@ -1,7 +1,8 @@
 //! The storage that was compared, as a table: what each target is, how it is laid out, and what it offers, as feature tables
 //! of studies have it. And what is not alike on two targets although it changes what their figures mean.
 
-use nilometer_model::{FeatureBasis, Results, StorageFeature, TargetDescription, option_meanings};
+use nilometer_model::{FeatureBasis, StorageFeature, TargetDescription, option_meanings};
+use nilometer_plan::Results;
 
 use crate::letter;
 
@@ -190,7 +191,8 @@ fn difference(
 mod tests {
     use super::*;
     use crate::made_up::described;
-    use nilometer_model::{FeatureFinding, FileSystemKind, StripeLayout, TargetEntry, published_features};
+    use nilometer_model::{FeatureFinding, FileSystemKind, StripeLayout, published_features};
+    use nilometer_plan::TargetEntry;
 
     fn moosefs(path: &str, copies: u32) -> TargetDescription {
         let mut made = described(path);

@@ -1,9 +1,7 @@
 //! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
 
-use nilometer_model::{
-    Instrument, Measured, Results,
-    plan::{Cell, Onto, Phase, RecordedInstrument, RecordingRun},
-};
+use nilometer_model::{Instrument, Phase};
+use nilometer_plan::{Cell, Measured, Onto, RecordedInstrument, RecordingRun, Results};
 
 use crate::{
     AcceptanceVerdict, CellOutcome, Curve, ElementGrowth, MissingEvidence, NearestCeiling, NetworkShare,
@@ -334,7 +332,8 @@ pub fn letter(index: usize) -> String {
 mod tests {
     use super::*;
     use crate::made_up::{camera, writes};
-    use nilometer_model::{Frequency, Key, Nanos, Sample};
+    use nilometer_model::{Frequency, Nanos, Sample};
+    use nilometer_plan::Key;
 
     fn results(cells: Vec<Cell>) -> Results {
         let sample = |cell: usize| {

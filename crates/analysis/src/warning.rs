@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{
-    Activity, ByteRate, Coldness, Event, Measured, Nanos, Results, plan::Phase, statistics::Summary,
-};
+use nilometer_model::{Activity, ByteRate, Coldness, Nanos, Phase, statistics::Summary};
+use nilometer_plan::{Event, Measured, Results};
 
 use crate::{
     CellOutcome, NetworkShare, StorageMatrix, StudyStage, Value, letter,

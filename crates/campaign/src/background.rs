@@ -15,10 +15,8 @@ use std::{
 };
 
 use nilometer_cluster::{Alone, CampaignRanks};
-use nilometer_model::{
-    BackgroundDone, Invalid, Nanos, Seed,
-    plan::{BackgroundLoad, BufferData, EngineKind, OfferedRate, Phase, Volumes, WorkloadCell, WorkloadRun},
-};
+use nilometer_model::{BackgroundDone, EngineKind, Invalid, Nanos, Phase, Seed};
+use nilometer_plan::{BackgroundLoad, BufferData, OfferedRate, Volumes, WorkloadCell, WorkloadRun};
 use nilometer_storage::{Target, within};
 
 use crate::{

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::{
-    Results, TargetEntry,
-    plan::{PlannedCampaign, ResolvedPlan, ShownScale},
-};
+use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, ShownScale, TargetEntry};
 use nilometer_record::{Record, RecordError};
 use nilometer_remote::{CopySource, open, run_handle};
 use nilometer_storage::{Target, TargetError, target::run_id};

@@ -3,7 +3,8 @@
 
 use std::{io::ErrorKind, sync::Arc};
 
-use nilometer_model::{Bytes, Coldness, Invalid, Sample, TargetDescription, plan::Work};
+use nilometer_model::{Bytes, Coldness, Invalid, Sample, TargetDescription};
+use nilometer_plan::Work;
 use nilometer_storage::{Target, target::TargetError, within};
 
 use crate::{

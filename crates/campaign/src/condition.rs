@@ -9,10 +9,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-use nilometer_model::{
-    Event, Nanos, TargetAddress,
-    plan::{Condition, PlannedCampaign},
-};
+use nilometer_model::{Nanos, TargetAddress};
+use nilometer_plan::{Condition, Event, PlannedCampaign};
 use nilometer_storage::Clock;
 use rustix::{
     fs::{MemfdFlags, memfd_create},

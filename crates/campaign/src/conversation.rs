@@ -1,7 +1,8 @@
 //! Phases in which processes speak to each other while they work on files in turn: none is a measurement of throughput.
 
 use nilometer_cluster::{CloseTime, Cluster, ClusterDecision, RankReport};
-use nilometer_model::{Histogram, Invalid, Nanos, RankSample, Sample, WorkerTotals, plan::WorkloadCell};
+use nilometer_model::{Histogram, Invalid, Nanos, RankSample, Sample, WorkerTotals};
+use nilometer_plan::WorkloadCell;
 use nilometer_storage::{Calendar, Clock, process::Usage};
 
 use crate::{

@@ -41,11 +41,8 @@ fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String
 mod tests {
     use super::*;
 
-    use nilometer_model::{
-        Instrument,
-        plan::PlannedCampaign,
-        plan::{Cell, RecordingRun, ResolvedPlan, parse_with},
-    };
+    use nilometer_model::Instrument;
+    use nilometer_plan::{Cell, PlannedCampaign, RecordingRun, ResolvedPlan, parse_with};
     use std::fs;
 
     /// Every built-in plan, with every instrument of the catalogue to be recorded.

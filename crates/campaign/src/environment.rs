@@ -1,10 +1,7 @@
 //! What the measurement ran on: facts that explain a figure years later. What this machine does not tell is left out.
 
-use nilometer_model::{
-    TargetDescription,
-    observed::ClockState,
-    plan::{Onto, PlannedCampaign},
-};
+use nilometer_model::{TargetDescription, observed::ClockState};
+use nilometer_plan::{Onto, PlannedCampaign};
 use nilometer_storage::{
     clock::{clock_source, clock_state},
     network::{interfaces, interrupts::InterruptSpread},
@@ -36,7 +33,7 @@ pub fn environment(targets: &[TargetDescription]) -> Vec<Fact> {
     facts
 }
 
-/// How recordings are laid out on the targets, for the record: see [`nilometer_model::plan::RecordingRun::layout_key`].
+/// How recordings are laid out on the targets, for the record: see [`nilometer_plan::RecordingRun::layout_key`].
 pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for (cell, run) in campaign.plan.recordings().filter(|(_, run)| run.onto == Onto::Target) {

@@ -6,11 +6,9 @@ use std::{
 };
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
-use nilometer_model::{
-    Nanos, Seed,
-    plan::{Phase, RecordingRun, WorkloadRun},
-};
+use nilometer_model::{Nanos, Phase, Seed};
 use nilometer_network::{say_reachable, take_part};
+use nilometer_plan::{RecordingRun, WorkloadRun};
 use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{

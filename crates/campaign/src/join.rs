@@ -3,7 +3,8 @@
 use std::{os::unix::fs::MetadataExt, sync::Arc};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, JoinedRun, RankReport};
-use nilometer_model::{Nanos, TargetAddress, TargetDescription, plan::RankNodes};
+use nilometer_model::{Nanos, TargetAddress, TargetDescription};
+use nilometer_plan::RankNodes;
 use nilometer_remote::join;
 use nilometer_storage::{Target, TargetError};
 

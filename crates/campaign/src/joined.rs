@@ -170,7 +170,7 @@ impl Engine for JoinedEngine {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::plan::EngineKind;
+    use nilometer_model::EngineKind;
     use nilometer_storage::{
         Buffer, Clock, Open, ROOT,
         target::{Posix, probe, run_id},

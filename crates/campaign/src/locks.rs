@@ -18,7 +18,8 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Invalid, LocksSeen, Nanos, Sample, plan::LocksCell};
+use nilometer_model::{Invalid, LocksSeen, Nanos, Sample};
+use nilometer_plan::LocksCell;
 use nilometer_storage::{Clock, Target, in_time};
 use rustix::{
     fs::{FlockOperation, OFlags, fcntl_lock},

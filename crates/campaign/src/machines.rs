@@ -2,11 +2,9 @@
 //! of a plan measure.
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport, node_name};
-use nilometer_model::{
-    CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, NetworkTrials, Seed, Subnet,
-    plan::{ResolvedPlan, Route},
-};
+use nilometer_model::{CampaignMachine, NetworkMachine, NetworkResults, NetworkStage, Seed, Subnet};
 use nilometer_network::{NetworkLead, reached_machines};
+use nilometer_plan::{NetworkTrials, ResolvedPlan, Route};
 use nilometer_storage::network::links::links;
 
 use crate::{environment::environment, join::dismiss};

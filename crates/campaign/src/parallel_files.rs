@@ -7,7 +7,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use nilometer_cluster::{Cluster, ClusterDecision, MpiFiles, MpiIoSetup, RankReport};
-use nilometer_model::plan::{MpiIo, MpiIoImplementation, MpiIoInForce, RankNodes};
+use nilometer_model::{MpiIoImplementation, MpiIoInForce};
+use nilometer_plan::{MpiIo, RankNodes};
 use nilometer_storage::{Engine, Target, engine::Options};
 
 use crate::phase::Task;

@@ -13,9 +13,10 @@ use std::{
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision, RankReport};
 use nilometer_model::{
-    Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
-    plan::{Access, BufferData, EngineKind, Phase, WorkloadRun},
+    Activity, BackgroundDone, Coldness, DeviceTraffic, DirectIo, EngineKind, Invalid, Nanos, Phase, Sample,
+    Seed, Waited,
 };
+use nilometer_plan::{Access, BufferData, WorkloadRun};
 use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Tally, Target,
     engine::Options,

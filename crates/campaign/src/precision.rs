@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    Key, Results, Sample,
-    plan::{Phase, PlannedCampaign, ResolvedPlan},
-    statistics::Summary,
-};
+use nilometer_model::{Phase, Sample, statistics::Summary};
+use nilometer_plan::{Key, PlannedCampaign, ResolvedPlan, Results};
 
 /// The rates of valid repeats, by what they are of.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +70,8 @@ fn is_wide(rates: &[f64], precision: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Nanos, plan::parse};
+    use nilometer_model::{Invalid, Nanos};
+    use nilometer_plan::parse;
 
     const PLAN: &str = "title = \"t\"\nwarm_up = 1\nrepeats = 3\nprecision = 2\n[[stage]]\nname = \"s\"\n[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n";
 

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    Nanos,
-    plan::{Goal, RecordingRun},
-};
+use nilometer_model::{Goal, Nanos};
+use nilometer_plan::RecordingRun;
 
 use crate::turns::ScheduledRepeat;
 

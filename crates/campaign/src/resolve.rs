@@ -5,12 +5,10 @@ mod error;
 mod joined;
 mod processes;
 
-use nilometer_model::{
-    Bytes, Capability, DirectIo, FileSystemSpace, TargetDescription, check_expected,
-    plan::{
-        Access, BackgroundLoad, EstimatedSpeed, Footprint, PlannedCampaign, RecordingRun, ResolvedPlan,
-        Volumes, WorkloadRun,
-    },
+use nilometer_model::{Bytes, Capability, DirectIo, FileSystemSpace, TargetDescription, check_expected};
+use nilometer_plan::{
+    Access, BackgroundLoad, EstimatedSpeed, Footprint, PlannedCampaign, RecordingRun, ResolvedPlan, Volumes,
+    WorkloadRun,
 };
 use nilometer_storage::{Target, process, target::NullTarget};
 

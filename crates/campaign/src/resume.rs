@@ -1,6 +1,7 @@
 //! A campaign that goes on from its record: what the killed one left is removed, what was left out is used again.
 
-use nilometer_model::{Event, Nanos, Results, RunHandle, TargetDescription, plan::PlannedCampaign};
+use nilometer_model::{Nanos, RunHandle, TargetDescription};
+use nilometer_plan::{Event, PlannedCampaign, Results};
 use nilometer_record::{Begun, Record, RecordError};
 use nilometer_remote::{clean_run, is_run_at};
 use nilometer_storage::{Calendar, TargetError, in_time, target::Cleaned};

@@ -1,10 +1,8 @@
 //! Settings outside of the program that the user's own commands apply for a repeat, and take back: also after a failure, and
 //! after a kill when the campaign is resumed, which knows from the record's events that they were applied.
 
-use nilometer_model::{
-    Event, TargetAddress,
-    plan::{AppliedSetting, PlannedCampaign},
-};
+use nilometer_model::TargetAddress;
+use nilometer_plan::{AppliedSetting, Event, PlannedCampaign};
 
 use crate::condition::{UserCommand, output_of};
 

@@ -1,7 +1,8 @@
 //! Which processes and workers take part in a phase, and what follows from whose files they read.
 
 use nilometer_cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all};
-use nilometer_model::{Coldness, Nanos, RankSample, Sample, plan::WorkloadRun};
+use nilometer_model::{Coldness, Nanos, RankSample, Sample};
+use nilometer_plan::WorkloadRun;
 
 use crate::{
     phase::{Run, Task},

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{
-    ByteRate, Bytes, Invalid, Key, Sample, Seed,
-    plan::{
-        AppliedSetting, BackgroundLoad, Condition, Goal, Measurement, Phase, PlannedCampaign,
-        RecordedInstrument, RecordingRun, ResolvedPlan, Volumes,
-    },
+use nilometer_model::{ByteRate, Bytes, Goal, Invalid, Phase, Sample, Seed, sustained::step};
+use nilometer_plan::{
+    AppliedSetting, BackgroundLoad, Condition, Key, Measurement, PlannedCampaign, RecordedInstrument,
+    RecordingRun, ResolvedPlan, Volumes,
     search::{Advice, Found, Trial, advise},
-    sustained::step,
 };
 
 use crate::ingest::Pass;

@@ -15,10 +15,8 @@
 use std::sync::Arc;
 
 use nilometer_cluster::CloseTime;
-use nilometer_model::{
-    Bytes, FilesSeen, Invalid, Nanos, Sample, Seed,
-    plan::{EngineKind, Notice, VisibilityCell},
-};
+use nilometer_model::{Bytes, EngineKind, FilesSeen, Invalid, Nanos, Sample, Seed};
+use nilometer_plan::{Notice, VisibilityCell};
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Open, Target, Workload, engine::Options, within};
 
 use crate::{

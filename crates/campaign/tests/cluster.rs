@@ -8,10 +8,8 @@ use nilometer_cluster::{
     Cluster, MessageCluster,
     testing::{ThreadMessages, thread_ranks},
 };
-use nilometer_model::{
-    Coldness, Nanos, Results, TargetEntry,
-    plan::{Phase, PlannedCampaign, ResolvedPlan, parse},
-};
+use nilometer_model::{Coldness, Nanos, Phase};
+use nilometer_plan::{PlannedCampaign, ResolvedPlan, Results, TargetEntry, parse};
 use nilometer_record::Record;
 use nilometer_remote::describe;
 use nilometer_storage::{
@@ -109,7 +107,7 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
     for (cell, repeat, phase) in
         (0..2).flat_map(|cell| (0..2).flat_map(move |repeat| phases.map(|phase| (cell, repeat, phase))))
     {
-        let of = |key: nilometer_model::Key| (key.cell, key.repeat, key.phase) == (cell, repeat, phase);
+        let of = |key: nilometer_plan::Key| (key.cell, key.repeat, key.phase) == (cell, repeat, phase);
         let found: Vec<_> = results.samples.iter().filter(|measured| of(measured.key)).collect();
         assert_eq!(found.len(), 1, "one sample of cell {cell}, repeat {repeat}, {phase:?}");
         let sample = &found[0].sample;

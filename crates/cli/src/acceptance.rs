@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use nilometer_analysis::{AcceptanceAnswer, Study};
-use nilometer_model::{Results, catalogue::PLANS, plan::ResolvedPlan};
+use nilometer_plan::{PLANS, ResolvedPlan, Results};
 use nilometer_record::{SealState, concluded, file_digest};
 use nilometer_report::{AcceptanceProof, acceptance_page};
 use nilometer_storage::user_file::find;

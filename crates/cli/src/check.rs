@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, conclusions};
-use nilometer_model::{Conclusion, Results};
+use nilometer_plan::{Conclusion, Results};
 use nilometer_record::{Concluded, SealState, concluded, file_digest};
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{AgainstBaseline, NamedRecord, RecordsCompared};
-use nilometer_model::Results;
+use nilometer_plan::Results;
 use nilometer_report::{against_text, compared_html, compared_json, compared_markdown, compared_text};
 
 use crate::{

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use nilometer_analysis::{Decision, Study, Verdict};
-use nilometer_model::{Invalid, Measured, NetworkSample, Results};
+use nilometer_model::{Invalid, NetworkSample};
+use nilometer_plan::{Measured, Results};
 
 use crate::{Failure, Outcome, acceptance, explained, tell};
 
@@ -99,10 +100,8 @@ fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{
-        Bytes, Ingest, Instrument, Key, Nanos, Sample, TargetEntry,
-        plan::{Cell, Goal, Phase, RecordingRun, parse},
-    };
+    use nilometer_model::{Bytes, Goal, Ingest, Instrument, Nanos, Phase, Sample};
+    use nilometer_plan::{Cell, Key, RecordingRun, TargetEntry, parse};
 
     /// A recording at the pace of each of these instruments, with as many frames lost, and why it is invalid, if so.
     fn results(recordings: &[(&str, u64, Option<Invalid>)]) -> Results {

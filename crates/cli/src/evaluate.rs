@@ -18,11 +18,11 @@ use nilometer_campaign::{
 };
 use nilometer_cluster::{CampaignRanks, Cluster};
 use nilometer_model::{
-    Bytes, FileSystemKind, Instrument, Invalid, Key, Nanos, NetworkStage, TargetAddress, TargetDescription,
+    Bytes, FileSystemKind, Instrument, Invalid, Nanos, NetworkStage, TargetAddress, TargetDescription,
     catalogue,
-    plan::{AppliedSetting, Cell, Condition, PlannedCampaign, RankNodes, ResolvedPlan},
 };
 use nilometer_network::NetworkLead;
+use nilometer_plan::{AppliedSetting, Cell, Condition, Key, PlannedCampaign, RankNodes, ResolvedPlan};
 use nilometer_record::Record;
 use nilometer_remote::describe_in_child;
 use nilometer_report::{Detail, terminal};

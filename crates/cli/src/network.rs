@@ -8,10 +8,10 @@ use clap::{
 };
 use nilometer_cluster::Cluster;
 use nilometer_model::{
-    LinkRate, Nanos, NetworkProtocol, NetworkResults, NetworkTrials, PatternKind, Seed, Subnet, UnitError,
-    plan::NetworkRun,
+    LinkRate, Nanos, NetworkProtocol, NetworkResults, PatternKind, Seed, Subnet, UnitError,
 };
 use nilometer_network::{NetworkProgress, follow_network, lead_network};
+use nilometer_plan::{NetworkRun, NetworkTrials};
 use nilometer_report::{network_json, network_text};
 
 use crate::{Blame, Outcome, ranks, report::layout, signals::stop_on_signal, tell};

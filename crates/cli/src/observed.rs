@@ -6,9 +6,10 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use nilometer_analysis::observed::{CorrectedLog, measured_range};
 use nilometer_model::{
-    Nanos, Results,
+    Nanos,
     observed::{ObservedLog, ObservedRange},
 };
+use nilometer_plan::Results;
 use nilometer_record::read_observed;
 
 /// What a report is given of machines.

@@ -1,7 +1,8 @@
 //! Targets that can't be measured: one directory that was named twice, or one where another campaign runs. Each would be
 //! measured under the load of the other.
 
-use nilometer_model::{TargetDescription, plan::PlannedCampaign};
+use nilometer_model::TargetDescription;
+use nilometer_plan::PlannedCampaign;
 use std::{os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, bail};

@@ -5,11 +5,9 @@ use std::sync::{Arc, atomic::AtomicBool};
 use anyhow::{Context, anyhow};
 use nilometer_campaign::{all_present, dismiss, follow, joined_by_all, with_mpi_io};
 use nilometer_cluster::{Alone, CampaignRanks, Cluster, MessageCluster, MpiMessages, launched};
-use nilometer_model::{
-    Nanos, NetworkStage,
-    plan::{RankNodes, ResolvedPlan},
-};
+use nilometer_model::{Nanos, NetworkStage};
 use nilometer_network::NetworkLead;
+use nilometer_plan::{RankNodes, ResolvedPlan};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Target;
 

@@ -4,10 +4,8 @@ use std::{path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
-use nilometer_model::{
-    ByteRate, Bytes, Instrument, Nanos, Readers, Subnet, UnitError,
-    plan::{Cell, Condition, Fill, Goal, RecordingRun, Route, USUAL_KEEP},
-};
+use nilometer_model::{ByteRate, Bytes, Goal, Instrument, Nanos, Readers, Subnet, UnitError};
+use nilometer_plan::{Cell, Condition, Fill, RecordingRun, Route, USUAL_KEEP};
 use nilometer_storage::user_file;
 
 use crate::facility;

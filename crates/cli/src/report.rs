@@ -10,7 +10,8 @@ use std::{
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{Study, observed::CorrectedLog};
-use nilometer_model::{Results, catalogue};
+use nilometer_model::catalogue;
+use nilometer_plan::Results;
 use nilometer_report::{
     Detail, Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal, why_markdown, why_terminal,
 };

@@ -6,10 +6,8 @@ use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{
     difference, go_on, leave_conditions, recorded_rates, recorded_trials, remove_left_runs, resolve,
 };
-use nilometer_model::{
-    Event, Results, RunHandle, TargetAddress, TargetDescription,
-    plan::{PlannedCampaign, RankNodes},
-};
+use nilometer_model::{RunHandle, TargetAddress, TargetDescription};
+use nilometer_plan::{Event, PlannedCampaign, RankNodes, Results};
 use nilometer_record::{Begun, Record};
 use nilometer_remote::describe_in_child;
 use nilometer_storage::Calendar;

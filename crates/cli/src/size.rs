@@ -2,12 +2,10 @@
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use nilometer_model::{
-    ByteRate, Bytes, Facility, Instrument, Nanos, Seed,
-    sizing::{
-        Demand, Limits, Place, Sizing, SizingError,
-        simulation::{Phases, SizingTrial, fullest},
-    },
+use nilometer_model::{ByteRate, Bytes, Facility, Instrument, Nanos, Seed};
+use nilometer_plan::sizing::{
+    Demand, Limits, Place, Sizing, SizingError,
+    simulation::{Phases, SizingTrial, fullest},
 };
 use nilometer_report::{Checked, Sized, sizing_json, sizing_text};
 
@@ -84,7 +82,7 @@ impl Size {
         let FoundLimits { limits, remarks } = found;
         let trial = self.trial(&demand, &limits).input()?;
         let sizing =
-            nilometer_model::sizing::size(&demand, &limits).map_err(|error| advised(&error)).input()?;
+            nilometer_plan::sizing::size(&demand, &limits).map_err(|error| advised(&error)).input()?;
         let checked = trial.map(|trial| checked(trial, &demand, &limits, &sizing));
         let title = &facility.title;
         let sized =

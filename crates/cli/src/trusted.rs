@@ -6,10 +6,8 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
-use nilometer_model::{
-    DataKind, Results,
-    plan::{AppliedSetting, PlannedCampaign},
-};
+use nilometer_model::DataKind;
+use nilometer_plan::{AppliedSetting, PlannedCampaign, Results};
 
 use crate::evaluate::Evaluate;
 

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nilometer_model::{
-    CampaignMachine, FlowEnd, Invalid, Nanos, NetworkTraffic, RankSample, Seed, SentPackets,
-    TargetDescription,
-    plan::{MpiIoImplementation, Phase, RankNodes, RecordingRun, WorkloadRun},
+    CampaignMachine, FlowEnd, Invalid, MpiIoImplementation, Nanos, NetworkTraffic, Phase, RankSample, Seed,
+    SentPackets, TargetDescription,
 };
+use nilometer_plan::{RankNodes, RecordingRun, WorkloadRun};
 use nilometer_storage::target::SharedRun;
 use serde::{Deserialize, Serialize};
 

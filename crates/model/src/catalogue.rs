@@ -20,11 +20,6 @@ macro_rules! built_in {
     };
 }
 
-/// The plans of `plans/`.
-pub const PLANS: [BuiltIn; 14] = built_in!(
-    "plans": "desy", "elements", "evlbi", "fila10g", "h5perf", "mpi-io", "nus", "packets", "pandata", "quick", "uci", "wa105", "wa105-files", "wa105-processes"
-);
-
 /// The instruments of `instruments/`.
 pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(
     "instruments": "citius-840k", "dune-readout-unit", "eht-64g", "eiger-4m", "eiger2-16m", "eiger2-4m-8bit", "em-movie", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "jungfrau-4m-2khz", "jungfrau-9m", "meerkat-visibilities", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "pilatus4-4m", "sequencer", "small-files", "stem-480g", "template", "timepix4", "vgos-16g", "vgos-32g", "vlbi-16g", "wa105-compressed", "wa105-raw"
@@ -32,12 +27,6 @@ pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(
 
 /// The facilities of `facilities/`.
 pub const FACILITIES: [BuiltIn; 2] = built_in!("facilities": "template", "wa105");
-
-/// How the file of a condition is written.
-pub const CONDITION_TEMPLATE: &str = include_str!("../../../conditions/template.toml");
-
-/// How a plan with criteria is written.
-pub const ACCEPTANCE_TEMPLATE: &str = include_str!("../../../acceptance/template.toml");
 
 /// It shows how a file is written, and is no instrument or facility.
 pub const TEMPLATE: &str = "template";
@@ -112,10 +101,7 @@ pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<Built
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Facility,
-        plan::{Condition, parse_with},
-    };
+    use crate::Facility;
 
     fn names_in(folder: &str) -> Vec<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
@@ -135,10 +121,6 @@ mod tests {
 
     #[test]
     fn every_file_is_built_in_and_valid() {
-        assert_eq!(names_in("plans"), PLANS.map(|plan| plan.name));
-        for BuiltIn { name, text } in PLANS {
-            parse_with(text, name, 1.0, &instrument).expect(name);
-        }
         assert_eq!(names_in("instruments"), INSTRUMENTS.map(|instrument| instrument.name));
         for BuiltIn { name, .. } in INSTRUMENTS {
             assert_eq!(instrument(name).expect(name).name, name);
@@ -155,28 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn the_template_of_a_condition_is_one() {
-        let condition = Condition::parse(CONDITION_TEMPLATE, "template").expect("valid");
-        assert_eq!(condition.name, "one disk lost");
-    }
-
-    #[test]
-    fn the_template_of_an_acceptance_is_a_plan() {
-        // The detector delivers in packets of no known form, so that it is recorded in place.
-        let plan = parse_with(ACCEPTANCE_TEMPLATE, "template", 1.0, &instrument).expect("valid");
-        assert_eq!((plan.accept.price.len(), plan.accept.criteria.len()), (2, 10));
-        assert_eq!(plan.recordings().count(), 3);
-    }
-
-    #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
-        let error = look_up("quik", &PLANS, "plan").expect_err("unknown").to_string();
-        assert!(error.contains("`quik`") && error.contains("quick"), "{error}");
-        assert!(error.contains("did you mean quick? "), "{error}");
-        let error = look_up("zebra", &PLANS, "plan").expect_err("unknown").to_string();
+        let error = look_up("pilatos-2m", &INSTRUMENTS, "instrument").expect_err("unknown").to_string();
+        assert!(error.contains("`pilatos-2m`") && error.contains("pilatus-6m"), "{error}");
+        assert!(error.contains("did you mean pilatus-2m"), "{error}");
+        let error = look_up("zebra", &INSTRUMENTS, "instrument").expect_err("unknown").to_string();
         assert!(!error.contains("did you mean"), "{error}");
-        for path in ["./quik", "quik.toml", "/x/y"] {
-            assert_eq!(look_up(path, &PLANS, "plan"), Ok(None), "{path}");
+        for path in ["./pilatos", "pilatos.toml", "/x/y"] {
+            assert_eq!(look_up(path, &INSTRUMENTS, "instrument"), Ok(None), "{path}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What Nilometer says: units, time, seeds, instruments, plans, samples and their statistics.
+//! What Nilometer says: units, time, seeds, instruments, samples and their statistics.
 //!
 //! Nothing here does I/O or reads a clock, so everything here can be tested exactly. The campaign fills these
 //! types in, the record stores them, the analysis reads them.
@@ -10,32 +10,31 @@ pub mod catalogue;
 mod chunk_shape;
 mod data;
 mod device_traffic;
+mod engine_kind;
 mod facility;
 mod frame_compression;
 mod frame_cut;
 mod histogram;
+mod ingest;
 mod instrument;
 mod invalid;
 mod locks;
 mod moment;
+mod mpi_io;
 mod network;
 pub mod observed;
 pub mod packets;
+mod phase;
 mod picture;
-pub mod plan;
 mod plugin_filter;
 mod ranks;
 mod readers;
 mod reading_way;
-mod recorded_together;
 mod recording_layout;
-mod results;
 mod sample;
 mod schedule;
-pub mod search;
 mod seed;
 mod series;
-pub mod sizing;
 pub mod statistics;
 mod storing;
 pub mod sustained;
@@ -50,32 +49,30 @@ pub use background_done::{BackgroundDone, FramesBeside};
 pub use chunk_shape::{ChunkShape, ScanShape};
 pub use data::{Data, DataKind};
 pub use device_traffic::{DeviceTraffic, DeviceUse};
+pub use engine_kind::EngineKind;
 pub use facility::{Facility, FacilityError, Member};
 pub use frame_compression::FrameCompression;
 pub use frame_cut::{FrameCut, TILES_FILLED, TILES_MAX};
 pub use histogram::Histogram;
+pub use ingest::{Goal, Ingest, PacketTotals, ReaderTotals, STALLS_MOST, SentPackets, Stall};
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use locks::LocksSeen;
 pub use moment::{Moment, MomentError};
+pub use mpi_io::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
 pub use network::{
     BondMember, CampaignMachine, DatagramCounts, EACH_PAIR_MAX, FlowEnd, FlowSample, LinkBond, NetworkCell,
     NetworkFlow, NetworkLink, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample, NetworkStage,
-    NetworkTraffic, NetworkTrial, NetworkTrials, PatternKind, Subnet, SubnetError, TcpFindings,
-    TrafficPattern,
+    NetworkTraffic, PatternKind, Subnet, SubnetError, TcpFindings, TrafficPattern,
 };
 pub use packets::Packets;
+pub use phase::Phase;
 pub use picture::{COUNT_CUTOFF, CbfHeader, Picture};
 pub use plugin_filter::PluginFilter;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use reading_way::{FrameBlock, ReadingWay};
-pub use recorded_together::STALLS_MOST;
 pub use recording_layout::{FrameShape, RecordingLayout};
-pub use results::{
-    Conclusion, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, SentPackets, Stall,
-    TargetEntry, is_volatile,
-};
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
@@ -85,7 +82,8 @@ pub use target::{
     BlockLayer, BlockLayerKind, Capabilities, Capability, DirectIo, FeatureBasis, FeatureFinding,
     FileSystemKind, FileSystemSpace, NotExpected, RunHandle, StorageFeature, StorageProfile, StripeControl,
     StripeLayout, TargetAddress, TargetAddressError, TargetDescription, TargetUrl, TargetUrlError,
-    UnknownFileSystem, UrlScheme, check_expected, check_expected_count, option_meanings, published_features,
+    UnknownFileSystem, UrlScheme, check_expected, check_expected_count, is_volatile, option_meanings,
+    published_features,
 };
 pub use time::Nanos;
 pub use timeline::Timeline;

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Histogram, Ingest, Invalid, LocksSeen, Nanos,
-    RankPart, Series,
-    plan::{Goal, MpiIoInForce},
-    sustained::sustained,
+    BackgroundDone, ByteRate, DeviceTraffic, FilesSeen, Goal, Histogram, Ingest, Invalid, LocksSeen,
+    MpiIoInForce, Nanos, RankPart, Series, sustained::sustained,
 };
 
 /// What one phase of one repeat gave.
@@ -16,7 +14,7 @@ use crate::{
 pub struct Sample {
     /// Bytes moved.
     pub bytes: u64,
-    /// Operations finished; in phases over files and directories those that [`crate::plan::Phase`] names.
+    /// Operations finished; in phases over files and directories those that [`crate::Phase`] names.
     pub operations: u64,
     /// From the barrier until the last worker was done.
     pub wall: Nanos,

@@ -1,4 +1,4 @@
-//! Files that others wrote: instruments, plans, facilities and conditions are read or refused, whatever is in them, and what
+//! Files that others wrote: instruments and facilities are read or refused, whatever is in them, and what
 //! is read can be counted with.
 
 use std::{
@@ -7,10 +7,7 @@ use std::{
 };
 
 use nilometer_fuzz::{corpus, fuzz};
-use nilometer_model::{
-    Facility, Instrument,
-    plan::{self, Condition},
-};
+use nilometer_model::{Facility, Instrument};
 
 fn repository(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
@@ -39,27 +36,10 @@ fn instruments_are_read_or_refused() {
 }
 
 #[test]
-fn plans_are_read_or_refused() {
-    fuzz("plan", corpus(&repository("plans")), |input| {
-        if let Ok(text) = std::str::from_utf8(input) {
-            drop(
-                plan::parse(text, "p.toml", 1.0)
-                    .map(|cells| cells.cells.iter().map(ToString::to_string).count()),
-            );
-        }
-    });
-}
-
-#[test]
-fn facilities_and_conditions_are_read_or_refused() {
-    let mut texts = corpus(&repository("facilities"));
-    let condition =
-        "name = \"c\"\nenter = \"true\"\nleave = \"true\"\nsettle = \"5 s\"\ntime_limit = \"1 min\"\n";
-    texts.push(condition.into());
-    fuzz("facility", texts, |input| {
+fn facilities_are_read_or_refused() {
+    fuzz("facility", corpus(&repository("facilities")), |input| {
         if let Ok(text) = std::str::from_utf8(input) {
             drop(Facility::parse(text, "f.toml"));
-            drop(Condition::parse(text, "c.toml"));
         }
     });
 }
@@ -69,7 +49,6 @@ fn facilities_and_conditions_are_read_or_refused() {
 fn texts_that_open_again_and_again_are_refused() {
     for part in ["a={", "a=[", "a=[[", "{", "a={{}", "a=[{]", "a={[]", "a.", "[a.", "[[a"] {
         let text = part.repeat(1_000_000 / part.len());
-        plan::parse(&text, "p.toml", 1.0).map(drop).expect_err(part);
         Instrument::parse(&text, "i.toml").map(drop).expect_err(part);
         Facility::parse(&text, "f.toml").map(drop).expect_err(part);
     }

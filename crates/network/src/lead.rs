@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nilometer_cluster::{Cluster, ClusterDecision};
-use nilometer_model::{NetworkResults, NetworkSample, NetworkTraffic, NetworkTrial, NetworkTrials};
+use nilometer_model::{NetworkResults, NetworkSample, NetworkTraffic};
+use nilometer_plan::{NetworkTrial, NetworkTrials};
 use nilometer_storage::Clock;
 
 use crate::{ReachedMachines, reached_machines, say_reachable, take_part, together::carried};

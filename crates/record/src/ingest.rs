@@ -1,7 +1,7 @@
 //! What became of an instrument's frames: its part of the record, written and read.
 
 use nilometer_model::{
-    Bytes, Histogram, Ingest, Level, Levels, PacketTotals, ReaderTotals, Sample, Stall, plan::Goal,
+    Bytes, Goal, Histogram, Ingest, Level, Levels, PacketTotals, ReaderTotals, Sample, Stall,
 };
 use rusqlite::{Connection, Row, Transaction, params};
 

@@ -283,9 +283,8 @@ fn connection_of(row: &Row<'_>) -> rusqlite::Result<Option<TcpFindings>> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{
-        BondMember, LinkBond, Nanos, NetworkMachine, PatternKind, Results, TrafficPattern,
-    };
+    use nilometer_model::{BondMember, LinkBond, Nanos, NetworkMachine, PatternKind, TrafficPattern};
+    use nilometer_plan::Results;
 
     use super::*;
     use crate::{read, read::tests::campaign};

@@ -7,11 +7,10 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Coldness, DeviceTraffic, DeviceUse, Event, FilesSeen, Group, Histogram, Invalid, Key,
-    LocksSeen, Measured, Nanos, Pressure, RankPart, Results, Sample, Series, Switches, TargetEntry,
-    WorkerTotals,
-    plan::{Cell, Phase, PlannedCampaign},
+    Activity, Bin, Coldness, DeviceTraffic, DeviceUse, FilesSeen, Histogram, Invalid, LocksSeen, Nanos,
+    Phase, Pressure, RankPart, Sample, Series, Switches, WorkerTotals,
 };
+use nilometer_plan::{Cell, Event, Group, Key, Measured, PlannedCampaign, Results, TargetEntry};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 use serde::de::DeserializeOwned;
 

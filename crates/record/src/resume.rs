@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use nilometer_model::{Invalid, Key, NetworkStage, RunHandle, plan::PlannedCampaign};
+use nilometer_model::{Invalid, NetworkStage, RunHandle};
+use nilometer_plan::{Key, PlannedCampaign};
 use rusqlite::{Connection, params};
 
 use super::{
@@ -79,7 +80,8 @@ fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {
 mod tests {
     use super::*;
     use crate::read::tests::{campaign, plan};
-    use nilometer_model::{Results, Sample, TargetEntry, plan::Phase};
+    use nilometer_model::{Phase, Sample};
+    use nilometer_plan::{Results, TargetEntry};
 
     fn begin(path: &Path) -> Record {
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };

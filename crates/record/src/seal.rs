@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::Conclusion;
+use nilometer_plan::Conclusion;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use sha2::{Digest, Sha256};
 
@@ -205,7 +205,8 @@ fn digest(file: &File, zeroed: Option<&Range<u64>>) -> io::Result<String> {
 mod tests {
     use super::*;
     use crate::Record;
-    use nilometer_model::{Event, Nanos, Results};
+    use nilometer_model::Nanos;
+    use nilometer_plan::{Event, Results};
 
     fn sealed(directory: &Path) -> PathBuf {
         let path = directory.join("r.sqlite");

@@ -8,9 +8,9 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Conclusion, Event, FilesSeen, Histogram, Invalid, Key, LocksSeen, RankPart, Results,
-    Sample, Series, TargetEntry, plan::PlannedCampaign,
+    Activity, Coldness, FilesSeen, Histogram, Invalid, LocksSeen, RankPart, Sample, Series,
 };
+use nilometer_plan::{Conclusion, Event, Key, PlannedCampaign, Results, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
 use serde::Serialize;
 

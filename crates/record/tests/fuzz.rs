@@ -3,10 +3,8 @@
 use std::{fs, sync::Mutex};
 
 use nilometer_fuzz::fuzz;
-use nilometer_model::{
-    Event, Invalid, Key, Nanos, Results, Sample, TargetEntry,
-    plan::{Phase, PlannedCampaign, parse},
-};
+use nilometer_model::{Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{Event, Key, PlannedCampaign, Results, TargetEntry, parse};
 use nilometer_record::{Record, read};
 
 /// A small record with some of everything.

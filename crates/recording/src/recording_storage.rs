@@ -17,7 +17,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::plan::EngineKind;
+use nilometer_model::EngineKind;
 use nilometer_storage::{
     Buffer, Clock, Completion, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait,
     engine::{EngineError, Options},

@@ -270,7 +270,7 @@ pub(crate) fn runs_in(files: &TargetFiles) -> Result<Vec<String>, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Bytes, FileSystemSpace, TargetDescription, TargetUrl, plan::EngineKind};
+    use nilometer_model::{Bytes, EngineKind, FileSystemSpace, TargetDescription, TargetUrl};
     use nilometer_storage::{
         Clock, Engine, EngineError, OpKind, Target,
         engine::Options,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Capability, FileSystemSpace, StripeLayout, TargetAddress, TargetDescription, TargetUrl, plan::EngineKind,
+    Capability, EngineKind, FileSystemSpace, StripeLayout, TargetAddress, TargetDescription, TargetUrl,
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, Errno, PATIENCE, Target, TargetError,

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{
-    Activity, BackgroundDone, Coldness, DeviceUse, FramesBeside, Ingest, Measured, Nanos, Results, Sample,
-    plan::RecordingRun,
-};
+use nilometer_model::{Activity, BackgroundDone, Coldness, DeviceUse, FramesBeside, Ingest, Nanos, Sample};
+use nilometer_plan::{Measured, RecordingRun, Results};
 
 use super::{network_samples, packets, render::printable};
 use nilometer_analysis::{CommonParameters, Study, Value, parameters};
@@ -236,7 +234,8 @@ fn quoted(field: &str) -> String {
 mod tests {
     use super::*;
     use nilometer_analysis::made_up::writes;
-    use nilometer_model::{Key, TargetEntry, plan::Phase};
+    use nilometer_model::Phase;
+    use nilometer_plan::{Key, TargetEntry};
 
     #[test]
     fn a_row_a_sample_with_the_parameters_of_its_cell() {

@@ -2,7 +2,7 @@
 //! several: `large files/workers 2/write/A`.
 
 use nilometer_analysis::{CellOutcome, StudyRecording, StudyStage, letter};
-use nilometer_model::Measured;
+use nilometer_plan::Measured;
 
 /// The key of a stage's figure.
 pub(crate) fn figure_key(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {

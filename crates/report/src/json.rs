@@ -11,7 +11,7 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Coldness, Nanos, plan::Phase, statistics::Summary};
+use nilometer_model::{Coldness, Nanos, Phase, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 

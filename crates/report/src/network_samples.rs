@@ -86,7 +86,8 @@ fn reordered(sample: &NetworkSample) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use nilometer_model::{DatagramCounts, Results, TcpFindings};
+    use nilometer_model::{DatagramCounts, TcpFindings};
+    use nilometer_plan::Results;
 
     use super::*;
     use crate::csv;

@@ -1,10 +1,10 @@
 //! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
 
 use nilometer_model::{
-    Activity, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, RandomStream, Results,
-    Sample, Seed, Series, TargetEntry, Waited, WorkerTotals,
-    plan::{Cell, Phase},
+    Activity, Coldness, Histogram, Instrument, Invalid, Nanos, Phase, RandomStream, Sample, Seed, Series,
+    Waited, WorkerTotals,
 };
+use nilometer_plan::{Cell, Event, Key, Measured, Results, TargetEntry};
 
 mod compared;
 mod documents;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use nilometer_analysis::{CellOutcome, Quantity, Study, StudyRecording, StudyStage, Verdict};
 use nilometer_model::{
-    Event, Measured,
-    plan::Goal,
+    Goal,
     statistics::{CONFIDENCE, Summary, student},
 };
+use nilometer_plan::{Event, Measured};
 
 use crate::{
     document::{Block, Cell, Column, Document, Heading, Role, Row, Section, Table, Tone},
@@ -243,7 +243,8 @@ const fn pace(goal: Goal) -> &'static str {
 mod tests {
     use super::*;
     use nilometer_analysis::made_up::writes;
-    use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+    use nilometer_model::{Invalid, Nanos, Phase, Sample};
+    use nilometer_plan::{Key, Results, TargetEntry};
 
     /// Three rounds of 1, 2 and 3 GB/s; the second was spoilt.
     fn results() -> Results {

@@ -1,8 +1,7 @@
 //! How figures and sentences are written in every report.
 
-use nilometer_model::{
-    FileSystemKind, FilesSeen, LocksSeen, Results, Sample, TargetEntry, plan::Phase, statistics::Summary,
-};
+use nilometer_model::{FileSystemKind, FilesSeen, LocksSeen, Phase, Sample, statistics::Summary};
+use nilometer_plan::{Results, TargetEntry};
 
 use nilometer_analysis::{
     AcrossMachines, CellOutcome, Cores, MatrixAnswer, Quantity, Reason, Study, StudyStage, Verdict, letter,

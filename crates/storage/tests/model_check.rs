@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use nilometer_model::{Bytes, Seed, plan::EngineKind};
+use nilometer_model::{Bytes, EngineKind, Seed};
 use nilometer_storage::{
     Arena, Buffer, Clock, Completion, Engine, OpKind, Open, Operation, Slot, Target, Wait,
     clock::VirtualClock,

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Invalid, Results, Sample};
+use nilometer_model::{Invalid, Sample};
+use nilometer_plan::Results;
 use nilometer_tests::{Ended, FileSystem, Filler, may_mount, run_directories, start};
 use tempfile::TempDir;
 

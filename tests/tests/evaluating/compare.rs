@@ -4,9 +4,10 @@
 use std::{fs, path::Path, process::Command, time::Duration};
 
 use nilometer_model::{
-    FlowEnd, FlowSample, Key, Nanos, NetworkCell, NetworkMachine, NetworkProtocol, NetworkResults,
-    NetworkSample, NetworkStage, Results, Sample, TargetEntry, TrafficPattern, plan::Phase,
+    FlowEnd, FlowSample, Nanos, NetworkCell, NetworkMachine, NetworkProtocol, NetworkResults, NetworkSample,
+    NetworkStage, Phase, Sample, TrafficPattern,
 };
+use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{Ended, nilometer, one_cell, python, root, start};
 use serde_json::Value;

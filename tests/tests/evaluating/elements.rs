@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{Key, plan::Volumes};
+use nilometer_plan::{Key, Volumes};
 use nilometer_tests::{FaultyDisk, FileSystem, SharedLink, may_have_faulty_disks, may_mount, start};
 use serde_json::Value;
 

@@ -3,10 +3,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{
-    Ingest, Results,
-    plan::{Goal, RecordingRun},
-};
+use nilometer_model::{Goal, Ingest};
+use nilometer_plan::{RecordingRun, Results};
 use nilometer_tests::{
     FileSystem, RECORDINGS_ONLY, Running, await_some, camera, may_mount, run_directories, start,
 };

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Invalid, Measured, Results, plan::Phase};
+use nilometer_model::{Invalid, Phase};
+use nilometer_plan::{Measured, Results};
 use nilometer_tests::{
     Ended, FileSystem, Running, await_let_go, await_some, may_mount, run, run_directories, start,
 };

@@ -2,10 +2,8 @@
 
 use std::{fs, time::Duration};
 
-use nilometer_model::{
-    Invalid, Measured, Results,
-    plan::{Cell, Phase, WorkloadCell, WorkloadRun, parse},
-};
+use nilometer_model::{Invalid, Phase};
+use nilometer_plan::{Cell, Measured, Results, WorkloadCell, WorkloadRun, parse};
 use nilometer_tests::{run_directories, start};
 
 const PLAN: &str = r#"

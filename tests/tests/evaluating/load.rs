@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Invalid, Measured, Results, plan::Phase};
+use nilometer_model::{Invalid, Phase};
+use nilometer_plan::{Measured, Results};
 use nilometer_tests::{
     Ended, FaultyDisk, Running, await_some, camera, may_have_faulty_disks, run_directories, start,
 };

@@ -12,12 +12,10 @@ use std::{
 
 use nilometer_campaign::workload::{self, WorkerPart, WorkerPlace};
 use nilometer_cluster::{Cluster, MessageCluster, MpiFiles, MpiIoSetup, MpiMessages};
-use nilometer_model::{
-    Bytes, Invalid, Measured, Results, Sample, Seed,
-    plan::{
-        Access, DataSource, EngineKind, FileLayout, MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation,
-        Phase, Shift, StreamCell, SyncPolicy, WorkloadCell,
-    },
+use nilometer_model::{Bytes, EngineKind, Invalid, MpiIoHints, MpiIoImplementation, Phase, Sample, Seed};
+use nilometer_plan::{
+    Access, DataSource, FileLayout, Measured, MpiIo, MpiIoCalls, Results, Shift, StreamCell, SyncPolicy,
+    WorkloadCell,
 };
 use nilometer_storage::{
     Arena, Clock, Completion, Drive, Engine, OpKind,

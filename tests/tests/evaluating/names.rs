@@ -14,7 +14,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Invalid, Results, Sample, plan::Phase};
+use nilometer_model::{Invalid, Phase, Sample};
+use nilometer_plan::Results;
 use nilometer_tests::{FileSystem, Testbed, may_mount, nilometer, run, run_directories, start};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 

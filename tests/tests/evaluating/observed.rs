@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Nanos, Phase, Sample};
+use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_storage::Calendar;
 use nilometer_tests::{

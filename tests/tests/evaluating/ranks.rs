@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use nilometer_model::{Measured, Results};
+use nilometer_plan::{Measured, Results};
 use nilometer_tests::{
     Ended, FaultyDisk, Mpi, MpiKind, Running, await_some, may_have_faulty_disks, may_mount, nilometer,
     run_directories,

@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Nanos, Phase, Sample};
+use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{Ended, one_cell, start};
 use tempfile::TempDir;

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Key, Results, Seed, plan::Phase};
+use nilometer_model::{Phase, Seed};
+use nilometer_plan::{Key, Results};
 use nilometer_tests::{
     Ended, FileSystem, Filler, Running, await_let_go, await_some, command_of, kills, may_mount, nilometer,
     run_directories, start,

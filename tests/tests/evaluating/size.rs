@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{
-    Bytes, Ingest, Instrument, Key, Nanos, Results, Sample, TargetEntry,
-    plan::{Cell, Goal, Phase, RecordingRun},
-};
+use nilometer_model::{Bytes, Goal, Ingest, Instrument, Nanos, Phase, Sample};
+use nilometer_plan::{Cell, Key, RecordingRun, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{Ended, run, start};
 use tempfile::TempDir;

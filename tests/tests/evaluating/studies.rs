@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use nilometer_model::plan::{Cell, Volumes, WorkloadRun};
+use nilometer_plan::{Cell, Volumes, WorkloadRun};
 use nilometer_tests::{FileSystem, may_mount, run_directories, start};
 
 const PLANS: [&str; 7] = ["quick", "nus", "pandata", "evlbi", "wa105", "uci", "elements"];

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use nilometer_model::{Nanos, plan::Phase};
+use nilometer_model::{Nanos, Phase};
 use nilometer_storage::{process::daemons, target::probe};
 use nilometer_tests::{FileSystem, await_some, may_mount, nilometer, start};
 use tempfile::TempDir;

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Coldness, Invalid, Measured, Results, Sample, plan::Phase};
+use nilometer_model::{Coldness, Invalid, Phase, Sample};
+use nilometer_plan::{Measured, Results};
 use nilometer_tests::{Ended, FileSystem, Running, Testbed, may_mount, nilometer, run_directories, start};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;

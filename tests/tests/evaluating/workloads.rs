@@ -3,10 +3,8 @@
 
 use std::{fs, time::Duration};
 
-use nilometer_model::{
-    Coldness, Event, Invalid, Nanos, Results, Sample,
-    plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
-};
+use nilometer_model::{Coldness, Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{Cell, Event, FileLayout, Results, SyncPolicy, WorkloadCell, WorkloadRun};
 use nilometer_tests::{run_directories, start};
 
 const PLAN: &str = r#"
@@ -149,7 +147,7 @@ fn of<'a>(results: &'a Results, stage: &str) -> Vec<(WorkloadRun, Phase, &'a Sam
     found
 }
 
-fn stream(cell: &WorkloadRun) -> nilometer_model::plan::StreamCell {
+fn stream(cell: &WorkloadRun) -> nilometer_plan::StreamCell {
     match cell.workload {
         WorkloadCell::Stream(stream) => stream,
         _ => panic!("{cell} is no stream"),

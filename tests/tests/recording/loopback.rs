@@ -3,7 +3,8 @@
 
 use std::{fs, net::UdpSocket, path::Path, time::Duration};
 
-use nilometer_model::{Ingest, Instrument, Results, Seed, plan::Goal};
+use nilometer_model::{Goal, Ingest, Instrument, Seed};
+use nilometer_plan::Results;
 use nilometer_recording::instrument::Content;
 use nilometer_tests::{Ended, RECORDINGS_ONLY, address, await_packets, run, start};
 use rustix::process::Signal;

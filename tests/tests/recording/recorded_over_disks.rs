@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Key, Results, plan::Phase};
+use nilometer_model::Phase;
+use nilometer_plan::{Key, Results};
 use nilometer_tests::{Ended, Mpi, Running, await_let_go, await_some, camera, run_directories, start};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -151,7 +152,7 @@ fn a_campaign_that_was_killed_while_it_recorded_over_both_goes_on() {
     let results = disks.results();
     let both: BTreeSet<Key> = keys(3).into_iter().filter(|key| key.target == 2).collect();
     assert_eq!(made(&results), both, "on each alone nothing was asked for");
-    let read = |measured: &nilometer_model::Measured| {
+    let read = |measured: &nilometer_plan::Measured| {
         let ingest = measured.sample.ingest.as_ref().expect("a recording");
         ingest.readers.iter().filter(|reader| !reader.after).map(|reader| reader.frames).sum::<u64>()
     };

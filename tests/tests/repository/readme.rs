@@ -3,7 +3,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
-use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{nilometer, one_cell, root, start};
 

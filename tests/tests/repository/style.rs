@@ -10,12 +10,13 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
+    ("plan", &["model", "fuzz"]),
     ("codec", &[]),
     ("storage", &["model"]),
-    ("record", &["model", "fuzz"]),
+    ("record", &["model", "plan", "fuzz"]),
     ("wire", &["model", "fuzz"]),
     ("recording", &["model", "codec", "storage", "wire", "hdf5"]),
     ("hdf5", &["fuzz"]),
@@ -23,12 +24,13 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("acquisition", &["model", "codec", "datagram", "storage", "wire", "recording", "hdf5", "fuzz"]),
     ("mount", &["recording"]),
     ("remote", &["model", "storage"]),
-    ("cluster", &["model", "storage"]),
-    ("network", &["model", "datagram", "storage", "wire", "cluster"]),
+    ("cluster", &["model", "plan", "storage"]),
+    ("network", &["model", "plan", "datagram", "storage", "wire", "cluster"]),
     (
         "campaign",
         &[
             "model",
+            "plan",
             "storage",
             "record",
             "wire",
@@ -40,13 +42,14 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "remote",
         ],
     ),
-    ("analysis", &["model"]),
-    ("report", &["model", "analysis"]),
+    ("analysis", &["model", "plan"]),
+    ("report", &["model", "plan", "analysis"]),
     ("service", &["model", "storage", "wire", "recording", "acquisition", "remote", "fuzz"]),
     (
         "cli",
         &[
             "model",
+            "plan",
             "codec",
             "storage",
             "record",
@@ -367,7 +370,7 @@ fn plan(name: &str, text: &str) -> Option<String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         nilometer_model::Instrument::parse(&text, name).map_err(|error| error.to_string())
     };
-    nilometer_model::plan::parse_with(text, name, 1.0, &instrument).err().map(|error| error.to_string())
+    nilometer_plan::parse_with(text, name, 1.0, &instrument).err().map(|error| error.to_string())
 }
 
 /// Why an instrument can't be used as it stands, if so.

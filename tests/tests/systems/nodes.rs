@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Coldness, NetworkProtocol, Results, plan::Phase};
+use nilometer_model::{Coldness, NetworkProtocol, Phase};
+use nilometer_plan::{NetworkTrials, Results};
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, await_some, run_directories};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -363,7 +364,7 @@ fn network_samples(results: &Results) -> usize {
 fn has_all_trials_and_machines(results: &Results) {
     let stage = &results.network[0].results;
     assert_eq!((stage.names().len(), stage.cells.len()), (3, 4 + 3));
-    assert_eq!((stage.planned(4), stage.made()), (4 * 4 + 3, 4 * 4 + 3));
+    assert_eq!((NetworkTrials::planned(stage, 4), NetworkTrials::made(stage)), (4 * 4 + 3, 4 * 4 + 3));
     for (number, cell) in stage.cells.iter().enumerate() {
         let mut repeats: Vec<u32> = stage.of_cell(number).map(|sample| sample.repeat).collect();
         let made = repeats.len();

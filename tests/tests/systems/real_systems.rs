@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{FileSystemKind, Invalid, Measured, Results, Sample, plan::Goal};
+use nilometer_model::{FileSystemKind, Goal, Invalid, Sample};
+use nilometer_plan::{Measured, Results};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_storage::Errno;
 use nilometer_tests::{Ended, Running, Testbed, await_some, nilometer, run, start};

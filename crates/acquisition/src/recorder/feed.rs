@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Nanos, plan::EngineKind};
+use nilometer_model::{EngineKind, Nanos};
 use nilometer_storage::{
     Arena, Buffer, Clock, Drive, Engine, Target,
     buffer::Alignment,

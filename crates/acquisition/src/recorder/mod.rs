@@ -18,7 +18,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Bytes, Nanos, plan::EngineKind};
+use nilometer_model::{Bytes, EngineKind, Nanos};
 use nilometer_storage::{
     Arena, Buffer, Clock, EngineError, Target,
     engine::Options,

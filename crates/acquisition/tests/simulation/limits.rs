@@ -7,9 +7,9 @@
 //! their number is ceil(f / p) - j. After that a slot comes back each s and at most one frame is due meanwhile, since s <= p,
 //! so it never needs more. A frame is lost if and only if that is more than there are slots.
 
-use nilometer_model::{
-    ByteRate, Nanos, Seed,
-    search::{Advice, BufferLimit, BufferSearch, BufferTrial, RateSearch, RateTrial, SearchEnd},
+use nilometer_model::{ByteRate, Nanos, Seed};
+use nilometer_plan::search::{
+    Advice, BufferLimit, BufferSearch, BufferTrial, RateSearch, RateTrial, SearchEnd,
 };
 use nilometer_storage::testing::{Cost, Device};
 

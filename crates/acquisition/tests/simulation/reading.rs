@@ -6,7 +6,7 @@ use std::{
 };
 
 use nilometer_acquisition::export::{Export, Exporting, SLOTS};
-use nilometer_model::{Bytes, Format, Nanos, Storing, plan::EngineKind};
+use nilometer_model::{Bytes, EngineKind, Format, Nanos, Storing};
 use nilometer_recording::{
     reader::{OpenError, Recording, Trust},
     recording_storage::{RecordingStorage, TargetDirectories},

@@ -6,11 +6,8 @@ mod workloads;
 
 use std::fmt;
 
-use nilometer_model::{
-    ByteRate, Conclusion, Invalid, Measured, NetworkStage, Results, Sample,
-    plan::{Cell, Criterion, PlannedCampaign},
-    statistics::Summary,
-};
+use nilometer_model::{ByteRate, Invalid, NetworkStage, Sample, statistics::Summary};
+use nilometer_plan::{Cell, Conclusion, Criterion, Measured, PlannedCampaign, Results};
 
 use crate::{NetworkOutcome, Reason, Study, network_outcomes, reason::reasons};
 

@@ -1,11 +1,11 @@
 //! Criteria of recordings. What happened in a recording is a fact, without an interval: the worst of its repeats counts.
 
 use nilometer_model::{
-    Histogram, Ingest, Nanos, Sample, Series,
-    plan::{CoresOf, DURABLE_SHARE, Goal, LossLimit, RecordingRun, Requirement},
+    Goal, Histogram, Ingest, Nanos, Sample, Series,
     statistics::{poisson_lower, poisson_upper},
     sustained::sustained,
 };
+use nilometer_plan::{CoresOf, DURABLE_SHARE, LossLimit, RecordingRun, Requirement};
 
 use super::{Evidence, Found, cores_at_most};
 

@@ -1,10 +1,8 @@
 //! Acceptance of recordings and workloads that were made up.
 
 use super::*;
-use nilometer_model::{
-    Bytes, DeviceTraffic, Group, Histogram, Ingest, Key, Nanos, TargetEntry,
-    plan::{Goal, Phase, PlannedCampaign, parse_with},
-};
+use nilometer_model::{Bytes, DeviceTraffic, Goal, Histogram, Ingest, Nanos, Phase};
+use nilometer_plan::{Group, Key, PlannedCampaign, TargetEntry, parse_with};
 
 use crate::made_up::{camera, described};
 

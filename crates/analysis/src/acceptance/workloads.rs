@@ -1,6 +1,7 @@
 //! Criteria of workloads: means of repeats with their intervals, in each cell of a stage.
 
-use nilometer_model::{ByteRate, Group, Nanos, Sample, plan::Requirement, statistics::Summary};
+use nilometer_model::{ByteRate, Nanos, Sample, statistics::Summary};
+use nilometer_plan::{Group, Requirement};
 
 use super::{Evidence, Found, cores_at_most, recordings::busy};
 use crate::Quantity;

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use nilometer_model::{
-    Results,
-    plan::{Cell, Measurement, Phase},
-};
+use nilometer_model::Phase;
+use nilometer_plan::{Cell, Measurement, Results};
 
 use super::{AcrossQuestion, NamedRecord, Subject};
 use crate::{

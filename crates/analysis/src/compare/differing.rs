@@ -1,10 +1,7 @@
 //! What differs in program, plan, machine and storage between what is compared: what a difference may come from.
 
-use nilometer_model::{
-    Results, TargetEntry,
-    observed::ClockState,
-    plan::{ResolvedPlan, ShownScale},
-};
+use nilometer_model::observed::ClockState;
+use nilometer_plan::{ResolvedPlan, Results, ShownScale, TargetEntry};
 
 use super::{NamedRecord, Subject};
 

@@ -33,7 +33,7 @@ pub use recordings::{AlignedRecording, RecordingPair};
 pub use sequence::{NamedStep, RunPoint, RunSequence};
 pub use subject::Subject;
 
-use nilometer_model::Results;
+use nilometer_plan::Results;
 
 /// A record with the name that it is given by.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! What is asked of a phase of a stage over several records: who is faster, and who needs less of the processor.
 
-use nilometer_model::{Sample, plan::Phase, statistics::Summary};
+use nilometer_model::{Phase, Sample, statistics::Summary};
 
 use super::{
     AlignedCell, AlignedStage, CellDifference, PairBasis, Subject, SubjectPair,

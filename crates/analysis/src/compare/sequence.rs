@@ -3,8 +3,7 @@
 //! The unit is the run: repeats of a run have in common what the day was like, and say nothing of how much days differ.
 
 use nilometer_model::{
-    Moment, Seed,
-    plan::Phase,
+    Moment, Phase, Seed,
     statistics::{CONFIDENCE, student, student_at},
 };
 

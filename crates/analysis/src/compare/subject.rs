@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Results, TargetEntry};
+use nilometer_plan::{Results, TargetEntry};
 
 use super::NamedRecord;
 use crate::limits::fact;

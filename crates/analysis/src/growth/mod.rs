@@ -18,10 +18,10 @@ mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    Invalid, Measured, Results, Sample,
-    plan::{Phase, Volumes, WorkloadRun},
+    Invalid, Phase, Sample,
     statistics::{Summary, median},
 };
+use nilometer_plan::{Measured, Results, Volumes, WorkloadRun};
 
 use crate::{
     CellOutcome, Quantity, StudyStage,

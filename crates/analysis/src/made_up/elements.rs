@@ -1,9 +1,7 @@
 //! Elements of which everything is known: how fast each is, and the link that they share.
 
-use nilometer_model::{
-    Key, Measured, Nanos, Results, Sample, Seed, TargetEntry,
-    plan::{Cell, Phase, PlannedCampaign, Volumes},
-};
+use nilometer_model::{Nanos, Phase, Sample, Seed};
+use nilometer_plan::{Cell, Key, Measured, PlannedCampaign, Results, TargetEntry, Volumes};
 
 use super::{described, planned, stage};
 

@@ -6,14 +6,14 @@ pub mod packets;
 pub use elements::LinkedElements;
 
 use nilometer_model::{
-    Bytes, DirectIo, FileSystemSpace, FlowEnd, FlowSample, Instrument, Measured, Nanos, NetworkMachine,
-    NetworkResults, NetworkSample, NetworkStage, PatternKind, StorageProfile, TargetDescription,
+    Bytes, DirectIo, FileSystemSpace, FlowEnd, FlowSample, Instrument, Nanos, NetworkMachine, NetworkResults,
+    NetworkSample, NetworkStage, PatternKind, StorageProfile, TargetDescription,
     observed::{
         DiskCounters, LinkCounters, ObservedDisk, ObservedHeader, ObservedLink, ObservedLog, ObservedLook,
         ObservedRange, ProcessorCounters, ProcessorTimes,
     },
-    plan::{Cell, NetworkRun, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
 };
+use nilometer_plan::{Cell, Measured, NetworkRun, PlannedCampaign, RecordingRun, ResolvedPlan, parse};
 
 /// The cells of one stage; `text` is what follows its name in a plan.
 pub fn stage(name: &str, text: &str) -> Vec<Cell> {

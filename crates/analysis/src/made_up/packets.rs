@@ -1,9 +1,7 @@
 //! Packets that were recorded for a second, of which everything is known.
 
-use nilometer_model::{
-    Bytes, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Results, Sample,
-    plan::{Cell, Onto, Phase, RecordingRun},
-};
+use nilometer_model::{Bytes, Ingest, Invalid, Nanos, PacketTotals, Phase, Sample};
+use nilometer_plan::{Cell, Key, Measured, Onto, RecordingRun, Results};
 
 use super::camera;
 

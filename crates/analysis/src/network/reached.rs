@@ -4,10 +4,9 @@
 use std::fmt;
 
 use nilometer_model::{
-    ByteRate, Coldness, NetworkLink, NetworkResults, Results, TrafficPattern,
-    plan::{Cell, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
-    statistics::median,
+    ByteRate, Coldness, NetworkLink, NetworkResults, Phase, TrafficPattern, statistics::median,
 };
+use nilometer_plan::{Cell, Results, SyncPolicy, WorkloadCell, WorkloadRun};
 
 use crate::{AcrossMachines, CellOutcome, Quantity, StudyStage, letter, network_outcomes};
 
@@ -214,9 +213,8 @@ fn speed_of(link: &NetworkLink) -> ByteRate {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{
-        CampaignMachine, FileSystemKind, Key, Measured, Nanos, Sample, StorageProfile, TargetEntry,
-    };
+    use nilometer_model::{CampaignMachine, FileSystemKind, Nanos, Sample, StorageProfile};
+    use nilometer_plan::{Key, Measured, TargetEntry};
 
     use super::*;
     use crate::{

@@ -1,11 +1,8 @@
 //! What machines used while a phase of a cell was measured: of the spans between looks that lie wholly within a repeat, the
 //! mean and the highest.
 
-use nilometer_model::{
-    Measured, Results,
-    observed::ObservedRange,
-    plan::{Goal, Phase},
-};
+use nilometer_model::{Goal, Phase, observed::ObservedRange};
+use nilometer_plan::{Measured, Results};
 
 use super::{
     ObservedMachine, UseKey,

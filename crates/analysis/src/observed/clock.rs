@@ -2,9 +2,10 @@
 //! that both are one.
 
 use nilometer_model::{
-    Nanos, Results,
+    Nanos,
     observed::{ClockState, ObservedLog},
 };
+use nilometer_plan::Results;
 
 /// What is known of two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! What equals did unequally: machines that are alike, and like disks of one machine.
 
 use nilometer_model::{
-    ByteRate, Results,
+    ByteRate,
     observed::{ObservedDisk, ObservedHeader},
 };
+use nilometer_plan::Results;
 
 use super::{MachineUse, ObservedMachine, UseKey, UseKind, percent};
 

@@ -18,9 +18,10 @@ pub use series::{UseKey, UseKind, UseSeries, UseValues};
 pub use words::{BUSY_DISKS, LEGEND};
 
 use nilometer_model::{
-    Nanos, Results,
+    Nanos,
     observed::{ObservedHeader, ObservedLog, ObservedRange},
 };
+use nilometer_plan::Results;
 
 use crate::Study;
 

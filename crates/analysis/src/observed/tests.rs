@@ -1,6 +1,7 @@
 //! Made-up campaigns beside made-up servers: what was the limit, and who did less than its equals.
 
-use nilometer_model::{Invalid, Key, Measured, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{Key, Measured, Results, TargetEntry};
 
 use super::{CorrectedLog, ObservedCell, ObservedRun, UseKind};
 use crate::{

@@ -20,13 +20,10 @@
 
 use std::fmt;
 
-use nilometer_model::{
-    Format, Instrument, RecordingLayout, Results,
-    plan::{
-        DataSource, FileLayout, Phase, ShownScale, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell,
-        WorkloadRun,
-    },
-    statistics::Summary,
+use nilometer_model::{Format, Instrument, Phase, RecordingLayout, statistics::Summary};
+use nilometer_plan::{
+    DataSource, FileLayout, Results, ShownScale, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell,
+    WorkloadRun,
 };
 
 use crate::{

@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::{Study, made_up};
-use nilometer_model::{
-    Bytes, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Sample, Series, TargetEntry,
-    plan::{self, Cell, Goal, Phase, PlannedCampaign, RecordingRun},
-};
+use nilometer_model::{Bytes, Goal, Ingest, Invalid, Nanos, PacketTotals, Phase, Sample, Series};
+use nilometer_plan::{Cell, Key, Measured, PlannedCampaign, RecordingRun, TargetEntry};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -31,7 +29,8 @@ const TREE: &str = "[[stage]]\nname = \"many files\"\n[stage.workload.tree]\nlev
 
 /// The cells of a plan on one target, and none of their samples.
 fn planned(stages: &str) -> Results {
-    let plan = plan::parse(&format!("title = \"t\"\n{stages}"), "t.toml", 1.0).expect("a valid plan");
+    let plan =
+        nilometer_plan::parse(&format!("title = \"t\"\n{stages}"), "t.toml", 1.0).expect("a valid plan");
     Results {
         cells: plan.cells.clone(),
         targets: vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }],

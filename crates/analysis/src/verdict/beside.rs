@@ -1,8 +1,7 @@
 //! What readers cost the writer, and the writer the readers.
 
 use nilometer_model::{
-    ByteRate, Ingest, Nanos, ReaderTotals, Sample, Series,
-    plan::Goal,
+    ByteRate, Goal, Ingest, Nanos, ReaderTotals, Sample, Series,
     sustained::{RateChange, SustainedRate, rate_change},
 };
 

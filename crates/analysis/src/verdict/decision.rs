@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{DURATION_LEAST, FRAMES_LEAST},
-    sustained::Margin,
-};
+use nilometer_model::{Bytes, Nanos, sustained::Margin};
+use nilometer_plan::{DURATION_LEAST, FRAMES_LEAST};
 
 use super::{Finding, Hidden, TrialVerdict, Verdict, words::decimal};
 

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use nilometer_model::{
-    Bytes, Ingest, Nanos, Results,
-    plan::{Goal, seen_after},
-};
+use nilometer_model::{Bytes, Goal, Ingest, Nanos};
+use nilometer_plan::{Results, seen_after};
 
 use super::{Recorded, TrialVerdict, decision::Doubt, layout, words::decimal};
 use crate::prediction::dirty_limit;

@@ -7,11 +7,13 @@ mod hidden;
 mod words;
 
 use nilometer_model::{
-    ByteRate, Bytes, FramesBeside, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals,
-    Results, Sample, Series, TargetEntry,
-    plan::{Goal, Onto, RecordedInstrument, RecordingRun, RecordingSplit, Route},
-    search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
+    ByteRate, Bytes, FramesBeside, Goal, Histogram, Ingest, Invalid, Nanos, PacketTotals, ReaderTotals,
+    Sample, Series,
     sustained::{Margin, RateStep, SustainedRate, step, sustained},
+};
+use nilometer_plan::{
+    Measured, Onto, RecordedInstrument, RecordingRun, RecordingSplit, Results, Route, TargetEntry,
+    search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
 };
 
 pub use beside::Beside;

@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::made_up::{camera, cameras};
-use nilometer_model::{
-    Invalid, Key, Series,
-    plan::{Cell, Phase},
-};
+use nilometer_model::{Invalid, Phase, Series};
+use nilometer_plan::{Cell, Key};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 

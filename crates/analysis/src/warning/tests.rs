@@ -1,6 +1,7 @@
 //! Each warning is found where it should be, and not where it should not.
 
-use nilometer_model::{Event, Invalid, Key, Sample, TargetEntry, Waited};
+use nilometer_model::{Invalid, Sample, Waited};
+use nilometer_plan::{Event, Key, TargetEntry};
 
 use super::*;
 use crate::{

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder};
-use nilometer_model::{BackgroundDone, FramesBeside, Invalid, Nanos, Sample, Seed, plan::RecordingRun};
+use nilometer_model::{BackgroundDone, FramesBeside, Invalid, Nanos, Sample, Seed};
+use nilometer_plan::RecordingRun;
 use nilometer_storage::{Target, within};
 
 use super::{LOOK_EVERY, not_lasting};

@@ -18,7 +18,7 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Capability, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind,
+    Bytes, Capability, EngineKind, Histogram, Nanos, ReaderTotals, Readers, TargetDescription,
 };
 use nilometer_recording::journal::Head;
 use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage, within};

@@ -2,7 +2,8 @@
 //! explained for people in `docs/invalid.md`.
 
 use nilometer_acquisition::Outcome;
-use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag, Waited, search::GRID};
+use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag, Waited};
+use nilometer_plan::search::GRID;
 
 use super::packets::Packets;
 

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_model::{
-    Bytes, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, SentPackets, Series,
-    plan::{Goal, Onto, RecordingRun},
+    Bytes, Goal, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, SentPackets, Series,
     sustained::is_precise,
 };
+use nilometer_plan::{Onto, RecordingRun};
 use nilometer_storage::{
     Calendar, Target,
     process::{self, Usage},

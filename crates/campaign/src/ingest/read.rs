@@ -10,9 +10,8 @@ use nilometer_acquisition::{
     FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch,
     sink::{Hdf5Contents, settle_instrument},
 };
-use nilometer_model::{
-    Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed, plan::RecordingRun,
-};
+use nilometer_model::{Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed};
+use nilometer_plan::RecordingRun;
 use nilometer_storage::{Calendar, Clock, DetachedTask, NoOutcome, Target, process::Usage, within};
 
 use super::name_of;

@@ -1,9 +1,8 @@
 //! What a recording came to, as a sample.
 
 use nilometer_acquisition::{Chronicle, Outcome};
-use nilometer_model::{
-    Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets, plan::RecordingRun,
-};
+use nilometer_model::{Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets};
+use nilometer_plan::RecordingRun;
 use nilometer_storage::process::Usage;
 
 use super::{

@@ -11,11 +11,9 @@ use nilometer_acquisition::{
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of, settle_instrument},
     suited_engine,
 };
-use nilometer_model::{
-    Bytes, Instrument, Invalid, Nanos, Seed, TargetDescription,
-    plan::{Fill, Goal, RecordingRun, Route},
-};
+use nilometer_model::{Bytes, Goal, Instrument, Invalid, Nanos, Seed, TargetDescription};
 use nilometer_network::own_address;
+use nilometer_plan::{Fill, RecordingRun, Route};
 use nilometer_recording::{Stream, instrument::Content};
 use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 

@@ -4,10 +4,8 @@
 use std::{sync::Arc, thread};
 
 use nilometer_cluster::{AwaitedStream, ClusterDecision, RankReport};
-use nilometer_model::{
-    Invalid, Seed, SentPackets,
-    plan::{RecordingRun, Route},
-};
+use nilometer_model::{Invalid, Seed, SentPackets};
+use nilometer_plan::{RecordingRun, Route};
 
 use super::{
     Member,

@@ -8,8 +8,9 @@ use std::{
 use super::*;
 use nilometer_cluster::{Alone, CampaignRanks};
 use nilometer_model::{
-    ByteRate, Bytes, DeviceTraffic, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
+    ByteRate, Bytes, DeviceTraffic, DirectIo, FileSystemSpace, Instrument, TargetDescription,
 };
+use nilometer_plan::Route;
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
     engine::Options,

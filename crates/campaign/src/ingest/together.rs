@@ -10,10 +10,8 @@
 use nilometer_cluster::{
     CampaignRanks, Cluster, ClusterDecision, RankReport, failed_on_any, recorded_by_all,
 };
-use nilometer_model::{
-    Invalid, Nanos, RankSample, Sample, Seed,
-    plan::{Goal, RecordingRun, RecordingSplit},
-};
+use nilometer_model::{Goal, Invalid, Nanos, RankSample, Sample, Seed};
+use nilometer_plan::{RecordingRun, RecordingSplit, recorded_together};
 use nilometer_storage::Clock;
 
 use super::sample::company;
@@ -129,5 +127,5 @@ fn joined(cell: &RecordingRun, mut parts: Vec<RankSample>) -> Sample {
     if parts.len() == 1 {
         return parts.remove(0).sample;
     }
-    Sample::recorded_together(cell, parts)
+    recorded_together(cell, parts)
 }

@@ -2,10 +2,8 @@
 
 use std::thread::available_parallelism;
 
-use nilometer_model::{
-    BlockLayer, BlockLayerKind, TargetDescription,
-    plan::{Acceptance, CoresOf, Requirement},
-};
+use nilometer_model::{BlockLayer, BlockLayerKind, TargetDescription};
+use nilometer_plan::{Acceptance, CoresOf, Requirement};
 
 use super::ResolveError;
 

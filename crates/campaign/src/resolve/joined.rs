@@ -1,9 +1,7 @@
 //! Several targets as one, where one recording lies on several: they stand behind those that the user named.
 
-use nilometer_model::{
-    TargetDescription,
-    plan::{PlannedCampaign, RecordingRun, Volumes},
-};
+use nilometer_model::TargetDescription;
+use nilometer_plan::{PlannedCampaign, RecordingRun, Volumes};
 
 use super::ResolveError;
 

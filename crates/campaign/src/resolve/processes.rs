@@ -2,13 +2,8 @@
 
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
-use nilometer_model::{
-    Bytes, TargetDescription,
-    plan::{
-        Cell, Goal, MpiIoImplementation, RecordingRun, RecordingSplit, ResolvedPlan, Route, Siblings,
-        WorkloadRun,
-    },
-};
+use nilometer_model::{Bytes, Goal, MpiIoImplementation, TargetDescription};
+use nilometer_plan::{Cell, RecordingRun, RecordingSplit, ResolvedPlan, Route, Siblings, WorkloadRun};
 
 use super::ResolveError;
 

@@ -1,10 +1,8 @@
 //! What is refused when a plan meets its targets, and with which words.
 
 use super::*;
-use nilometer_model::{
-    Format, Instrument, Nanos, catalogue,
-    plan::{Cell, RecordingRun, parse},
-};
+use nilometer_model::{Format, Instrument, Nanos, catalogue};
+use nilometer_plan::{Cell, RecordingRun, parse};
 
 const COPIES: &str = r#"
 title = "copies"

@@ -1,6 +1,7 @@
 //! How the tool by itself is measured, on a target that keeps nothing.
 
-use nilometer_model::{Nanos, plan::WorkloadRun};
+use nilometer_model::Nanos;
+use nilometer_plan::WorkloadRun;
 
 /// How long the tool by itself is measured at the most in each phase that may end early: as much as on storage would take
 /// long, where it is many times as fast.

@@ -1,6 +1,7 @@
 //! Which samples go into the record: the first of each key, unless it was spoilt and a later one is not.
 
-use nilometer_model::{Invalid, Key, Measured, Sample, plan::Phase};
+use nilometer_model::{Invalid, Phase, Sample};
+use nilometer_plan::{Key, Measured};
 use nilometer_storage::Calendar;
 
 use super::{Campaign, CampaignError, Progress, State};

@@ -15,11 +15,9 @@ mod spoilt;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_cluster::{CampaignRanks, Cluster, ClusterDecision};
-use nilometer_model::{
-    Event, Invalid, Nanos, Sample, Seed,
-    plan::{EstimatedSpeed, Measurement, Phase, PlannedCampaign, WorkloadRun},
-};
+use nilometer_model::{Invalid, Nanos, Phase, Sample, Seed};
 use nilometer_network::NetworkLead;
+use nilometer_plan::{EstimatedSpeed, Event, Measurement, PlannedCampaign, WorkloadRun};
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError, within};
 

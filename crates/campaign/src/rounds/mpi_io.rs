@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use nilometer_model::{Key, plan::MpiIoInForce};
+use nilometer_model::MpiIoInForce;
+use nilometer_plan::Key;
 
 use super::{Campaign, CampaignError, State};
 

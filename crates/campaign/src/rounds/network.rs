@@ -3,6 +3,7 @@
 
 use nilometer_model::NetworkStage;
 use nilometer_network::{NetworkLead, NetworkProgress};
+use nilometer_plan::NetworkTrials;
 
 use super::{Campaign, CampaignError, Progress, State};
 
@@ -32,13 +33,15 @@ impl Campaign {
 
     /// Trials of all rounds, and searches.
     pub(super) fn network_planned(&self) -> usize {
-        self.network.iter().map(|lead| lead.results().planned(self.last_round() + 1)).sum()
+        self.network.iter().map(|lead| NetworkTrials::planned(lead.results(), self.last_round() + 1)).sum()
     }
 
     /// Trials of rounds that were not made; searches that are not over count as one each.
     pub(super) fn network_missing(&self) -> usize {
         let rounds = self.last_round() + 1;
-        let open = |lead: &NetworkLead| lead.results().planned(rounds).saturating_sub(lead.results().made());
+        let open = |lead: &NetworkLead| {
+            NetworkTrials::planned(lead.results(), rounds).saturating_sub(NetworkTrials::made(lead.results()))
+        };
         self.network.iter().map(open).sum()
     }
 

@@ -1,8 +1,8 @@
 //! What a campaign tells while it runs.
 
-use nilometer_model::{
-    Measured, Nanos, NetworkResults,
-    plan::Phase,
+use nilometer_model::{Nanos, NetworkResults, Phase};
+use nilometer_plan::{
+    Measured,
     search::{Found, SearchBound},
 };
 

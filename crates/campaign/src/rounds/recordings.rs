@@ -1,11 +1,8 @@
 //! The recordings of a campaign: one by one, in company, or as the trials of a search.
 
 use nilometer_cluster::ClusterDecision;
-use nilometer_model::{
-    Invalid, Sample, Seed,
-    plan::{Condition, Phase, RecordingRun},
-    search::SearchBound,
-};
+use nilometer_model::{Invalid, Phase, Sample, Seed};
+use nilometer_plan::{Condition, RecordingRun, search::SearchBound};
 use nilometer_storage::within;
 
 use super::{Campaign, CampaignError, Progress, State, now};

@@ -1,9 +1,7 @@
 //! Repeats under settings that are applied before and taken back behind each.
 
-use nilometer_model::{
-    Invalid, Sample, TargetAddress,
-    plan::{AppliedSetting, Phase, WorkloadRun},
-};
+use nilometer_model::{Invalid, Phase, Sample, TargetAddress};
+use nilometer_plan::{AppliedSetting, WorkloadRun};
 
 use super::{Campaign, CampaignError, State};
 use crate::{setting, turns::ScheduledRepeat};

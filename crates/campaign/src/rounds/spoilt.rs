@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Event, Invalid, Nanos, plan::ResolvedPlan};
+use nilometer_model::{Invalid, Nanos};
+use nilometer_plan::{Event, ResolvedPlan};
 
 use super::{Campaign, CampaignError, State};
 use crate::{
@@ -149,11 +150,8 @@ mod tests {
     use nilometer_cluster::{Alone, CampaignRanks};
 
     use crate::{MeasuredRates, Progress, Trials};
-    use nilometer_model::{
-        Results, Sample, TargetEntry, Waited,
-        plan::PlannedCampaign,
-        plan::{Phase, parse},
-    };
+    use nilometer_model::{Phase, Sample, Waited};
+    use nilometer_plan::{PlannedCampaign, Results, TargetEntry, parse};
     use nilometer_record::Record;
     use nilometer_storage::target::{Posix, probe};
     use proptest::prelude::*;

@@ -1,10 +1,8 @@
 //! In which order what is recorded comes.
 
 use super::*;
-use nilometer_model::{
-    Bytes, Ingest, Instrument, Nanos,
-    plan::{Cell, Condition, parse},
-};
+use nilometer_model::{Bytes, Ingest, Instrument, Nanos};
+use nilometer_plan::{Cell, Condition, parse};
 
 const PLAN: &str = r#"
 title = "a test"

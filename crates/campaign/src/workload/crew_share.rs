@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::plan::{BuildCell, TreeShape, WorkloadCell};
+use nilometer_plan::{BuildCell, TreeShape, WorkloadCell};
 
 use super::{BuildPlan, BuildQueue, SourceTree};
 

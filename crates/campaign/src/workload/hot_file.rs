@@ -1,6 +1,7 @@
 //! `hot_file`: the first of all workers makes the file, and all read it.
 
-use nilometer_model::plan::{HotFileCell, Phase};
+use nilometer_model::Phase;
+use nilometer_plan::HotFileCell;
 use nilometer_storage::Workload;
 
 use super::{

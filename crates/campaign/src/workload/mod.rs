@@ -57,10 +57,8 @@ pub use writing::Writing;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use nilometer_model::{
-    Bytes, Nanos, Seed,
-    plan::{Access, Phase, WalkCell, WorkloadCell, WorkloadRun},
-};
+use nilometer_model::{Bytes, Nanos, Phase, Seed};
+use nilometer_plan::{Access, WalkCell, WorkloadCell, WorkloadRun};
 use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload};
 
 /// What a worker needs to build its workload for a phase.

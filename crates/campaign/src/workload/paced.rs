@@ -6,7 +6,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{Bytes, Nanos, plan::OfferedRate};
+use nilometer_model::{Bytes, Nanos};
+use nilometer_plan::OfferedRate;
 use nilometer_storage::{Completion, Counted, OpKind, Operation, Step, Wait, Workload};
 
 use super::WorkerPlace;
@@ -116,7 +117,8 @@ impl Workload for Paced {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use nilometer_model::{ByteRate, Seed, plan::Phase, plan::parse};
+    use nilometer_model::{ByteRate, Phase, Seed};
+    use nilometer_plan::parse;
     use nilometer_storage::{
         Arena, Drive, Tally,
         clock::VirtualClock,

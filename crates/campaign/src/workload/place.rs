@@ -1,7 +1,7 @@
 //! Which worker of a campaign a worker is, over all its processes: names, seeds and parts of shared work follow from its
 //! number among all, so that no two processes write the same file, or the same bytes, but on purpose.
 
-use nilometer_model::plan::Shift;
+use nilometer_plan::Shift;
 
 /// The place of a worker among those of all ranks. In a campaign of one process its number is that of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `random`: what its parameters mean for a worker.
 
-use nilometer_model::plan::{Coverage, Mode, Phase, RandomCell};
+use nilometer_model::Phase;
+use nilometer_plan::{Coverage, Mode, RandomCell};
 
 use super::{Direction, Order, Transfer, WorkerPart, Writing, laid_out};
 

@@ -3,10 +3,8 @@
 //! Either way a program makes its output piece by piece, which is a copy of each piece: into the buffer of the write
 //! itself, or to the end of what it has collected. What all at once is compared with pays for no pieces.
 
-use nilometer_model::{
-    Bytes,
-    plan::{SmallWritesCell, Way},
-};
+use nilometer_model::Bytes;
+use nilometer_plan::{SmallWritesCell, Way};
 
 use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing};
 

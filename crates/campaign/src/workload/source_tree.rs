@@ -16,7 +16,8 @@
 //! 4.2 kB in the median); here it is 1.5, and the median a third of the mean. There, and here, most directories are three to six
 //! levels below the first, and the files in a directory spread with a deviation of 1.1.
 
-use nilometer_model::{RandomStream, Seed, plan::TreeShape};
+use nilometer_model::{RandomStream, Seed};
+use nilometer_plan::TreeShape;
 
 /// The same numbers are the same tree, wherever and whenever it is made: so records can be compared.
 const TREES: Seed = Seed(28_619);

@@ -1,6 +1,7 @@
 //! `stream`: what its parameters mean for a worker.
 
-use nilometer_model::plan::{DataSource, FileLayout, Phase, StreamCell};
+use nilometer_model::Phase;
+use nilometer_plan::{DataSource, FileLayout, StreamCell};
 use nilometer_storage::{Open, Workload};
 
 use super::{Copy, Direction, Names, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, names};

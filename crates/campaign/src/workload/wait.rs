@@ -1,7 +1,8 @@
 //! `wait`: a worker waits until given times. At each it issues an operation that asks nothing of the storage, so that the
 //! time counts as one: its lateness is how late the worker was woken, its latency what an engine costs.
 
-use nilometer_model::{Nanos, plan::WaitCell};
+use nilometer_model::Nanos;
+use nilometer_plan::WaitCell;
 use nilometer_storage::{Buffer, Completion, OpKind, Operation, ROOT, Step, Wait, Workload};
 
 use super::WorkerPart;

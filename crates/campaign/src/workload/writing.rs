@@ -1,6 +1,6 @@
 //! How a file is opened, made to have room, and made durable: what all workloads that write large files share.
 
-use nilometer_model::plan::SyncPolicy;
+use nilometer_plan::SyncPolicy;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, Slot};
 
 /// How a file is written.

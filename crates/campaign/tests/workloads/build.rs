@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use nilometer_campaign::workload::{CrewShare, WalkTask, WorkerPart, WorkerPlace, build};
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{BuildCell, Phase, WalkCommand, WorkloadCell},
-};
+use nilometer_model::{Bytes, Nanos, Phase};
+use nilometer_plan::{BuildCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Buffer, Completion, Drive, Engine, OpKind, Open,
     clock::VirtualClock,

@@ -8,10 +8,8 @@ use std::{
 use nilometer_campaign::workload::{
     Copy, EVERY_BLOCK, Names, Order, WorkerPart, WorkerPlace, Writing, buffer_size, build, files_of,
 };
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{DataSource, EngineKind, FileLayout, Phase, StreamCell, SyncPolicy, WorkloadCell},
-};
+use nilometer_model::{Bytes, EngineKind, Nanos, Phase};
+use nilometer_plan::{DataSource, FileLayout, StreamCell, SyncPolicy, WorkloadCell};
 use nilometer_storage::{
     Arena, Buffer, Clock, Engine, OpKind, Open, Operation, ROOT, Slot, Target,
     clock::VirtualClock,

@@ -1,10 +1,8 @@
 //! All workers of a cell, phase by phase: on one virtual clock, or one after the other on a real directory.
 
 use nilometer_campaign::workload::{SLOTS, WorkerPart, WorkerPlace, build};
-use nilometer_model::{
-    Nanos,
-    plan::{EngineKind, Phase, WorkloadCell},
-};
+use nilometer_model::{EngineKind, Nanos, Phase};
+use nilometer_plan::WorkloadCell;
 use nilometer_storage::{
     Arena, Clock, Completion, Drive, Engine, Target, Workload,
     clock::VirtualClock,

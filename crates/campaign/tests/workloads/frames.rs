@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, fs};
 
 use nilometer_campaign::workload::{Course, Frames, Piece};
-use nilometer_model::{
-    Bytes,
-    plan::{
-        Access, FrameFile, FrameRead, FramesCell, Parameters, Phase, Split, SyncPolicy, Work, WorkloadCell,
-    },
+use nilometer_model::{Bytes, Phase};
+use nilometer_plan::{
+    Access, FrameFile, FrameRead, FramesCell, Parameters, Split, SyncPolicy, Work, WorkloadCell,
 };
 use nilometer_storage::{Arena, Completion, Drive, Engine, OpKind, testing::conformance::workload_suite};
 use proptest::prelude::*;

@@ -16,10 +16,8 @@ mod wait;
 mod walk;
 
 use nilometer_campaign::workload::{WorkerPart, WorkerPlace, build};
-use nilometer_model::{
-    Seed,
-    plan::{Phase, WorkloadCell},
-};
+use nilometer_model::{Phase, Seed};
+use nilometer_plan::WorkloadCell;
 use nilometer_storage::{
     Buffer, Completion, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Wait, Workload,
     testing::conformance::Demands,

@@ -1,10 +1,8 @@
 //! Several processes share a cell as so many more workers of one would: the same names, the same bytes, the same parts.
 
 use nilometer_campaign::workload::{SLOTS, WorkerPart, WorkerPlace, build, files_of, stamp};
-use nilometer_model::{
-    Seed,
-    plan::{Measurement, Phase, WorkloadCell, parse},
-};
+use nilometer_model::{Phase, Seed};
+use nilometer_plan::{Measurement, WorkloadCell, parse};
 use nilometer_storage::{
     Drive, OpKind,
     clock::VirtualClock,
@@ -85,7 +83,7 @@ operations = 20
 
 fn cells() -> Vec<WorkloadCell> {
     let plan = parse(PLAN, "p.toml", 1.0).expect("a valid plan");
-    let workload = |cell: nilometer_model::plan::Cell| match cell.measurement {
+    let workload = |cell: nilometer_plan::Cell| match cell.measurement {
         Measurement::Workload(run) => run.workload,
         Measurement::Recording(_) | Measurement::Imported(_) => unreachable!("there is none"),
     };

@@ -1,10 +1,8 @@
 //! `random`: reads, overwrites and both, anywhere or each block once.
 
 use nilometer_campaign::workload::{WorkerPart, build};
-use nilometer_model::{
-    Bytes, Nanos, Seed,
-    plan::{Access, Coverage, Mode, Phase, RandomCell, WorkloadCell},
-};
+use nilometer_model::{Bytes, Nanos, Phase, Seed};
+use nilometer_plan::{Access, Coverage, Mode, RandomCell, WorkloadCell};
 use nilometer_storage::{
     Engine, OpKind,
     clock::VirtualClock,

@@ -1,10 +1,8 @@
 //! `small_writes`: the same amount in three ways.
 
 use nilometer_campaign::workload::build;
-use nilometer_model::{
-    Bytes,
-    plan::{Phase, SmallWritesCell, Way, WorkloadCell},
-};
+use nilometer_model::{Bytes, Phase};
+use nilometer_plan::{SmallWritesCell, Way, WorkloadCell};
 use nilometer_storage::{
     OpKind,
     clock::VirtualClock,

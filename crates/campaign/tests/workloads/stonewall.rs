@@ -3,10 +3,8 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_campaign::workload::{Stonewall, WorkerPart, WorkerPlace, build};
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{FramesCell, Phase, StreamCell, WorkloadCell},
-};
+use nilometer_model::{Bytes, Nanos, Phase};
+use nilometer_plan::{FramesCell, StreamCell, WorkloadCell};
 use nilometer_storage::{
     Drive, OpKind, Workload,
     clock::VirtualClock,

@@ -8,9 +8,9 @@ use std::sync::{
 use nilometer_campaign::workload::{
     Direction, EVERY_BLOCK, Order, Transfer, WorkerPart, WorkerPlace, Writing, build, files_of,
 };
-use nilometer_model::{
-    Bytes, Nanos, Seed,
-    plan::{Access, DataSource, FileLayout, Parameters, Phase, Shift, StreamCell, SyncPolicy, WorkloadCell},
+use nilometer_model::{Bytes, Nanos, Phase, Seed};
+use nilometer_plan::{
+    Access, DataSource, FileLayout, Parameters, Shift, StreamCell, SyncPolicy, WorkloadCell,
 };
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, Errno, OpKind, Workload,

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use nilometer_campaign::workload::{Tree, Walk, WalkTask, WorkerPlace, counted};
-use nilometer_model::{
-    Bytes, Nanos, Sample,
-    plan::{Directories, Items, Parameters, Phase, Shift, TreeCell, WalkCommand, WorkloadCell},
-};
+use nilometer_model::{Bytes, Nanos, Phase, Sample};
+use nilometer_plan::{Directories, Items, Parameters, Shift, TreeCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Arena, Drive, Engine, OpKind, Open, Tally, Target, testing::conformance::workload_suite,
 };

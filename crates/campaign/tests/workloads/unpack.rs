@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use nilometer_campaign::workload::{OpenFiles, SourceTree, Unpack, WalkTask, WorkerPart, build, counted};
-use nilometer_model::{
-    Bytes, Nanos, Sample, Seed,
-    plan::{OpenFilesCell, Parameters, Phase, TreeShape, UnpackCell, WalkCommand, WorkloadCell},
-};
+use nilometer_model::{Bytes, Nanos, Phase, Sample, Seed};
+use nilometer_plan::{OpenFilesCell, Parameters, TreeShape, UnpackCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Buffer, Drive, Engine, Errno, OpKind, Tally, Workload,
     clock::VirtualClock,

@@ -1,10 +1,8 @@
 //! `wait`: times come, and nothing is asked.
 
 use nilometer_campaign::workload::{WorkerPart, build};
-use nilometer_model::{
-    Nanos,
-    plan::{Phase, WaitCell, WorkloadCell},
-};
+use nilometer_model::{Nanos, Phase};
+use nilometer_plan::{WaitCell, WorkloadCell};
 use nilometer_storage::{
     Drive, OpKind,
     clock::VirtualClock,

@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, fs, os::unix::ffi::OsStrExt, path::Path};
 
 use nilometer_campaign::workload::{FoundEntries, NEEDLE, Unpack, Walk, WalkTask, build};
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{EngineKind, Phase, SearchCell, Shift, TreeShape, WalkCell, WalkCommand, WorkloadCell},
-};
+use nilometer_model::{Bytes, EngineKind, Nanos, Phase};
+use nilometer_plan::{SearchCell, Shift, TreeShape, WalkCell, WalkCommand, WorkloadCell};
 use nilometer_storage::{
     Arena, Clock, Drive, Engine, Errno, OpKind, Target,
     clock::VirtualClock,

@@ -2,7 +2,8 @@
 //! the cell has not.
 
 use nilometer_analysis::{LineDifference, NamedRates, Quantity};
-use nilometer_model::{Invalid, Results, Sample, TargetDescription, plan::Phase};
+use nilometer_model::{Invalid, Phase, Sample, TargetDescription};
+use nilometer_plan::Results;
 
 use super::{
     line::{ForeignLine, Way},

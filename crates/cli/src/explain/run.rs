@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use nilometer_model::Results;
+use nilometer_plan::Results;
 
 use super::{
     own_figure::{self, PrintedOutput, rate_of_dd},

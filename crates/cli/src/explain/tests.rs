@@ -102,7 +102,7 @@ fn check(cases: &[LineCase]) {
         assert_eq!(left_out(&read), left.replace("SYNC", RANDOM_SYNC), "{line}");
         let left = &read.left_out.not_taken;
         assert!(left.iter().all(|left| left.contains(": ")), "each says what it changes: {left:?}");
-        nilometer_model::plan::parse(&plan(&variants(&read)), "explain.toml", 1.0).expect(line);
+        nilometer_plan::parse(&plan(&variants(&read)), "explain.toml", 1.0).expect(line);
     }
 }
 

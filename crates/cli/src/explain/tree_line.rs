@@ -1,6 +1,6 @@
 //! A tree of directories with items in each, as lines of mdtest ask for it.
 
-use nilometer_model::{Bytes, plan::Phase};
+use nilometer_model::{Bytes, Phase};
 
 /// A tree of directories with items in each.
 #[derive(Debug, Clone, PartialEq)]

@@ -243,7 +243,7 @@ fn synced(durable: Durable) -> String {
 mod tests {
     use super::super::parse::parse as parse_line;
     use super::*;
-    use nilometer_model::plan::parse;
+    use nilometer_plan::parse;
 
     fn names(line: &str) -> Vec<&'static str> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

@@ -20,7 +20,7 @@ use nilometer_acquisition::{
     export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS},
     lone_file::RewriteWishes,
 };
-use nilometer_model::{ByteRate, Bytes, FileSystemKind, TargetDescription, plan::EngineKind};
+use nilometer_model::{ByteRate, Bytes, EngineKind, FileSystemKind, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN,
     reader::{Recording, Trust},

@@ -1,6 +1,6 @@
 //! `nilometer plan keys`: what a plan may say.
 
-use nilometer_model::plan::{PlanKey, WorkloadCell};
+use nilometer_plan::{PlanKey, WorkloadCell};
 
 /// Key, value, what it is for.
 type Row = (&'static str, &'static str, &'static str);
@@ -316,7 +316,7 @@ fn row(row: &Row) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::plan::parse;
+    use nilometer_plan::parse;
 
     use super::*;
 

@@ -4,10 +4,10 @@ mod keys;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use nilometer_model::{
-    catalogue::{ACCEPTANCE_TEMPLATE, BuiltIn, CONDITION_TEMPLATE, PLANS},
-    plan::{Cell, Estimate, EstimatedSpeed, Measurement, Phase, ResolvedPlan, parse_with},
-    statistics::detectable,
+use nilometer_model::{Phase, catalogue::BuiltIn, statistics::detectable};
+use nilometer_plan::{
+    ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, Estimate, EstimatedSpeed, Measurement, PLANS,
+    ResolvedPlan, parse_with,
 };
 use nilometer_storage::user_file::{NamedText, find, instrument};
 

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use clap::{Args, ValueEnum};
 
 use nilometer_campaign::{BufferLevel, CampaignStep, Now, Progress, SoFar};
-use nilometer_model::{
-    ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample,
-    plan::Goal,
+use nilometer_model::{ByteRate, Bytes, Goal, Ingest, Nanos, Sample};
+use nilometer_plan::{
+    Measured, Results,
     search::{SearchEnd, Trial},
 };
 
@@ -315,10 +315,8 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{
-        Invalid, Key, TargetEntry,
-        plan::{Phase, parse},
-    };
+    use nilometer_model::{Invalid, Phase};
+    use nilometer_plan::{Key, TargetEntry, parse};
 
     use super::*;
     use crate::status_line::WIDTHS;

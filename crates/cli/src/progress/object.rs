@@ -1,7 +1,8 @@
 //! Progress for programs: one JSON object a line, each with its `event`. Numbers have their unit in the key.
 
 use nilometer_campaign::{CampaignStep, Now, Progress, SoFar};
-use nilometer_model::{Measured, Nanos, NetworkResults, NetworkSample, Results, Sample};
+use nilometer_model::{Nanos, NetworkResults, NetworkSample, Sample};
+use nilometer_plan::{Measured, Results};
 use serde_json::{Value, json};
 
 /// What is told of a campaign at one moment; `recent` is what was done in about the last second.

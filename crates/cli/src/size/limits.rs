@@ -6,8 +6,9 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use nilometer_analysis::{MeasuredLimits, letter, measured_limits};
 use nilometer_campaign::environment;
-use nilometer_model::{
-    ByteRate, Bytes, Instrument, LinkRate, Nanos, Results,
+use nilometer_model::{ByteRate, Bytes, Instrument, LinkRate, Nanos};
+use nilometer_plan::{
+    Results,
     sizing::{Demand, Figure, Kind, LimitOrigin, Limits},
 };
 

@@ -13,7 +13,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use nilometer_model::plan::{MpiIo, MpiIoCalls, MpiIoHints, MpiIoImplementation, MpiIoInForce};
+use nilometer_model::{MpiIoHints, MpiIoImplementation, MpiIoInForce};
+use nilometer_plan::{MpiIo, MpiIoCalls};
 use nilometer_storage::{
     Clock, Engine, Errno, OpKind, Open, Operation, ROOT, Slot,
     engine::{Execute, Immediate, plain},

@@ -3,12 +3,10 @@
 mod link;
 mod pattern;
 mod subnet;
-mod trials;
 
 pub use link::{BondMember, LinkBond, NetworkLink};
 pub use pattern::{EACH_PAIR_MAX, PatternKind, TrafficPattern};
 pub use subnet::{Subnet, SubnetError};
-pub use trials::{NetworkTrial, NetworkTrials};
 
 use std::fmt;
 

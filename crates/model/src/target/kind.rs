@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use super::TargetDescription;
+
 /// Where the data of a file system are, as far as its type says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placement {
@@ -247,6 +249,13 @@ impl FromStr for FileSystemKind {
         let known = Self::KNOWN.iter().find(|kind| kind.name() == name);
         known.copied().ok_or_else(|| UnknownFileSystem(name.into()))
     }
+}
+
+/// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced. Of several one is
+/// enough.
+pub fn is_volatile(file_system: &str) -> bool {
+    let mut types = file_system.split(TargetDescription::BETWEEN);
+    types.any(|name| matches!(name, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub use address::{RunHandle, TargetAddress, TargetAddressError};
 pub use capabilities::{Capabilities, Capability};
 pub use expected::{NotExpected, check_expected, check_expected_count};
 pub use feature::{FeatureBasis, FeatureFinding, StorageFeature, published_features};
-pub use kind::{FileSystemKind, UnknownFileSystem};
+pub use kind::{FileSystemKind, UnknownFileSystem, is_volatile};
 pub use layer::{BlockLayer, BlockLayerKind};
 pub use mount_options::option_meanings;
 pub use url::{TargetUrl, TargetUrlError, UrlScheme};
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, is_volatile};
+use crate::Bytes;
 use layer::hide_a_cache;
 
 /// A storage system as it was found. Its fields are what something is decided by; what only explains it is among the facts.

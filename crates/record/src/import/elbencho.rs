@@ -6,10 +6,8 @@
 
 use std::collections::HashMap;
 
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Bytes, Nanos, Phase};
+use nilometer_plan::ImportedRun;
 use serde::Deserialize;
 
 use super::{

@@ -5,10 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{
-    Bytes, Histogram, Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Bytes, Histogram, Nanos, Phase};
+use nilometer_plan::ImportedRun;
 
 use super::{
     Fault,

@@ -5,10 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{
-    Group, Histogram, Key, Nanos, Results, Sample, TargetEntry,
-    plan::{Cell, ImportedRun, Phase},
-};
+use nilometer_model::{Histogram, Nanos, Phase, Sample};
+use nilometer_plan::{Cell, Group, ImportedRun, Key, Results, TargetEntry};
 
 use super::{Fault, ImportOptions};
 use crate::{Record, RecordError};

@@ -4,10 +4,8 @@
 //! IO500 runs IOR and mdtest and repeats their figures: in its directory these are taken from the outputs of the programs,
 //! and the summary only adds `find` ([`super::directory`]).
 
-use nilometer_model::{
-    Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Nanos, Phase};
+use nilometer_plan::ImportedRun;
 
 use super::{
     Fault, dates,

@@ -3,7 +3,7 @@
 //!
 //! IOR within IO500 prints no summary. Its text is whole if each access has as many rows as there were repetitions.
 
-use nilometer_model::plan::Phase;
+use nilometer_model::Phase;
 
 use super::{
     Fault,

@@ -1,10 +1,8 @@
 //! A test of IOR: its options, and the accesses that its tables give, checked against each other. Text, CSV and JSON of one
 //! test become the same cell.
 
-use nilometer_model::{
-    Bytes, Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Bytes, Nanos, Phase};
+use nilometer_plan::ImportedRun;
 
 use super::{
     Fault,

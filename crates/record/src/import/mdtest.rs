@@ -1,10 +1,8 @@
 //! mdtest: the table of rates in its text, as versions 1.8 to 4 write it. It has the greatest, the least, the mean and the standard
 //! deviation over iterations. `-P`, with which IO500 runs it, adds a table of times: rates are taken, and held against it.
 
-use nilometer_model::{
-    Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Nanos, Phase};
+use nilometer_plan::ImportedRun;
 
 use super::{
     Fault, dates,

@@ -1,6 +1,6 @@
 //! Rows of mdtest's tables: an operation with its greatest, least and mean figure over iterations and their deviation.
 
-use nilometer_model::plan::Phase;
+use nilometer_model::Phase;
 
 use super::{Fault, agreement::SameFigure, stand_in::Known, table::number};
 

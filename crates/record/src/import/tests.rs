@@ -3,7 +3,8 @@
 mod kinds;
 
 use super::*;
-use nilometer_model::{Results, plan::Phase};
+use nilometer_model::Phase;
+use nilometer_plan::Results;
 
 /// A replay: the run of IOR 4.0.0 that the documentation of DAOS 2.6 shows ("Run IOR & mdtest"), shortened.
 const IOR: &str = "\

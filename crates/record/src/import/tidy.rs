@@ -6,10 +6,8 @@
 
 use std::{collections::HashMap, io::Read};
 
-use nilometer_model::{
-    Nanos,
-    plan::{ImportedRun, Phase},
-};
+use nilometer_model::{Nanos, Phase};
+use nilometer_plan::ImportedRun;
 
 use super::{
     Fault,

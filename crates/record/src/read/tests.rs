@@ -3,10 +3,10 @@
 use super::*;
 use crate::Record;
 use nilometer_model::{
-    BackgroundDone, Bytes, DeviceTraffic, DeviceUse, FilesSeen, FramesBeside, Ingest, LocksSeen,
+    BackgroundDone, Bytes, DeviceTraffic, DeviceUse, FilesSeen, FramesBeside, Goal, Ingest, LocksSeen,
     PacketTotals, RankPart, ReaderTotals, Stall, Waited,
-    plan::{Goal, ResolvedPlan, parse},
 };
+use nilometer_plan::{ResolvedPlan, parse};
 
 /// One cell, in one stage.
 pub(crate) fn plan() -> ResolvedPlan {

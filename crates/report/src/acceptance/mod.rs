@@ -53,7 +53,7 @@ fn accepted_target(verdict: &AcceptanceVerdict) -> AcceptedTarget<'_> {
 fn found(judged: &nilometer_analysis::JudgedCriterion) -> FoundCriterion<'_> {
     FoundCriterion {
         stage: &judged.criterion.stage,
-        phase: judged.criterion.phase.map(nilometer_model::plan::Phase::name),
+        phase: judged.criterion.phase.map(nilometer_model::Phase::name),
         demand: judged.criterion.demand.to_string(),
         answer: judged.answer.name(),
         found: &judged.found,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Measured, Nanos};
+use nilometer_model::{ByteRate, Nanos};
+use nilometer_plan::Measured;
 use serde::Serialize;
 use serde_json::Value as Json;
 

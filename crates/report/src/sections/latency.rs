@@ -1,7 +1,7 @@
 //! What is behind the rates of a stage: how long operations took, and the rate over time in the median repeat.
 
 use nilometer_analysis::{CellOutcome, Quantity, StageCell, StudyStage, letter};
-use nilometer_model::{Histogram, Nanos, Series, plan::Phase, statistics::Summary};
+use nilometer_model::{Histogram, Nanos, Phase, Series, statistics::Summary};
 
 use crate::{
     chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, WIDTH, clipped, nines},

@@ -4,7 +4,8 @@ use nilometer_analysis::{
     Quantity,
     observed::{ObservedMachine, ObservedRun, UseKind, UseValues, sample_range},
 };
-use nilometer_model::{Measured, Nanos, Results, observed::ObservedRange};
+use nilometer_model::{Nanos, observed::ObservedRange};
+use nilometer_plan::{Measured, Results};
 
 use super::latency::POINTS_MOST;
 use crate::chart::{Axis, Chart, LETTERS, Line, Plot, Point, Span, Style, Unit, clipped};

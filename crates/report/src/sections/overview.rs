@@ -1,7 +1,7 @@
 //! A short report's figures: one table of all stages, a row for each figure, with the part of the system that was at its limit.
 
 use nilometer_analysis::{CellOutcome, LimitingParts, Study, StudyStage, letter};
-use nilometer_model::plan::Phase;
+use nilometer_model::Phase;
 
 use super::{
     beside_load::beside_load,

@@ -84,7 +84,8 @@ fn value_bar(of: &StageOptimum, value: &ValueRate) -> Bar {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{Key, Measured, Nanos, Results, Sample, plan::Phase};
+    use nilometer_model::{Nanos, Phase, Sample};
+    use nilometer_plan::{Key, Measured, Results};
 
     use super::*;
     use nilometer_analysis::{Study, made_up::stage};

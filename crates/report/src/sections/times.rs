@@ -1,7 +1,7 @@
 //! Where the time of a stage went.
 
 use nilometer_analysis::StudyStage;
-use nilometer_model::plan::Phase;
+use nilometer_model::Phase;
 
 use super::stage::{named, row};
 use crate::{

@@ -1,10 +1,8 @@
 //! What a sizing rests on: each assumption in a line of its own, with its value and where it is from.
 
 use crate::words::percent;
-use nilometer_model::{
-    ByteRate,
-    sizing::{Demand, Figure, Kind, LimitOrigin, Limits, Place},
-};
+use nilometer_model::ByteRate;
+use nilometer_plan::sizing::{Demand, Figure, Kind, LimitOrigin, Limits, Place};
 
 use super::Sized;
 

@@ -1,9 +1,7 @@
 //! A sizing for programs. Rates are bytes a second, sizes bytes, times seconds; what there is not is null.
 
-use nilometer_model::{
-    Nanos,
-    sizing::{Amount, SizingStage},
-};
+use nilometer_model::Nanos;
+use nilometer_plan::sizing::{Amount, SizingStage};
 use serde::Serialize;
 
 use super::{
@@ -200,7 +198,7 @@ fn simulation(checked: &Checked) -> Simulation {
         servers_busy: found.servers_busy,
         one_fewer_is_overloaded: fewer
             .as_ref()
-            .map(nilometer_model::sizing::simulation::SimulationResult::is_overloaded),
+            .map(nilometer_plan::sizing::simulation::SimulationResult::is_overloaded),
         days: days.map(|(days, ..)| days),
         buffer_most_bytes: days.map(|(_, most, _)| most.0),
         full_after_s: days.and_then(|(_, _, full)| full).map(Nanos::seconds),

@@ -9,12 +9,10 @@ mod text;
 pub use json::sizing_json;
 pub use text::sizing_text;
 
-use nilometer_model::{
-    Bytes, Nanos,
-    sizing::{
-        Demand, Limits, Sizing,
-        simulation::{SimulationResult, SizingTrial},
-    },
+use nilometer_model::{Bytes, Nanos};
+use nilometer_plan::sizing::{
+    Demand, Limits, Sizing,
+    simulation::{SimulationResult, SizingTrial},
 };
 
 /// A sizing and what it is for.

@@ -1,12 +1,10 @@
 //! The words of a sizing: within the width, complete, and the same as the numbers for programs.
 
-use nilometer_model::{
-    Burst, ByteRate, Bytes, Nanos, Schedule, Seed,
-    sizing::{
-        Demand, Figure, Kind, LimitOrigin, Limits, Place,
-        simulation::{Phases, SizingTrial},
-        size,
-    },
+use nilometer_model::{Burst, ByteRate, Bytes, Nanos, Schedule, Seed};
+use nilometer_plan::sizing::{
+    Demand, Figure, Kind, LimitOrigin, Limits, Place,
+    simulation::{Phases, SizingTrial},
+    size,
 };
 
 use super::{Checked, Sized, sizing_json, sizing_text};

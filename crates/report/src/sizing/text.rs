@@ -1,9 +1,7 @@
 //! A sizing in a terminal: the answer first, then the stages, then all that it rests on.
 
-use nilometer_model::{
-    Nanos,
-    sizing::{BufferCapacity, Kind, Place, SizingStage},
-};
+use nilometer_model::Nanos;
+use nilometer_plan::sizing::{BufferCapacity, Kind, Place, SizingStage};
 
 use super::{
     Checked, Sized,

@@ -1,9 +1,10 @@
 //! Records made up from known truths: what is said of them must hold, and be said as often as it may be wrong.
 
 use nilometer_model::{
-    Invalid, Key, Measured, Nanos, NetworkCell, NetworkProtocol, NetworkSample, RandomStream, Results,
-    Sample, Seed, TargetEntry, TrafficPattern, Waited, plan::Phase,
+    Invalid, Nanos, NetworkCell, NetworkProtocol, NetworkSample, Phase, RandomStream, Sample, Seed,
+    TrafficPattern, Waited,
 };
+use nilometer_plan::{Key, Measured, Results, TargetEntry};
 
 use nilometer_analysis::{
     LeftFigure, NamedRecord, PairBasis, RecordsCompared, SubjectPair,

@@ -1,8 +1,8 @@
 //! A campaign of two targets, whole and with parts of it taken out.
 
-use nilometer_model::{
-    Bytes, Event, Ingest, Invalid, Key, Measured, Nanos, Results, Sample, TargetEntry,
-    plan::{Cell, Goal, Phase, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
+use nilometer_model::{Bytes, Goal, Ingest, Invalid, Nanos, Phase, Sample};
+use nilometer_plan::{
+    Cell, Event, Key, Measured, PlannedCampaign, RecordingRun, ResolvedPlan, Results, TargetEntry, parse,
 };
 
 use nilometer_analysis::{

@@ -1,6 +1,6 @@
 //! Observed machines in every report.
 
-use nilometer_model::plan::Phase;
+use nilometer_model::Phase;
 
 use super::{
     super::{Palette, TextLayout, html, json, markdown, terminal},

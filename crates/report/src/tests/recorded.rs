@@ -1,10 +1,9 @@
 //! The page of an instrument's recordings.
 
 use nilometer_model::{
-    Bytes, Histogram, Ingest, Invalid, Key, Levels, Measured, Nanos, ReaderTotals, Results, Seed, Series,
-    Stall,
-    plan::{Cell, Goal, Phase},
+    Bytes, Goal, Histogram, Ingest, Invalid, Levels, Nanos, Phase, ReaderTotals, Seed, Series, Stall,
 };
+use nilometer_plan::{Cell, Key, Measured, Results};
 
 use nilometer_analysis::made_up::camera;
 

@@ -1,6 +1,7 @@
 //! A short report is a screen, and leaves out nothing that a reader must know of its figures.
 
-use nilometer_model::{Event, Invalid, Nanos, plan::Phase};
+use nilometer_model::{Invalid, Nanos, Phase};
+use nilometer_plan::Event;
 
 use super::{TREE, recorded::recorded, results, studied, sweep};
 use crate::{Detail, TextLayout, markdown, terminal};
@@ -11,7 +12,7 @@ fn short(study: &Study<'_>) -> String {
 }
 
 /// Nine stages as those of `plans/quick.toml`, with 26 figures.
-fn first_look() -> nilometer_model::Results {
+fn first_look() -> nilometer_plan::Results {
     let stages = ["cached", "shared", "small", "in flight", "frames", "walk"];
     let cells = stages
         .iter()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::{Bytes, Capabilities, Format, TargetDescription, plan::Phase};
+use nilometer_model::{Bytes, Capabilities, Format, Phase, TargetDescription};
 use nilometer_remote::{create_directory, is_taken};
 use nilometer_storage::{PATIENCE, in_time, process, target::KeptDirectory};
 

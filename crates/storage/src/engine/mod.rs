@@ -23,7 +23,7 @@ pub use uring::Uring;
 
 use std::sync::Arc;
 
-use nilometer_model::{Nanos, plan::EngineKind};
+use nilometer_model::{EngineKind, Nanos};
 
 use crate::{Arena, Clock, Completion, Operation};
 

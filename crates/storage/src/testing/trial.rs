@@ -2,7 +2,7 @@
 
 use std::{os::fd::OwnedFd, sync::mpsc, time::Duration};
 
-use nilometer_model::{Nanos, Seed, plan::EngineKind};
+use nilometer_model::{EngineKind, Nanos, Seed};
 
 use crate::{
     Arena, Buffer, Clock, Completion, Drive, Engine, Step, Wait, Workload,

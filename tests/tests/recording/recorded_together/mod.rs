@@ -6,7 +6,8 @@ mod ports_faults;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
-use nilometer_model::{Results, Sample, plan::Goal};
+use nilometer_model::{Goal, Sample};
+use nilometer_plan::Results;
 use nilometer_tests::{Ended, Mpi, MpiKind, Running, Testbed, nilometer, run_directories};
 use tempfile::TempDir;
 

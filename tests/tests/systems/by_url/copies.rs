@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use nilometer_model::plan::EngineKind;
+use nilometer_model::EngineKind;
 use nilometer_storage::{
     Buffer, Clock, Engine, OpKind, Open, Operation, ROOT, Slot, Wait, engine::Options, target::run_id,
 };

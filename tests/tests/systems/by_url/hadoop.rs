@@ -74,7 +74,7 @@ fn a_layout_that_is_refused_is_told() {
     assert!(said.contains("dfs.namenode.replication.max"), "{ended:?}");
     let results = nilometer_record::read(Path::new(&record)).expect("a record");
     let there =
-        |sample: &&nilometer_model::Measured| results.targets[sample.key.target].path.starts_with("hdfs:");
+        |sample: &&nilometer_plan::Measured| results.targets[sample.key.target].path.starts_with("hdfs:");
     assert!(results.samples.iter().filter(there).all(|measured| measured.sample.invalid.is_some()));
 }
 

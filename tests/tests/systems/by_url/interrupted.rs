@@ -9,7 +9,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use nilometer_model::Results;
+use nilometer_plan::Results;
 use nilometer_tests::{Testbed, await_some, run_directories, tool};
 
 use crate::by_url::{LASTING, begun, broken::Stopped, program};

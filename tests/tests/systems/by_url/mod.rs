@@ -16,7 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use nilometer_model::{FileSystemKind, TargetAddress, TargetUrl, plan::EngineKind};
+use nilometer_model::{EngineKind, FileSystemKind, TargetAddress, TargetUrl};
 use nilometer_storage::{Clock, Target, engine::Options, testing::conformance};
 use nilometer_tests::{Ended, MARKER, Testbed, await_some, nilometer, run_directories};
 use rustix::process::{Pid, Signal, kill_process};
@@ -163,7 +163,7 @@ fn is_measured_and_recorded(system: &str, client: &str, kind: FileSystemKind) {
     let ended = program(&testbed, &asked);
     assert!(ended.has_answered(), "{ended:?}");
     let results = nilometer_record::read(Path::new(&record)).expect("a record");
-    let stages = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
+    let stages = |key: &nilometer_plan::Key| results.cells[key.cell].stage.clone();
     let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
     assert_eq!(faults.map(|measured| stages(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
     let measured = |stage: &str| results.samples.iter().any(|sample| stages(&sample.key) == stage);
@@ -274,7 +274,7 @@ fn measured(testbed: &Testbed, url: &str, plan: &str, kind: FileSystemKind) -> M
     let ended = program(testbed, &asked);
     assert!(ended.has_answered(), "{ended:?}");
     let results = nilometer_record::read(Path::new(&record)).expect("a record");
-    let stage = |key: &nilometer_model::Key| results.cells[key.cell].stage.clone();
+    let stage = |key: &nilometer_plan::Key| results.cells[key.cell].stage.clone();
     let faults = results.samples.iter().filter(|measured| !measured.sample.errors.is_empty());
     assert_eq!(faults.map(|measured| stage(&measured.key)).collect::<Vec<_>>(), [""; 0], "{ended:?}");
     // Onto `null:` all of them are.

@@ -42,7 +42,7 @@ fn parts_come_back(server: &Server) {
     let description = nilometer_remote::describe(&server.0).expect("the server runs");
     let target = nilometer_remote::open(&description, run_id().0, None).expect("a run directory");
     let options = Options {
-        kind: nilometer_model::plan::EngineKind::Pool,
+        kind: nilometer_model::EngineKind::Pool,
         depth: DEPTH as u32,
         slots: 2,
         clock: Clock::start(),

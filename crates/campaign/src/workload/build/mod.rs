@@ -16,10 +16,8 @@ pub use plan::{BuildPlan, BuildQueue};
 
 use std::sync::Arc;
 
-use nilometer_model::{
-    Nanos, RandomStream, Seed,
-    plan::{BuildCell, OBJECT_TIMES, Phase},
-};
+use nilometer_model::{Nanos, Phase, RandomStream, Seed};
+use nilometer_plan::{BuildCell, OBJECT_TIMES};
 use nilometer_storage::{Buffer, OpKind, Operation, Slot, Workload};
 
 use super::{

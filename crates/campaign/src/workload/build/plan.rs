@@ -5,10 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-use nilometer_model::{
-    Nanos, RandomStream,
-    plan::{BuildCell, FileRole},
-};
+use nilometer_model::{Nanos, RandomStream};
+use nilometer_plan::{BuildCell, FileRole};
 
 use super::super::SourceTree;
 

@@ -3,7 +3,8 @@
 //! A file of three dimensions holds frame after frame, each at a multiple of the frame's stride, in it module after
 //! module, in it row after row. With a file a frame, each begins at 0.
 
-use nilometer_model::plan::{FrameFile, FrameRead, FramesCell, Phase, Split};
+use nilometer_model::Phase;
+use nilometer_plan::{FrameFile, FrameRead, FramesCell, Split};
 
 /// One worker's part of a phase.
 #[derive(Debug, Clone, Copy)]

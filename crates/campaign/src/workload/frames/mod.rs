@@ -7,10 +7,8 @@
 
 mod course;
 
-use nilometer_model::{
-    Nanos, Seed,
-    plan::{FrameFile, FramesCell, Phase, SyncPolicy},
-};
+use nilometer_model::{Nanos, Phase, Seed};
+use nilometer_plan::{FrameFile, FramesCell, SyncPolicy};
 use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{

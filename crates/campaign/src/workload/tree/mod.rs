@@ -7,10 +7,8 @@
 
 mod task;
 
-use nilometer_model::{
-    Nanos, Seed,
-    plan::{Phase, TreeCell},
-};
+use nilometer_model::{Nanos, Phase, Seed};
+use nilometer_plan::TreeCell;
 use nilometer_storage::{Buffer, Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{

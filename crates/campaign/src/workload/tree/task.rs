@@ -1,6 +1,7 @@
 //! What a worker does in each phase of `tree`: in whose tree, with whose items, and which operation it is.
 
-use nilometer_model::plan::{Directories, Items, Phase, Shift, TreeCell};
+use nilometer_model::Phase;
+use nilometer_plan::{Directories, Items, Shift, TreeCell};
 use nilometer_storage::{OpKind, Open};
 
 use super::super::{WorkerPlace, name::Name};

@@ -9,7 +9,8 @@ mod search;
 
 pub use search::NEEDLE;
 
-use nilometer_model::{Nanos, plan::WalkCommand};
+use nilometer_model::Nanos;
+use nilometer_plan::WalkCommand;
 use nilometer_storage::{
     Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
     listing::{self, Stat},

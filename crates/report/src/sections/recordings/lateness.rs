@@ -1,6 +1,7 @@
 //! How late frames were at the instrument's pace: until the slot was free, readable, durable, read.
 
-use nilometer_model::{Histogram, Measured, Nanos, TargetEntry};
+use nilometer_model::{Histogram, Nanos};
+use nilometer_plan::{Measured, TargetEntry};
 
 use nilometer_analysis::{Study, letter};
 

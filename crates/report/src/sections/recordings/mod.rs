@@ -9,7 +9,8 @@ mod trials;
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Bytes, Ingest, Measured, plan::Goal};
+use nilometer_model::{ByteRate, Bytes, Goal, Ingest};
+use nilometer_plan::Measured;
 
 use nilometer_analysis::{Study, StudyRecording, stages_of};
 

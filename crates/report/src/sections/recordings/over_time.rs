@@ -1,6 +1,7 @@
 //! A recording over time: its rate with stalls, and how full the ring was with losses.
 
-use nilometer_model::{ByteRate, Levels, Measured, Nanos, Series, Stall};
+use nilometer_model::{ByteRate, Levels, Nanos, Series, Stall};
+use nilometer_plan::Measured;
 
 use nilometer_analysis::{Quantity, letter};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Measured, Series, plan::Goal, statistics::Summary, sustained::sustained};
+use nilometer_model::{ByteRate, Goal, Series, statistics::Summary, sustained::sustained};
+use nilometer_plan::Measured;
 
 use nilometer_analysis::{StudyRecording, letter};
 

@@ -1,9 +1,9 @@
 //! The figures of all recordings of an instrument; trials of searches by themselves.
 
 use nilometer_analysis::{StudyRecording, letter};
-use nilometer_model::{
-    ByteRate, Bytes, Ingest, Measured,
-    plan::Goal,
+use nilometer_model::{ByteRate, Bytes, Goal, Ingest};
+use nilometer_plan::{
+    Measured,
     search::{SearchEnd, Trial},
 };
 

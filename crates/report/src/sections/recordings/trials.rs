@@ -1,8 +1,8 @@
 //! The trials of a search for the highest rate: each by how it ended, and the interval that was found.
 
-use nilometer_model::{
+use nilometer_model::Goal;
+use nilometer_plan::{
     Measured,
-    plan::Goal,
     search::{RateLimit, SearchEnd, Trial},
 };
 

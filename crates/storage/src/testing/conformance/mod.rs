@@ -68,7 +68,7 @@ pub fn source_suite(make: &mut MakeEngine<'_>) {
 mod tests {
     use std::{os::fd::OwnedFd, path::Path, sync::Arc};
 
-    use nilometer_model::{ByteRate, Bytes, Frequency, Nanos, Seed, plan::EngineKind};
+    use nilometer_model::{ByteRate, Bytes, EngineKind, Frequency, Nanos, Seed};
 
     use super::*;
     use crate::{

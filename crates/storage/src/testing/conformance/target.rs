@@ -1,6 +1,6 @@
 //! What a target must do for a run: engines on one directory, which is emptied when that is asked for.
 
-use nilometer_model::{StripeLayout, plan::EngineKind};
+use nilometer_model::{EngineKind, StripeLayout};
 
 use super::checked::{Checked, NAMES};
 use crate::{

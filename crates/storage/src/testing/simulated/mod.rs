@@ -18,8 +18,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Capabilities, Coldness, DeviceTraffic, DirectIo, FileSystemSpace, Seed, StorageProfile,
-    TargetDescription, plan::EngineKind,
+    Bytes, Capabilities, Coldness, DeviceTraffic, DirectIo, EngineKind, FileSystemSpace, Seed,
+    StorageProfile, TargetDescription,
 };
 
 use crate::{

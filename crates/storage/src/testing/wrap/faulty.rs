@@ -250,7 +250,7 @@ impl Engine for Faulty {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::plan::EngineKind;
+    use nilometer_model::EngineKind;
 
     use super::*;
     use crate::{Buffer, Clock, clock::VirtualClock, engine::Null, operation::Open, testing::trial};

@@ -137,7 +137,7 @@ impl Engine for Metered {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::plan::EngineKind;
+    use nilometer_model::EngineKind;
 
     use super::*;
     use crate::{Buffer, Slot, operation::Open, testing::trial};

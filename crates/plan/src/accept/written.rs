@@ -1,0 +1,350 @@
+//! `[accept]` as written in a plan.
+
+use std::collections::BTreeSet;
+
+use nilometer_model::{ByteRate, Bytes, Goal, Nanos, Phase, Readers};
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+
+use super::{Acceptance, CoresOf, Criterion, LossLimit, Requirement};
+use crate::{Catalogue, Cell, Condition, Fill, RecordingRun, Route};
+
+/// What an offer must do.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptTerms {
+    /// What each target costs, in their order: a text each.
+    #[serde(default)]
+    pub price: Vec<String>,
+    /// Of instruments, which are recorded for it.
+    #[serde(default)]
+    pub instrument: Vec<InstrumentDemands>,
+    /// Of stages of the plan with workloads.
+    #[serde(default)]
+    pub stage: Vec<StageDemands>,
+}
+
+/// What must be found when an instrument is recorded.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstrumentDemands {
+    /// A name of the catalogue, or the path of a .toml file.
+    pub name: Spanned<String>,
+    /// So many of it at the same time, each with a recorder of its own.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// How long it is recorded.
+    pub duration: Nanos,
+    /// How often, at its own pace.
+    #[serde(default = "one")]
+    pub repeats: u32,
+    /// Memory between the instrument and the storage.
+    #[serde(default = "one_gib")]
+    pub buffer: Bytes,
+    /// Older frames are removed when a recording is larger than this.
+    pub keep: Option<Bytes>,
+    /// Instead of that: up to which level the target is filled.
+    pub fill: Option<FillLevel>,
+    /// Who reads it while it is made.
+    #[serde(default)]
+    pub readers: Readers,
+    /// In which state the target is meanwhile.
+    pub condition: Option<Condition>,
+    /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
+    pub route: Option<Route>,
+    /// How much may be lost.
+    #[serde(default)]
+    pub lost: LossLimit,
+    /// What the target must take in the long run.
+    pub rate: Option<ByteRate>,
+    /// The longest time without an acknowledged frame.
+    pub longest_stall: Option<Nanos>,
+    /// When 99 % of frames must be durable.
+    pub durable: Option<Nanos>,
+    /// Processors.
+    #[serde(default)]
+    pub cores: CoreLimits,
+    /// A sync must make the device flush its cache.
+    #[serde(default)]
+    pub sync_flushes: bool,
+}
+
+/// What must be found of a workload, in all cells of a stage.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageDemands {
+    /// Of the stage.
+    pub name: Spanned<String>,
+    /// The phase; all of its phases if it is not said.
+    pub phase: Option<Phase>,
+    /// Bytes a second, at least.
+    pub rate: Option<ByteRate>,
+    /// Operations a second, at least.
+    pub operations: Option<f64>,
+    /// 99 % of operations take no longer.
+    pub p99: Option<Nanos>,
+    /// 99.9 % of operations take no longer.
+    pub p99_9: Option<Nanos>,
+    /// Processors.
+    #[serde(default)]
+    pub cores: CoreLimits,
+}
+
+/// Processors at the most, by whom.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreLimits {
+    process: Option<f64>,
+    client: Option<f64>,
+    machine: Option<f64>,
+}
+
+/// A share of the space of a target, `90 %`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FillLevel(f64);
+
+impl<'de> Deserialize<'de> for FillLevel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        let level = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+        let refused =
+            || de::Error::custom(format!("`{text}`: write more than 0 % and at most 100 %, as in \"80 %\""));
+        level.map(|percent| FillLevel(percent / 100.0)).ok_or_else(refused)
+    }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn one_gib() -> Bytes {
+    Bytes(1 << 30)
+}
+
+/// As many recorders are more than any node has.
+const COUNT_MOST: u32 = 1000;
+const REPEATS_MOST: u32 = 1000;
+
+/// Criteria that can't be: of which key, and why.
+pub(crate) struct RefusedTerms {
+    /// Where the name stands that they are about, from the beginning of the text; none where they are about no name.
+    pub(crate) at: Option<usize>,
+    /// What is wrong, with the valid values.
+    pub(crate) why: String,
+}
+
+impl AcceptTerms {
+    /// The criteria, with the recordings that they need; these are added to the cells of a plan of so many repeats.
+    pub(crate) fn resolve(
+        &self,
+        repeats: u32,
+        catalogue: Catalogue<'_>,
+        cells: &mut Vec<Cell>,
+    ) -> Result<Acceptance, RefusedTerms> {
+        let mut criteria = Vec::new();
+        for stage in &self.stage {
+            let at = |why| RefusedTerms { at: Some(stage.name.span().start), why };
+            criteria.extend(stage.criteria(repeats, cells).map_err(at)?);
+        }
+        for instrument in &self.instrument {
+            let at = |why| RefusedTerms { at: Some(instrument.name.span().start), why };
+            criteria.extend(instrument.criteria(catalogue, cells).map_err(at)?);
+        }
+        if criteria.is_empty() {
+            let why = "nothing is demanded: add [[accept.instrument]] or [[accept.stage]]".into();
+            return Err(RefusedTerms { at: None, why });
+        }
+        Ok(Acceptance { price: self.price.clone(), criteria })
+    }
+}
+
+impl InstrumentDemands {
+    fn criteria(&self, catalogue: Catalogue<'_>, cells: &mut Vec<Cell>) -> Result<Vec<Criterion>, String> {
+        let paced = self.recording(catalogue)?;
+        self.check(&paced)?;
+        let stage = stage_name(&paced);
+        if cells.iter().any(|cell| cell.stage == stage) {
+            return Err(format!("`{stage}` is there already: write all that is demanded of it in one place"));
+        }
+        let mut demands = vec![Requirement::Lost(self.lost)];
+        demands.extend(self.rate.map(Requirement::Rate));
+        demands.extend(self.longest_stall.map(Requirement::LongestStall));
+        demands.extend(self.durable.map(Requirement::Durable));
+        demands.extend(self.cores.demands()?);
+        demands.extend(self.sync_flushes.then_some(Requirement::SyncFlushes));
+        cells.push(Cell::recording(&stage, paced.clone()));
+        if self.rate.is_some() {
+            cells.push(Cell::recording(&stage, paced.at_full_speed(self.keep.is_some())));
+        }
+        let criterion = |demand| Criterion { stage: stage.clone(), phase: None, demand };
+        Ok(demands.into_iter().map(criterion).collect())
+    }
+
+    /// At the instrument's own pace.
+    fn recording(&self, catalogue: Catalogue<'_>) -> Result<RecordingRun, String> {
+        let instrument = catalogue(self.name.get_ref())?.delivered().into_owned();
+        instrument.check()?;
+        if !(1..=COUNT_MOST).contains(&self.count) {
+            return Err(format!("count = {}: write 1 to {COUNT_MOST}", self.count));
+        }
+        if !(1..=REPEATS_MOST).contains(&self.repeats) {
+            return Err(format!("repeats = {}: write 1 to {REPEATS_MOST}", self.repeats));
+        }
+        if self.keep.is_some() && self.fill.is_some() {
+            return Err("keep and fill: both say what stays of a recording; write one of them".into());
+        }
+        let route = match (self.route, &instrument.packets) {
+            (Some(Route::Loopback | Route::Network), None) => {
+                let name = &instrument.name;
+                return Err(format!(
+                    "route: nothing says how frames of {name} come over a network; leave it out"
+                ));
+            }
+            (Some(route), _) => route,
+            (None, packets) => packets.as_ref().map_or(Route::InPlace, |_| Route::Loopback),
+        };
+        let share = 1.0 / f64::from(self.count);
+        let usual = RecordingRun::new(instrument);
+        let mut run = RecordingRun {
+            count: self.count,
+            goal: Goal::Pace,
+            duration: self.duration,
+            buffer: self.buffer,
+            keep: self.keep.unwrap_or(usual.keep),
+            fill: self.fill.map(|FillLevel(level)| Fill { level, share }),
+            repeats: self.repeats,
+            readers: self.readers,
+            condition: self.condition.clone(),
+            route,
+            ..usual
+        };
+        if self.keep.is_none() && self.fill.is_none() && route.has_packets() {
+            run.keep = run.keep.max(run.all());
+        }
+        Ok(run)
+    }
+
+    /// What the recording could not decide, and demands that contradict each other.
+    fn check(&self, paced: &RecordingRun) -> Result<(), String> {
+        paced.check_duration(&format!("duration = \"{}\"", self.duration))?;
+        if let Some(condition) = &self.condition {
+            condition.check().map_err(|why| format!("condition: {why}"))?;
+        }
+        let recorded = Nanos(self.duration.0.saturating_mul(self.repeats.into()));
+        if let Some(least) = self.lost.least_duration().filter(|least| *least > recorded) {
+            // So much longer that it is enough in the three digits that are shown of it.
+            let enough = Nanos::from_seconds(1.01 * least.seconds() / f64::from(self.repeats));
+            return Err(format!(
+                "lost = \"{}\": {recorded} can't show it, as {least} without a loss would (95 %): write duration = \
+                 \"{enough}\", or lost = \"none\", which is about the recording that is made",
+                self.lost
+            ));
+        }
+        let delivered = paced.rate();
+        if let Some(rate) = self.rate.filter(|rate| rate.0 < delivered.0) {
+            return Err(format!(
+                "rate = \"{rate}\" is less than the {delivered} that are to be recorded: write at least as much, or leave it \
+                 out"
+            ));
+        }
+        let covered = Nanos::from_seconds(self.buffer.0 as f64 / (delivered.0 / f64::from(self.count)));
+        match self.longest_stall {
+            Some(stall) if stall > covered && self.lost == LossLimit::None => Err(format!(
+                "longest_stall = \"{stall}\": a buffer of {} covers {covered}, and a longer stall loses frames, which lost = \
+                 \"none\" forbids: write a shorter time, or a larger buffer",
+                self.buffer
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What tells it from others of the same instrument.
+fn stage_name(paced: &RecordingRun) -> String {
+    let mut name = format!("{} for {}", paced.who(), paced.duration);
+    if !paced.readers.none() {
+        name = format!("{name}, {}", paced.readers);
+    }
+    if let Some(fill) = paced.fill {
+        name = format!("{name}, filled to {:.0} %", 100.0 * fill.level);
+    }
+    match &paced.condition {
+        Some(condition) => format!("{name}, {}", condition.name),
+        None => name,
+    }
+}
+
+impl StageDemands {
+    fn criteria(&self, repeats: u32, cells: &[Cell]) -> Result<Vec<Criterion>, String> {
+        let stage = self.name.get_ref();
+        let phases = self.phases(cells)?;
+        let mut demands: Vec<Requirement> = self.rate.map(Requirement::Rate).into_iter().collect();
+        demands.extend(self.operations.map(Requirement::Operations));
+        if let Some(demand) = demands.first().filter(|_| repeats < 2) {
+            return Err(format!(
+                "{demand}: one repeat has no interval: write repeats = 2 or more at the head of the plan"
+            ));
+        }
+        let latency = |share| move |most| Requirement::Latency { share, most };
+        demands.extend(self.p99.map(latency(0.99)));
+        demands.extend(self.p99_9.map(latency(0.999)));
+        demands.extend(self.cores.demands()?);
+        if demands.is_empty() {
+            return Err(format!(
+                "nothing is demanded of `{stage}`: write rate, operations, p99, p99_9 or cores"
+            ));
+        }
+        let of_phase = |phase: Phase| {
+            let criterion = move |demand| Criterion { stage: stage.clone(), phase: Some(phase), demand };
+            demands.clone().into_iter().map(criterion)
+        };
+        Ok(phases.into_iter().flat_map(of_phase).collect())
+    }
+
+    /// Of the stage, all that are measured, or the one that is named.
+    fn phases(&self, cells: &[Cell]) -> Result<BTreeSet<Phase>, String> {
+        let stage = self.name.get_ref();
+        let of_stage = |cell: &&Cell| cell.stage == *stage && cell.as_workload().is_some();
+        let measured: BTreeSet<Phase> =
+            cells.iter().filter(of_stage).flat_map(Cell::measured_phases).collect();
+        if measured.is_empty() {
+            let mut known: Vec<&str> = cells
+                .iter()
+                .filter(|cell| cell.as_workload().is_some())
+                .map(|cell| cell.stage.as_str())
+                .collect();
+            known.dedup();
+            let known =
+                if known.is_empty() { "there is none".into() } else { format!("write {}", known.join(", ")) };
+            return Err(format!("no stage with a workload is called `{stage}`: {known}"));
+        }
+        match self.phase {
+            None => Ok(measured),
+            Some(phase) if measured.contains(&phase) => Ok(BTreeSet::from([phase])),
+            Some(phase) => {
+                let known: Vec<&str> = measured.iter().map(|phase| phase.name()).collect();
+                Err(format!("phase: `{stage}` has no phase `{}`: write {}", phase.name(), known.join(", ")))
+            }
+        }
+    }
+}
+
+impl CoreLimits {
+    fn demands(self) -> Result<Vec<Requirement>, String> {
+        let all = [
+            ("process", CoresOf::Process, self.process),
+            ("client", CoresOf::Client, self.client),
+            ("machine", CoresOf::Machine, self.machine),
+        ];
+        let mut demands = Vec::new();
+        for (key, of, most) in all {
+            match most {
+                None => {}
+                Some(most) if most > 0.0 && most.is_finite() => demands.push(Requirement::Cores { of, most }),
+                Some(most) => return Err(format!("cores.{key} = {most}: write more than 0")),
+            }
+        }
+        Ok(demands)
+    }
+}

@@ -1,0 +1,497 @@
+//! Load beside what is measured: another workload or an instrument on the same target, in a directory of its own, throughout
+//! each measured phase of a cell, at levels. And the rate that a workload may be held to, so that what it asks of the storage
+//! is known.
+
+use std::fmt;
+
+use nilometer_model::{ByteRate, Bytes, Capability, Nanos, Phase};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::{Catalogue, IngestSweep, Parameters, RecordingRun, Sweep, Work, WorkloadCell, WorkloadSweep};
+
+/// A load as written: its levels, and what it does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackgroundSweep {
+    /// Threads that work beside the cell, on each target: one if it is not said; with 0 there is no load, and what it is
+    /// compared with.
+    pub workers: Option<Sweep<u32>>,
+    /// Of an instrument, so many of it at once, each with a recorder of its own: one if it is not said; 0 as for workers.
+    pub count: Option<Sweep<u32>>,
+    /// What all of them together move at the most; with "0 MB/s" there is no load.
+    pub rate: Option<Sweep<ByteRate>>,
+    /// Operations a second of all of them together at the most; with 0 there is no load.
+    pub rate_iops: Option<Sweep<u32>>,
+    /// The one phase of the workload that is done over and over; all that are measured, if none.
+    #[serde(default, deserialize_with = "phase_by_name")]
+    pub phase: Option<Phase>,
+    /// What they do.
+    pub workload: Option<WorkloadSweep>,
+    /// Or what is recorded meanwhile.
+    pub ingest: Option<IngestSweep>,
+}
+
+/// A phase by the word that reports have for it.
+fn phase_by_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Phase>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let known = || Phase::ALL.iter().map(|phase| phase.name()).collect::<Vec<_>>().join(", ");
+    let phase = Phase::from_name(&name);
+    phase.map(Some).ok_or_else(|| de::Error::custom(format!("no phase `{name}`: write one of {}", known())))
+}
+
+fn one() -> Sweep<u32> {
+    Sweep::from(1)
+}
+
+/// Who is silent for longer may be taken for one that hangs.
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(10_000);
+
+/// One level of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundLoad {
+    /// Threads, each with a synchronous engine; of an instrument so many of it; 0 if there is no load.
+    pub workers: u32,
+    /// What they are held to.
+    #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
+    pub offered: OfferedRate,
+    /// The one phase that is done over and over; all that are measured, if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// What they do.
+    #[serde(flatten)]
+    pub work: LoadWork,
+}
+
+/// What works beside a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadWork {
+    /// Workers do this over and over.
+    Workload(WorkloadCell),
+    /// An instrument is recorded, for as long as it takes.
+    Recording(Box<RecordingRun>),
+}
+
+/// The rate that workers together are held to: operations are issued when they are due, as long as the storage keeps up; where
+/// it does not, they are late, and the time that they are late is part of their latency.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OfferedRate {
+    /// As fast as the storage takes it.
+    #[default]
+    None,
+    /// Bytes moved.
+    Rate(ByteRate),
+    /// Operations a second, as they are counted.
+    RateIops(u32),
+}
+
+impl OfferedRate {
+    /// As fast as the storage takes it.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, OfferedRate::None)
+    }
+
+    /// How much it is, to be compared with others of its kind; what is not held back is the most.
+    pub fn amount(self) -> f64 {
+        match self {
+            OfferedRate::None => f64::INFINITY,
+            OfferedRate::Rate(rate) => rate.0,
+            OfferedRate::RateIops(count) => f64::from(count),
+        }
+    }
+
+    /// Nothing at all is offered.
+    fn is_zero(self) -> bool {
+        match self {
+            OfferedRate::None => false,
+            OfferedRate::Rate(rate) => rate.0 <= 0.0,
+            OfferedRate::RateIops(count) => count == 0,
+        }
+    }
+
+    /// In words, with what goes before; none where there is no such rate.
+    pub fn phrase(self) -> Option<String> {
+        match self {
+            OfferedRate::None => None,
+            OfferedRate::Rate(rate) => Some(format!("at {rate}")),
+            OfferedRate::RateIops(count) => Some(format!("at {count} operations/s")),
+        }
+    }
+
+    /// What makes no sense.
+    pub(super) fn check(self, block: Bytes, workers: u32) -> Result<(), String> {
+        match self {
+            OfferedRate::Rate(rate) if !(1.0..=1e15).contains(&rate.0) => {
+                Err(format!("rate = \"{rate}\": write 1 B/s to 1 PB/s, or leave it out"))
+            }
+            OfferedRate::RateIops(0) => Err("rate_iops = 0: write 1 or more, or leave it out".into()),
+            _ if self.interval(block).0 * u64::from(workers) > PATIENCE.0 => Err(format!(
+                "{}: of {workers} workers each would wait for more than {PATIENCE} from one operation to the next: write \
+                 more, or fewer workers",
+                self.phrase().unwrap_or_default()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A rate in bytes holds back only what moves some.
+    pub(super) fn check_moved(self, parameters: &dyn Parameters, measured: &[Phase]) -> Result<(), String> {
+        let moves_none = |phase: &&Phase| parameters.work(**phase, 1).bytes == 0;
+        match (self, measured.iter().find(moves_none)) {
+            (OfferedRate::Rate(_), Some(phase)) => {
+                Err(format!("rate: `{}` moves no data: write rate_iops, operations a second", phase.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The least time in which so much is offered.
+    pub(super) fn least_time(self, work: Work) -> Nanos {
+        match self {
+            OfferedRate::None => Nanos(0),
+            OfferedRate::Rate(rate) => Nanos::from_seconds((work.bytes as f64 / rate.0).min(9e9)),
+            OfferedRate::RateIops(count) => {
+                Nanos::from_seconds((work.operations as f64 / f64::from(count)).min(9e9))
+            }
+        }
+    }
+
+    /// From one operation that moves so much to the next, of all workers together; none where they are not held to a rate.
+    pub fn interval(self, block: Bytes) -> Nanos {
+        match self {
+            OfferedRate::None => Nanos(0),
+            OfferedRate::Rate(rate) => Nanos::from_seconds(block.0 as f64 / rate.0),
+            OfferedRate::RateIops(count) => Nanos::from_seconds(1.0 / f64::from(count)),
+        }
+    }
+
+    /// Each of `cells` once with each of the rates that are written.
+    pub(super) fn over<C: Clone>(
+        rates: Option<&Sweep<ByteRate>>,
+        iops: Option<&Sweep<u32>>,
+        cells: Vec<C>,
+        set: impl Fn(&mut C, OfferedRate),
+    ) -> Result<Vec<C>, String> {
+        match (rates, iops) {
+            (Some(_), Some(_)) => Err("has a rate and rate_iops: write one of them".into()),
+            (Some(rates), None) => Ok(rates.over(cells, |cell, rate| set(cell, OfferedRate::Rate(rate)))),
+            (None, Some(iops)) => Ok(iops.over(cells, |cell, count| set(cell, OfferedRate::RateIops(count)))),
+            (None, None) => Ok(cells),
+        }
+    }
+}
+
+impl BackgroundSweep {
+    /// Its levels, in the order of the plan. There is one way of having no load.
+    pub(super) fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
+        let loads = match (&self.workload, &self.ingest) {
+            (Some(workload), None) => self.of_workload(workload)?,
+            (None, Some(ingest)) => self.of_instrument(ingest, catalogue)?,
+            _ => return Err(NO_WORK.into()),
+        };
+        let mut levels: Vec<BackgroundLoad> = Vec::new();
+        for load in loads {
+            let load = load.at_scale(scale)?;
+            let is_known = |level: &BackgroundLoad| *level == load || level.is_none() && load.is_none();
+            if !levels.iter().any(is_known) {
+                levels.push(load);
+            }
+        }
+        Ok(levels)
+    }
+
+    fn of_workload(&self, workload: &WorkloadSweep) -> Result<Vec<BackgroundLoad>, String> {
+        if self.count.is_some() {
+            return Err("background: count: it is of an instrument; of a workload write workers".into());
+        }
+        let loads = workload.cells().into_iter().map(LoadWork::Workload);
+        let loads = loads.map(|work| BackgroundLoad { phase: self.phase, ..BackgroundLoad::of(work) });
+        let workers = self.workers.clone().unwrap_or_else(one);
+        let loads = workers.over(loads.collect(), |load, workers| load.workers = workers);
+        let set = |load: &mut BackgroundLoad, offered| load.offered = offered;
+        OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), loads, set)
+            .map_err(|why| format!("background {why}"))
+    }
+
+    fn of_instrument(
+        &self,
+        ingest: &IngestSweep,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<BackgroundLoad>, String> {
+        let of_workers = [
+            ("workers", self.workers.is_some()),
+            ("rate", self.rate.is_some()),
+            ("rate_iops", self.rate_iops.is_some()),
+            ("phase", self.phase.is_some()),
+        ];
+        if let Some((key, _)) = of_workers.into_iter().find(|(_, is_written)| *is_written) {
+            return Err(format!(
+                "background: {key}: an instrument has none; write count, and its rate in [stage.background.ingest]"
+            ));
+        }
+        let runs = ingest.lasting_runs(catalogue).map_err(|why| format!("background: {why}"))?;
+        let loads = runs.into_iter().map(|run| BackgroundLoad::of(LoadWork::Recording(Box::new(run))));
+        let count = self.count.clone().unwrap_or_else(one);
+        Ok(count.over(loads.collect(), |load, count| load.workers = count))
+    }
+}
+
+/// What a load must say, and does not.
+const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
+                       [stage.background.ingest], one of them";
+/// More instruments are not recorded beside a cell.
+const INSTRUMENTS_MAX: u32 = 64;
+
+impl BackgroundLoad {
+    /// One worker or instrument, as fast as it goes.
+    fn of(work: LoadWork) -> Self {
+        BackgroundLoad { workers: 1, offered: OfferedRate::None, phase: None, work }
+    }
+
+    /// What its workers do over and over; none of an instrument.
+    pub fn workload(&self) -> Option<&WorkloadCell> {
+        match &self.work {
+            LoadWork::Workload(workload) => Some(workload),
+            LoadWork::Recording(_) => None,
+        }
+    }
+
+    /// What is recorded beside the cell, as many as there are; none of a workload, and of no load.
+    pub fn recording(&self) -> Option<RecordingRun> {
+        match &self.work {
+            LoadWork::Recording(run) if self.workers > 0 => {
+                Some(RecordingRun { count: self.workers, ..RecordingRun::clone(run) })
+            }
+            _ => None,
+        }
+    }
+
+    /// There is none at this level.
+    pub const fn is_none(&self) -> bool {
+        self.workers == 0
+    }
+
+    fn at_scale(mut self, scale: f64) -> Result<Self, String> {
+        if self.workers == 0 || self.offered.is_zero() {
+            (self.workers, self.offered) = (0, OfferedRate::None);
+        }
+        self.check()?;
+        let LoadWork::Workload(workload) = &mut self.work else { return Ok(self) };
+        if (scale - 1.0).abs() > f64::EPSILON {
+            workload.parameters_mut().scale(scale);
+            self.check().map_err(|why| format!("at scale {scale}: {why}"))?;
+        }
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let wrong = |why: String| Err(format!("background: {why}"));
+        if self.workers > 1024 {
+            return wrong(format!("workers = {}: write 0 to 1024", self.workers));
+        }
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(_) if self.workers > INSTRUMENTS_MAX => {
+                return wrong(format!("count = {}: write 0 to {INSTRUMENTS_MAX}", self.workers));
+            }
+            LoadWork::Recording(_) => return Ok(()),
+        };
+        let parameters = workload.parameters();
+        if workload.copies() || parameters.least_processes() > 1 {
+            return wrong(format!(
+                "a workload `{}` like this is none that goes on beside others",
+                workload.name()
+            ));
+        }
+        let measured: Vec<&str> = self.measured().into_iter().map(Phase::name).collect();
+        if measured.is_empty() {
+            let all = parameters.phases().into_iter().filter(|phase| !phase.is_setup()).map(Phase::name);
+            let all: Vec<&str> = all.collect();
+            return wrong(format!(
+                "phase: the workload `{}` has none of this name: write one of {}",
+                workload.name(),
+                all.join(", ")
+            ));
+        }
+        let workers = self.workers.max(1);
+        self.offered.check(parameters.block_size(), workers).or_else(wrong)?;
+        self.offered.check_moved(parameters, &self.measured()).or_else(wrong)?;
+        parameters.check(workers).or_else(wrong)
+    }
+
+    /// How much it is, to be compared with others of its kind: first so many, then how much of each.
+    pub fn amount(&self) -> (u32, f64) {
+        let of_one = match &self.work {
+            LoadWork::Workload(_) => self.offered.amount(),
+            LoadWork::Recording(run) => run.rate().0,
+        };
+        (self.workers, of_one)
+    }
+
+    /// The phases of its workload, in order.
+    fn phases(&self) -> Vec<Phase> {
+        self.workload().map(|workload| workload.parameters().phases()).unwrap_or_default()
+    }
+
+    /// The phases that are done over and over.
+    pub fn measured(&self) -> Vec<Phase> {
+        let phases = self.phases().into_iter().filter(|phase| !phase.is_setup());
+        phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()
+    }
+
+    /// The phases before these, which are done once: what is laid out, and what the one phase needs.
+    pub fn prepared(&self) -> Vec<Phase> {
+        let first = self.measured().first().copied();
+        self.phases().into_iter().take_while(|phase| Some(*phase) != first).collect()
+    }
+
+    /// The most that lies on a target of its workload; what an instrument leaves depends on the target.
+    pub fn footprint(&self) -> super::Footprint {
+        let workload = self.workload().filter(|_| !self.is_none());
+        workload.map(|workload| workload.parameters().footprint(self.workers)).unwrap_or_default()
+    }
+
+    /// What a target must be able to do for it.
+    pub fn needs(&self) -> Vec<Capability> {
+        match &self.work {
+            _ if self.is_none() => Vec::new(),
+            LoadWork::Recording(run) => run.needs().all_of_them(),
+            LoadWork::Workload(workload) => {
+                let phases = self.prepared().into_iter().chain(self.measured());
+                let of_phases = phases.flat_map(|phase| phase.needs().iter().copied());
+                of_phases.chain(workload.parameters().needs()).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for BackgroundLoad {
+    /// `beside 2 workers of stream at 100 MB/s: 64 MiB by 1 MiB, buffered`; `beside 2 x camera at 80 MB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workload = match &self.work {
+            LoadWork::Workload(workload) => workload,
+            LoadWork::Recording(run) if self.is_none() => {
+                return write!(f, "beside no {}", run.instrument.name);
+            }
+            LoadWork::Recording(run) => {
+                let run = RecordingRun { count: self.workers, ..RecordingRun::clone(run) };
+                return write!(f, "beside {} {}", run.who(), run.pace());
+            }
+        };
+        let name = workload.name().replace('_', " ");
+        if self.is_none() {
+            return write!(f, "beside no {name}");
+        }
+        let workers = if self.workers == 1 { "worker" } else { "workers" };
+        write!(f, "beside {} {workers} of {name}", self.workers)?;
+        if let Some(phase) = self.phase {
+            write!(f, ", {} only", phase.name())?;
+        }
+        if let Some(rate) = self.offered.phrase() {
+            write!(f, " {rate}")?;
+        }
+        write!(f, " ({workload})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ResolvedPlan, parse};
+
+    const PLAN: &str = r#"
+title = "listing beside writers"
+[[stage]]
+name = "list"
+[stage.workload.walk]
+levels = 1
+branching = 1
+files = 8
+[stage.background]
+workers = [0, 1, 2]
+rate = ["0 MB/s", "50 MB/s"]
+phase = "write"
+[stage.background.workload.stream]
+file_size = "64 MiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+    fn read(text: &str) -> Result<ResolvedPlan, String> {
+        parse(text, "my.toml", 1.0).map_err(|error| error.to_string())
+    }
+
+    fn loads(plan: &ResolvedPlan) -> Vec<&BackgroundLoad> {
+        plan.workloads().filter_map(|(_, _, run)| run.background.as_deref()).collect()
+    }
+
+    #[test]
+    fn levels_are_a_dimension_and_no_load_is_one_cell() {
+        let plan = read(PLAN).expect("a valid plan");
+        let told: Vec<String> = plan.cells.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].ends_with("beside no stream"), "{}", told[0]);
+        assert!(
+            told[2]
+                .ends_with("beside 2 workers of stream, write only at 50 MB/s (64 MiB by 1 MiB, buffered)"),
+            "{}",
+            told[2]
+        );
+        let recorded = serde_json::to_string(&plan).expect("it can be written");
+        assert_eq!(serde_json::from_str::<ResolvedPlan>(&recorded).expect("it can be read"), plan);
+        let [none, one, two] = loads(&plan)[..] else { panic!("three levels") };
+        assert_eq!((none.footprint().bytes, two.footprint().bytes), (Bytes(0), Bytes(128 << 20)));
+        assert_eq!((one.prepared(), one.measured()), (Vec::new(), vec![Phase::Write]));
+        let reading = read(&PLAN.replace("\"write\"", "\"read\"")).expect("a valid plan");
+        assert_eq!(loads(&reading)[1].prepared(), [Phase::Write], "what is read was written");
+    }
+
+    #[test]
+    fn a_load_is_scaled_with_what_it_is_beside() {
+        let plan = parse(PLAN, "my.toml", 0.5).expect("a valid plan");
+        assert_eq!(loads(&plan)[1].footprint().bytes, Bytes(32 << 20));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_valid_values() {
+        for (from, to, parts) in [
+            (
+                "workers = [0, 1, 2]",
+                "workers = 2000",
+                &["my.toml:4", "background: workers = 2000: write 0 to"],
+            ),
+            ("\"write\"", "\"du\"", &["background: phase", "write one of write, read"]),
+            ("phase = \"write\"", "rate_iops = 5", &["background has a rate and rate_iops", "one of them"]),
+            ("phase = \"write\"", "depth = 5", &["unknown field `depth`", "`rate_iops`"]),
+            (
+                "file_size = \"64 MiB\"",
+                "file_size = \"63.5 MiB\"",
+                &["background: file_size", "whole number"],
+            ),
+        ] {
+            let text = PLAN.replace(from, to);
+            assert_ne!(text, PLAN, "{from}");
+            let error = read(&text).expect_err(to);
+            assert!(parts.iter().all(|part| error.contains(part)), "{parts:?} in {error}");
+        }
+    }
+
+    #[test]
+    fn a_workload_may_be_held_to_a_rate() {
+        let text = "title = \"t\"\n[[stage]]\nname = \"s\"\nrate = [\"10 MB/s\", \"20 MB/s\"]\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\n";
+        let told: Vec<String> =
+            read(text).expect("a valid plan").cells.iter().map(ToString::to_string).collect();
+        assert!(told[1].ends_with("1 worker, at 20 MB/s"), "{told:?}");
+        let counted = read(&text.replace("rate = [\"10 MB/s\", \"20 MB/s\"]", "rate_iops = 100"));
+        assert!(counted.expect("valid").cells[0].to_string().ends_with("at 100 operations/s"));
+        for (wrong, part) in [
+            ("rate = \"0 MB/s\"", "rate = \"0 B/s\": write 1 B/s to"),
+            ("rate_iops = 0", "rate_iops = 0: write 1"),
+            ("rate_iops = 1\nrate = \"1 MB/s\"", "has a rate and rate_iops"),
+        ] {
+            let error = read(&text.replace("rate = [\"10 MB/s\", \"20 MB/s\"]", wrong)).expect_err(wrong);
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}

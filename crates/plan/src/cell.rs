@@ -1,0 +1,325 @@
+//! One combination of a stage's parameters: what a repeat measures on a target.
+
+use std::fmt;
+
+use nilometer_model::{
+    Bytes, Capabilities, Capability, EngineKind, Nanos, Phase, StripeControl, StripeLayout,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, AppliedSetting, BackgroundLoad, BufferData, Footprint, ImportedRun, MpiIo, OfferedRate, Onto,
+    RecordingRun, Siblings, Volumes, WorkloadCell,
+};
+
+/// What a repeat measures on a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The stage it belongs to.
+    pub stage: String,
+    /// What is done there.
+    pub measurement: Measurement,
+}
+
+/// The ways to measure a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measurement {
+    /// Operations of a kind, as fast as they are done.
+    Workload(WorkloadRun),
+    /// Frames of an instrument, as they come.
+    Recording(Box<RecordingRun>),
+    /// What another program measured, or a publication gives: it is read and never measured here.
+    Imported(ImportedRun),
+}
+
+impl Cell {
+    /// A workload of a stage.
+    pub fn workload(stage: impl Into<String>, run: WorkloadRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Workload(run) }
+    }
+
+    /// A recording of a stage.
+    pub fn recording(stage: impl Into<String>, run: RecordingRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Recording(Box::new(run)) }
+    }
+
+    /// Results of a stage that come from elsewhere.
+    pub fn imported(stage: impl Into<String>, run: ImportedRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Imported(run) }
+    }
+
+    /// What another program measured, if it is that.
+    pub fn as_imported(&self) -> Option<&ImportedRun> {
+        match &self.measurement {
+            Measurement::Imported(run) => Some(run),
+            Measurement::Workload(_) | Measurement::Recording(_) => None,
+        }
+    }
+
+    /// The workload, if it is one.
+    pub fn as_workload(&self) -> Option<&WorkloadRun> {
+        match &self.measurement {
+            Measurement::Workload(run) => Some(run),
+            Measurement::Recording(_) | Measurement::Imported(_) => None,
+        }
+    }
+
+    /// The recording, if it is one.
+    pub fn as_recording(&self) -> Option<&RecordingRun> {
+        match &self.measurement {
+            Measurement::Recording(run) => Some(run),
+            Measurement::Workload(_) | Measurement::Imported(_) => None,
+        }
+    }
+
+    /// The whole cell in phrases that commas go between. Those that cells of a stage share are said once.
+    pub fn phrases(&self) -> Vec<String> {
+        match &self.measurement {
+            Measurement::Workload(run) => run.phrases(),
+            Measurement::Recording(run) => run.phrases(),
+            Measurement::Imported(run) => run.phrases(),
+        }
+    }
+
+    /// Whether the tool by itself would be faster than any storage: not where it keeps to a pace.
+    pub fn has_ceiling(&self) -> bool {
+        self.as_workload().is_some()
+    }
+
+    /// Nothing of what comes is stored: that says nothing of a target.
+    pub fn is_onto_nothing(&self) -> bool {
+        self.as_recording().is_some_and(|run| run.onto == Onto::Nothing)
+    }
+
+    /// What a target must be able to do for it.
+    pub fn needs(&self) -> Capabilities {
+        match &self.measurement {
+            Measurement::Workload(run) => run.needs(),
+            Measurement::Recording(run) => run.needs(),
+            Measurement::Imported(_) => Capabilities::of(&[]),
+        }
+    }
+
+    /// The settings that it is measured under.
+    pub fn settings(&self) -> &[AppliedSetting] {
+        match &self.measurement {
+            Measurement::Workload(run) => &run.settings,
+            Measurement::Recording(run) => &run.settings,
+            Measurement::Imported(_) => &[],
+        }
+    }
+
+    /// What works on the same target meanwhile.
+    pub fn background(&self) -> Option<&BackgroundLoad> {
+        match &self.measurement {
+            Measurement::Workload(run) => run.background.as_deref(),
+            Measurement::Recording(run) => run.background.as_deref(),
+            Measurement::Imported(_) => None,
+        }
+    }
+
+    /// The phases whose samples are recorded, in order.
+    pub fn measured_phases(&self) -> Vec<Phase> {
+        match &self.measurement {
+            Measurement::Workload(run) => {
+                run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
+            }
+            Measurement::Recording(run) => {
+                // How fast it was written stands beside how fast it is read.
+                let read = run.read.map(|_| [Phase::Write, Phase::Read]);
+                std::iter::once(Phase::Ingest).chain(read.into_iter().flatten()).collect()
+            }
+            Measurement::Imported(_) => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    /// The whole cell in a line, as the record's key within its plan.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.phrases().join(", "))
+    }
+}
+
+/// A workload with one value for each parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRun {
+    /// Threads of each process.
+    pub workers: u32,
+    /// Of these the only one that works, from 0, where the others rest; all do if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lone_worker: Option<u32>,
+    /// Machines that take part, the first so many; all if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Processes on each of them that take part, the first so many; all if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// How operations are issued.
+    pub engine: EngineKind,
+    /// How MPI-IO is called, where it is the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_io: Option<MpiIo>,
+    /// Operations in flight a worker.
+    pub depth: u32,
+    /// A phase ends after this time at the latest.
+    pub time_limit: Option<Nanos>,
+    /// A phase ends for all workers when the first has done its part.
+    pub stonewall: bool,
+    /// Each target by itself, or several at the same time.
+    pub volumes: Volumes,
+    /// What of it should be alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<Siblings>,
+    /// Storage devices a file is spread over, where the target can; its default if none.
+    pub stripe_count: Option<u32>,
+    /// In turns of so many bytes, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_size: Option<Bytes>,
+    /// Copies of all data, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+    /// On the devices of the pool of this name, where the target can; its default if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Settings outside of the program, which commands of the user's apply around each repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<AppliedSetting>,
+    /// What is in buffers that are written.
+    #[serde(default, skip_serializing_if = "BufferData::is_random")]
+    pub data: BufferData,
+    /// What all workers together are held to.
+    #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
+    pub offered: OfferedRate,
+    /// What works on the same target meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Box<BackgroundLoad>>,
+    /// What the workers do.
+    pub workload: WorkloadCell,
+}
+
+impl fmt::Display for WorkloadRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.phrases().join(", "))
+    }
+}
+
+impl WorkloadRun {
+    /// Nothing works beside it, no rate holds it back, and what is written can't be made smaller: its figure is what the storage
+    /// does.
+    pub fn is_undisturbed(&self) -> bool {
+        let is_alone = self.background.as_ref().is_none_or(|load| load.is_none());
+        is_alone && self.offered.is_none() && self.data.is_random()
+    }
+
+    /// What a target must be able to do for it. Writes in flight are begun in the order of the file.
+    pub fn needs(&self) -> Capabilities {
+        let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
+        let own = self.workload.parameters().needs();
+        let beside = self.background.iter().flat_map(|load| load.needs());
+        let by_path = self.mpi_io.iter().map(|_| Capability::Mounted);
+        let all: Vec<Capability> = of_phases.chain(own).chain(beside).chain(by_path).collect();
+        Capabilities::of(&all)
+    }
+
+    /// All of it in phrases.
+    pub fn phrases(&self) -> Vec<String> {
+        let mut phrases = self.workload.parameters().phrases();
+        phrases.push(match self.lone_worker {
+            Some(worker) => format!("worker {} of {} alone", worker + 1, self.workers),
+            None => plural(self.workers, "worker"),
+        });
+        phrases.extend(self.processes.map(|count| match count {
+            1 => "1 process a node".into(),
+            count => format!("{count} processes a node"),
+        }));
+        phrases.extend(self.nodes.map(|count| plural(count, "node")));
+        if let Some(mpi_io) = &self.mpi_io {
+            phrases.extend(mpi_io.phrases());
+        } else if self.engine != EngineKind::Sync {
+            phrases.push(format!("{} depth {}", self.engine.name(), self.depth));
+        }
+        if let Some(count) = self.stripe_count {
+            phrases.push(format!("stripe count {count}"));
+        }
+        if let Some(size) = self.stripe_size {
+            phrases.push(format!("stripes of {size}"));
+        }
+        if let Some(replicas) = self.replicas {
+            phrases.push(if replicas == 1 { "1 copy".into() } else { format!("{replicas} copies") });
+        }
+        phrases.extend(self.pool.as_ref().map(|pool| format!("pool {pool}")));
+        phrases.extend(self.volumes.phrase());
+        if self.stonewall {
+            phrases.push("stonewall".into());
+        }
+        phrases.extend((!self.data.is_random()).then(|| "zeros".to_owned()));
+        phrases.extend(self.offered.phrase());
+        phrases.extend(self.settings.iter().map(AppliedSetting::phrase));
+        phrases.extend(self.background.iter().map(ToString::to_string));
+        phrases
+    }
+
+    /// Its workers wait between operations as their program would compute.
+    pub(super) fn thinks(&self) -> bool {
+        let parameters = self.workload.parameters();
+        self.phases().into_iter().any(|phase| parameters.think_time(phase) > Nanos(0))
+    }
+
+    /// How it wants its files laid out.
+    pub fn layout(&self) -> StripeLayout {
+        let WorkloadRun { stripe_count, stripe_size, replicas, .. } = *self;
+        StripeLayout { stripe_count, stripe_size, replicas, pool: self.pool.clone() }
+    }
+
+    /// The same without what of a layout can't be chosen there.
+    #[must_use]
+    pub fn where_chosen_by(&self, control: Option<StripeControl>) -> Self {
+        let chosen = control.map(|control| control.choosable(&self.layout())).unwrap_or_default();
+        let StripeLayout { stripe_count, stripe_size, replicas, pool } = chosen;
+        WorkloadRun { stripe_count, stripe_size, replicas, pool, ..self.clone() }
+    }
+
+    /// The phases, in order.
+    pub fn phases(&self) -> Vec<Phase> {
+        self.workload.parameters().phases()
+    }
+
+    /// The most bytes that an operation moves.
+    pub fn block_size(&self) -> Bytes {
+        self.workload.parameters().block_size()
+    }
+
+    /// Through the page cache or past it; none where no data are moved.
+    pub fn access(&self) -> Option<Access> {
+        self.workload.parameters().access()
+    }
+
+    /// Data come from files in the plan's source directory.
+    pub fn copies(&self) -> bool {
+        self.workload.copies()
+    }
+
+    /// What so many processes leave on a target until the cell is cleared.
+    pub fn footprint(&self, processes: u32) -> Footprint {
+        let own = self.workload.parameters().footprint(self.parts(processes));
+        self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
+    }
+
+    /// Workers of each process that work.
+    pub fn at_work(&self) -> u32 {
+        if self.lone_worker.is_some() { 1 } else { self.workers }
+    }
+
+    /// Among how many the work of so many processes is counted: their workers, or where those of a process work on one thing
+    /// the processes.
+    pub(super) fn parts(&self, processes: u32) -> u32 {
+        let workers = if self.workload.parameters().one_a_process() { 1 } else { self.at_work() };
+        workers.saturating_mul(processes)
+    }
+}
+
+fn plural(count: u32, noun: &str) -> String {
+    if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
+}

@@ -1,0 +1,83 @@
+//! What is to be measured, and what was: plans, first as written (TOML), then as cells; the results of a campaign; the searches
+//! for limits; and what a storage system must be able to do for instruments. No I/O, no clock.
+//!
+//! Any parameter of a plan may be a list; a stage is then the matrix of all combinations. Unknown keys are refused at their own
+//! line with the valid names, because a typo that passes is a measurement of something else.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod background;
+mod built_in;
+mod cell;
+mod check;
+mod choices;
+mod error;
+mod estimate;
+mod evidence;
+mod imported;
+mod ingest;
+mod joined;
+mod mpi_io;
+mod network;
+mod network_trials;
+mod parameters;
+mod planned;
+mod process_count;
+mod processes;
+mod recorded_together;
+mod recording;
+mod recording_part;
+mod reference;
+mod resolved;
+mod results;
+mod scale;
+pub mod search;
+mod setting;
+mod shift;
+mod siblings;
+pub mod sizing;
+mod sweep;
+mod swept;
+mod volumes;
+mod workload;
+mod written;
+
+pub use accept::{
+    AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
+    StageDemands,
+};
+pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, OfferedRate};
+pub use built_in::{ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, PLANS};
+pub use cell::{Cell, Measurement, WorkloadRun};
+pub use choices::{Access, BufferData, SyncPolicy};
+pub use error::PlanError;
+pub use estimate::{Estimate, EstimatedSpeed};
+pub use evidence::seen_after;
+pub use imported::ImportedRun;
+pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Onto, RecordingRun, Route, USUAL_KEEP};
+pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoSweep};
+pub use network::{NetworkRun, NetworkSweep};
+pub use network_trials::{NetworkTrial, NetworkTrials};
+pub use parameters::{Footprint, Parameters, Work};
+pub use planned::PlannedCampaign;
+pub use process_count::ProcessCount;
+pub use processes::{AskedProcesses, RankNodes};
+pub use recorded_together::recorded_together;
+pub use recording::{Catalogue, IngestGoal, IngestSweep};
+pub use recording_part::RecordingSplit;
+pub use reference::PlanKey;
+pub use resolved::{ResolvedPlan, parse, parse_with};
+pub use results::{Conclusion, Event, Group, Key, Measured, Results, TargetEntry};
+pub use scale::ShownScale;
+pub use setting::{AppliedSetting, SettingSweep};
+pub use shift::Shift;
+pub use siblings::Siblings;
+pub use sweep::Sweep;
+pub use swept::{RecordedInstrument, Swept};
+pub use volumes::Volumes;
+pub use workload::*;
+pub use written::{Plan, Stage};
+
+#[cfg(test)]
+mod tests;

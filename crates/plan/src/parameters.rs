@@ -1,0 +1,261 @@
+//! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
+
+use nilometer_model::{Bytes, Capability, Nanos, Phase};
+
+use super::{Access, MpiIoCalls};
+
+/// What a campaign must know of a workload's parameters, whichever workload it is.
+pub trait Parameters {
+    /// What reports call it: phrases that commas go between. Those that cells of a stage share are said once.
+    fn phrases(&self) -> Vec<String>;
+
+    /// The phases, in order.
+    fn phases(&self) -> Vec<Phase>;
+
+    /// The most bytes that an operation moves.
+    fn block_size(&self) -> Bytes;
+
+    /// Through the page cache or past it; none where no data are moved.
+    fn access(&self) -> Option<Access>;
+
+    /// What all workers together leave on the target until the cell is cleared.
+    fn footprint(&self, workers: u32) -> Footprint;
+
+    /// What all workers together do in a phase.
+    fn work(&self, phase: Phase, workers: u32) -> Work;
+
+    /// Sizes of operations and distances in files by the parameter that they follow from: past the page cache each must
+    /// be a multiple of what the target asks for.
+    fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
+        vec![("block_size", self.block_size())]
+    }
+
+    /// How long a phase of all workers together lasts at the least, however fast the storage is.
+    fn least_time(&self, _phase: Phase, _workers: u32) -> Nanos {
+        Nanos(0)
+    }
+
+    /// How long the workers of a process wait in a phase, together, for nothing of the storage: what their program would compute.
+    fn think_time(&self, _phase: Phase) -> Nanos {
+        Nanos(0)
+    }
+
+    /// What a target must be able to do beside what [`Phase::needs`] says.
+    fn needs(&self) -> Vec<Capability> {
+        Vec::new()
+    }
+
+    /// Whether a time limit may end the phase: what comes after it can do with less.
+    fn may_end_early(&self, phase: Phase) -> bool {
+        !phase.is_setup()
+    }
+
+    /// Whether the phase takes, on several nodes, only files that another node wrote, and that no process here has touched.
+    fn reads_what_others_wrote(&self, _phase: Phase) -> bool {
+        false
+    }
+
+    /// A worker reads what another one wrote, and does not know how far that one came.
+    fn needs_all_of_others(&self) -> bool {
+        false
+    }
+
+    /// Workers take what their likes on the next node made.
+    fn shifts_by_node(&self) -> bool {
+        false
+    }
+
+    /// Its operations follow each other in files and go through the page cache, so that the storage sees larger ones.
+    fn in_sequence_through_the_cache(&self) -> bool {
+        false
+    }
+
+    /// Caches of this machine are dropped before the phase, of names and inodes too: what is listed, looked at or read comes
+    /// from the storage.
+    fn drops_caches(&self, _phase: Phase) -> bool {
+        false
+    }
+
+    /// Bytes that the storage delivers at the least while so much is done after caches were dropped: of an entry's name and inode
+    /// no less than this.
+    fn least_delivered(&self, done: Work) -> Bytes {
+        Bytes(done.operations.saturating_mul(ENTRY_LEAST))
+    }
+
+    /// All workers of a process work on one thing together: where others are given the number of workers, this is given that
+    /// of processes.
+    fn one_a_process(&self) -> bool {
+        false
+    }
+
+    /// Each worker has files of its own and needs nothing that others made, so that any of them can work while the others rest.
+    fn has_workers_apart(&self) -> bool {
+        true
+    }
+
+    /// The workers of all processes write and read one file.
+    fn shares_a_file(&self) -> bool {
+        false
+    }
+
+    /// What MPI-IO can't do of it, called so.
+    fn check_mpi_io(&self, _calls: MpiIoCalls) -> Result<(), String> {
+        Err("this workload is not made by it: write `stream`, or another engine".into())
+    }
+
+    /// So many processes are needed at the least.
+    fn least_processes(&self) -> u32 {
+        1
+    }
+
+    /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
+    fn scale(&mut self, factor: f64);
+
+    /// What makes no sense on any target.
+    fn check(&self, workers: u32) -> Result<(), String>;
+}
+
+/// Bytes of the name and the inode of an entry, and of the operations on it each, that no file system can do without.
+const ENTRY_LEAST: u64 = 64;
+
+/// What lies on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// Bytes of all files.
+    pub bytes: Bytes,
+    /// Files and directories.
+    pub entries: u64,
+}
+
+impl Footprint {
+    /// As often at the same time.
+    #[must_use]
+    pub const fn times(self, times: u64) -> Self {
+        let Footprint { bytes: Bytes(bytes), entries } = self;
+        Footprint { bytes: Bytes(bytes.saturating_mul(times)), entries: entries.saturating_mul(times) }
+    }
+
+    /// Both at the same time.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Footprint {
+            bytes: Bytes(self.bytes.0.saturating_add(other.bytes.0)),
+            entries: self.entries.saturating_add(other.entries),
+        }
+    }
+}
+
+/// What a phase does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations.
+    pub operations: u64,
+}
+
+impl Work {
+    /// `bytes` moved by `block` at a time.
+    pub fn moved(bytes: Bytes, block: Bytes) -> Self {
+        Work { bytes: bytes.0, operations: bytes.0.div_ceil(block.0.max(1)) }
+    }
+
+    /// Operations on names.
+    pub fn named(operations: u64) -> Self {
+        Work { bytes: 0, operations }
+    }
+}
+
+/// `size` times `factor` in whole blocks, at least one.
+pub(super) fn scaled(size: Bytes, factor: f64, block: Bytes) -> Bytes {
+    Bytes(scaled_count(size.0 / block.0.max(1), factor) * block.0)
+}
+
+/// `count` times `factor`, at least one.
+pub(super) fn scaled_count(count: u64, factor: f64) -> u64 {
+    #[expect(clippy::cast_sign_loss, reason = "both are positive")]
+    let scaled = (count as f64 * factor).round() as u64;
+    scaled.max(1)
+}
+
+pub(super) fn check_block(key: &str, block: Bytes) -> Result<(), String> {
+    if block.0 == 0 || block.0 > 1 << 30 {
+        return Err(format!("{key} = \"{block}\": write 1 B to 1 GiB"));
+    }
+    Ok(())
+}
+
+/// A file that is a whole number of blocks.
+pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
+    check_block("block_size", block)?;
+    if file.0 == 0 || !file.0.is_multiple_of(block.0) {
+        return Err(format!("file_size = \"{file}\" is not a whole number of blocks of \"{block}\""));
+    }
+    Ok(())
+}
+
+/// From one list of parameters: the struct as written, the struct of one combination, and the matrix between them. A
+/// parameter with a value behind it need not be written, and one that says `#[serde(default)]` may be missing in a record.
+macro_rules! parameters {
+    (
+        $(#[doc = $doc:literal])*
+        $sweep:ident => $cell:ident {
+            $($(#[doc = $field_doc:literal])* $(#[serde($serde:ident)])? $field:ident: $type:ty $(= $default:expr)?,)*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        /// As written: each parameter may be a list.
+        #[derive(Debug, Clone, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $sweep {
+            $($(#[doc = $field_doc])* pub $field: parameters!(@written $type $(, $default)?),)*
+        }
+
+        $(#[doc = $doc])*
+        /// One combination.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub struct $cell {
+            $($(#[doc = $field_doc])* $(#[serde($serde)])? pub $field: $type,)*
+        }
+
+        impl $sweep {
+            /// All combinations, the last parameter changing fastest.
+            pub(super) fn cells(&self) -> Vec<$cell> {
+                let cells = vec![$cell {
+                    $($field: parameters!(@first self.$field $(, $default)?),)*
+                }];
+                $(let cells = parameters!(@over self.$field, cells, $field $(, $default)?);)*
+                cells
+            }
+        }
+
+        impl $cell {
+            /// The parameters, for a reference.
+            pub(super) fn keys() -> Vec<super::PlanKey> {
+                vec![$(super::PlanKey::of(
+                    stringify!($field),
+                    stringify!($type),
+                    super::reference::choices::<$type>(),
+                    parameters!(@default $($default)?),
+                    &[$($field_doc),*],
+                ),)*]
+            }
+        }
+    };
+    (@default) => { None };
+    (@default $default:expr) => { super::reference::written($default) };
+    (@written $type:ty) => { super::Sweep<$type> };
+    (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
+    (@first $from:expr) => { $from.first() };
+    (@first $from:expr, $default:expr) => { $default };
+    (@over $from:expr, $cells:ident, $field:ident) => {
+        $from.over($cells, |cell, value| cell.$field = value)
+    };
+    (@over $from:expr, $cells:ident, $field:ident, $default:expr) => {
+        match &$from {
+            Some(sweep) => sweep.over($cells, |cell, value| cell.$field = value),
+            None => $cells,
+        }
+    };
+}
+pub(super) use parameters;

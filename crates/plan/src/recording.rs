@@ -1,0 +1,441 @@
+//! A stage that is a recording: an instrument over a matrix of how it delivers and how it is stored.
+
+use nilometer_model::{
+    Bytes, ChunkShape, Format, FrameCompression, Frequency, Goal, Instrument, Nanos, Readers, ReadingWay,
+    Storing, Subnet,
+};
+use serde::Deserialize;
+
+use super::{Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
+
+/// As written: most parameters may be a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IngestSweep {
+    /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+    pub instrument: String,
+    /// Frames a second of each stream, instead of the instrument's.
+    pub rate: Option<Sweep<Frequency>>,
+    /// Streams in step, instead of the instrument's.
+    pub streams: Option<Sweep<u64>>,
+    /// Pixels of a frame, slowest dimension first, instead of the instrument's.
+    pub shape: Option<Vec<u64>>,
+    /// How a frame is written, instead of what the instrument says.
+    pub format: Option<Sweep<Format>>,
+    /// Into which files frames go, instead of what the instrument says.
+    pub storing: Option<Sweep<Storing>>,
+    /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for it.
+    pub encoders: Option<Sweep<u32>>,
+    /// How frames in HDF5 are compressed, instead of what the instrument says.
+    pub compression: Option<Sweep<FrameCompression>>,
+    /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says, each as a text: "512x512".
+    pub chunk: Option<Sweep<ChunkShape>>,
+    /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
+    pub writers: Option<Sweep<u32>>,
+    /// How what was recorded in HDF5 is read, once it is recorded, from a cold cache: a phase of its own.
+    pub read: Option<Sweep<ReadingWay>>,
+    /// Whether frames come at the instrument's pace, or as fast as they are taken (limit).
+    #[serde(default)]
+    pub goal: IngestGoal,
+    /// How many frames come, over all streams.
+    pub frames: Option<u64>,
+    /// How long frames come, if it is not said how many.
+    pub duration: Option<Nanos>,
+    /// Bytes of samples or pixels in a packet, instead of the instrument's; only for packets of which any size is possible.
+    pub payload: Option<Sweep<Bytes>>,
+    /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
+    pub route: Option<Route>,
+    /// The network that they come over, by its addresses, if they come from another machine.
+    pub network: Option<Subnet>,
+    /// Where they are stored.
+    #[serde(default)]
+    pub onto: Onto,
+    /// Memory between the instrument and the storage.
+    #[serde(default = "one_gib")]
+    pub buffer: Sweep<Bytes>,
+    /// Older frames are removed when a recording is larger than this, before compression.
+    #[serde(default = "two_gib")]
+    pub keep: Bytes,
+    /// Who reads it while it is made.
+    #[serde(default)]
+    pub readers: Readers,
+}
+
+/// What the recordings of a stage are to show; searches belong to one instrument and many recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestGoal {
+    /// Whether the instrument is carried.
+    #[default]
+    Pace,
+    /// How fast the storage takes frames.
+    Limit,
+}
+
+fn one_gib() -> Sweep<Bytes> {
+    Sweep::from(Bytes(1 << 30))
+}
+
+/// More lanes are not made for one recording.
+const WRITERS_MAX: u32 = 64;
+
+/// A year: longer than any phase.
+const LONG_ENOUGH: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
+
+const fn two_gib() -> Bytes {
+    Bytes(2 << 30)
+}
+
+/// Finds an instrument by its name in the catalogue or its path, or says why it can't.
+pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
+
+impl IngestSweep {
+    /// The matrix, in the order of the plan; counts of frames are multiplied by the scale. What makes no sense is said.
+    pub(super) fn runs(
+        &self,
+        repeats: u32,
+        scale: f64,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<RecordingRun>, String> {
+        if self.readers.copy {
+            return Err(
+                "readers: a plan names no place for copies; leave copy out, and write --copy-to".into()
+            );
+        }
+        if self.onto == Onto::Nothing && !self.readers.none() {
+            return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
+        }
+        self.check_read()?;
+        let swept = self.swept(catalogue(&self.instrument)?)?;
+        let mut runs = Vec::new();
+        for (instrument, swept) in swept {
+            instrument.check()?;
+            if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
+                return Err(format!("writers: write 1 to {WRITERS_MAX}"));
+            }
+            if self.read.is_some() && instrument.recording.format != Format::Hdf5 {
+                return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
+            }
+            let route = self.route(&instrument)?;
+            if self.network.is_some() && route != Route::Network {
+                return Err("network: frames come over none between machines; write route = \"network\", or leave it out".into());
+            }
+            let mut run = RecordingRun {
+                swept,
+                goal: match self.goal {
+                    IngestGoal::Pace => Goal::Pace,
+                    IngestGoal::Limit => Goal::Limit,
+                },
+                duration: Nanos(0),
+                buffer: Bytes(0),
+                keep: self.keep,
+                repeats,
+                readers: self.readers,
+                route,
+                network: self.network,
+                onto: self.onto,
+                ..RecordingRun::new(instrument)
+            };
+            run.duration = self.duration(&run, scale)?;
+            if self.frames.is_some() && scale < 1.0 {
+                run.keep = run.keep.min(all_that_comes(&run));
+            }
+            runs.push(run);
+        }
+        let mut runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        if let Some(read) = &self.read {
+            runs = read.over(runs, |run, way| run.read = Some(way));
+        }
+        let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
+        if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
+            let frame = slot(run);
+            let buffer = run.buffer;
+            return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
+        }
+        Ok(runs)
+    }
+
+    /// The matrix of recordings that last as long as what they are beside, and of which nothing is read.
+    pub(super) fn lasting_runs(&self, catalogue: Catalogue<'_>) -> Result<Vec<RecordingRun>, String> {
+        let written = [
+            ("frames", self.frames.is_some()),
+            ("duration", self.duration.is_some()),
+            ("readers", !self.readers.none()),
+            ("read", self.read.is_some()),
+            ("route", self.route.is_some_and(|route| route != Route::InPlace)),
+            ("network", self.network.is_some()),
+            ("onto", self.onto != Onto::Target),
+        ];
+        if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
+            return Err(format!(
+                "{key}: an instrument that is a load is recorded in place, onto the target, for as long as what it is \
+                 beside takes, and read by nobody; leave it out"
+            ));
+        }
+        let whole = IngestSweep { duration: Some(LONG_ENOUGH), route: Some(Route::InPlace), ..self.clone() };
+        whole.runs(1, 1.0, catalogue)
+    }
+
+    /// What was recorded must be there to be read.
+    fn check_read(&self) -> Result<(), String> {
+        if self.read.is_some() && self.onto == Onto::Nothing {
+            return Err(
+                "read: nothing is stored that could be read; leave it out, or write onto = \"target\"".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Over a network only where it is known how frames come over one.
+    fn route(&self, instrument: &Instrument) -> Result<Route, String> {
+        match (self.route, &instrument.packets) {
+            (Some(Route::Loopback | Route::Network), None) => Err(format!(
+                "route: nothing says how frames of {} come over a network; leave route out",
+                self.instrument
+            )),
+            (Some(route), _) => Ok(route),
+            (None, Some(_)) => Ok(Route::Loopback),
+            (None, None) => Ok(Route::InPlace),
+        }
+    }
+
+    fn check_payload(&self, instrument: &Instrument) -> Result<(), String> {
+        let name = &self.instrument;
+        let packets = instrument.packets.clone();
+        let no_packets =
+            || format!("payload: nothing says how frames of {name} come over a network; leave it out");
+        packets.ok_or_else(no_packets)?.set_payload(Bytes(1))
+    }
+
+    /// The instrument with each combination of what is said instead.
+    fn swept(&self, mut instrument: Instrument) -> Result<Vec<(Instrument, Swept)>, String> {
+        if let Some(shape) = &self.shape {
+            instrument.shape.clone_from(shape);
+        }
+        let mut all = vec![(instrument, Swept::default())];
+        if let Some(payload) = &self.payload {
+            self.check_payload(&all[0].0)?;
+            all = payload.over(all, |(instrument, swept), payload| {
+                if let Some(packets) = &mut instrument.packets {
+                    packets.set_payload(payload).expect("it was just checked");
+                }
+                swept.payload = Some(payload);
+            });
+        }
+        if let Some(rate) = &self.rate {
+            all = rate.over(all, |(instrument, swept), rate| {
+                *instrument = instrument.at_rate(rate);
+                swept.rate = Some(rate);
+            });
+        }
+        if let Some(streams) = &self.streams {
+            all = streams.over(all, |(instrument, swept), streams| {
+                instrument.streams = streams;
+                swept.streams = Some(streams);
+            });
+        }
+        if let Some(format) = &self.format {
+            all = format.over(all, |(instrument, swept), format| {
+                instrument.recording.write_as(format);
+                swept.format = Some(format);
+            });
+        }
+        if let Some(storing) = &self.storing {
+            all = storing.over(all, |(instrument, swept), storing| {
+                instrument.recording.store(storing);
+                swept.storing = Some(storing);
+            });
+        }
+        if let Some(encoders) = &self.encoders {
+            all = encoders.over(all, |(instrument, swept), encoders| {
+                instrument.recording.encoders = Some(encoders);
+                swept.encoders = Some(encoders);
+            });
+        }
+        Ok(self.swept_chunks(all))
+    }
+
+    /// The same with each combination of chunks, writers and ways of reading.
+    fn swept_chunks(&self, mut all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
+        if let Some(chunk) = &self.chunk {
+            all = chunk.over(all, |(instrument, swept), chunk| {
+                instrument.recording.chunk = Some(chunk);
+                swept.chunk = Some(chunk);
+            });
+        }
+        if let Some(compression) = &self.compression {
+            all = compression.over(all, |(instrument, swept), compression| {
+                instrument.recording.compression = Some(compression);
+                swept.compression = Some(compression);
+            });
+        }
+        if let Some(writers) = &self.writers {
+            all = writers.over(all, |(_, swept), writers| swept.writers = Some(writers));
+        }
+        all
+    }
+
+    /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
+    /// scale makes it no shorter than that.
+    fn duration(&self, cell: &RecordingRun, scale: f64) -> Result<Nanos, String> {
+        let due = |frames| cell.instrument.schedule().due(frames);
+        let (asked, written, scaled) = match (self.frames, self.duration) {
+            (Some(frames), None) if frames > 0 => {
+                (format!("frames = {frames}"), due(frames), due(scaled_count(frames, scale)))
+            }
+            (None, Some(duration)) if duration.0 > 0 => {
+                (format!("duration = \"{duration}\""), duration, duration)
+            }
+            _ => return Err("write frames = N or duration = \"T\", one of them and more than 0".into()),
+        };
+        RecordingRun { duration: written, ..cell.clone() }.check_duration(&asked)?;
+        Ok(scaled.max(cell.least_duration()))
+    }
+}
+
+/// What comes of a recording in its time, with some room: of few frames no more stays, and no more space is asked for.
+fn all_that_comes(run: &RecordingRun) -> Bytes {
+    let all = run.all().0;
+    Bytes(all.saturating_add(all / 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ResolvedPlan, parse_with};
+    use super::*;
+
+    const PLAN: &str = r#"
+title = "a test"
+repeats = 2
+[[stage]]
+name = "images"
+[stage.ingest]
+instrument = "camera"
+frames = 100
+rate = ["1 Hz", "50 Hz"]
+"#;
+
+    fn camera(name: &str) -> Result<Instrument, String> {
+        let text = format!(
+            "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"5 Hz\"\n"
+        );
+        if name != "camera" {
+            return Err(format!("no instrument `{name}`: write one of camera"));
+        }
+        Instrument::parse(&text, name).map_err(|error| error.to_string())
+    }
+
+    fn read(text: &str, scale: f64) -> Result<ResolvedPlan, String> {
+        parse_with(text, "my.toml", scale, &camera).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lists_make_a_matrix_of_recordings() {
+        let plan = read(PLAN, 1.0).expect("a valid plan");
+        let told: Vec<_> = plan.recordings().map(|(_, run)| run.to_string()).collect();
+        assert_eq!(
+            told,
+            [
+                "camera at 1 Hz at 800 B/s for 100 s, buffer 1 GiB",
+                "camera at 50 Hz at 40 kB/s for 2 s, buffer 1 GiB"
+            ]
+        );
+        let run =
+            |plan: &ResolvedPlan, at: usize| plan.cells[at].as_recording().expect("a recording").clone();
+        assert_eq!((plan.cells[0].stage.as_str(), run(&plan, 0).repeats), ("images", 2));
+        assert_eq!((run(&plan, 1).instrument.name.as_str(), plan.workloads().count()), ("camera", 0));
+        let half = read(PLAN, 0.5).expect("a valid plan");
+        assert_eq!(run(&half, 1).duration, Nanos::from_millis(1000), "as many frames less");
+        // 51 frames of 800 B and a sixteenth, where 2 GiB would stay.
+        assert_eq!([run(&plan, 1).keep, run(&half, 1).keep], [Bytes(2 << 30), Bytes(43_350)]);
+        let hundredth = read(PLAN, 0.01).expect("a valid plan");
+        assert_eq!(run(&hundredth, 1).duration, Nanos::from_millis(400), "enough to show something");
+        let more =
+            format!("{PLAN}format = [\"raw\", \"cbf\"]\nbuffer = [\"1 MB\", \"2 MB\"]\nshape = [30, 40]\n");
+        let more = read(&more, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = more.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((more.cells.len(), names.len(), run(&more, 0).instrument.shape), (8, 8, vec![30, 40]));
+        let encoded = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", "format = \"cbf\"\nencoders = [1, 2]");
+        let encoded = read(&encoded, 1.0).expect("a valid plan");
+        let encoders: Vec<_> =
+            encoded.recordings().map(|(_, run)| run.instrument.recording.encoders).collect();
+        assert_eq!(encoders, [Some(1), Some(2)]);
+        assert!(
+            encoded.cells[1].to_string().starts_with("camera as cbf, encoded by 2 at"),
+            "{}",
+            encoded.cells[1]
+        );
+    }
+
+    #[test]
+    fn chunks_lanes_and_ways_of_reading_make_a_matrix() {
+        let more = "format = \"hdf5\"\nchunk = [\"10x20\", \"5x5\"]\ncompression = [\"none\", \"bslz4\"]\nwriters = [1, 2]\n\
+                    read = [\"frames\", \"line\"]\ngoal = \"limit\"";
+        let plan = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", more);
+        let plan = read(&plan, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = plan.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((plan.cells.len(), names.len()), (16, 16), "{names:?}");
+        let last = plan.cells.last().expect("there are some");
+        assert!(
+            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes as fast as it is taken"),
+            "{last}"
+        );
+        assert!(last.to_string().ends_with("read by line"), "{last}");
+        let phases: Vec<_> = last.measured_phases().iter().map(|phase| phase.name()).collect();
+        assert_eq!(phases, ["ingest", "write", "read"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        for (from, to, parts) in [
+            (
+                "\"camera\"",
+                "\"camra\"",
+                &["my.toml:5: stage `images`: no instrument `camra`", "one of camera"][..],
+            ),
+            ("frames = 100", "", &["my.toml:5", "frames = N or duration"]),
+            ("frames = 100", "frames = 0", &["my.toml:5", "more than 0"]),
+            ("frames = 100", "frames = 19", &["my.toml:5", "frames = 19: too short", "at least 20 s"]),
+            ("frames = 100", "duration = \"1 ms\"", &["my.toml:5", "duration = \"1 ms\": too short"]),
+            ("frames = 100", "frames = 1\nduration = \"1 s\"", &["my.toml:5", "one of them"]),
+            ("\"1 Hz\"", "\"0 Hz\"", &["my.toml:5", "more than 0 Hz"]),
+            ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
+            ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
+            ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw`, `cbf`, `hdf5`"]),
+            (
+                "frames = 100",
+                "frames = 100\nread = \"line\"",
+                &["my.toml:5", "only what is recorded in HDF5"],
+            ),
+            ("frames = 100", "frames = 100\nread = \"lines\"", &["line 9", "`line`"]),
+            ("frames = 100", "frames = 100\nwriters = 0", &["my.toml:5", "writers: write 1 to 64"]),
+            ("frames = 100", "frames = 100\ngoal = \"search\"", &["line 9", "`limit`"]),
+            (
+                "frames = 100",
+                "frames = 100\nformat = \"hdf5\"\nchunk = \"11x20\"",
+                &["my.toml:5", "larger than a frame"],
+            ),
+            ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
+            (
+                "frames = 100",
+                "frames = 100\nformat = \"cbf\"\nencoders = 0",
+                &["my.toml:5", "write 1 to 1024"],
+            ),
+            ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
+            ("instrument", "instrumnt", &["line 7", "`instrument`"]),
+            ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
+            (
+                "[stage.ingest]",
+                "[stage.workload.small_writes]\ntotal = \"1 MB\"\n[stage.ingest]",
+                &["my.toml:5", "one of them"],
+            ),
+        ] {
+            let text = PLAN.replace(from, to);
+            assert_ne!(text, PLAN);
+            let error = read(&text, 1.0).expect_err(to);
+            assert!(parts.iter().all(|part| error.contains(part)), "{parts:?} in {error}");
+        }
+        let neither = PLAN.split("[stage.ingest]").next().expect("a head");
+        assert!(read(neither, 1.0).expect_err("nothing is measured").contains("[stage.ingest]"));
+    }
+}

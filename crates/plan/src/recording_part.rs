@@ -1,0 +1,162 @@
+//! Which part of an instrument each process records, where several record it together.
+//!
+//! ```text
+//! instruments   there are as many as processes, or more: whole ones are dealt out
+//! streams       each has as many streams as there are processes, or more: streams are
+//! frames        else each process takes every n-th frame, as the files of one recording are dealt to writers
+//! ```
+//!
+//! What is dealt out goes in blocks of neighbours, which differ by one at most. Memory and what stays go with it, so that all
+//! parts together have what one recorder would have.
+
+use nilometer_model::{Burst, Bytes, Frequency, Instrument};
+
+use super::{Fill, RecordingRun};
+
+/// What the processes that record an instrument deal out among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RecordingSplit {
+    /// Nothing: one records all.
+    #[default]
+    Whole,
+    /// Whole instruments, of several of one kind.
+    Instruments,
+    /// Streams of each.
+    Streams,
+    /// Frames of each, in turn.
+    Frames,
+}
+
+impl RecordingRun {
+    /// What so many processes deal out of it.
+    pub fn split(&self, processes: u32) -> RecordingSplit {
+        let processes = u64::from(processes);
+        if processes < 2 {
+            RecordingSplit::Whole
+        } else if u64::from(self.count) >= processes {
+            RecordingSplit::Instruments
+        } else if self.instrument.streams >= processes {
+            RecordingSplit::Streams
+        } else {
+            RecordingSplit::Frames
+        }
+    }
+
+    /// More processes than this can't record it together: a stream of packets comes to one place, copies and what is read back
+    /// in a phase of its own are those of one process.
+    pub fn most_processes(&self) -> u32 {
+        if self.read.is_some() || self.readers.copy {
+            return 1;
+        }
+        let most = self.recorders.unwrap_or(u32::MAX);
+        if self.route.has_packets() {
+            return u32::try_from(self.instrument.streams).unwrap_or(u32::MAX).max(self.count).min(most);
+        }
+        most
+    }
+
+    /// What one process of several records of it: the one with this number, from 0.
+    #[must_use]
+    pub fn part(&self, number: u32, of: u32) -> RecordingRun {
+        let dealt = |all: u64| {
+            let first = |number: u32| all * u64::from(number) / u64::from(of);
+            first(number + 1) - first(number)
+        };
+        match self.split(of) {
+            RecordingSplit::Whole => self.clone(),
+            RecordingSplit::Instruments => {
+                RecordingRun { count: dealt(u64::from(self.count)) as u32, ..self.clone() }
+            }
+            RecordingSplit::Streams => {
+                let streams = dealt(self.instrument.streams);
+                let share = streams as f64 / self.instrument.streams as f64;
+                self.with_share(share, Instrument { streams, ..self.instrument.clone() })
+            }
+            RecordingSplit::Frames => self.with_share(1.0 / f64::from(of), every_nth(&self.instrument, of)),
+        }
+    }
+
+    fn with_share(&self, share: f64, instrument: Instrument) -> RecordingRun {
+        #[expect(clippy::cast_sign_loss, reason = "shares are no less than zero")]
+        let of = |bytes: Bytes| Bytes((share * bytes.0 as f64) as u64);
+        let fill = self.fill.map(|fill| Fill { share: share * fill.share, ..fill });
+        RecordingRun { instrument, buffer: of(self.buffer), keep: of(self.keep), fill, ..self.clone() }
+    }
+}
+
+/// One that delivers every n-th frame of each stream; of a burst too, which has n times as many.
+fn every_nth(instrument: &Instrument, n: u32) -> Instrument {
+    let burst = instrument.burst.map(|burst| Burst { frames: (burst.frames / u64::from(n)).max(1), ..burst });
+    Instrument { frame_rate: Frequency(instrument.frame_rate.0 / f64::from(n)), burst, ..instrument.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Route;
+    use super::*;
+
+    fn run(count: u32, streams: u64) -> RecordingRun {
+        let text = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\n\
+                    frame_rate = \"60 Hz\"\nburst = { frames = 600, pause = \"1 s\" }\n";
+        let instrument = Instrument::parse(text, "camera").expect("valid");
+        RecordingRun { count, ..RecordingRun::new(Instrument { streams, ..instrument }) }
+    }
+
+    fn parts(run: &RecordingRun, of: u32) -> Vec<RecordingRun> {
+        (0..of).map(|number| run.part(number, of)).collect()
+    }
+
+    #[test]
+    fn instruments_then_streams_then_frames_are_dealt_out() {
+        for (count, streams, of, split, dealt) in [
+            (1, 1, 1, RecordingSplit::Whole, vec![(1, 1, 60.0)]),
+            (3, 8, 2, RecordingSplit::Instruments, vec![(1, 8, 60.0), (2, 8, 60.0)]),
+            (2, 4, 3, RecordingSplit::Streams, vec![(2, 1, 60.0), (2, 1, 60.0), (2, 2, 60.0)]),
+            (1, 2, 3, RecordingSplit::Frames, vec![(1, 2, 20.0); 3]),
+        ] {
+            let whole = run(count, streams);
+            let found: Vec<_> = parts(&whole, of)
+                .iter()
+                .map(|part| (part.count, part.instrument.streams, part.instrument.frame_rate.0))
+                .collect();
+            assert_eq!((whole.split(of), found), (split, dealt), "{count} of {streams} streams over {of}");
+        }
+    }
+
+    #[test]
+    fn a_burst_ends_for_all_at_the_same_time() {
+        let burst = run(1, 1).part(2, 3).instrument.burst.expect("it comes in bursts");
+        assert_eq!(burst.frames, 200, "in as long as 600 at three times the rate");
+    }
+
+    #[test]
+    fn a_stream_of_packets_is_not_cut() {
+        let over_network =
+            |count, streams| RecordingRun { route: Route::Loopback, ..run(count, streams) }.most_processes();
+        assert_eq!((over_network(1, 1), over_network(1, 8), over_network(9, 8)), (1, 8, 9));
+        assert_eq!(run(1, 1).most_processes(), u32::MAX);
+        let packets = RecordingRun { route: Route::Loopback, ..run(1, 2) };
+        let limit = packets.at_full_speed(false);
+        assert_eq!(
+            (limit.route, limit.most_processes()),
+            (Route::InPlace, 2),
+            "as many as the packets come to"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn all_parts_together_are_the_whole(count in 1..20_u32, streams in 1..20_u64, of in 1..30_u32) {
+            let whole = run(count, streams);
+            let parts = parts(&whole, of);
+            let sum = |of: &dyn Fn(&RecordingRun) -> f64| parts.iter().map(of).sum::<f64>();
+            let near = |sum: f64, whole: f64| (sum / whole - 1.0).abs() < 1e-3;
+            prop_assert!(near(sum(&|part| part.rate().0), whole.rate().0));
+            let memory = |run: &RecordingRun| f64::from(run.count) * run.buffer.0 as f64;
+            prop_assert!(near(sum(&memory), memory(&whole)));
+            prop_assert!(parts.iter().all(|part| part.count > 0 && part.instrument.streams > 0));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `siblings`: what of a stage should be alike, so that the one that is not is found. They are measured alone and together.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Sweep, Volumes, WorkloadRun};
+
+/// What should be alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Siblings {
+    /// The targets of the campaign: servers, disks or directories.
+    Targets,
+    /// The workers of a cell, on whichever machines they are.
+    Workers,
+}
+
+impl Siblings {
+    /// The word in plans and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Siblings::Targets => "targets",
+            Siblings::Workers => "workers",
+        }
+    }
+
+    /// How many targets work at the same time: each by itself, and all.
+    pub(super) fn volumes(
+        siblings: Option<Self>,
+        written: &Sweep<Volumes>,
+    ) -> Result<Sweep<Volumes>, String> {
+        match siblings {
+            Some(Siblings::Targets) if *written != Sweep::default() => {
+                Err("siblings = \"targets\": each is measured alone, and all together: leave volumes out"
+                    .into())
+            }
+            Some(Siblings::Targets) => Ok(Sweep::of(vec![Volumes::Alone, Volumes::Together])),
+            _ => Ok(written.clone()),
+        }
+    }
+
+    /// Each of the runs by as many workers as are written; of siblings before that each worker by itself, of as many as there are
+    /// at the most.
+    pub(super) fn by_workers(
+        siblings: Option<Self>,
+        written: &Sweep<u32>,
+        runs: Vec<WorkloadRun>,
+    ) -> Result<Vec<WorkloadRun>, String> {
+        let together = |runs: Vec<WorkloadRun>| written.over(runs, |run, value| run.workers = value);
+        if siblings != Some(Siblings::Workers) {
+            return Ok(together(runs));
+        }
+        let most = written.values().iter().copied().max().unwrap_or(1);
+        check_workers(written, most, &runs)?;
+        let lone = Sweep::of((0..most).collect());
+        let mut all = lone.over(runs.clone(), |run, worker| {
+            run.workers = most;
+            run.lone_worker = Some(worker);
+        });
+        all.extend(together(runs));
+        Ok(all)
+    }
+}
+
+/// More are not measured one by one.
+const WORKERS_MOST: u32 = 64;
+
+/// Whether each of the workers can work by itself.
+fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
+    if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
+        return Err(format!(
+            "siblings = \"workers\": each by itself is measured as well: write workers = 2 to {WORKERS_MOST}"
+        ));
+    }
+    let together = runs.iter().find(|run| !run.workload.parameters().has_workers_apart());
+    together.map_or(Ok(()), |run| {
+        Err(format!(
+            "siblings = \"workers\": workers of `{}` have something together, so that none can be measured by itself: leave \
+             siblings out, or write a workload in which each has files of its own",
+            run.workload.name()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Volumes, parse};
+
+    const PLAN: &str = r#"
+title = "equals"
+[[stage]]
+name = "servers"
+siblings = "targets"
+workers = 4
+[stage.workload.stream]
+file_size = "64 MiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+    #[test]
+    fn siblings_are_measured_alone_and_together() {
+        let cells = |text: &str| {
+            let plan = parse(text, "my.toml", 1.0).expect("a valid plan");
+            plan.workloads().map(|(_, _, run)| (run.workers, run.volumes)).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(PLAN), [(4, Volumes::Alone), (4, Volumes::Together)]);
+        let workers = PLAN.replace("\"targets\"", "\"workers\"").replace("= 4", "= [2, 3]");
+        let plan = parse(&workers, "my.toml", 1.0).expect("a valid plan");
+        let told: Vec<_> = plan.workloads().map(|(_, _, run)| (run.workers, run.lone_worker)).collect();
+        assert_eq!(told, [(3, Some(0)), (3, Some(1)), (3, Some(2)), (2, None), (3, None)]);
+        assert!(plan.cells[1].to_string().contains("worker 2 of 3 alone"), "{}", plan.cells[1]);
+    }
+
+    #[test]
+    fn what_contradicts_it_is_refused_with_what_would_do() {
+        for (from, to, part) in [
+            ("workers = 4", "volumes = [\"alone\", 3]", "leave volumes out"),
+            ("siblings = \"targets\"\nworkers = 4", "siblings = \"workers\"", "write workers = 2 to 64"),
+            ("siblings = \"targets\"\nworkers = 4", "siblings = \"workers\"\nworkers = 65", "2 to 64"),
+            (
+                "\"targets\"\nworkers = 4\n[stage.workload.stream]",
+                "\"workers\"\nworkers = 4\n[stage.workload.stream]\nlayout = \"segmented\"",
+                "workers of `stream` have something together",
+            ),
+            ("\"targets\"", "\"disks\"", "expected `targets` or `workers`"),
+        ] {
+            let text = PLAN.replace(from, to);
+            let error = parse(&text, "my.toml", 1.0).expect_err(to).to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a plan says of an instrument instead of the catalogue.
+
+use std::fmt;
+
+use nilometer_model::{Bytes, ChunkShape, Format, FrameCompression, Frequency, Storing};
+use serde::{Deserialize, Serialize};
+
+/// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Swept {
+    /// Bytes of samples or pixels in a packet.
+    pub payload: Option<Bytes>,
+    /// Frames a second of each stream.
+    pub rate: Option<Frequency>,
+    /// Streams in step.
+    pub streams: Option<u64>,
+    /// How a frame is written.
+    pub format: Option<Format>,
+    /// Into which files frames go.
+    pub storing: Option<Storing>,
+    /// Threads that encode frames, over all writers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoders: Option<u32>,
+    /// How frames in HDF5 are compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<FrameCompression>,
+    /// Pixels of a chunk of an HDF5 dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<ChunkShape>,
+    /// Writers, each with a lane of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers: Option<u32>,
+    /// Machines: the first so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Processes on each of them: the first so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+}
+
+/// Of what recordings are: those of one are compared with each other, whatever each was to show.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecordedInstrument {
+    /// The instrument's name in the catalogue.
+    pub name: String,
+    /// What the plan says of it instead.
+    pub swept: Swept,
+    /// So many of it, each with a recorder of its own.
+    pub count: u32,
+}
+
+impl RecordedInstrument {
+    /// The instrument and what the plan says of it instead, in words, without how many.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.name, self.swept)
+    }
+}
+
+impl fmt::Display for RecordedInstrument {
+    /// With how many, if it is not one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.count > 1 {
+            write!(f, "{} x ", self.count)?;
+        }
+        f.write_str(&self.label())
+    }
+}
+
+impl fmt::Display for Swept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers, .. } =
+            self;
+        payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
+        rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
+        streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
+        format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
+        storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
+        encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
+        chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
+        compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;
+        match writers {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 lane"),
+            Some(writers) => write!(f, ", {writers} lanes"),
+        }?;
+        let Swept { nodes, processes, .. } = self;
+        match processes {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 process a node"),
+            Some(processes) => write!(f, ", {processes} processes a node"),
+        }?;
+        match nodes {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 node"),
+            Some(nodes) => write!(f, ", {nodes} nodes"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `locks`: a file that processes lock in turn.
+
+use nilometer_model::{Bytes, Capability, Nanos, Phase};
+
+use super::{
+    Access,
+    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+};
+
+parameters! {
+    /// A file that processes lock in turn (`fcntl`, all of its bytes, exclusively): whether others are kept out while one has it,
+    /// from the beginning to the end of that time, and how long it takes until the next one has it. Needs two processes at
+    /// least; most is told by two nodes.
+    LocksSweep => LocksCell {
+        /// Turns of each process as the one that has the lock.
+        rounds: u32,
+        /// Half of how long each has it: others try to get it at the beginning and in the middle.
+        hold: Nanos = Nanos::from_millis(20),
+    }
+}
+
+/// The longest that a process waits for others by design.
+const HOLD_MAX: Nanos = Nanos::from_millis(60_000);
+
+impl LocksCell {
+    /// How long a process has it in a turn.
+    fn turn(&self) -> Nanos {
+        Nanos(self.hold.0.saturating_mul(2))
+    }
+}
+
+impl Parameters for LocksCell {
+    fn phrases(&self) -> Vec<String> {
+        vec![format!("a lock held {} x {} by each process", self.rounds, self.turn())]
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        vec![Phase::Locks]
+    }
+
+    fn block_size(&self) -> Bytes {
+        Bytes(0)
+    }
+
+    fn access(&self) -> Option<Access> {
+        None
+    }
+
+    fn footprint(&self, _workers: u32) -> Footprint {
+        Footprint { bytes: Bytes(4096), entries: 1 }
+    }
+
+    fn work(&self, _phase: Phase, workers: u32) -> Work {
+        Work::named(u64::from(self.rounds) * u64::from(workers))
+    }
+
+    fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
+        Vec::new()
+    }
+
+    fn least_time(&self, _phase: Phase, workers: u32) -> Nanos {
+        Nanos(self.turn().0.saturating_mul(self.rounds.into()).saturating_mul(workers.into()))
+    }
+
+    fn needs(&self) -> Vec<Capability> {
+        vec![Capability::Mounted]
+    }
+
+    fn least_processes(&self) -> u32 {
+        2
+    }
+
+    fn has_workers_apart(&self) -> bool {
+        false
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.rounds = scaled_count(u64::from(self.rounds), factor) as u32;
+    }
+
+    fn check(&self, workers: u32) -> Result<(), String> {
+        if workers != 1 {
+            return Err(format!("workers = {workers}: processes lock a file in turn: write workers = 1"));
+        }
+        if !(1..=100_000).contains(&self.rounds) {
+            return Err(format!("rounds = {}: write 1 to 100000", self.rounds));
+        }
+        if self.hold == Nanos(0) || self.hold > HOLD_MAX {
+            return Err(format!("hold = \"{}\": write more than no time, and at most {HOLD_MAX}", self.hold));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! The workloads that a stage can name, and the phases that they are measured in. A new workload is a file of parameters
+//! beside this one, its lines in the lists here, and a phase if none of these is one of its own.
+
+mod build;
+mod frames;
+mod hot_file;
+mod locks;
+mod open_files;
+mod random;
+mod search;
+mod small_writes;
+mod source_tree;
+mod stream;
+mod tree;
+mod unpack;
+mod visibility;
+mod wait;
+mod walk;
+
+pub use build::{BuildCell, BuildSweep, FileRole, OBJECT_TIMES};
+pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
+pub use hot_file::{HotFileCell, HotFileSweep};
+pub use locks::{LocksCell, LocksSweep};
+pub use open_files::{OpenFilesCell, OpenFilesSweep};
+pub use random::{Coverage, Mode, RandomCell, RandomSweep};
+pub use search::{SearchCell, SearchSweep};
+pub use small_writes::{AT_ONCE_MAX, SmallWritesCell, SmallWritesSweep, Way};
+pub use source_tree::TreeShape;
+pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
+pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use unpack::{FILE_BLOCK, UnpackCell, UnpackSweep};
+pub use visibility::{Notice, VisibilityCell, VisibilitySweep};
+pub use wait::{WaitCell, WaitSweep};
+pub use walk::{WalkCell, WalkCommand, WalkSweep};
+
+use std::fmt;
+
+use nilometer_model::Phase;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, MpiIoCalls, PlanKey, Shift, Sweep, SyncPolicy, parameters, parameters::Parameters, reference,
+};
+
+macro_rules! workloads {
+    ($($(#[doc = $doc:literal])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
+        /// A workload with its parameters, each of which may be a list.
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadSweep {
+            $($(#[doc = $doc])* $name($sweep),)*
+        }
+
+        /// One combination of a workload's parameters.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadCell {
+            $($(#[doc = $doc])* $name($cell),)*
+        }
+
+        impl WorkloadSweep {
+            /// The matrix of the workload's own parameters.
+            pub(super) fn cells(&self) -> Vec<WorkloadCell> {
+                match self {
+                    $(WorkloadSweep::$name(sweep) => {
+                        sweep.cells().into_iter().map(WorkloadCell::$name).collect()
+                    })*
+                }
+            }
+        }
+
+        impl WorkloadCell {
+            /// The workload's word in plans and reports.
+            pub const fn name(&self) -> &'static str {
+                match self { $(WorkloadCell::$name(_) => $word,)* }
+            }
+
+            /// Every workload: its word, what it is, its parameters.
+            pub fn reference() -> Vec<(&'static str, String, Vec<PlanKey>)> {
+                vec![$(($word, [$($doc),*].join(" ").trim().to_owned(), $cell::keys()),)*]
+            }
+
+            /// Its parameters.
+            pub fn parameters(&self) -> &dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+
+            pub(super) fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Sequential write of files, then a cold sequential read.
+    Stream(StreamSweep, StreamCell) = "stream",
+    /// Aligned random reads, writes or both.
+    Random(RandomSweep, RandomCell) = "random",
+    /// One large amount as tiny writes, against the same amount at once.
+    SmallWrites(SmallWritesSweep, SmallWritesCell) = "small_writes",
+    /// Two-dimensional frames into one file of three dimensions or one each, then a cold read.
+    Frames(FramesSweep, FramesCell) = "frames",
+    /// One file that all read at the same time.
+    HotFile(HotFileSweep, HotFileCell) = "hot_file",
+    /// What mdtest does.
+    Tree(TreeSweep, TreeCell) = "tree",
+    /// What `ls -lR` and `du` do.
+    Walk(WalkSweep, WalkCell) = "walk",
+    /// What `tar -x` does: a tree of many small files.
+    Unpack(UnpackSweep, UnpackCell) = "unpack",
+    /// What recursive grep does: all files of a tree are read and searched.
+    Search(SearchSweep, SearchCell) = "search",
+    /// Random files of a tree are opened, their first and last bytes read.
+    OpenFiles(OpenFilesSweep, OpenFilesCell) = "open_files",
+    /// What `make -j` asks of the storage.
+    Build(BuildSweep, BuildCell) = "build",
+    /// What one process writes, and when the others see it.
+    Visibility(VisibilitySweep, VisibilityCell) = "visibility",
+    /// A file that processes lock in turn.
+    Locks(LocksSweep, LocksCell) = "locks",
+    /// Nothing but waiting until given times: what the tool and its machine do to a figure.
+    Wait(WaitSweep, WaitCell) = "wait",
+}
+
+impl WorkloadCell {
+    /// Data come from files in the plan's source directory.
+    pub fn copies(&self) -> bool {
+        self.parameters().phases().contains(&Phase::Source)
+    }
+}
+
+impl fmt::Display for WorkloadCell {
+    /// The parameters, as reports name the cell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parameters().phrases().join(", "))
+    }
+}

@@ -1,0 +1,96 @@
+//! `open_files`: the speed of access to any file.
+
+use nilometer_model::{Bytes, Phase};
+
+use super::{
+    Access, TreeShape,
+    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    source_tree::scale_tree,
+    unpack::FILE_BLOCK,
+    walk::warm_phrase,
+};
+
+parameters! {
+    /// Random files of a tree a worker are opened, and their first and last bytes are read: how fast any file is at hand.
+    ///
+    /// The tree has the spread of real source trees, the same one wherever the numbers are the same.
+    OpenFilesSweep => OpenFilesCell {
+        /// Directories in all, the first included.
+        directories: u32,
+        /// Files in all.
+        files: u32,
+        /// Bytes of all files.
+        size: Bytes,
+        /// Files that a worker opens, each drawn independently of the others.
+        operations: u64 = 1000,
+        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
+        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        cold: bool = true,
+    }
+}
+
+impl OpenFilesCell {
+    /// The tree of a worker.
+    pub fn shape(&self) -> TreeShape {
+        let OpenFilesCell { directories, files, size, .. } = *self;
+        TreeShape::Source { directories, files, size }
+    }
+}
+
+impl Parameters for OpenFilesCell {
+    fn phrases(&self) -> Vec<String> {
+        let tree = format!("{} of {}", self.operations, self.shape().phrase());
+        std::iter::once(tree).chain(warm_phrase(self.cold)).collect()
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        vec![Phase::LayOut, Phase::OpenFiles]
+    }
+
+    fn block_size(&self) -> Bytes {
+        FILE_BLOCK
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(Access::Buffered)
+    }
+
+    fn footprint(&self, workers: u32) -> Footprint {
+        self.shape().footprint(workers)
+    }
+
+    fn work(&self, phase: Phase, workers: u32) -> Work {
+        let workers = u64::from(workers);
+        match phase {
+            Phase::LayOut => Work {
+                bytes: self.size.0.saturating_mul(workers),
+                operations: u64::from(self.files).saturating_mul(workers),
+            },
+            _ => Work {
+                bytes: self.operations.saturating_mul(2 * workers),
+                operations: self.operations.saturating_mul(workers),
+            },
+        }
+    }
+
+    fn drops_caches(&self, phase: Phase) -> bool {
+        self.cold && !phase.is_setup()
+    }
+
+    /// Files that are drawn again are at hand; half of so many are different ones.
+    fn least_delivered(&self, done: Work) -> Bytes {
+        Bytes(done.operations.min(self.files.into()) * 32)
+    }
+
+    fn scale(&mut self, factor: f64) {
+        scale_tree(&mut self.directories, &mut self.files, &mut self.size, factor);
+        self.operations = scaled_count(self.operations, factor);
+    }
+
+    fn check(&self, workers: u32) -> Result<(), String> {
+        if self.operations == 0 {
+            return Err("operations = 0: write at least 1".into());
+        }
+        self.shape().check(workers)
+    }
+}

@@ -1,0 +1,106 @@
+//! What a tree of directories and files is like that a workload makes, lists or reads.
+
+use nilometer_model::Bytes;
+
+use super::{
+    parameters::{Footprint, scaled_count},
+    walk::directories,
+};
+
+/// How many directories and files a worker's tree has, and how they are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeShape {
+    /// The same in each directory; files are empty.
+    Regular {
+        /// Levels of directories below the first.
+        levels: u32,
+        /// Directories in each directory but the lowest.
+        branching: u32,
+        /// Files in each directory.
+        files: u32,
+    },
+    /// As source trees are: few directories have many files, and few files most of the bytes.
+    Source {
+        /// Directories, the first included.
+        directories: u32,
+        /// Files in all.
+        files: u32,
+        /// Bytes of all files.
+        size: Bytes,
+    },
+}
+
+/// More entries than a tree of users has, and than this program's memory is meant to hold a plan of.
+const ENTRIES_MAX: u64 = 20_000_000;
+
+impl TreeShape {
+    /// Directories, the first included.
+    pub fn directories(self) -> u64 {
+        match self {
+            TreeShape::Regular { levels, branching, .. } => directories(levels, branching),
+            TreeShape::Source { directories, .. } => directories.into(),
+        }
+    }
+
+    /// Files in all.
+    pub fn files(self) -> u64 {
+        match self {
+            TreeShape::Regular { files, .. } => self.directories().saturating_mul(files.into()),
+            TreeShape::Source { files, .. } => files.into(),
+        }
+    }
+
+    /// Bytes of all files.
+    pub fn size(self) -> Bytes {
+        match self {
+            TreeShape::Regular { .. } => Bytes(0),
+            TreeShape::Source { size, .. } => size,
+        }
+    }
+
+    /// Files and directories.
+    pub fn entries(self) -> u64 {
+        self.directories().saturating_add(self.files())
+    }
+
+    /// What so many such trees leave on a target: each entry fills a block of the file system in part.
+    pub(super) fn footprint(self, trees: u32) -> Footprint {
+        let entries = self.entries().saturating_mul(u64::from(trees));
+        let bytes = self.size().0.saturating_mul(u64::from(trees));
+        Footprint { bytes: Bytes(bytes.saturating_add(entries.saturating_mul(4096))), entries }
+    }
+
+    /// Numbers that reports show: `28619 files of 400 MB in 1814 directories`.
+    pub(super) fn phrase(self) -> String {
+        let size = if self.size().0 > 0 { format!(" of {}", self.size()) } else { String::new() };
+        format!("{} files{size} in {} directories", self.files(), self.directories())
+    }
+
+    /// A tree that a file system and this program's memory can be expected to take, as often as there are workers.
+    pub(super) fn check(self, trees: u32) -> Result<(), String> {
+        let all = self.entries().saturating_mul(u64::from(trees));
+        if all > 100_000_000 {
+            return Err(format!("the trees have {all} entries: at most 100 million"));
+        }
+        if self.entries() > ENTRIES_MAX {
+            return Err(format!("a tree has {} entries: at most {ENTRIES_MAX}", self.entries()));
+        }
+        match self {
+            TreeShape::Source { directories: 0, .. } => Err("directories = 0: write at least 1".into()),
+            TreeShape::Regular { files: 0, .. } | TreeShape::Source { files: 0, .. } => {
+                Err("files = 0: write at least 1".into())
+            }
+            TreeShape::Source { size, .. } if size.0 > 1 << 50 => {
+                Err(format!("a tree of {size}: write at most 1 PiB"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The numbers of a source tree times a factor, each at least one.
+pub(super) fn scale_tree(directories: &mut u32, files: &mut u32, size: &mut Bytes, factor: f64) {
+    *directories = scaled_count(u64::from(*directories), factor) as u32;
+    *files = scaled_count(u64::from(*files), factor) as u32;
+    *size = Bytes(scaled_count(size.0, factor));
+}

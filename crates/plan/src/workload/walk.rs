@@ -1,0 +1,170 @@
+//! `walk`: what `ls -lR` and `du` do.
+
+use nilometer_model::{Bytes, Phase};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, Shift, TreeShape,
+    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    source_tree::scale_tree,
+};
+
+/// In which order a tree is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WalkCommand {
+    /// As `ls -lR`: all entries of a directory are looked at, and then those below.
+    #[default]
+    Ls,
+    /// As `du`: a directory is entered when it is come upon.
+    Du,
+}
+
+parameters! {
+    /// A tree a worker, made before: list every directory, stat every entry.
+    ///
+    /// The tree is a regular one of empty files, by `levels`, `branching` and `files`; or, by `directories`, `total_files` and
+    /// `total_size`, one with the spread of real source trees, the same one wherever these numbers are the same.
+    WalkSweep => WalkCell {
+        /// Levels of directories below the first, of a regular tree.
+        levels: u32 = 0,
+        /// Directories in each directory but the lowest, of a regular tree.
+        branching: u32 = 1,
+        /// Files in each directory of a regular tree.
+        files: u32 = 1,
+        /// Directories in all, the first included, of a tree like a source tree; 0 is a regular tree.
+        #[serde(default)]
+        directories: u32 = 0,
+        /// Files in all of a tree like a source tree.
+        #[serde(default)]
+        total_files: u32 = 0,
+        /// Bytes of all files of a tree like a source tree.
+        #[serde(default)]
+        total_size: Bytes = Bytes(0),
+        /// In which order: as `ls -lR` or as `du`.
+        #[serde(default)]
+        command: WalkCommand = WalkCommand::Ls,
+        /// This machine's caches are dropped before, of names and inodes too, as root; what the device or the network then
+        /// delivered proves it. Without the right to do so, reports say that it is not provable.
+        #[serde(default)]
+        cold: bool = true,
+        /// Whose tree a worker walks: its own, that of the worker N further, or with `"node"` that of the worker in the same
+        /// place on the next node, which the client here never saw before (docs/cluster.md).
+        #[serde(default)]
+        shift: Shift = Shift::OWN,
+    }
+}
+
+impl WalkCell {
+    /// The tree of a worker.
+    pub fn shape(&self) -> TreeShape {
+        let WalkCell { levels, branching, files, directories, total_files, total_size, .. } = *self;
+        if directories > 0 {
+            TreeShape::Source { directories, files: total_files, size: total_size }
+        } else {
+            TreeShape::Regular { levels, branching, files }
+        }
+    }
+}
+
+/// Directories of a regular tree, the first included.
+pub(super) fn directories(levels: u32, branching: u32) -> u64 {
+    // Above 64 levels of 2 the sum is at its limit; a tree of 1 has as many directories as levels.
+    let counted = if branching > 1 { levels.min(64) } else { levels };
+    (0..=counted).map(|level| u64::from(branching).saturating_pow(level)).fold(0, u64::saturating_add)
+}
+
+/// A tree that a file system and this program's memory can be expected to take.
+pub(super) fn check_tree(entries: u64, workers: u32) -> Result<(), String> {
+    let all = entries.saturating_mul(u64::from(workers));
+    if all > 100_000_000 {
+        return Err(format!("the trees have {all} entries: at most 100 million"));
+    }
+    Ok(())
+}
+
+/// What reports add where no cache is dropped.
+pub(super) fn warm_phrase(cold: bool) -> Option<String> {
+    (!cold).then(|| "caches as they are".into())
+}
+
+impl Parameters for WalkCell {
+    fn phrases(&self) -> Vec<String> {
+        let tree = std::iter::once(self.shape().phrase());
+        tree.chain(warm_phrase(self.cold)).chain(self.shift.phrase()).collect()
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        match self.command {
+            WalkCommand::Ls => vec![Phase::LayOut, Phase::Walk],
+            WalkCommand::Du => vec![Phase::LayOut, Phase::DiskUsage],
+        }
+    }
+
+    fn block_size(&self) -> Bytes {
+        Bytes(32 << 10)
+    }
+
+    fn access(&self) -> Option<Access> {
+        None
+    }
+
+    fn footprint(&self, workers: u32) -> Footprint {
+        self.shape().footprint(workers)
+    }
+
+    fn work(&self, phase: Phase, workers: u32) -> Work {
+        let operations = self.footprint(workers).entries;
+        let bytes = self.shape().size().0.saturating_mul(workers.into());
+        if phase == Phase::LayOut { Work { bytes, operations } } else { Work::named(operations) }
+    }
+
+    fn drops_caches(&self, phase: Phase) -> bool {
+        self.cold && !phase.is_setup()
+    }
+
+    fn has_workers_apart(&self) -> bool {
+        self.shift == Shift::OWN
+    }
+
+    fn shifts_by_node(&self) -> bool {
+        self.shift == Shift::Node
+    }
+
+    fn reads_what_others_wrote(&self, phase: Phase) -> bool {
+        self.shift == Shift::Node && !phase.is_setup()
+    }
+
+    fn scale(&mut self, factor: f64) {
+        if self.directories > 0 {
+            scale_tree(&mut self.directories, &mut self.total_files, &mut self.total_size, factor);
+        } else {
+            self.files = scaled_count(u64::from(self.files), factor) as u32;
+        }
+    }
+
+    fn check(&self, workers: u32) -> Result<(), String> {
+        let of_source = self.total_files > 0 || self.total_size.0 > 0;
+        if self.directories == 0 && of_source {
+            return Err(
+                "total_files and total_size are of a tree like a source tree: write directories too, \
+                        or files, which are those of each directory"
+                    .into(),
+            );
+        }
+        self.shape().check(workers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_names_only_a_shape_is_a_regular_tree_walked_as_it_lies() {
+        let cell: WalkCell = serde_json::from_str(r#"{"levels":2,"branching":3,"files":7}"#).expect("a cell");
+        assert_eq!(cell.shape(), TreeShape::Regular { levels: 2, branching: 3, files: 7 });
+        assert!(!cell.cold && cell.phases() == [Phase::LayOut, Phase::Walk]);
+        assert_eq!(cell.phrases(), ["91 files in 13 directories", "caches as they are"]);
+    }
+}

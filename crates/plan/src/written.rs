@@ -1,0 +1,370 @@
+//! A campaign as written in TOML: any parameter may be a list.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{ByteRate, Bytes, EngineKind, FileSystemKind, Format, Nanos};
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+
+use super::{
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, Catalogue, IngestSweep, MpiIoSweep,
+    NetworkSweep, OfferedRate, Onto, ProcessCount, RecordingRun, Route, SettingSweep, Siblings, Sweep,
+    Volumes, WorkloadRun, WorkloadSweep, check::check_processes, setting,
+};
+
+/// A campaign as written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the plan is for, in a line.
+    pub title: String,
+    /// How often each cell is measured.
+    #[serde(default = "three")]
+    pub repeats: u32,
+    /// Rounds before those, which count for nothing.
+    #[serde(default)]
+    pub warm_up: u32,
+    /// No difference smaller than this counts as one, in percent.
+    #[serde(default = "five")]
+    pub margin: f64,
+    /// Cells are repeated until half of the interval of each figure is no more than so many percent of it.
+    pub precision: Option<f64>,
+    /// But no more often than this.
+    #[serde(default = "thirty")]
+    pub repeats_most: u32,
+    /// The campaign ends after this time at the latest, with what there is.
+    #[serde(default = "one_day")]
+    pub time_limit: Nanos,
+    /// No cell may need more space than this.
+    pub space_limit: Option<Bytes>,
+    /// What all targets have to be on.
+    #[serde(default, deserialize_with = "expected")]
+    pub expect: Option<FileSystemKind>,
+    /// The directory that copies come from, where a workload has `source = "disk"`.
+    pub source: Option<String>,
+    /// The seed of all random decisions.
+    #[serde(default)]
+    pub seed: u64,
+    /// Space that stays free on each target.
+    #[serde(default = "one_gib")]
+    pub reserve: Bytes,
+    /// How long no operation may be completed before the workers are given up as hung.
+    #[serde(default = "one_minute")]
+    pub hang_after: Nanos,
+    /// What is measured.
+    #[serde(default)]
+    pub stage: Vec<Stage>,
+    /// What must be found for a target to be accepted.
+    pub accept: Option<AcceptTerms>,
+}
+
+/// A kind of file system by its name; that it is unknown can't be expected.
+fn expected<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FileSystemKind>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
+}
+
+const fn three() -> u32 {
+    3
+}
+
+const fn thirty() -> u32 {
+    30
+}
+
+const fn five() -> f64 {
+    5.0
+}
+
+const fn one_day() -> Nanos {
+    Nanos::from_millis(24 * 3600 * 1000)
+}
+
+const fn one_gib() -> Bytes {
+    Bytes(1 << 30)
+}
+
+const fn one_minute() -> Nanos {
+    Nanos::from_millis(60_000)
+}
+
+/// A workload over a matrix of parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name in the report.
+    pub name: Spanned<String>,
+    /// Threads, each with an engine of its own.
+    #[serde(default = "one")]
+    pub workers: Sweep<u32>,
+    /// Machines of a campaign of several processes: the first so many, or `"all"`.
+    pub nodes: Option<Sweep<ProcessCount>>,
+    /// Processes on each of them: the first so many, or `"all"`.
+    pub processes: Option<Sweep<ProcessCount>>,
+    /// How operations are issued.
+    #[serde(default)]
+    pub engine: Sweep<EngineKind>,
+    /// How MPI-IO is called, where it is the engine.
+    pub mpi_io: Option<MpiIoSweep>,
+    /// Operations in flight a worker.
+    #[serde(default = "one")]
+    pub depth: Sweep<u32>,
+    /// A phase ends after this time at the latest.
+    pub time_limit: Option<Nanos>,
+    /// A phase ends for all workers when the first has done its part.
+    #[serde(default)]
+    pub stonewall: Sweep<bool>,
+    /// Each target by itself, the first of them at the same time, or all. Of a recording: one over them.
+    #[serde(default)]
+    pub volumes: Sweep<Volumes>,
+    /// What of it should be alike: it is measured alone and together.
+    pub siblings: Option<Siblings>,
+    /// Storage devices a file is spread over, where the target can.
+    pub stripe_count: Option<Sweep<u32>>,
+    /// In turns of so many bytes, where the target can.
+    pub stripe_size: Option<Sweep<Bytes>>,
+    /// Copies of all data, where the target can.
+    pub replicas: Option<Sweep<u32>>,
+    /// On the devices of the pool of this name, where the target has pools.
+    pub pool: Option<Sweep<String>>,
+    /// Settings outside of the program, by their names.
+    #[serde(default)]
+    pub setting: BTreeMap<String, SettingSweep>,
+    /// What is in buffers that are written.
+    #[serde(default)]
+    pub data: Sweep<BufferData>,
+    /// What all workers together move at the most: operations are due at times that follow from it, and latency counts from
+    /// when they are due.
+    pub rate: Option<Sweep<ByteRate>>,
+    /// The same as operations a second.
+    pub rate_iops: Option<Sweep<u32>>,
+    /// What works on the same target meanwhile, at levels.
+    pub background: Option<BackgroundSweep>,
+    /// What the workers do.
+    pub workload: Option<WorkloadSweep>,
+    /// Or what is recorded.
+    pub ingest: Option<IngestSweep>,
+    /// Or what is measured of the network between machines.
+    pub network: Option<NetworkSweep>,
+}
+
+fn one() -> Sweep<u32> {
+    Sweep::from(1)
+}
+
+impl Stage {
+    /// One thing is measured, and what is about workers stands beside a workload only.
+    pub(super) fn check_kind(&self) -> Result<(), String> {
+        let kinds = [
+            (self.workload.is_some(), "a workload"),
+            (self.ingest.is_some(), "an ingest"),
+            (self.network.is_some(), "a network"),
+        ];
+        let there: Vec<&str> =
+            kinds.into_iter().filter(|(is_there, _)| *is_there).map(|(_, kind)| kind).collect();
+        match there[..] {
+            [] | ["a workload"] => Ok(()),
+            ["an ingest"] => self.check_without_workers("a recording", false),
+            ["a network"] if self.background.is_some() => {
+                Err("background: the network has none, leave it out".into())
+            }
+            ["a network"] => self.check_without_workers("the network", true),
+            _ => Err(format!("has {}: write one of them", there.join(" and "))),
+        }
+    }
+
+    fn check_without_workers(&self, what: &str, by_all: bool) -> Result<(), String> {
+        let written = [
+            ("workers", self.workers != one()),
+            ("nodes", self.nodes.is_some() && by_all),
+            ("processes", self.processes.is_some() && by_all),
+            ("engine", self.engine != Sweep::default()),
+            ("mpi_io", self.mpi_io.is_some()),
+            ("depth", self.depth != one()),
+            ("time_limit", self.time_limit.is_some()),
+            ("stonewall", self.stonewall != Sweep::default()),
+            ("volumes", self.volumes != Sweep::default() && by_all),
+            ("siblings", self.siblings.is_some()),
+            ("stripe_count", self.stripe_count.is_some()),
+            ("stripe_size", self.stripe_size.is_some()),
+            ("replicas", self.replicas.is_some()),
+            ("pool", self.pool.is_some()),
+            ("setting", !self.setting.is_empty() && by_all),
+            ("data", self.data != Sweep::default()),
+            ("rate", self.rate.is_some()),
+            ("rate_iops", self.rate_iops.is_some()),
+        ];
+        match written.into_iter().find(|(_, written)| *written) {
+            Some((key, _)) => Err(format!("{key}: {what} has none, leave it out")),
+            None => Ok(()),
+        }
+    }
+
+    /// The matrix, in the order of the plan.
+    pub(super) fn runs(
+        &self,
+        workload: &WorkloadSweep,
+        scale: f64,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<WorkloadRun>, String> {
+        let mut runs = Vec::new();
+        for workload in workload.cells() {
+            runs.push(WorkloadRun {
+                workers: 1,
+                lone_worker: None,
+                nodes: None,
+                processes: None,
+                engine: EngineKind::Sync,
+                mpi_io: None,
+                depth: 1,
+                time_limit: self.time_limit,
+                stonewall: false,
+                volumes: Volumes::Alone,
+                siblings: self.siblings,
+                stripe_count: None,
+                stripe_size: None,
+                replicas: None,
+                pool: None,
+                settings: Vec::new(),
+                data: BufferData::Random,
+                offered: OfferedRate::None,
+                background: None,
+                workload,
+            });
+        }
+        let runs = over(self.nodes.as_ref(), runs, |run, value| run.nodes = value.first());
+        let runs = over(self.processes.as_ref(), runs, |run, value| run.processes = value.first());
+        let volumes = Siblings::volumes(self.siblings, &self.volumes)?;
+        let runs = Siblings::by_workers(self.siblings, &self.workers, runs)?;
+        let runs = self.by_engines(runs)?;
+        let runs = self.depth.over(runs, |run, value| run.depth = value);
+        let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
+        let runs = volumes.over(runs, |run, value| run.volumes = value);
+        let runs = over(self.stripe_count.as_ref(), runs, |run, value| run.stripe_count = Some(value));
+        let runs = over(self.stripe_size.as_ref(), runs, |run, value| run.stripe_size = Some(value));
+        let runs = over(self.replicas.as_ref(), runs, |run, value| run.replicas = Some(value));
+        let runs = over(self.pool.as_ref(), runs, |run, value| run.pool = Some(value));
+        let all = setting::combinations(&self.setting);
+        let with = |run: WorkloadRun| {
+            all.clone().into_iter().map(move |settings| WorkloadRun { settings, ..run.clone() })
+        };
+        let runs: Vec<WorkloadRun> = runs.into_iter().flat_map(with).collect();
+        let runs = self.data.over(runs, |run: &mut WorkloadRun, data| run.data = data);
+        let set = |run: &mut WorkloadRun, offered| run.offered = offered;
+        let runs = OfferedRate::over(self.rate.as_ref(), self.rate_iops.as_ref(), runs, set)?;
+        let levels = self.levels(scale, catalogue)?;
+        Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
+    }
+
+    /// Each run by each engine, and by MPI-IO in each way that is asked for.
+    fn by_engines(&self, runs: Vec<WorkloadRun>) -> Result<Vec<WorkloadRun>, String> {
+        let is_used = self.engine.values().contains(&EngineKind::MpiIo);
+        if self.mpi_io.is_some() && !is_used {
+            return Err(
+                "mpi_io: it is of the engine `mpi_io`: add it to engine, or leave the table out".into()
+            );
+        }
+        if is_used && self.siblings == Some(Siblings::Workers) {
+            return Err(
+                "siblings = \"workers\": processes call MPI-IO together, so that no worker can be measured by itself: write \
+                 another engine, or leave siblings out"
+                    .into(),
+            );
+        }
+        let ways = self.mpi_io.clone().unwrap_or_default();
+        let runs = self.engine.over(runs, |run, value| run.engine = value);
+        let by_mpi_io = |run: &WorkloadRun| run.engine == EngineKind::MpiIo;
+        let in_ways = |run: WorkloadRun| if by_mpi_io(&run) { ways.over(vec![run]) } else { vec![run] };
+        Ok(runs.into_iter().flat_map(in_ways).collect())
+    }
+
+    /// Recordings by each number of processes, at each level of the load beside them.
+    pub(super) fn recordings(
+        &self,
+        mut runs: Vec<RecordingRun>,
+        scale: f64,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<RecordingRun>, String> {
+        if let Some(nodes) = &self.nodes {
+            runs = nodes.over(runs, |run, value| run.swept.nodes = value.first());
+        }
+        if let Some(processes) = &self.processes {
+            runs = processes.over(runs, |run, value| run.swept.processes = value.first());
+        }
+        runs.iter().try_for_each(|run| check_processes(run.into()))?;
+        setting::check_settings(&self.setting)?;
+        if self.volumes != Sweep::default() {
+            runs.iter().try_for_each(|run| self.check_volumes(run))?;
+            for run in &mut runs {
+                run.volumes = self.volumes.values().to_vec();
+            }
+        }
+        let all = setting::combinations(&self.setting);
+        let with = |run: RecordingRun| {
+            all.clone().into_iter().map(move |settings| RecordingRun { settings, ..run.clone() })
+        };
+        let runs: Vec<RecordingRun> = runs.into_iter().flat_map(with).collect();
+        let levels = self.levels(scale, catalogue)?;
+        Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
+    }
+
+    /// One recording over several targets can be made of it.
+    fn check_volumes(&self, run: &RecordingRun) -> Result<(), String> {
+        let refused = [
+            (
+                run.instrument.recording.format == Format::Hdf5,
+                "HDF5 files are not made over several targets: write another format",
+            ),
+            (run.onto == Onto::Nothing, "nothing is stored: leave onto out"),
+            (run.route == Route::Network, "it is made by one process: leave route out, or write another"),
+            (
+                self.nodes.is_some() || self.processes.is_some(),
+                "it is made by one process: leave nodes and processes out",
+            ),
+            (self.background.is_some(), "no load works beside it: leave background out"),
+            (!self.setting.is_empty(), "settings are those of one target: leave setting out"),
+        ];
+        match refused.into_iter().find(|(is_so, _)| *is_so) {
+            Some((_, why)) => {
+                Err(format!("volumes: of one recording over several targets, {why}, or leave volumes out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Of what works beside it; none where nothing does.
+    fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
+        self.background.as_ref().map_or(Ok(Vec::new()), |background| background.levels(scale, catalogue))
+    }
+}
+
+/// Each run at each level, where there are any.
+fn over_levels<T: Clone>(
+    runs: Vec<T>,
+    levels: &[BackgroundLoad],
+    set: impl Fn(&mut T, Box<BackgroundLoad>),
+) -> Vec<T> {
+    if levels.is_empty() {
+        return runs;
+    }
+    let mut at_each = Vec::with_capacity(runs.len() * levels.len());
+    for run in runs {
+        for level in levels {
+            let mut run = run.clone();
+            set(&mut run, Box::new(level.clone()));
+            at_each.push(run);
+        }
+    }
+    at_each
+}
+
+/// The matrix over a parameter that need not be written.
+fn over<T: Clone>(
+    sweep: Option<&Sweep<T>>,
+    runs: Vec<WorkloadRun>,
+    set: impl Fn(&mut WorkloadRun, T),
+) -> Vec<WorkloadRun> {
+    match sweep {
+        Some(sweep) => sweep.over(runs, set),
+        None => runs,
+    }
+}
