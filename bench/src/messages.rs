@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{
+use nilometer_intake::{
     series::{FrameIntake, RefusedFrame, SeriesCheck, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{MessageLimits, PullSocket, ZmqEndpoint, ZmqMessage},
 };

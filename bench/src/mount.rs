@@ -8,7 +8,7 @@ use std::{ffi::OsStr, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Delivery, Feed, Pace, Recorder, Setup,
+    Feed, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -18,6 +18,7 @@ use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::Head,
 };
+use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
     Buffer, Clock, Target,
     target::{Posix, probe},

@@ -11,10 +11,13 @@ use std::{cell::Cell, fs, os::unix::fs::FileExt, path::Path, sync::Arc, thread, 
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, Traffic, Until,
-    assembly::ReorderWindow,
+    Feed, Network, Port, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
+};
+use nilometer_intake::{
+    Traffic, Until,
+    assembly::ReorderWindow,
     transport::udp::{Listening, UdpInlet},
 };
 use nilometer_model::{DataKind, Format, Frequency, Nanos, PixelType, Storing, packets::frames_of_block};

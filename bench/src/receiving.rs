@@ -13,10 +13,10 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{
-    Chronicle, Receiver, Ring, Until, Writer,
+use nilometer_acquisition::{Writer, sink::NullSink};
+use nilometer_intake::{
+    Receiver, Until,
     assembly::{Assembly, ReorderWindow},
-    sink::NullSink,
     transport::{
         Flow, SendPace, Sender, SendingStation, StreamCourse,
         faults::Faults,
@@ -25,6 +25,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{DataKind, Frequency, Nanos, PixelType, packets::frames_of_block};
 use nilometer_recording::{Missing, instrument::Content};
+use nilometer_ring::{Chronicle, Ring};
 use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usage};
 
 use crate::{

@@ -13,7 +13,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Delivery, Feed, Pace, Recorder, Setup,
+    Feed, Recorder, Setup,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -22,6 +22,7 @@ use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::Head,
 };
+use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
     Arena, Buffer, Clock, Target,
     target::{Posix, probe},

@@ -11,8 +11,9 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{Chronicle, Delivery, Pace, Ring, Source, Writer, sink::NullSink};
+use nilometer_acquisition::{Writer, sink::NullSink};
 use nilometer_model::Nanos;
+use nilometer_ring::{Chronicle, Delivery, Pace, Ring, Source};
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Engine, engine::Null};
 
 use crate::{

@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::transport::{
+use nilometer_intake::transport::{
     Flow, Outlet, SendPace, Sender, SendingStation, Sent, StreamCourse,
     faults::Faults,
     udp::{Sending, UdpOutlet},

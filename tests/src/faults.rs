@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nilometer_acquisition::transport::faults::{Departures, Faults, Leaving};
+use nilometer_intake::transport::faults::{Departures, Faults, Leaving};
 use nilometer_model::Seed;
 
 /// The packets of a stream that do not leave as they should, of so many of this size.

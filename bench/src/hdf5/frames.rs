@@ -4,12 +4,14 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
-    sink::{Hdf5Contents, LaneOptions, lanes_of},
+    Feed, LayoutOptions, Recorder, RecordingPlan, Setup, StoredFrames,
+    sink::{LaneOptions, lanes_of},
     suited_engine,
 };
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::{Bytes, Data, DataKind, Format, FrameCompression, Nanos, PixelType, Seed, Storing};
 use nilometer_recording::instrument::Content;
+use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
     Clock, Target,
     target::{NullTarget, Posix, probe},

@@ -9,11 +9,11 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::sink::Hdf5Contents;
 use nilometer_hdf5::{
     Hdf5File, Hdf5FileOptions, StoredChunk,
     tree::{DatasetContent, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode},
 };
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::{FrameCompression, PixelType};
 use tempfile::TempDir;
 

@@ -10,8 +10,8 @@ mod received;
 use std::path::Path;
 
 use anyhow::Context;
-use nilometer_acquisition::sink::{FRAMES_IN_FILE, Hdf5Contents};
 use nilometer_hdf5::{Hdf5File, Hdf5FileOptions};
+use nilometer_hdf5_recording::{FRAMES_IN_FILE, Hdf5Contents};
 use nilometer_model::{FrameCompression, PixelType};
 use nilometer_storage::Clock;
 

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Delivery, Lane, Outcome, Pace, Ring, Source, Writer,
-    sink::{Gauge, RawFiles, RawLayout},
+    Lane, Outcome, Writer,
+    sink::{Gauge, LaneFiles, RawLayout},
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
@@ -15,6 +15,7 @@ use nilometer_model::{
 };
 use nilometer_plan::{Cell, Key, Measured, RecordingRun, Results};
 use nilometer_recording::journal::Head;
+use nilometer_ring::{Chronicle, Delivery, Pace, Ring, Source};
 use nilometer_storage::{
     Arena, Drive, Engine,
     clock::VirtualClock,
@@ -116,7 +117,7 @@ pub(super) fn recorded(
     ring.seat_writer(0, engine.waker());
     ring.seat_source(idle.waker());
     let mut writer =
-        Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))));
+        Writer::new(ring.clone(), 0, Box::new(LaneFiles::new(layout.clone(), Gauge::with_reserve(0))));
     let stop = Arc::new(AtomicBool::new(false));
     let mut source = source(&ring, run, &stop);
     let mut looked = Nanos(0);

@@ -6,14 +6,11 @@
 //!
 //! Into HDF5 it goes through a recorder, which [`RecordedFrames`] are fed to: a file of HDF5 is written in one place.
 
-mod contents;
-mod cut;
 mod frames;
 mod read_back;
 mod reading;
 mod stacks_read_back;
 
-pub use contents::ExportWishes;
 pub(crate) use frames::FrameSupply;
 pub use frames::{DamagedFrames, FramesRead, RecordedFrames};
 pub use read_back::{DamagedBlocks, ExportReadBack, read_back};

@@ -10,13 +10,11 @@ use std::fmt;
 use nilometer_model::{
     Bytes, Format, Instrument, Picture, Storing, TargetDescription, packets::frames_of_block,
 };
+use nilometer_recording::journal::Head;
+use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::{Arena, buffer::ALIGNMENT};
 
-use crate::{
-    memory_account::{MemoryPart, MemoryPlan},
-    sink::{Durability, RawLayout, Spacing},
-};
-use nilometer_recording::journal::Head;
+use crate::sink::{Durability, RawLayout, Spacing};
 use slots::SlotMemory;
 use whole_files::FileRules;
 

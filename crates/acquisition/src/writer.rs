@@ -1,23 +1,14 @@
 //! The other end of the ring: takes full slots, has frames encoded where they are to be, has a sink store them, gives the
 //! slots back.
 
-use std::{
-    collections::VecDeque,
-    ops::DerefMut,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{collections::VecDeque, ops::DerefMut, sync::Arc};
 
 use nilometer_model::{Histogram, Nanos};
+use nilometer_recording::Due;
+use nilometer_ring::{Frame, FrameCount, Ring, StoredCounts, Taken};
 use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage};
 
-use crate::{
-    Frame, Ring, Taken,
-    sink::{EncodeStage, FrameCount, Sink, Stored},
-};
-use nilometer_recording::Due;
+use crate::sink::{EncodeStage, Sink, Stored};
 
 /// A lane of the recorder as a workload; `S` points to its sink.
 #[derive(Debug)]
@@ -71,79 +62,6 @@ pub struct WriterTotals {
     pub damaged: u64,
     /// Its storage was full up to the reserve, and it ended in order before the recording did.
     pub full: bool,
-}
-
-/// What a lane has stored so far, for those who look at it from other threads.
-#[derive(Debug, Default)]
-pub struct StoredCounts {
-    /// Survives the death of the process.
-    pub acknowledged: PacketCount,
-    /// Survives the loss of power.
-    pub durable: PacketCount,
-    /// Acknowledged frames that came damaged.
-    damaged: AtomicU64,
-}
-
-/// Packets, or frames that are not made of packets, and their bytes.
-#[derive(Debug, Default)]
-pub struct PacketCount {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl PacketCount {
-    /// Counts a frame. Whoever sees it counted here sees all that this thread counted before.
-    pub(crate) fn add(&self, frame: FrameCount) {
-        self.packets.fetch_add(frame.packets, Ordering::Release);
-        self.bytes.fetch_add(frame.bytes, Ordering::Release);
-    }
-
-    /// Packets and bytes until now.
-    pub fn get(&self) -> (u64, u64) {
-        (self.packets.load(Ordering::Acquire), self.bytes.load(Ordering::Acquire))
-    }
-}
-
-/// Packets and bytes that all lanes have stored, at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StoredTotals {
-    /// Packets and bytes that survive the death of the process.
-    pub acknowledged: (u64, u64),
-    /// Packets and bytes that survive the loss of power: never more than are acknowledged.
-    pub durable: (u64, u64),
-    /// Frames that are acknowledged and came damaged.
-    pub damaged: u64,
-}
-
-/// The counters of all lanes of a recording.
-#[derive(Debug, Clone, Default)]
-pub struct LaneCounts(Vec<LaneCount>);
-
-/// The counters of a lane.
-#[derive(Debug, Clone)]
-pub(crate) struct LaneCount {
-    pub(crate) counts: Arc<StoredCounts>,
-    /// Its directory is memory, which forgets without power: nothing there is durable, whatever is synced.
-    pub(crate) is_memory: bool,
-}
-
-impl LaneCounts {
-    pub(crate) fn new(lanes: impl IntoIterator<Item = LaneCount>) -> Self {
-        LaneCounts(lanes.into_iter().collect())
-    }
-
-    /// The totals now.
-    ///
-    /// A lane counts a frame as acknowledged before it counts it as durable, so they are read the other way
-    /// round. For the same reason whoever compares them with the packets that came reads those last.
-    pub fn get(&self) -> StoredTotals {
-        let add = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
-        let lasting = self.0.iter().filter(|lane| !lane.is_memory);
-        let durable = lasting.map(|lane| lane.counts.durable.get()).fold((0, 0), add);
-        let acknowledged = self.0.iter().map(|lane| lane.counts.acknowledged.get()).fold((0, 0), add);
-        let damaged = self.0.iter().map(|lane| lane.counts.damaged.load(Ordering::Acquire)).sum();
-        StoredTotals { acknowledged, durable, damaged }
-    }
 }
 
 impl<S: DerefMut<Target: Sink>> Writer<S> {
@@ -313,7 +231,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
             self.totals.stored += 1;
             if frame.is_damaged() {
                 self.totals.damaged += 1;
-                self.counts.damaged.fetch_add(1, Ordering::Release);
+                self.counts.add_damaged(1);
             }
             self.counts.acknowledged.add(FrameCount::of(frame, frame.data.len() as u64));
             self.totals.lateness.add(late.0);

@@ -19,8 +19,8 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::{
-    export::{Export, Exporting, SLOTS, read_back},
+use nilometer_acquisition::export::{Export, Exporting, SLOTS, read_back};
+use nilometer_intake::{
     replay::{Replay, Replaying},
     transport::{Outlet, Sent},
 };

@@ -3,11 +3,10 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Ending, Feed, Network, Pace, Port, Recorder, Setup, Status, Until,
-    assembly::ReorderWindow,
+    Ending, Feed, Network, Port, Recorder, Setup, Status,
     sink::{Durability, FILE_SLOTS, LaneOptions, RawLayout, lanes_of},
-    transport::MemoryTransport,
 };
+use nilometer_intake::{Until, assembly::ReorderWindow, transport::MemoryTransport};
 use nilometer_model::{
     Bytes, Coldness, DeviceTraffic, EngineKind, FileSystemSpace, Format, Instrument, Nanos, Schedule, Seed,
     Storing, TargetDescription,
@@ -21,6 +20,7 @@ use nilometer_recording::{
     verify,
     view::{Extent, RecordingView, Scan},
 };
+use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,
     engine::Options,

@@ -4,8 +4,8 @@ mod chunking;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use nilometer_acquisition::sink::settled_compression;
 use nilometer_codec::ElementSize;
+use nilometer_hdf5_recording::settled_compression;
 use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, PluginFilter, Seed};
 use nilometer_recording::{
     chunk::{self, ChunkError},

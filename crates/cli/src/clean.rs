@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
-use nilometer_acquisition::free_reserved;
+use nilometer_hdf5_recording::free_reserved;
 use nilometer_model::{Bytes, TargetAddress};
 use nilometer_record::Record;
 use nilometer_recording::reader::with_below;

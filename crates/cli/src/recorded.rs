@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Chronicle, Outcome as Recorded, sink::Durability};
+use nilometer_acquisition::{Outcome as Recorded, sink::Durability};
 use nilometer_model::{Capability, TargetDescription};
+use nilometer_ring::Chronicle;
 use nilometer_service::recording::ended::ended_how;
 use nilometer_storage::target::KeptDirectory;
 

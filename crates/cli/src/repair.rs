@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_acquisition::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
+use nilometer_hdf5_recording::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
 use nilometer_recording::reader::OpenError;
 
 use crate::{

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
-use nilometer_acquisition::{
+use nilometer_intake::{
     replay::{Replay as Replayer, ReplayError, Replayed, Replaying},
     transport::{
         Outlet, TcpOutlet,

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use nilometer_acquisition::transport::Allowed;
+use nilometer_intake::transport::Allowed;
 
 use crate::{
     access::{AccessSecrets, TlsFiles},

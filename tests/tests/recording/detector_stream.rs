@@ -10,13 +10,13 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use nilometer_acquisition::{
+use nilometer_codec::{ChunkCodec, Compression, ElementSize};
+use nilometer_intake::{
     series::{FrameIntake, RefusedFrame, SeriesEnding, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{
         MessageLimits, MessageRoom, PullSocket, PushSocket, RoomAnswer, RoomRequest, ZmqEndpoint, ZmqMessage,
     },
 };
-use nilometer_codec::{ChunkCodec, Compression, ElementSize};
 use nilometer_model::{Nanos, Seed};
 use nilometer_storage::{Arena, Buffer, Clock};
 use nilometer_tests::{python, root};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use nilometer_model::Nanos;
+use nilometer_ring::{Chronicle, Frame, FrameTurn, Ring};
 use nilometer_storage::{
     Buffer, Completion, Step, Wait, Workload,
     testing::conformance::{Demands, workload_suite},
 };
 
 use crate::{
-    Chronicle, Frame, FrameTurn, Ring, Writer, ring_of,
+    Writer, ring_of,
     sink::{EncodeStage, Sink},
 };
 

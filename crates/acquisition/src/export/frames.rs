@@ -24,17 +24,18 @@ use std::{
     thread,
 };
 
+use nilometer_hdf5_recording::frames_due;
 use nilometer_model::{ByteRate, Nanos};
 use nilometer_recording::{
     journal::Encoding,
     reader::{Checksums, Recording},
     view::RecordingView,
 };
+use nilometer_ring::{Frame, Ring, StackedFrame};
 use nilometer_storage::{
     Arena, Buffer, Completion, Step, Wait, Workload, buffer::ALIGNMENT, engine::Wake, process::processors,
 };
 
-use crate::{Frame, Ring, StackedFrame};
 use block::{BlockJob, BlockPlace, BlockRead, BlockReader};
 use memory::blocks_read;
 use stacks::FrameStacks;
@@ -148,7 +149,7 @@ impl RecordedFrames {
 
     /// How many frames there are to be, those that are missing with them: all numbers are below.
     pub fn due(&self) -> u64 {
-        due(&self.whole)
+        frames_due(&self.whole)
     }
 
     /// The same for the recorder, for which a stack is a frame.
@@ -161,12 +162,6 @@ impl RecordedFrames {
         let of_block = self.whole.frames_of_block();
         block * of_block..(block + 1) * of_block
     }
-}
-
-/// How many frames a recording is to have: all numbers are below.
-pub(super) fn due(whole: &RecordingView) -> u64 {
-    let before = whole.first_block().saturating_mul(whole.frames_of_block());
-    before.saturating_add(whole.frames())
 }
 
 /// Blocks that are read or wait to be, for each thread.

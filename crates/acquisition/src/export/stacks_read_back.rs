@@ -8,11 +8,11 @@ use nilometer_hdf5::{
     nexus::RecorderColumn,
     tree::{FramesShape, TreeGroup},
 };
+use nilometer_hdf5_recording::{Hdf5Contents, StackedFrames};
 use nilometer_model::FrameBlock;
 use nilometer_recording::chunk::{self, ChunkError};
 
 use super::frames::{FramesRead, ReadProof};
-use crate::sink::{Hdf5Contents, StackedFrames};
 
 /// Why a file is not as it should be, or can't be read back.
 #[derive(Debug, thiserror::Error)]
@@ -201,8 +201,10 @@ mod tests {
     use nilometer_model::{FrameCompression, Nanos, PixelType};
     use nilometer_storage::Buffer;
 
-    use super::{super::cut::WishedChunks, *};
-    use crate::Frame;
+    use nilometer_hdf5_recording::WishedChunks;
+
+    use super::*;
+    use nilometer_ring::Frame;
 
     const FRAME: usize = 64;
 

@@ -16,16 +16,17 @@ use std::{
     },
 };
 
+use nilometer_intake::Expected;
 use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
-use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
-
-use crate::Expected;
-use crate::{Ring, sink::RawLayout};
 use nilometer_recording::{
     Ranges,
     journal::Entry,
     reader::{Change, FrameLocation, Index},
 };
+use nilometer_ring::Ring;
+use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
+
+use crate::sink::RawLayout;
 use outcome::ReadOutcome;
 use tail::Tail;
 

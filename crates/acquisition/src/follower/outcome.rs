@@ -2,10 +2,10 @@
 
 use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::FrameLocation;
+use nilometer_ring::Frame;
 use nilometer_storage::{Buffer, Completion};
 
 use super::{Follower, PendingFrame, Purpose, tail::decode};
-use crate::Frame;
 
 /// What came of reading a frame.
 #[derive(Debug)]

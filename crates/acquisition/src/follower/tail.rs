@@ -1,9 +1,10 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot, buffer::ALIGNMENT};
 
 use super::names::Names;
-use crate::sink::{Hdf5Contents, RawLayout};
+use crate::sink::RawLayout;
 use nilometer_recording::journal::{Encoding, FrameExtent, RECORD};
 
 /// A lane that is followed.

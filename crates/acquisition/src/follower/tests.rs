@@ -1,12 +1,13 @@
 //! A follower whose operations are answered by hand: what it counts, and what it asks for next.
 
-use super::*;
-use crate::Chronicle;
-use nilometer_model::{Format, Seed, Storing};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::{Encoding, FrameExtent, Head, RECORD},
 };
+use nilometer_ring::Chronicle;
+
+use super::*;
+use nilometer_model::{Format, Seed, Storing};
 use nilometer_storage::Open;
 
 fn follower() -> Follower {

@@ -9,7 +9,16 @@ use std::{
     thread,
 };
 
+use nilometer_intake::{
+    Receiver, Traffic, Until,
+    assembly::{Assembly, ReorderWindow},
+    joined::{JoinedValues, MetadataReader},
+    series::{LentReceiver, RingIntake, SeriesCheck, SeriesEnding, SeriesStorage, SeriesTraffic},
+    transport::Transport,
+};
 use nilometer_model::{EngineKind, Nanos};
+use nilometer_recording::{Missing, instrument::Content};
+use nilometer_ring::{Delivery, FrameTurn, LaneCounts, Ring, Source};
 use nilometer_storage::{
     Arena, Buffer, Clock, Drive, Engine, Target,
     buffer::Alignment,
@@ -19,16 +28,10 @@ use nilometer_storage::{
 
 use super::threads::SourceTotals;
 use crate::{
-    Delivery, Follower, Following, FrameTurn, LaneCounts, Purpose, Ring, Source,
-    assembly::{Assembly, ReorderWindow},
+    Follower, Following, Purpose,
     export::{FrameSupply, RecordedFrames},
-    joined::{JoinedValues, MetadataReader},
-    receiver::{Receiver, Traffic, Until},
-    series::{LentReceiver, RingIntake, SeriesCheck, SeriesEnding, SeriesStorage, SeriesTraffic},
     sink::RawLayout,
-    transport::Transport,
 };
-use nilometer_recording::{Missing, instrument::Content};
 use nilometer_wire::WireFormat;
 
 /// See the module.

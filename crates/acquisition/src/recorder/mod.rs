@@ -18,7 +18,9 @@ use std::{
     thread,
 };
 
+use nilometer_intake::{Traffic, joined::MetadataReader, series::SeriesTraffic};
 use nilometer_model::{Bytes, EngineKind, Nanos};
+use nilometer_ring::{Chronicle, Frame, FrameTurn, LaneCounts, MemoryAccount, MemoryPart, Ring};
 use nilometer_storage::{
     Arena, Buffer, Clock, EngineError, Target,
     engine::Options,
@@ -33,12 +35,7 @@ pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
 use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
-use crate::{
-    Chronicle, Frame, FrameTurn, LaneCounts, MemoryAccount, MemoryPart, Ring, Traffic,
-    joined::MetadataReader,
-    series::SeriesTraffic,
-    sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds},
-};
+use crate::sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds};
 
 /// A recording to be made.
 #[derive(Debug)]

@@ -1,9 +1,11 @@
 //! What a recording came to.
 
+use nilometer_intake::{Traffic, series::SeriesTraffic};
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
+use nilometer_ring::{Chronicle, RingCounters};
 use nilometer_storage::{Errno, process::Usage};
 
-use crate::{Chronicle, RingCounters, Traffic, WriterTotals, series::SeriesTraffic};
+use crate::WriterTotals;
 
 /// What a recording came to.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
+use nilometer_intake::senders::{SenderCounts, ThreadCounts};
 use nilometer_model::Nanos;
 use serde::Serialize;
-
-use crate::senders::{SenderCounts, ThreadCounts};
 
 /// How a sender goes that numbers its packets by itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -11,17 +11,17 @@ use std::{
     },
 };
 
+use nilometer_intake::{
+    Traffic,
+    series::{SeriesRefusal, SeriesTraffic},
+};
 use nilometer_model::Nanos;
+use nilometer_ring::{LaneCount, MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals};
 use nilometer_storage::process::resident_memory;
 use serde::Serialize;
 
 use super::{Ending, Recorder, sender_status::SenderStatus};
-use crate::{
-    MemoryAccount, MemoryOfPart, RingSnapshot, StoredCounts, StoredTotals, Traffic,
-    series::{SeriesRefusal, SeriesTraffic},
-    sink::{Gauge, LaneSetup},
-    writer::LaneCount,
-};
+use crate::sink::{Gauge, LaneSetup};
 use nilometer_wire::Ignored;
 
 /// How a recording is, at one moment. Counts are from its beginning on.
@@ -453,7 +453,8 @@ mod tests {
     use super::*;
     use nilometer_storage::network::counters::DatagramErrors;
 
-    use crate::{RingCounters, assembly::PacketTally, receiver::Span, transport::TransportCounts};
+    use nilometer_intake::{Span, assembly::PacketTally, transport::TransportCounts};
+    use nilometer_ring::RingCounters;
 
     #[test]
     fn the_rate_is_of_the_last_second_whenever_it_is_asked() {

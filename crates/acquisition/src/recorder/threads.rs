@@ -8,6 +8,7 @@ use std::sync::{
 };
 
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
+use nilometer_ring::{Ring, StoredCounts};
 use nilometer_storage::{
     Arena, Completion, Drive, Engine, OpKind, Step, Workload,
     engine::Options,
@@ -16,7 +17,7 @@ use nilometer_storage::{
 
 use super::{Lane, feed};
 use crate::{
-    Ring, StoredCounts, Writer,
+    Writer,
     sink::{Gauge, LaneSetup, Sink},
 };
 

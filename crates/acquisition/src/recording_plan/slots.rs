@@ -16,9 +16,8 @@ use std::mem::size_of;
 
 use nilometer_model::Bytes;
 use nilometer_recording::Packed;
+use nilometer_ring::Frame;
 use nilometer_storage::Buffer;
-
-use crate::Frame;
 
 /// Of the buffer, one part in so many may stand beside the slots.
 const BESIDE_SHARE: u64 = 16;

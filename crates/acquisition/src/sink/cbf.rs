@@ -2,9 +2,8 @@
 
 use nilometer_codec::byte_offset;
 use nilometer_model::Picture;
-
-use super::{FrameEncoder, StoredAs};
 use nilometer_recording::{cbf, journal::Encoding};
+use nilometer_ring::{FrameEncoder, StoredAs};
 
 /// Makes files from frames of one size.
 #[derive(Debug)]

@@ -3,18 +3,18 @@
 use std::{io, sync::Arc};
 
 use nilometer_model::{Bytes, Capability, Format};
+use nilometer_ring::{FrameEncoder, MemoryPart, MemoryPlan};
 use nilometer_storage::{
     Target,
     process::{BootId, processors},
 };
 
 use super::{
-    EncodeStage, FrameEncoder, Gauge, Numbering, RawFiles, RawLayout, Sink,
+    EncodeStage, Gauge, LaneFiles, Numbering, RawLayout, Sink,
     cbf::CbfEncoder,
     encode::stage_memory,
     raw::{OPEN, lane_memory},
 };
-use crate::{MemoryPart, MemoryPlan};
 
 /// A writer of a recording: where it writes, and what becomes of its frames there.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ pub fn lanes_of(
         // Where the storage can't say, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
         let encode = encode_stage(&layout, threads)?;
-        let sink = RawFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
+        let sink = LaneFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
         Ok(LaneSetup { target, sink: Box::new(sink), gauge, encode })
     });
     lanes.collect()

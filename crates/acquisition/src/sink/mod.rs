@@ -4,32 +4,21 @@
 
 mod cbf;
 mod encode;
-mod hdf5;
-mod hdf5_tree;
 mod lane;
 mod null;
 mod raw;
 
-pub use encode::{EncodeStage, Encoded, FrameEncoder, StoredAs};
-pub use hdf5::{
-    FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, check_compression, settle_instrument, settled_compression,
-};
-pub(crate) use hdf5::{
-    SeveralDatasets, StackedFrames, frame_filter, instrument_description, number_type, settled_for,
-};
-pub use hdf5_tree::FileWishes;
-pub(crate) use hdf5_tree::ND_ATTRIBUTES;
+pub use encode::EncodeStage;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_memory, lanes_of};
 pub use null::NullSink;
-pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};
+pub use raw::{Durability, FILE_SLOTS, Gauge, LaneFiles, Numbering, RawLayout, Spacing, Streamer};
 
 use std::{fmt::Debug, sync::Arc};
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
-
-use crate::{Frame, MemoryAccount};
 use nilometer_recording::Due;
+use nilometer_ring::{Frame, FrameCount, MemoryAccount};
+use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
 
 /// What became of frames.
 #[derive(Debug, Default)]
@@ -38,26 +27,6 @@ pub struct Stored {
     pub acknowledged: Vec<Frame>,
     /// Those that survive the loss of power now.
     pub durable: Vec<FrameCount>,
-}
-
-/// What a frame counts for once its slot has another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameCount {
-    /// When it was due, on the clock of the recording.
-    pub due: Nanos,
-    /// Packets in it that came; 1 for a frame that was not made of packets.
-    pub packets: u64,
-    /// Bytes of it: of its packets, of the message that it came as, or of the frame.
-    pub bytes: u64,
-}
-
-impl FrameCount {
-    /// Of a frame; one that is not made of packets has so many bytes.
-    pub fn of(frame: &Frame, size: u64) -> Self {
-        let alone = (1, frame.message.map_or(size, |message| message.bytes));
-        let (packets, bytes) = frame.packed.as_ref().map_or(alone, |packed| (packed.packets, packed.bytes));
-        FrameCount { due: frame.due, packets, bytes }
-    }
 }
 
 /// What a sink asks of the ring that it gets frames from.

@@ -1,11 +1,11 @@
 //! Acknowledges every frame without storing it: what the ring and the stages cost by themselves.
 
 use nilometer_model::Nanos;
+use nilometer_recording::Due;
+use nilometer_ring::Frame;
 use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT, buffer::Alignment};
 
 use super::{RingNeeds, Sink, Stored};
-use crate::Frame;
-use nilometer_recording::Due;
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]

@@ -2,8 +2,9 @@
 
 use nilometer_acquisition::{
     conformance::sink_suite,
-    sink::{Durability, Gauge, Hdf5Contents, NullSink, RawFiles, RawLayout, encode_stage},
+    sink::{Durability, Gauge, LaneFiles, NullSink, RawLayout, encode_stage},
 };
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::{Format, FrameCompression, Picture, PixelType, Storing};
 use nilometer_recording::journal::Head;
 
@@ -52,7 +53,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
         };
         sink_suite(5, &mut || {
             let encode = encode_stage(&layout, 0).expect("no thread is started");
-            (Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))), encode)
+            (Box::new(LaneFiles::new(layout.clone(), Gauge::with_reserve(0))), encode)
         });
     }
 }

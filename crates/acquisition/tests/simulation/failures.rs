@@ -1,10 +1,8 @@
 //! A lane that fails while operations of it are in flight.
 
-use nilometer_acquisition::{
-    Frame,
-    sink::{Gauge, RawFiles, RawLayout, Sink, Stored},
-};
+use nilometer_acquisition::sink::{Gauge, LaneFiles, RawLayout, Sink, Stored};
 use nilometer_model::Nanos;
+use nilometer_ring::Frame;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, Operation};
 
 use crate::lab::{Lab, PAGE};
@@ -14,7 +12,7 @@ fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
 }
 
 /// Completes whatever comes next as it was asked for, until nothing does.
-fn settle(sink: &mut RawFiles, stored: &mut Stored) {
+fn settle(sink: &mut LaneFiles, stored: &mut Stored) {
     while let Some((operation, _)) = sink.next(Nanos(0)) {
         let length = operation.length;
         assert_eq!(sink.completed(done(operation, Ok(length)), stored), Ok(()));
@@ -22,18 +20,18 @@ fn settle(sink: &mut RawFiles, stored: &mut Stored) {
 }
 
 /// Submits a frame; the write of it.
-fn write(sink: &mut RawFiles, number: u64, data: Buffer) -> Operation {
+fn write(sink: &mut LaneFiles, number: u64, data: Buffer) -> Operation {
     assert!(sink.has_room());
     sink.submit(Frame::new(number, Nanos(0), Nanos(0), data));
     let (operation, _) = sink.next(Nanos(0)).expect("a file is ready");
-    assert!(RawFiles::writes_frame(&operation));
+    assert!(LaneFiles::writes_frame(&operation));
     operation
 }
 
 #[test]
 fn a_journal_write_in_flight_when_its_lane_fails_acknowledges_nothing() {
     let (mut sink, mut stored) =
-        (RawFiles::new(Lab::default().layout(0), Gauge::with_reserve(0)), Stored::default());
+        (LaneFiles::new(Lab::default().layout(0), Gauge::with_reserve(0)), Stored::default());
     let (_, mut slots) = Arena::shared_out(2, PAGE as usize);
     settle(&mut sink, &mut stored);
     let first = write(&mut sink, 0, slots.pop().expect("two slots"));
@@ -52,7 +50,7 @@ fn a_journal_write_in_flight_when_its_lane_fails_acknowledges_nothing() {
 #[test]
 fn a_lane_that_fails_gives_back_frames_that_are_written_together_and_those_that_would_be() {
     let layout = RawLayout { together: 3 * PAGE as u32, ..Lab::default().layout(0) };
-    let (mut sink, mut stored) = (RawFiles::new(layout, Gauge::with_reserve(0)), Stored::default());
+    let (mut sink, mut stored) = (LaneFiles::new(layout, Gauge::with_reserve(0)), Stored::default());
     let (_, mut slots) = Arena::shared_out(5, PAGE as usize);
     settle(&mut sink, &mut stored);
     let mut writes = Vec::new();

@@ -1,8 +1,8 @@
 //! HDF5 files of a recorder that dies: whatever of them is there is a file that HDF5 opens, with every frame that was
 //! acknowledged in its index, and nothing in it that is not written.
 
-use nilometer_acquisition::sink::{FRAMES_IN_FILE, RECORDER_IN_FILE};
 use nilometer_hdf5::{ReadDataset, ReadFile};
+use nilometer_hdf5_recording::{FRAMES_IN_FILE, RECORDER_IN_FILE};
 use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
 use nilometer_recording::{
     journal::{Encoding, FrameExtent},

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
-    sink::{
-        Durability, FILE_SLOTS, Gauge, Hdf5Contents, Numbering, RawFiles, RawLayout, Streamer, encode_stage,
-    },
+    Writer, WriterTotals,
+    sink::{Durability, FILE_SLOTS, Gauge, LaneFiles, Numbering, RawLayout, Streamer, encode_stage},
 };
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::{Format, FrameCompression, Nanos, Picture, PixelType, Schedule, Seed, Storing};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::{Entry, FrameExtent, Head, prefix},
     reader::{Index, Trust},
 };
+use nilometer_ring::{Chronicle, Delivery, Pace, Ring, Source, WhenFull};
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
@@ -227,7 +227,7 @@ impl Lab {
         let (mut writers, numbering) = (Vec::new(), Numbering::of(&self.layout(0).head));
         for (seat, engine) in engines.iter().enumerate() {
             ring.seat_writer(seat, engine.waker());
-            let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());
+            let sink = LaneFiles::new(self.layout(seat as u32), gauges[seat].clone());
             let sink = sink.numbered((self.numbering)(&numbering));
             let encode = encode_stage(&self.layout(seat as u32), 0).expect("no thread is started");
             writers.push(Writer::new(ring.clone(), seat, Box::new(sink)).encoding(encode));
@@ -254,7 +254,7 @@ impl Lab {
             });
         }
         let lanes = writers.iter().map(|writer| writer.totals().clone()).collect();
-        let durable = |sink: &RawFiles| (sink.durable(), sink.durable_records());
+        let durable = |sink: &LaneFiles| (sink.durable(), sink.durable_records());
         let durable = writers.iter().map(|writer| durable(writer.sink())).collect();
         let (due, stopped) = (source.due(), source.has_stopped());
         Run { durable, mark: ring.mark(), due, stopped, ring, lanes, targets, writers: self.writers }

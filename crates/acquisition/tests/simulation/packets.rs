@@ -8,10 +8,13 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Follower, Following, Purpose, Receiver, Ring, Traffic, Until, Writer,
+    Follower, Following, Purpose, Writer,
+    sink::{Durability, Gauge, LaneFiles, RawLayout},
+};
+use nilometer_intake::{
+    Receiver, Traffic, Until,
     assembly::{Assembly, ReorderWindow},
     conformance::SerialFormat,
-    sink::{Durability, Gauge, RawFiles, RawLayout},
     transport::MemoryTransport,
 };
 use nilometer_model::{Format, Nanos, Seed, Storing};
@@ -20,6 +23,7 @@ use nilometer_recording::{
     journal::{self, Entry, Head},
     reader::{Index, Trust},
 };
+use nilometer_ring::{Chronicle, Ring};
 use nilometer_storage::{
     Arena, Completion, Drive, Engine, Step, Wait, Workload,
     clock::VirtualClock,
@@ -140,7 +144,7 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let ring = Ring::new(Arena::shared_out(100, BLOCK).1, 1, Chronicle::new(BLOCK as u64, Nanos(100_000)));
     let mut engine = target.attach(IN_FLIGHT, 8);
     ring.seat_writer(0, engine.waker());
-    let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring.clone(), 0, Box::new(LaneFiles::new(layout(), Gauge::with_reserve(0))));
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
     let limits = ReorderWindow { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
@@ -204,7 +208,7 @@ fn copied(from: &Simulated, clock: &VirtualClock) -> Simulated {
     ring.seat_source(reading.waker());
     let mut writing = to.attach(IN_FLIGHT, 8);
     ring.seat_writer(0, writing.waker());
-    let mut writer = Writer::new(ring, 0, Box::new(RawFiles::new(layout(), Gauge::with_reserve(0))));
+    let mut writer = Writer::new(ring, 0, Box::new(LaneFiles::new(layout(), Gauge::with_reserve(0))));
     {
         let mut drives = [Drive::new(&mut follower, &mut reading), Drive::new(&mut writer, &mut writing)];
         interleave(clock, &mut drives, Nanos::MAX, &mut |_, _| {});

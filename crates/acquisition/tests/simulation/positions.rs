@@ -1,9 +1,9 @@
 //! A file for each position of a scan: whatever becomes of frames and disks, a file holds the frames of its position only,
 //! each at its place.
 
-use nilometer_acquisition::WhenFull;
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::reader::Trust;
+use nilometer_ring::WhenFull;
 
 use crate::lab::{Lab, PAGE, Run, disk};
 

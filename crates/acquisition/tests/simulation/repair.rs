@@ -7,11 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_acquisition::{
-    RepairOptions, RepairOutcome, RepairedFile, repair_recording,
-    sink::{FRAMES_IN_FILE, RECORDER_IN_FILE},
-};
 use nilometer_hdf5::{ReadFile, SUPERBLOCK};
+use nilometer_hdf5_recording::{
+    FRAMES_IN_FILE, RECORDER_IN_FILE, RepairOptions, RepairOutcome, RepairedFile, repair_recording,
+};
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_storage::{process::BootId, testing::Simulated};

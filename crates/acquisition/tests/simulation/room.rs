@@ -1,8 +1,9 @@
 //! What happens when there is no room, in the ring or on the storage, against what theory says.
 
-use nilometer_acquisition::{RingCounters, WhenFull, sink::Durability};
+use nilometer_acquisition::sink::Durability;
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::reader::Trust;
+use nilometer_ring::{RingCounters, WhenFull};
 use nilometer_storage::{
     Target,
     testing::{Cost, Device},

@@ -3,15 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_acquisition::{
-    WhenFull,
-    sink::{Numbering, Streamer},
-};
+use nilometer_acquisition::sink::{Numbering, Streamer};
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::{
     instrument::Pattern,
     reader::{Index, Trust},
 };
+use nilometer_ring::WhenFull;
 use nilometer_storage::{OpKind, testing::Device};
 
 use crate::{

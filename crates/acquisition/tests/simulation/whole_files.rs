@@ -1,9 +1,10 @@
 //! Storage whose files are put whole: nothing of a file is there before it is synced or closed, and then nothing in it changes.
 //! Whatever becomes of lanes, no journal says of a frame that it is there before its file is.
 
-use nilometer_acquisition::{WhenFull, sink::Durability};
+use nilometer_acquisition::sink::Durability;
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::{journal::RECORD, reader::Trust};
+use nilometer_ring::WhenFull;
 use nilometer_storage::{Completion, Engine, OpKind, Operation, Slot, Wait, testing::Device};
 
 use crate::lab::{Lab, PAGE, Run, disk};

@@ -10,13 +10,13 @@ use std::{
     thread,
 };
 
-use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
     Copied, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
     RecordingPlan, Retention, Setup, StoredFrames,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
+use nilometer_intake::Expected;
 use nilometer_model::{
     Bytes, Capability, EngineKind, Histogram, Nanos, ReaderTotals, Readers, TargetDescription,
 };

@@ -10,9 +10,9 @@ use std::{
     },
 };
 
-use nilometer_acquisition::Expected;
-use nilometer_acquisition::{
-    Network, Port, Until,
+use nilometer_acquisition::{Network, Port};
+use nilometer_intake::{
+    Expected, Until,
     assembly::ReorderWindow,
     transport::{
         Left, Sender, Simulation, SimulationError, Transport,

@@ -1,6 +1,7 @@
 //! What became of packets that were sent over a network, and whether what was lost says something of the recorder.
 
-use nilometer_acquisition::{Outcome, Traffic};
+use nilometer_acquisition::Outcome;
+use nilometer_intake::Traffic;
 use nilometer_model::{
     ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample, SentAtOnce, SentPackets, SourceLag,
 };

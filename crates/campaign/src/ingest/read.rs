@@ -6,9 +6,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use nilometer_acquisition::{
-    FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch,
-    sink::{Hdf5Contents, settle_instrument},
+use nilometer_hdf5_recording::{
+    FrameReadError, Hdf5Contents, Hdf5FrameReader, ReadingTotals, ReadingWatch, settle_instrument,
 };
 use nilometer_model::{Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed};
 use nilometer_plan::RecordingRun;

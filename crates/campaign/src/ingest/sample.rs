@@ -1,8 +1,9 @@
 //! What a recording came to, as a sample.
 
-use nilometer_acquisition::{Chronicle, Outcome};
+use nilometer_acquisition::Outcome;
 use nilometer_model::{Bytes, Histogram, Ingest, Invalid, Nanos, ReaderTotals, Sample, Seed, SentPackets};
 use nilometer_plan::RecordingRun;
+use nilometer_ring::Chronicle;
 use nilometer_storage::process::Usage;
 
 use super::{

@@ -5,16 +5,18 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames, Until,
-    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of, settle_instrument},
+    Feed, LayoutOptions, RecordingPlan, Retention, Setup, StoredFrames,
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
+use nilometer_hdf5_recording::{Hdf5Contents, settle_instrument};
+use nilometer_intake::{Expected, Until};
 use nilometer_model::{Bytes, Goal, Instrument, Invalid, Nanos, Seed, TargetDescription};
 use nilometer_network::own_address;
 use nilometer_plan::{Fill, RecordingRun, Route};
 use nilometer_recording::{Stream, instrument::Content};
+use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 
 use super::over_network::{self, Incoming, Sends, StreamSent, incoming};

@@ -22,17 +22,18 @@ use std::{
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, Hdf5FrameReader, LayoutOptions, Outcome as Recorded, Pace, ReadingWatch, Recorder,
-    RecordingPlan, Setup, StoredFrames,
-    sink::{Durability, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
+    sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
+use nilometer_hdf5_recording::{Hdf5Contents, Hdf5FrameReader, ReadingWatch};
 use nilometer_model::{
     Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Nanos, ReadingWay, Seed,
     Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_remote::open;
+use nilometer_ring::{Delivery, Pace};
 use nilometer_service::recording::place::check_buffer;
 use nilometer_storage::{Calendar, Clock, Target, target::run_id, user_file};
 

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use nilometer_acquisition::transport::{
+use nilometer_intake::transport::{
     Transport,
     udp::{Listening, UdpInlet},
 };

@@ -13,12 +13,11 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
     Ending, Feed, LayoutOptions, Outcome as Recorded, Recorder, RecordingPlan, Setup, StoredFrames,
-    export::{DamagedFrames, ExportWishes, FramesRead, RecordedFrames, StackFault, read_back_stacks},
-    index_faults,
-    lone_file::RewriteWishes,
-    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    export::{DamagedFrames, FramesRead, RecordedFrames, StackFault, read_back_stacks},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
+use nilometer_hdf5_recording::{ExportWishes, Hdf5Contents, index_faults, lone_file::RewriteWishes};
 use nilometer_model::{
     ByteRate, Bytes, ChunkShape, Coldness, Format, FrameCompression, Nanos, Storing, TargetDescription,
 };

@@ -16,10 +16,8 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args, builder::PossibleValuesParser};
-use nilometer_acquisition::{
-    export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS},
-    lone_file::RewriteWishes,
-};
+use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
+use nilometer_hdf5_recording::lone_file::RewriteWishes;
 use nilometer_model::{ByteRate, Bytes, EngineKind, FileSystemKind, TargetDescription};
 use nilometer_recording::{
     OVERWRITTEN,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
-use nilometer_acquisition::lone_file::{
+use nilometer_hdf5_recording::lone_file::{
     BrokenObject, ChunkPlan, LoneFile, LoneVerified, PlainCopy, RewriteWishes, checksum_of_copy,
 };
 use nilometer_model::{ByteRate, Bytes};

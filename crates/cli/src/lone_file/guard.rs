@@ -19,7 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use nilometer_acquisition::lone_file::note_reading;
+use nilometer_hdf5_recording::lone_file::note_reading;
 use nilometer_storage::{new_file::remove_dead, process::processors};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -1,6 +1,6 @@
 //! The result of `verify` on one file, for programs. Frames count from 0.
 
-use nilometer_acquisition::lone_file::{BrokenObject, LoneDamage, LoneFile, LoneVerified};
+use nilometer_hdf5_recording::lone_file::{BrokenObject, LoneDamage, LoneFile, LoneVerified};
 use nilometer_recording::Ranges;
 use serde_json::{Value, json};
 

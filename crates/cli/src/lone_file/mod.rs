@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{anyhow, bail, ensure};
-use nilometer_acquisition::lone_file::{LoneFile, LoneFileError, LoneVerified};
+use nilometer_hdf5_recording::lone_file::{LoneFile, LoneFileError, LoneVerified};
 use nilometer_model::Bytes;
 use nilometer_recording::Ranges;
 

@@ -16,8 +16,9 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
+use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_cluster::launched_here;
+use nilometer_intake::joined::JoinedTally;
 use nilometer_model::{Bytes, Moment, Nanos, packets::PacketShare};
 use nilometer_service::{
     AllowedSender, BeforeRecording, ClientReach, OperatorLog, PreparedRecording, RecordOptions,

@@ -2,8 +2,10 @@
 //! frame. Each part is a recording by itself.
 
 use anyhow::anyhow;
-use nilometer_acquisition::{MasterError, ModulesPart, Outcome as Recorded, assembly::PacketTally};
+use nilometer_acquisition::Outcome as Recorded;
 use nilometer_cluster::{Cluster, SharedRecording, StoredPart};
+use nilometer_hdf5_recording::{MasterError, ModulesPart};
+use nilometer_intake::assembly::PacketTally;
 use nilometer_model::{
     ByteRate, Bytes, Format, Seed,
     packets::{PacketPartKind, PacketShare},

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{
-    Outcome as Recorded, Status,
-    series::{SeriesEnding, SeriesRefusal, SeriesTraffic},
-};
+use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_intake::series::{SeriesEnding, SeriesRefusal, SeriesTraffic};
 use nilometer_model::Bytes;
 use nilometer_service::recording::thrown_away::frames_thrown_away;
 use nilometer_storage::target::KeptDirectory;
@@ -127,7 +125,7 @@ fn not_taken(series: &SeriesTraffic) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::transport::zeromq::RefusedPeers;
+    use nilometer_intake::transport::zeromq::RefusedPeers;
 
     #[test]
     fn what_is_missing_is_said_with_what_is_known_of_it() {

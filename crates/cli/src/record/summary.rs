@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{
-    Outcome as Recorded, Status, Traffic,
+use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_intake::{
+    Traffic,
     senders::{SenderCounts, ThreadCounts},
 };
 use nilometer_model::{Bytes, Nanos, packets::Station};
@@ -182,7 +183,7 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::{Span, assembly::PacketTally, transport::TransportCounts};
+    use nilometer_intake::{Span, assembly::PacketTally, transport::TransportCounts};
 
     #[test]
     fn the_rate_of_what_came_leaves_out_the_silence_behind_it() {

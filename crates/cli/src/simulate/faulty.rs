@@ -1,7 +1,7 @@
 //! What goes wrong between an instrument and its recorder: the same options of packets and of images over TCP.
 
 use clap::{Args, value_parser};
-use nilometer_acquisition::transport::faults::{FaultCounts, Faults};
+use nilometer_intake::transport::faults::{FaultCounts, Faults};
 
 use super::asked::{Share, part};
 

@@ -5,18 +5,19 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    AskedFiles, Delivery, Feed, FrameTurn, LayoutOptions, MemoryPart, MemoryPlan, Pace, RecordingPlan, Setup,
-    StoredFrames, UserLayout, UserLayoutError, WhenFull,
-    joined::JoinedValues,
-    sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_memory, lanes_of},
+    Feed, LayoutOptions, RecordingPlan, Setup, StoredFrames,
+    sink::{LaneOptions, RawLayout, lanes_memory, lanes_of},
     suited_engine,
 };
 use nilometer_cluster::launched_here;
+use nilometer_hdf5_recording::{AskedFiles, FileWishes, Hdf5Contents, UserLayout, UserLayoutError};
+use nilometer_intake::joined::JoinedValues;
 use nilometer_model::{
     Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Instrument, Moment, Nanos, ScanShape,
     Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
+use nilometer_ring::{Delivery, FrameTurn, MemoryPart, MemoryPlan, Pace, WhenFull};
 use nilometer_service::{
     ServiceError, compression_parser,
     recording::{

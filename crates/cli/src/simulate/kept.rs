@@ -9,13 +9,12 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{
-    MasterError, MemoryPlan, Outcome as Recorded, Recorder, RecordingPlan, Setup, put_master,
-    sink::{FileWishes, Hdf5Contents, RawLayout},
-};
+use nilometer_acquisition::{Outcome as Recorded, Recorder, RecordingPlan, Setup, sink::RawLayout};
 use nilometer_cluster::StoredPart;
+use nilometer_hdf5_recording::{FileWishes, Hdf5Contents, MasterError, put_master};
 use nilometer_model::{Moment, TargetDescription, check_expected};
 use nilometer_recording::instrument::Content;
+use nilometer_ring::MemoryPlan;
 use nilometer_service::recording::place::{discard_unused, make};
 use nilometer_storage::{Clock, Target, target::KeptDirectory};
 

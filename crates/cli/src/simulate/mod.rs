@@ -13,7 +13,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use nilometer_acquisition::{sink::settle_instrument, transport::udp::Address};
+use nilometer_hdf5_recording::settle_instrument;
+use nilometer_intake::transport::udp::Address;
 use nilometer_model::{Instrument, Nanos, Seed, TargetUrl};
 use nilometer_storage::{target::run_id, user_file};
 

@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, thread};
 
 use anyhow::{anyhow, ensure};
 use clap::{Args, value_parser};
-use nilometer_acquisition::transport::{
+use nilometer_intake::transport::{
     Left, Sent, Shape, Simulation,
     faults::{FaultCounts, Faults},
     udp::{Address, Sending},

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use nilometer_acquisition::{FrameTurn, Outcome as Recorded};
+use nilometer_acquisition::Outcome as Recorded;
 use nilometer_cluster::StoredPart;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos};
+use nilometer_ring::FrameTurn;
 use nilometer_service::recording::ended::early_ends;
 use nilometer_storage::target::KeptDirectory;
 

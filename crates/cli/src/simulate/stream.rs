@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
-use nilometer_acquisition::{
+use nilometer_intake::{
     series::{SendOverflow, SendQueueLimits, SentSeries, SimulatedSeries, StreamVersion},
     transport::{
         faults::FaultCounts,

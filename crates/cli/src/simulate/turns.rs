@@ -1,9 +1,9 @@
 //! Frames in turn: which of them each of several processes that record together has, and what can't be stored so.
 
 use anyhow::ensure;
-use nilometer_acquisition::FrameTurn;
 use nilometer_cluster::{SharedRecording, StoredPart};
 use nilometer_model::{Format, Instrument, RecordingLayout, Storing};
+use nilometer_ring::FrameTurn;
 use nilometer_storage::target::run_id;
 
 use super::Asked;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_acquisition::{RepairError, index_faults};
+use nilometer_hdf5_recording::{RepairError, index_faults};
 use nilometer_model::{Bytes, Format};
 use nilometer_recording::{
     Damaged, Headers, OVERWRITTEN, Verified,

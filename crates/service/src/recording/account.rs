@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use nilometer_acquisition::{
-    Outcome as Recorded, Status,
-    joined::{DatasetTally, JoinedTally},
-};
+use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_intake::joined::{DatasetTally, JoinedTally};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::KeptDirectory};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use nilometer_acquisition::transport::udp::Address;
+use nilometer_intake::transport::udp::Address;
 
 /// One end of a stream of frames over TCP: `tcp://HOST:PORT`. To wait there, the host may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use nilometer_acquisition::{series::SeriesTraffic, transport::zeromq::ZmqCounts};
+use nilometer_intake::{series::SeriesTraffic, transport::zeromq::ZmqCounts};
 
 use crate::error::OperatorLog;
 

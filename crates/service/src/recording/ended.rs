@@ -1,7 +1,8 @@
 //! How a recording ended: what did not go well of it, and how each of its lanes ended.
 
-use nilometer_acquisition::{
-    Ending, Outcome as Recorded, Traffic,
+use nilometer_acquisition::{Ending, Outcome as Recorded};
+use nilometer_intake::{
+    Traffic,
     senders::{SenderCounts, ThreadCounts},
     series::SeriesTraffic,
 };
@@ -114,7 +115,7 @@ pub fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::{assembly::PacketTally, transport::TransportCounts};
+    use nilometer_intake::{assembly::PacketTally, transport::TransportCounts};
 
     #[test]
     fn a_recording_of_nothing_is_none() {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{
-    AskedFiles, UserLayout,
-    joined::{JoinedTally, JoinedValues, LateValuesError, MetadataReader, MetadataSource, put_late_values},
-    sink::{FileWishes, Hdf5Contents},
+use nilometer_hdf5_recording::{
+    AskedFiles, FileWishes, Hdf5Contents, LateValuesError, UserLayout, put_late_values,
 };
+use nilometer_intake::joined::{JoinedTally, JoinedValues, MetadataReader, MetadataSource};
 use nilometer_model::{Format, Nanos};
 
 use super::{prepare::PreparedRecording, settings::RecordingSettings, source::RecordedSource};

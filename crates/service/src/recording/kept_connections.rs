@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_acquisition::{
+use nilometer_intake::{
     series::{ReceiverReturn, SeriesReceiver},
     transport::{Allowed, zeromq::ZmqEndpoint},
 };
@@ -66,7 +66,7 @@ impl KeptConnections {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_acquisition::{
+    use nilometer_intake::{
         series::{LentReceiver, SeriesUntil},
         transport::zeromq::{MessageLimits, PullSocket},
     };

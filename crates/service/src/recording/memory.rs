@@ -7,11 +7,13 @@
 //! ```
 
 use nilometer_acquisition::{
-    MemoryPart, MemoryPlan, RecordingPlan, StoredFrames,
-    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_memory},
-    transport::udp::ROOM,
+    RecordingPlan, StoredFrames,
+    sink::{LaneOptions, RawLayout, lanes_memory},
 };
+use nilometer_hdf5_recording::Hdf5Contents;
+use nilometer_intake::transport::udp::ROOM;
 use nilometer_model::{Bytes, Instrument, TargetDescription};
+use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::process;
 
 use super::settings::RecordingSettings;

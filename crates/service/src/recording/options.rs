@@ -13,7 +13,7 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use nilometer_acquisition::transport::{Allowed, SenderNetwork};
+use nilometer_intake::transport::{Allowed, SenderNetwork};
 use nilometer_model::{
     Bytes, ChunkShape, FileSystemKind, Format, FrameCompression, Moment, Nanos, ScanShape, packets::VlbiMode,
 };

@@ -7,12 +7,16 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, MasterError, MemoryPart, MemoryPlan, ModulesPart, Network, Port, Recorder, Setup, StoredFrames,
+    Feed, Network, Port, Recorder, Setup, StoredFrames,
+    sink::{Durability, LaneOptions, RawLayout, lanes_of},
+    suited_engine,
+};
+use nilometer_hdf5_recording::{
+    FileWishes, Hdf5Contents, MasterError, ModulesPart, put_master, put_master_of_modules,
+};
+use nilometer_intake::{
     Until,
     joined::JoinedValues,
-    put_master, put_master_of_modules,
-    sink::{Durability, FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
-    suited_engine,
     transport::{
         Transport,
         udp::{Listening, received_memory},
@@ -24,6 +28,7 @@ use nilometer_model::{
 };
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_remote::describe_in_child;
+use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::{
     Calendar, Clock, Target,
     target::{KeptDirectory, run_id},

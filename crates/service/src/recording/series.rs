@@ -9,16 +9,17 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_acquisition::{
-    Feed, MemoryPart, MemoryPlan, SeriesFeed, StoredFrames,
+use nilometer_acquisition::{Feed, SeriesFeed, StoredFrames, sink::RawLayout};
+use nilometer_hdf5_recording::{Hdf5Contents, settled_compression};
+use nilometer_intake::{
     series::{AwaitedSeries, DescribedSeries, LentReceiver, SeriesReceiver, SeriesStorage},
-    sink::{Hdf5Contents, RawLayout, settled_compression},
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
     Bytes, CbfHeader, DataKind, Format, FrameCompression, Frequency, Instrument, Nanos, PixelType, Readers,
     RecordingLayout, Storing, TargetDescription,
 };
+use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::SeriesStart;
 

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use nilometer_acquisition::{
-    LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, UserLayout, assembly::ReorderWindow,
-};
+use nilometer_acquisition::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
+use nilometer_hdf5_recording::UserLayout;
+use nilometer_intake::assembly::ReorderWindow;
 use nilometer_model::{
     Bytes, Capability, Format, Instrument, Nanos, TargetDescription,
     packets::{PacketPartKind, PacketShare},

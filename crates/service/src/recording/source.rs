@@ -2,12 +2,8 @@
 
 use std::{path::PathBuf, sync::OnceLock};
 
-use nilometer_acquisition::{
-    joined::MetadataSource,
-    series::SeriesUntil,
-    sink::{check_compression, settle_instrument},
-    transport::zeromq::ZmqEndpoint,
-};
+use nilometer_hdf5_recording::{check_compression, settle_instrument};
+use nilometer_intake::{joined::MetadataSource, series::SeriesUntil, transport::zeromq::ZmqEndpoint};
 use nilometer_model::{
     ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing,
     packets::{PacketPart, PacketPartKind, PacketShare, Packets},

@@ -4,7 +4,7 @@
 //! more than a few, and only for packets that may be data: second copies, packets that came before the recording began, and
 //! those of senders that the user left out are none.
 
-use nilometer_acquisition::{
+use nilometer_intake::{
     Traffic,
     assembly::PacketTally,
     series::{SeriesRefusal, SeriesTraffic},

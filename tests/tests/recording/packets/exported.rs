@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nilometer_acquisition::transport::faults::Faults;
+use nilometer_intake::transport::faults::Faults;
 use nilometer_tests::{Ended, address, await_packets, run};
 use rustix::process::Signal;
 

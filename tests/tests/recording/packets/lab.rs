@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::transport::{
+use nilometer_intake::transport::{
     Flow, SendPace, Sender, SendingStation, StreamCourse,
     faults::Faults,
     udp::{Sending, UdpOutlet},

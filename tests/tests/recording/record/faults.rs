@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
+use nilometer_intake::transport::{StreamCourse, faults::Faults};
 use nilometer_model::{Moment, Nanos};
 use nilometer_tests::{FileSystem, address, await_some, may_mount, run, status};
 use nilometer_wire::{EPOCH, vdif::VdifHeader};

@@ -2,7 +2,7 @@
 
 use std::{fs, net::UdpSocket, time::Duration};
 
-use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
+use nilometer_intake::transport::{StreamCourse, faults::Faults};
 use nilometer_model::Seed;
 use nilometer_recording::reader::{Index, Trust};
 use nilometer_tests::{await_some, kills};

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::transport::{
+use nilometer_intake::transport::{
     Flow, SendPace, Sender, SendingStation, StreamCourse,
     faults::{FaultCounts, Faults},
     udp::{Sending, UdpOutlet},

@@ -3,7 +3,7 @@
 
 use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
-use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
+use nilometer_intake::transport::{StreamCourse, faults::Faults};
 use nilometer_recording::{
     journal::{Entry, RECORD, prefix},
     reader::{Recording, Trust},

@@ -169,8 +169,8 @@ fn modules_of_a_detector_are_recorded_apart_and_are_whole_frames_in_the_file_ove
     for name in ["run_0", "run_1"] {
         lab.assert_right(name, "right       20 ");
     }
-    // One process records the same frames.
-    let alone = ["record", "it.toml", "--to", ".", "--name", "alone", "--buffer", "32 MiB"];
+    // One process records the same frames, all of which its buffer holds.
+    let alone = ["record", "it.toml", "--to", ".", "--name", "alone", "--buffer", "64 MiB"];
     let alone = [&alone[..], &["--format", "hdf5", "--packets", "10240"]].concat();
     let mut recording = nilometer_tests::start(lab.at(), &alone);
     recording.await_said("recording alone");

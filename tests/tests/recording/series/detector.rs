@@ -1,7 +1,7 @@
 //! A detector that sends what a test wants, in the order that it wants.
 
-use nilometer_acquisition::transport::zeromq::{PushSocket, ZmqEndpoint};
 use nilometer_codec::{ChunkCodec, Compression, ElementSize};
+use nilometer_intake::transport::zeromq::{PushSocket, ZmqEndpoint};
 use nilometer_model::Seed;
 use nilometer_wire::{
     series::{ElementType, ImageTimes, MetadataField, Packing, SeriesName, SeriesStart},

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use nilometer_acquisition::{
+use nilometer_intake::{
     conformance::{SenderScenario, SentKind},
     transport::zeromq::{PushSocket, ZmqEndpoint},
 };

@@ -2,8 +2,8 @@
 
 use std::{fs, net::TcpListener, path::Path, time::Duration};
 
-use nilometer_acquisition::transport::zeromq::{PushSocket, ZmqEndpoint};
 use nilometer_hdf5::ReadFile;
+use nilometer_intake::transport::zeromq::{PushSocket, ZmqEndpoint};
 use nilometer_tests::{Browser, Running, address, ask, await_some, run, start, status};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -12,9 +12,8 @@ use nilometer_recording::{
     reader::{FrameLocation, FrameReader, FrameRecord, Recording},
     view::RecordingView,
 };
+use nilometer_ring::{Frame, StoredAs};
 use nilometer_storage::{Buffer, engine::Wake};
-
-use crate::{Frame, sink::StoredAs};
 
 /// A block that is to be read: a frame, or several that came in packets.
 pub(super) struct BlockJob {

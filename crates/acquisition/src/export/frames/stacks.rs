@@ -6,9 +6,8 @@ use std::{
     ops::Range,
 };
 
+use nilometer_ring::{Frame, StackedFrame};
 use nilometer_storage::Buffer;
-
-use crate::{Frame, StackedFrame};
 
 /// See the module.
 #[derive(Debug)]

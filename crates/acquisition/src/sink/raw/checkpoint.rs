@@ -11,10 +11,10 @@
 use std::mem::size_of;
 
 use nilometer_model::Nanos;
-
-use super::{FileStep, IndexedFiles, RawFiles, RawLayout};
-use crate::{Frame, sink::FrameCount};
 use nilometer_recording::journal::Entry;
+use nilometer_ring::{Frame, FrameCount};
+
+use super::{FileStep, LaneFiles, RawLayout};
 
 /// A frame that is written, and its record is not.
 #[derive(Debug)]
@@ -52,10 +52,10 @@ pub(super) fn lists_memory(layout: &RawLayout) -> u64 {
     2 * (unlogged as u64 + frames * size_of::<Undurable>() as u64)
 }
 
-impl RawFiles {
+impl LaneFiles {
     /// Whether the lists of frames that are written have room for one more.
     pub(super) fn has_room_in_lists(&self) -> bool {
-        let indexing = self.index.as_ref().map_or(0, IndexedFiles::waiting);
+        let indexing = self.index.as_ref().map_or(0, |index| index.waiting());
         self.unlogged.len() + indexing < UNLOGGED_MAX && self.undurable.len() < UNDURABLE_MAX
     }
 

@@ -9,9 +9,9 @@ use std::{
 };
 
 use nilometer_model::Nanos;
+use nilometer_ring::Frame;
 
 use super::{FileOffset, Numbering};
-use crate::Frame;
 
 /// See the module.
 #[derive(Debug)]

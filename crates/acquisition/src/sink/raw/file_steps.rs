@@ -281,7 +281,7 @@ impl Program {
             | FileStep::WriteIndex(_)
             | FileStep::Indexed(_)
             | FileStep::Settle => {
-                unreachable!("these need no operation, see `RawFiles::step`")
+                unreachable!("these need no operation, see `LaneFiles::step`")
             }
         }
     }

@@ -1,11 +1,11 @@
 //! What a write in flight carries, until it is known what became of it.
 
 use nilometer_model::Nanos;
+use nilometer_recording::Packed;
+use nilometer_ring::{Frame, FrameMessage, StackedFrame, StoredAs};
 use nilometer_storage::Buffer;
 
 use super::FileOffset;
-use crate::{Frame, FrameMessage, StackedFrame, sink::StoredAs};
-use nilometer_recording::Packed;
 
 /// A write of frames in flight.
 #[derive(Debug)]

@@ -22,10 +22,10 @@
 
 use std::mem::size_of;
 
+use nilometer_ring::Frame;
 use nilometer_storage::{Arena, Buffer, Slot};
 
 use super::{FileOffset, RawLayout};
-use crate::Frame;
 
 /// The group that takes frames, and the memory of others.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use nilometer_model::Nanos;
 
-use super::RawFiles;
+use super::LaneFiles;
 
 /// The file that is being filled.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ pub(super) struct HeldFile {
     until: Nanos,
 }
 
-impl RawFiles {
+impl LaneFiles {
     /// Ends the file that is being filled, if frames in it wait for long.
     pub(super) fn put_in_time(&mut self, now: Nanos) {
         let (file, frames) = self.files.last();

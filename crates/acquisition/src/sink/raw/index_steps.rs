@@ -1,22 +1,17 @@
-//! What a lane does for files with an index, beside writing their frames: see [`super::indexed`].
+//! What a lane does for files with an index, beside writing their frames: see [`FileIndex`].
 
-use nilometer_hdf5::FileWrite;
 use nilometer_model::Nanos;
+use nilometer_ring::{FileIndex, FileOffset, Frame, IndexReservation, WrittenFrame};
 use nilometer_storage::{Errno, Open, Operation};
 
-use super::{
-    FileOffset, RawFiles,
-    file_steps::FileStep,
-    indexed::{IndexReservation, IndexedFiles, WrittenFrame},
-};
-use crate::Frame;
+use super::{LaneFiles, file_steps::FileStep};
 
-impl RawFiles {
+impl LaneFiles {
     /// Whether it is known how many frames a file has places for: that of a chunk that is not full may be the last of the
     /// recording, and is not if the lane has begun another.
     pub(super) fn may_seal(&self, file: u64) -> bool {
-        let full = |index: &IndexedFiles| index.is_full(file);
-        self.finishing || self.files.last() > (file + 1, 0) || self.index.as_ref().is_none_or(full)
+        let is_full = self.index.as_ref().is_none_or(|index| index.is_full(file));
+        self.finishing || self.files.last() > (file + 1, 0) || is_full
     }
 
     /// A step for files with an index that costs no operation.
@@ -86,8 +81,8 @@ impl RawFiles {
             return Ok(());
         }
         let bytes = operation.buffer[moved as usize..operation.length as usize].to_vec();
-        let write = FileWrite { offset: operation.offset + u64::from(moved), bytes };
-        let known = self.index.as_mut().is_some_and(|index| index.put_back(operation.file, write));
+        let offset = operation.offset + u64::from(moved);
+        let known = self.index.as_mut().is_some_and(|index| index.put_back(operation.file, offset, bytes));
         if moved > 0 && known {
             return Ok(());
         }
@@ -100,7 +95,7 @@ impl RawFiles {
         if !self.program.is_quiet() {
             return None;
         }
-        let file = self.index.as_mut()?.torn.take()?;
+        let file = self.index.as_mut()?.take_torn()?;
         self.write_of_index(file)
     }
 
@@ -115,16 +110,14 @@ impl RawFiles {
 
     /// Frames that are written wait for their places in datasets.
     pub(super) fn waits_for_place(&self) -> bool {
-        self.index.as_ref().is_some_and(|index| index.places.is_some())
+        self.index.as_ref().is_some_and(|index| index.has_places())
     }
 
     /// Frames whose dataset is known get into the index next. A file is not complete before all of its are.
     pub(super) fn place_in_datasets(&mut self, now: Nanos) {
         let Some(index) = &mut self.index else { return };
-        let Some(places) = &mut index.places else { return };
-        for written in places.release(now, self.finishing) {
-            self.files.landed(written.begin.file);
-            index.unindexed.push(written);
+        for file in index.place(now, self.finishing) {
+            self.files.landed(file);
         }
     }
 }

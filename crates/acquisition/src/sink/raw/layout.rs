@@ -1,21 +1,17 @@
 //! How a lane's files are laid out, named and synced.
 
+use nilometer_hdf5_recording::{FrameBoundaries, Hdf5Contents, IndexSlots, IndexedFiles, IndexedLayout};
 use nilometer_model::{Format, Nanos, Picture, Storing, TargetDescription};
-use nilometer_storage::{
-    Slot,
-    buffer::{ALIGNMENT, Alignment},
-    process::BootId,
-};
-
-use super::FileOffset;
-use crate::{
-    Frame,
-    sink::{Hdf5Contents, StoredAs},
-};
 use nilometer_recording::{
     Packed, Stream,
     instrument::Origin,
     journal::{Encoding, FrameExtent, Head},
+};
+use nilometer_ring::{FileIndex, FileOffset, Frame, StoredAs};
+use nilometer_storage::{
+    Slot,
+    buffer::{ALIGNMENT, Alignment},
+    process::BootId,
 };
 
 /// When files are synced.
@@ -171,26 +167,23 @@ fn has_own_files(head: &Head) -> bool {
     kind.many_files || kind.overwrites || kind.one_for_all && head.lanes == 1
 }
 
-/// What frames begin at multiples of, in files that give them room one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrameBoundaries {
-    /// Any frame.
-    each: u64,
-    /// One that is as large: 0 if there are none.
-    stripe: u64,
-}
-
-impl FrameBoundaries {
-    /// In front of a frame of so many bytes: at a stripe, if it fills one.
-    pub(super) fn before(self, bytes: u32) -> u64 {
-        if self.stripe > self.each && u64::from(bytes) >= self.stripe { self.stripe } else { self.each }
-    }
-}
-
 impl RawLayout {
-    /// What its frames begin at, where they are given room one by one.
-    pub(super) fn boundaries(&self) -> FrameBoundaries {
-        FrameBoundaries { each: if self.direct { ALIGNMENT as u64 } else { 8 }, stripe: self.align }
+    /// Keeps the indices of its files, if they have some.
+    pub(super) fn index(&self) -> Option<Box<dyn FileIndex>> {
+        let contents = self.hdf5.clone()?;
+        let layout = IndexedLayout {
+            name: self.name.clone(),
+            storing: self.head.storing,
+            frames_per_file: self.head.frames_per_file,
+            file_size: self.file_size(),
+            boundaries: FrameBoundaries {
+                each: if self.direct { ALIGNMENT as u64 } else { 8 },
+                stripe: self.align,
+            },
+            waiting: self.waiting,
+            slots: IndexSlots { first: INDEX, count: OPEN },
+        };
+        Some(Box::new(IndexedFiles::new(contents, layout)))
     }
 
     /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;

@@ -26,16 +26,13 @@
 
 mod checkpoint;
 mod chunks;
-mod datasets;
 mod file_steps;
 mod files;
-mod frame_columns;
 mod frame_write;
 mod gauge;
 mod grouping;
 mod held;
 mod index_steps;
-mod indexed;
 mod layout;
 mod log;
 mod numbering;
@@ -46,11 +43,16 @@ mod writing;
 
 use std::collections::VecDeque;
 
+use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_model::Nanos;
+use nilometer_recording::{
+    Due,
+    journal::{Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries},
+};
+use nilometer_ring::{FileIndex, FileOffset, Frame, MemoryAccount, MemoryPart, WrittenFrame};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{Hdf5Contents, RingNeeds, Sink, Stored};
-use crate::{Frame, MemoryAccount, MemoryPart};
+use super::{RingNeeds, Sink, Stored};
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
@@ -59,22 +61,17 @@ use frame_write::{Carried, EncodedSlot, FrameWrite};
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
 use held::HeldFile;
-use indexed::{IndexedFiles, WrittenFrame};
 pub(crate) use layout::OPEN;
 use layout::STREAMER;
 pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
-use nilometer_recording::{
-    Due,
-    journal::{Entry, RECORD, contents_entries, origin_entries, plugin_entries, stream_entries},
-};
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
 
 /// A lane's sink.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is told by itself, whatever the others say")]
-pub struct RawFiles {
+pub struct LaneFiles {
     layout: RawLayout,
     placement: Box<dyn Placement>,
     gauge: Gauge,
@@ -84,7 +81,7 @@ pub struct RawFiles {
     /// Where frames go into chunks.
     chunks: Option<Chunks>,
     /// Where files have an index of their frames.
-    index: Option<IndexedFiles>,
+    index: Option<Box<dyn FileIndex>>,
     waiting: Option<Frame>,
     /// Collects small frames.
     grouping: Option<Grouping>,
@@ -117,15 +114,6 @@ pub struct RawFiles {
     finishing: bool,
 }
 
-/// Where a frame begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileOffset {
-    /// Which file of the lane, or part of its only one.
-    file: u64,
-    /// In the file that is there, in bytes.
-    offset: u64,
-}
-
 /// Bytes of a journal beside the records of a part.
 const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
@@ -141,7 +129,7 @@ pub(crate) fn lane_memory(layout: &RawLayout) -> u64 {
     (SCRATCH * scratch) as u64 + groups + checkpoint::lists_memory(layout)
 }
 
-impl RawFiles {
+impl LaneFiles {
     /// A new recording; nothing is made yet.
     pub fn new(mut layout: RawLayout, gauge: Gauge) -> Self {
         if layout.head.storing.is_many_files() {
@@ -149,11 +137,11 @@ impl RawFiles {
         }
         let grouping = Grouping::of(&layout);
         let placement = placement::of(&layout);
-        let index = layout.hdf5.clone().map(|hdf5| IndexedFiles::new(hdf5, &layout));
+        let index = layout.index();
         let large = grouping.is_some() || index.is_some();
         let size = if large { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
         let (_, scratch) = Arena::shared_out(SCRATCH, size);
-        let mut sink = RawFiles {
+        let mut sink = LaneFiles {
             files: Files::new(layout.head.frames_per_file),
             log: Log::default(),
             program: Program::default(),
@@ -342,7 +330,7 @@ impl RawFiles {
     }
 }
 
-impl Sink for RawFiles {
+impl Sink for LaneFiles {
     fn needs(&self) -> RingNeeds {
         let RawLayout { head, .. } = &self.layout;
         let chunk = self.chunks.is_some().then_some(head.frames_per_file);
@@ -437,7 +425,7 @@ impl Sink for RawFiles {
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        let place = self.index.as_ref().filter(|_| self.failed.is_none()).and_then(IndexedFiles::look_at);
+        let place = self.index.as_ref().filter(|_| self.failed.is_none()).and_then(|index| index.look_at());
         self.next_checkpoint().into_iter().chain(place).min()
     }
 
@@ -448,7 +436,7 @@ impl Sink for RawFiles {
     fn finish(&mut self, due: Option<Due>) {
         self.finishing = true;
         if let Some(index) = &mut self.index {
-            index.due = due.map(|due| due.frames);
+            index.over(due.map(|due| due.frames));
         }
         if self.through {
             self.program.add([FileStep::CloseThrough(self.files.last().0)]);
@@ -471,7 +459,7 @@ impl Sink for RawFiles {
 
     fn is_finished(&self) -> bool {
         let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
-        let indexed = self.index.as_ref().is_none_or(IndexedFiles::is_quiet);
+        let indexed = self.index.as_ref().is_none_or(|index| index.is_quiet());
         let written = self.in_flight.is_empty() && self.unarrived.is_empty() && self.unlogged.is_empty();
         self.finishing && self.program.is_done() && written && !collected && indexed
     }
@@ -485,7 +473,7 @@ impl Sink for RawFiles {
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
         self.returned.extend(self.unlogged.drain(kept..).map(|unlogged| unlogged.frame));
         self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));
-        self.returned.extend(self.index.iter_mut().flat_map(IndexedFiles::abandon));
+        self.returned.extend(self.index.iter_mut().flat_map(|index| index.abandon()));
         std::mem::take(&mut self.returned)
     }
 }

@@ -5,13 +5,13 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation, Slot};
 
 use super::{
-    RawFiles,
+    LaneFiles,
     file_steps::{FileStep, StepSubject},
     layout::OPEN,
 };
 use nilometer_recording::journal::Entry;
 
-impl RawFiles {
+impl LaneFiles {
     pub(super) fn has_room_for_a_chunk(&self) -> bool {
         self.chunks.as_ref().is_some_and(|chunks| chunks.has_room(self.files.last().0))
     }

@@ -19,19 +19,17 @@
 //! journal does not know.
 
 use nilometer_model::Nanos;
+use nilometer_recording::journal::Entry;
+use nilometer_ring::{Encoded, Frame, FrameCount};
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, EncodedSlot, FileOffset, FileStep, FrameWrite, Log, RawFiles, Undurable,
+    Carried, Chunks, Durability, EncodedSlot, FileOffset, FileStep, FrameWrite, LaneFiles, Log, Undurable,
     Unlogged, WrittenFrame, layout::STREAMER,
 };
-use crate::{
-    Frame,
-    sink::{Encoded, FrameCount, Stored},
-};
-use nilometer_recording::journal::Entry;
+use crate::sink::Stored;
 
-impl RawFiles {
+impl LaneFiles {
     /// Takes a write of one frame, or of a group, that came back. A write that moved fewer bytes than asked
     /// for failed.
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {

@@ -1,17 +1,15 @@
 //! Frames into writes: which place each has, and which of them are written together.
 
 use nilometer_model::Nanos;
+use nilometer_ring::{Encoded, Frame, StoredAs};
 use nilometer_storage::Operation;
 
 use super::{
-    Carried, EncodedSlot, FileOffset, FrameGroup, FrameWrite, RawFiles, file_steps::FileStep, layout::THROUGH,
-};
-use crate::{
-    Frame,
-    sink::{Encoded, StoredAs},
+    Carried, EncodedSlot, FileOffset, FrameGroup, FrameWrite, LaneFiles, file_steps::FileStep,
+    layout::THROUGH,
 };
 
-impl RawFiles {
+impl LaneFiles {
     /// The next write of frames, if one may be issued now.
     pub(super) fn write(&mut self) -> Option<(Operation, Nanos)> {
         self.collect();

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use nilometer_acquisition::{Outcome as Recorded, ReadingTotals};
+use nilometer_acquisition::Outcome as Recorded;
+use nilometer_hdf5_recording::ReadingTotals;
 use nilometer_model::{ByteRate, Bytes, Coldness, FrameCompression, Nanos, statistics::Summary};
 
 use super::{ChunkChoice, ChunkTrial, WeighedWay};

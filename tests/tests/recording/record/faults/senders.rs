@@ -7,7 +7,7 @@ use std::{
     net::{SocketAddr, UdpSocket},
 };
 
-use nilometer_acquisition::transport::StreamCourse;
+use nilometer_intake::transport::StreamCourse;
 use nilometer_tests::{Ended, address, ask, await_some, run, status};
 use nilometer_wire::vdif::VdifHeader;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use std::{fs, thread, time::Duration};
 
-use nilometer_acquisition::transport::StreamCourse;
+use nilometer_intake::transport::StreamCourse;
 use nilometer_tests::{ProcessorQuota, Running, address, await_packets, await_some, status};
 use rustix::process::{Signal, kill_process};
 

@@ -1,6 +1,6 @@
 //! Packets that come and are not recorded: a recording that threw away as many as this says so, and does not end well.
 
-use nilometer_acquisition::transport::StreamCourse;
+use nilometer_intake::transport::StreamCourse;
 use nilometer_tests::Ended;
 
 use super::{Gun, send_each};

@@ -1,0 +1,407 @@
+//! A file over the HDF5 files of a recording: `<name>_master.h5`, in which all frames are one virtual dataset, whichever files
+//! and directories they are in, beside links to each file, as the writers of detectors make them.
+//!
+//! It is made when the recording is over, from what its journals say, and can be made again from them at any time.
+
+mod modules;
+
+pub use modules::{ModulesPart, put_master_of_modules};
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nilometer_hdf5::{
+    Hdf5Error, Hdf5File, Hdf5FileOptions,
+    tree::{DatasetContent, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart},
+};
+use nilometer_model::{Format, Nanos, Storing};
+use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
+
+use nilometer_storage::{
+    in_time,
+    target::{KeptDirectory, TargetError},
+};
+
+use crate::Hdf5Contents;
+
+/// Why there is no such file.
+#[derive(Debug, thiserror::Error)]
+pub enum MasterError {
+    /// The recording can't be read.
+    #[error(transparent)]
+    Recording(#[from] OpenError),
+    /// HDF5 refuses what it is to have in it.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
+    /// The directory did not take it.
+    #[error("can't write it: {0}")]
+    Storage(#[from] io::Error),
+    /// Another recording than the one that was made.
+    #[error("{} is not seen here: what is there is another recording", .0.display())]
+    Foreign(PathBuf),
+    /// The directory took too long.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// A run of frames that are one behind the other in a file; or every n-th, where processes that record together have them in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FileRun {
+    file: PathBuf,
+    /// Its first frame in the recording, and in the file.
+    first: u64,
+    in_file: u64,
+    count: u64,
+    /// From each to the next.
+    step: u64,
+    /// Where in the frame it is, along the frame's first dimension, if the file has some modules of it only.
+    across: Option<Range<u64>>,
+}
+
+/// Where the links are, in a group of its own.
+const ENTRY: &str = "/entry";
+const FILES: &str = "files";
+/// Links to files would fill the screens of whoever lists them.
+const LINKS_MAX: usize = 10_000;
+
+/// The name of the file over those of a recording.
+pub(crate) fn master_name(name: &str) -> String {
+    format!("{name}_master.h5")
+}
+
+/// The bytes of that file, for a recording in these directories, of which it lies in the first; none if all its frames are in
+/// one file, or not in HDF5.
+///
+/// # Errors
+/// If the recording can't be read, or HDF5 refuses.
+pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Option<Vec<u8>>, MasterError> {
+    let recording = Recording::open(directories, Trust::Acknowledged)?;
+    let storing = recording.head().storing;
+    let one_file = recording.head().lanes == 1 && !storing.is_many_files();
+    // Of files that old frames are removed with, nobody can say tomorrow what is there.
+    if recording.head().format != Format::Hdf5 || one_file || storing == Storing::Files {
+        return Ok(None);
+    }
+    let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
+    let in_scan = !tree.frames().iter().all(|(_, shape)| shape.scan.is_empty());
+    // More than there are lanes is no turn of processes: a journal may be anybody's.
+    let turn = if in_scan { 1 } else { turn_of(&recording) };
+    let turn = if turn > recording.head().lanes.into() { 1 } else { turn };
+    let runs = runs(&recording, home, turn);
+    let frames = recording.index.expected();
+    let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
+    let tree = over(tree, "", &Whole { runs: &runs, frames, path, left_out: BTreeSet::new() });
+    written(&master_name(recording.name()), &tree).map(Some)
+}
+
+/// The bytes of a file that has no frames in it.
+fn written(name: &str, tree: &TreeGroup) -> Result<Vec<u8>, MasterError> {
+    let options = Hdf5FileOptions { watched: false, ..Hdf5FileOptions::default() };
+    let file = Hdf5File::create(name, tree, options)?;
+    let mut closed = file.close(0, &TreeGroup::default())?;
+    let mut bytes = vec![0; closed.size() as usize];
+    while let Some(write) = closed.next_write() {
+        let begin = write.offset as usize;
+        bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+    }
+    Ok(bytes)
+}
+
+/// Puts that file into the first directory of a recording, if it has several files; storage that hangs is waited for so long.
+/// Where it is then. `others` are directories in which other processes made a part of the recording.
+///
+/// # Errors
+/// If the recording can't be read, HDF5 refuses, or the directory does not take it in time.
+pub fn put_master(
+    contents: &Hdf5Contents,
+    name: &str,
+    directories: &[Arc<dyn KeptDirectory>],
+    others: Vec<PathBuf>,
+    at_most: Nanos,
+) -> Result<Option<PathBuf>, MasterError> {
+    let own = directories.iter().map(|directory| directory.path().to_owned());
+    let paths: Vec<_> = own.chain(others).collect();
+    let Some(first) = directories.first().cloned() else { return Ok(None) };
+    let contents = contents.clone();
+    let file = master_name(name);
+    let shown = first.path().join(&file);
+    in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
+        let Some(bytes) = master_of(&paths, &contents.tree)? else { return Ok(None) };
+        first.put(&file, &bytes)?;
+        Ok(Some(shown))
+    })?
+}
+
+/// By how much all numbers of frames in a file differ, whichever file: 1, or how many processes have them in turn.
+fn turn_of(recording: &Recording) -> u64 {
+    let storing = recording.head().storing;
+    let mut first_there = BTreeMap::new();
+    let mut turn = 0;
+    for (number, place) in recording.index.frames.iter() {
+        let first = *first_there.entry((place.lane, file_of(storing, place))).or_insert(number);
+        turn = common_divisor(turn, number - first);
+        if turn == 1 {
+            break;
+        }
+    }
+    turn.max(1)
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Where the frames are, in as few runs as they are in. Those with the same rest by `turn` are looked at by themselves.
+fn runs(recording: &Recording, home: &Path, turn: u64) -> Vec<FileRun> {
+    let head = *recording.head();
+    let mut paths: BTreeMap<(usize, u64), PathBuf> = BTreeMap::new();
+    let mut runs: Vec<Vec<FileRun>> = vec![Vec::new(); turn as usize];
+    for (number, place) in recording.index.frames.iter() {
+        let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
+        let path = paths.entry((place.lane, file_of(head.storing, place)));
+        let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
+        let runs = &mut runs[(number % turn) as usize];
+        match runs.last_mut() {
+            Some(run) if run.has_place_for(number, in_file) && run.file == *file => {
+                run.count = (number - run.first) / turn + 1;
+            }
+            _ => {
+                let file = file.clone();
+                runs.push(FileRun { file, first: number, in_file, count: 1, step: turn, across: None });
+            }
+        }
+    }
+    runs.concat()
+}
+
+/// Parts of an only file are one.
+fn file_of(storing: Storing, place: FrameLocation) -> u64 {
+    if storing.is_many_files() { place.file() } else { 0 }
+}
+
+/// A path as it is found from a directory: by its name in this one, or in one beside it, so that both may be moved, or mounted
+/// elsewhere, together.
+fn seen_from(home: &Path, path: &Path) -> PathBuf {
+    if let Ok(within) = path.strip_prefix(home) {
+        return within.to_owned();
+    }
+    let beside =
+        home.parent().filter(|above| *above != Path::new("")).and_then(|above| path.strip_prefix(above).ok());
+    match beside {
+        Some(beside) => Path::new("..").join(beside),
+        None => std::path::absolute(path).unwrap_or(path.into()),
+    }
+}
+
+impl FileRun {
+    /// Frames that are lost between have blank places there too.
+    fn has_place_for(&self, number: u64, in_file: u64) -> bool {
+        in_file > self.in_file && number - self.first == in_file - self.in_file
+    }
+
+    /// So many frames the file has up to its last.
+    fn end(&self) -> u64 {
+        self.in_file + (self.count - 1) * self.step + 1
+    }
+
+    /// The run in the dataset of this path.
+    fn part(&self, path: &str) -> VirtualPart {
+        VirtualPart {
+            // What follows a `%` would stand for a number.
+            file: self.file.to_string_lossy().replace('%', "%%"),
+            dataset: path.into(),
+            length: self.end(),
+            from: self.in_file,
+            to: self.first,
+            count: self.count,
+            step: self.step,
+            within: Vec::new(),
+            across: self.across.clone(),
+        }
+    }
+
+    /// The run in a dataset whose frames stand in a scan with these dimensions behind the first. Files begin with lines, so
+    /// that what is in a line of a file is in a line of all.
+    fn parts_in_scan(&self, path: &str, scan: &[u64]) -> Vec<VirtualPart> {
+        let file = self.part(path);
+        let Some(line) = Some(scan.iter().product::<u64>()).filter(|_| !scan.is_empty()) else {
+            return vec![file];
+        };
+        let parts = blocks_of(self.in_file..self.end(), scan).into_iter().map(|mut block| {
+            let first = block.remove(0);
+            VirtualPart {
+                length: self.end().div_ceil(line),
+                from: first.start,
+                to: (self.first - self.in_file) / line + first.start,
+                count: first.end - first.start,
+                within: block,
+                ..file.clone()
+            }
+        });
+        parts.collect()
+    }
+}
+
+/// Consecutive frames as blocks of a scan with these dimensions behind the first, a range in each dimension: the rest of a line
+/// that they begin in, whole lines, and the begin of one. Ranges of dimensions at the end that are whole are left out.
+///
+/// ```text
+/// 5..17 in lines of 6:   . . . . . x
+///                        x x x x x x     0..1 5..6,   1..2,   2..3 0..5
+///                        x x x x x .
+/// ```
+fn blocks_of(frames: Range<u64>, scan: &[u64]) -> Vec<Vec<Range<u64>>> {
+    let Some((_, deeper)) = scan.split_first() else { return vec![vec![frames]] };
+    let line: u64 = scan.iter().product();
+    let mut blocks = Vec::new();
+    let mut at = frames.start;
+    while at < frames.end {
+        let number = at / line;
+        let begin = at % line;
+        let whole = if begin == 0 { (frames.end - at) / line } else { 0 };
+        if whole > 0 {
+            blocks.push(std::iter::once(number..number + whole).collect());
+            at += whole * line;
+            continue;
+        }
+        let upto = frames.end.min((number + 1) * line);
+        let in_line = blocks_of(begin..begin + (upto - at), deeper);
+        blocks.extend(
+            in_line.into_iter().map(|block| std::iter::once(number..number + 1).chain(block).collect()),
+        );
+        at = upto;
+    }
+    blocks
+}
+
+/// All that a file is over.
+struct Whole<'a> {
+    runs: &'a [FileRun],
+    frames: u64,
+    /// Where the frames are.
+    path: String,
+    /// Datasets that are not in the file.
+    left_out: BTreeSet<String>,
+}
+
+impl Whole<'_> {
+    /// Not in the file over all: what is left out, and other names of it.
+    fn leaves_out(&self, path: &str, node: &TreeNode) -> bool {
+        match node {
+            TreeNode::Dataset(_) => self.left_out.contains(path),
+            TreeNode::HardLink(to) | TreeNode::SoftLink(to) => self.left_out.contains(to),
+            TreeNode::Group(_) | TreeNode::ExternalLink { .. } => false,
+        }
+    }
+
+    fn parts(&self, path: &str) -> Vec<VirtualPart> {
+        self.runs.iter().map(|run| run.part(path)).collect()
+    }
+
+    /// A dataset of what is in the files at this path.
+    fn content(&self, path: &str, content: &DatasetContent) -> DatasetContent {
+        match content {
+            DatasetContent::Frames(shape) => {
+                let line = shape.scan.iter().product::<u64>().max(1);
+                let sides = shape.scan.iter().chain(&shape.frame).copied();
+                DatasetContent::Virtual(VirtualDataset {
+                    element: shape.element.into(),
+                    shape: [self.frames.div_ceil(line)].into_iter().chain(sides).collect(),
+                    parts: self.runs.iter().flat_map(|run| run.parts_in_scan(path, &shape.scan)).collect(),
+                    fill: shape.fill.clone(),
+                })
+            }
+            DatasetContent::Column(column) => DatasetContent::Virtual(VirtualDataset {
+                element: column.element,
+                shape: vec![self.frames],
+                parts: self.parts(path),
+                fill: Some(column.unknown()),
+            }),
+            other => other.clone(),
+        }
+    }
+
+    /// A link to the frames of each file, named as the writers of detectors do.
+    fn links(&self) -> TreeGroup {
+        let mut seen = BTreeSet::new();
+        let files = self.runs.iter().map(|run| &run.file).filter(|file| seen.insert(*file));
+        let mut group = TreeGroup::nexus("NXcollection").attribute("description", "the frames of each file");
+        for (number, file) in (1_u32..).zip(files).take(LINKS_MAX) {
+            let file = file.to_string_lossy().into_owned();
+            let link = TreeNode::ExternalLink { file, path: self.path.clone() };
+            group = group.with(&format!("data_{number:06}"), link);
+        }
+        group
+    }
+}
+
+/// The tree of the files, with what is in them in the place of what would be written. Of files with some modules each, what they
+/// say of frames beside their pixels stays with them, and names of that go with it.
+fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
+    let mut made = TreeGroup { attributes: group.attributes.clone(), members: Vec::new() };
+    for (name, node) in &group.members {
+        let path = format!("{path}/{name}");
+        if whole.leaves_out(&path, node) {
+            continue;
+        }
+        let node = match node {
+            TreeNode::Group(group) => TreeNode::Group(over(group, &path, whole)),
+            TreeNode::Dataset(dataset) => TreeNode::Dataset(TreeDataset {
+                attributes: dataset.attributes.clone(),
+                content: whole.content(&path, &dataset.content),
+            }),
+            other => other.clone(),
+        };
+        made.members.push((name.clone(), node));
+    }
+    if path == ENTRY && made.members.iter().all(|(name, _)| name != FILES) {
+        made.members.push((FILES.into(), TreeNode::Group(whole.links())));
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The frames of a block.
+    fn frames_of(block: &[Range<u64>], scan: &[u64]) -> Vec<u64> {
+        let whole = scan.iter().map(|side| 0..*side).skip(block.len() - 1);
+        let ranges: Vec<_> = block.iter().cloned().chain(whole).collect();
+        let mut all = vec![0];
+        for (range, side) in ranges.into_iter().zip(std::iter::once(&0).chain(scan)) {
+            all = all.into_iter().flat_map(|at| range.clone().map(move |place| at * side + place)).collect();
+        }
+        all
+    }
+
+    #[test]
+    fn files_are_found_from_where_the_one_over_them_is() {
+        let seen = |home: &str, path: &str| seen_from(Path::new(home), Path::new(path)).display().to_string();
+        assert_eq!(seen("/data/run.0", "/data/run.0/run.0.h5"), "run.0.h5");
+        assert_eq!(seen("/data/run.0", "/data/run.1/run.1.h5"), "../run.1/run.1.h5");
+        assert_eq!(seen("/disk0/run", "/disk1/run/run.1.h5"), "/disk1/run/run.1.h5");
+        assert_eq!(seen("run.0", "/data/run.1/run.1.h5"), "/data/run.1/run.1.h5");
+    }
+
+    #[test]
+    fn blocks_of_a_scan_are_its_frames_in_order_and_as_few_as_can_be() {
+        for scan in [&[][..], &[1], &[6], &[3, 4], &[2, 3, 2], &[1, 5]] {
+            for start in 0..30 {
+                for end in start + 1..40 {
+                    let blocks = blocks_of(start..end, scan);
+                    let there: Vec<_> = blocks.iter().flat_map(|block| frames_of(block, scan)).collect();
+                    assert_eq!(there, (start..end).collect::<Vec<_>>(), "{scan:?}");
+                    assert!(blocks.len() <= 1 + 2 * scan.len(), "{blocks:?}");
+                }
+            }
+        }
+        let whole = std::iter::once(1..2).collect();
+        assert_eq!(blocks_of(5..17, &[6]), [vec![0..1, 5..6], whole, vec![2..3, 0..5]]);
+    }
+}

@@ -1,0 +1,98 @@
+//! The same over recordings that several machines made, each of some modules of a detector: its virtual dataset has whole frames.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nilometer_hdf5::tree::{DatasetContent, TreeGroup, TreeNode};
+use nilometer_model::{Format, Nanos, Storing};
+use nilometer_recording::reader::{Recording, Trust};
+use nilometer_storage::{in_time, target::KeptDirectory};
+
+use super::{FileRun, MasterError, Whole, master_name, over, runs, written};
+use crate::Hdf5Contents;
+
+/// A recording of some modules of a detector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModulesPart {
+    /// Where it is.
+    pub directories: Vec<PathBuf>,
+    /// Its number, in its journals: something else may be there under the same path.
+    pub recording: u64,
+    /// Which frame of all parts its first one is: they need not begin with the same.
+    pub begins: u64,
+    /// Where its modules begin along the first dimension of a frame.
+    pub at: u64,
+    /// How much of it they are.
+    pub extent: u64,
+}
+
+/// Puts a file over the recordings of all modules into a directory, which is one of those of the first part; none if their frames
+/// are in several datasets, or in files of which old ones are removed. `contents` are those of the whole detector; `name` is that of
+/// the whole recording. Where it is then.
+///
+/// # Errors
+/// If a recording can't be read, HDF5 refuses, or the directory does not take it in time.
+pub fn put_master_of_modules(
+    contents: &Hdf5Contents,
+    name: &str,
+    directory: &Arc<dyn KeptDirectory>,
+    parts: Vec<ModulesPart>,
+    at_most: Nanos,
+) -> Result<Option<PathBuf>, MasterError> {
+    let file = master_name(name);
+    let contents = contents.clone();
+    let directory = directory.clone();
+    let shown = directory.path().join(&file);
+    in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
+        let home = directory.path().to_owned();
+        let Some(all) = runs_of_all(&parts, &home)? else { return Ok(None) };
+        let mut paths = contents.tree.frames().into_iter().map(|(path, _)| path);
+        let (Some(path), None) = (paths.next(), paths.next()) else { return Ok(None) };
+        let mut left_out = BTreeSet::new();
+        columns(&contents.tree, "", &mut left_out);
+        let frames = all.iter().map(|run| run.first + run.count).max().unwrap_or(0);
+        let tree = over(&contents.tree, "", &Whole { runs: &all, frames, path, left_out });
+        directory.put(&file, &written(&file, &tree)?)?;
+        Ok(Some(shown))
+    })?
+}
+
+/// The paths of what files say of each frame beside its pixels.
+fn columns(group: &TreeGroup, path: &str, found: &mut BTreeSet<String>) {
+    for (name, node) in &group.members {
+        let path = format!("{path}/{name}");
+        match node {
+            TreeNode::Group(group) => columns(group, &path, found),
+            TreeNode::Dataset(dataset) if matches!(dataset.content, DatasetContent::Column(_)) => {
+                found.insert(path);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where the frames of all parts are; none where nobody can say tomorrow what is there.
+fn runs_of_all(parts: &[ModulesPart], home: &Path) -> Result<Option<Vec<FileRun>>, MasterError> {
+    let mut all = Vec::new();
+    for part in parts {
+        let recording = Recording::open(&part.directories, Trust::Acknowledged)?;
+        let head = recording.head();
+        if head.recording != part.recording {
+            let path = part.directories.first().cloned().unwrap_or_default();
+            return Err(MasterError::Foreign(path));
+        }
+        if head.format != Format::Hdf5 || head.storing == Storing::Files {
+            return Ok(None);
+        }
+        let across = part.at..part.at + part.extent;
+        all.extend(runs(&recording, home, 1).into_iter().map(|run| FileRun {
+            first: run.first + part.begins,
+            across: Some(across.clone()),
+            ..run
+        }));
+    }
+    Ok(Some(all))
+}

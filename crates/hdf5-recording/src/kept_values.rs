@@ -1,0 +1,432 @@
+//! What is said of frames and no journal has: values of the user's own, and times that a detector said. Who makes a file anew, or
+//! another of the same frames, takes them from the files that are there, as far as these can be read.
+
+use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
+
+use nilometer_hdf5::{
+    ColumnValue, Hdf5Error, Hdf5File, NdArrayColumn, PlacedColumn, ReadDataset, ReadFile, SERIES_DATE,
+    TEXT_BYTES,
+    nexus::RecorderColumn,
+    tree::{
+        ColumnElement, DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberArray, NumberType,
+        TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue, WriteTime,
+    },
+};
+use nilometer_recording::reader::Recording;
+
+use crate::{
+    ND_ATTRIBUTES,
+    repair::{files_of, opened_own, path_of},
+};
+
+/// By which attribute a dataset is known as one that is said of each frame, as areaDetector has it.
+pub(crate) const NAMED_BY: &str = "NDAttrName";
+
+/// Numbers in the datasets of a file that are made when it is closed, at the most: 128 MiB of them. A text is several.
+pub(crate) const VALUES_AT_END_MAX: u64 = 16 << 20;
+
+/// Values by their frames.
+pub(crate) type ValuesOfFrames = BTreeMap<u64, ColumnValue>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct KeptValues {
+    /// By the keys of columns.
+    columns: BTreeMap<String, ValuesOfFrames>,
+    /// Of datasets that files were given when they were closed, and of which the tree knows nothing: by their group and name.
+    others: BTreeMap<String, BTreeMap<String, ValuesOfFrames>>,
+    /// What each place of these takes of [`VALUES_AT_END_MAX`].
+    others_room: u64,
+    /// When the series began, as its detector says.
+    series_date: Option<String>,
+}
+
+impl KeptValues {
+    /// Of a file with this tree and so many places, by the frame of the file; and what is not kept, and why, a line each.
+    pub(crate) fn of(file: &File, tree: &TreeGroup, places: u64) -> (Self, Vec<String>) {
+        let mut kept = KeptValues::default();
+        let added = kept.add(file, tree, 0..places);
+        let lost = added.unwrap_or_else(|error| vec![format!("{LOST}: {error}")]);
+        (kept, lost)
+    }
+
+    /// Of all files of a recording, by frame; and what can't be read, and why, a line each.
+    pub(crate) fn of_recording(recording: &Recording, tree: &TreeGroup) -> (Self, Vec<String>) {
+        let mut kept = KeptValues::default();
+        let files = match files_of(recording) {
+            Ok(files) => files,
+            Err(error) => return (kept, vec![lost_of(Path::new(recording.name()), &error.to_string())]),
+        };
+        let frames = recording.index.expected();
+        let mut lost = Vec::new();
+        for (path, first) in files {
+            let opened = opened_own(&path).map_err(|error| error.to_string());
+            let places = first..frames.max(first);
+            let added =
+                opened.and_then(|file| kept.add(&file, tree, places).map_err(|error| error.to_string()));
+            match added {
+                Ok(unread) => lost.extend(unread.iter().map(|what| format!("{}: {what}", path.display()))),
+                Err(why) => lost.push(lost_of(&path, &why)),
+            }
+        }
+        (kept, lost)
+    }
+
+    /// Adds those of a file, which has these frames of those of a file that is made, whose last ones they may be; and what of
+    /// it is not kept.
+    fn add(&mut self, file: &File, tree: &TreeGroup, frames: Range<u64>) -> Result<Vec<String>, Hdf5Error> {
+        let read = ReadFile::open(&path_of(file))?;
+        let mut unread = Vec::new();
+        let places = frames.end - frames.start;
+        for (path, column) in tree.columns() {
+            // What the journals say is right.
+            let is_of_journals = RecorderColumn::ALL.iter().any(|known| known.key() == column.key);
+            let is_place = PlacedColumn::ALL.into_iter().any(|of_place| of_place.key() == column.key);
+            if is_of_journals || is_place || column.key == NdArrayColumn::UniqueId.key() {
+                continue;
+            }
+            match values(&read, &path, column, places) {
+                Ok(values) => {
+                    extend(self.columns.entry(column.key.clone()).or_default(), values, frames.start);
+                }
+                Err(error) => unread.push(not_taken(&path, &error)),
+            }
+        }
+        self.add_others(&read, tree, &frames, &mut unread);
+        if self.series_date.is_none() {
+            self.series_date = series_date(&read, tree);
+        }
+        Ok(unread)
+    }
+
+    /// Whatever else is said of frames in groups of the tree, or where it is put if nobody said where.
+    fn add_others(
+        &mut self,
+        read: &ReadFile,
+        tree: &TreeGroup,
+        frames: &Range<u64>,
+        unread: &mut Vec<String>,
+    ) {
+        let mut groups = tree.group_paths();
+        if !groups.iter().any(|group| group == ND_ATTRIBUTES) {
+            groups.push(ND_ATTRIBUTES.into());
+        }
+        for group in groups {
+            // Where there is no such group there is nothing in it.
+            for name in read.members(&group).unwrap_or_default() {
+                let path = format!("{}/{name}", group.trim_end_matches('/'));
+                if tree.find(&path).is_some() {
+                    continue;
+                }
+                let added = self.add_other(read, &group, &name, frames);
+                unread.extend(added.err().map(|error| not_taken(&path, &error)));
+            }
+        }
+    }
+
+    /// A dataset of which the tree knows nothing, if it has a value for each frame and there is room for it in a file of all
+    /// frames.
+    fn add_other(
+        &mut self,
+        read: &ReadFile,
+        group: &str,
+        name: &str,
+        frames: &Range<u64>,
+    ) -> Result<(), Hdf5Error> {
+        let path = format!("{}/{name}", group.trim_end_matches('/'));
+        let Some(OtherDataset { dataset, element }) = other_dataset(read, &path)? else { return Ok(()) };
+        if self.others.get(group).is_none_or(|others| !others.contains_key(name)) {
+            let room = self.others_room + room_of(element);
+            if frames.end.saturating_mul(room) > VALUES_AT_END_MAX {
+                let what = format!(
+                    "with it there would be more than {VALUES_AT_END_MAX} values that nobody announced, where a text counts \
+                     as {}: of {} frames that many are not made anew",
+                    room_of(ColumnElement::TEXT),
+                    frames.end
+                );
+                return Err(Hdf5Error::Description { what });
+            }
+            self.others_room = room;
+        }
+        let values = known_of_other(&dataset, &path, element, frames.end - frames.start)?;
+        let others = self.others.entry(group.to_owned()).or_default();
+        extend(others.entry(name.to_owned()).or_default(), values, frames.start);
+        Ok(())
+    }
+
+    /// Puts them into a file of these frames that is being made.
+    pub(crate) fn put(&self, made: &mut Hdf5File, frames: Range<u64>) {
+        let keys: Vec<_> = made.columns().map(|column| column.key.clone()).collect();
+        for (column, key) in keys.iter().enumerate() {
+            let values = self.columns.get(key).into_iter().flat_map(|values| values.range(frames.clone()));
+            for (frame, value) in values {
+                made.set(column, frame - frames.start, value.clone());
+            }
+        }
+    }
+
+    /// The keys of columns that are known.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, values)| !values.is_empty()).map(|(key, _)| key.as_str())
+    }
+
+    /// The number of a frame is known from the journal.
+    pub(crate) fn is_number(&mut self, in_file: u64, number: u64) {
+        let column = self.columns.entry(NdArrayColumn::UniqueId.key().into()).or_default();
+        column.insert(in_file, ColumnValue::Whole(number.cast_signed()));
+    }
+
+    /// What a tree wants behind the last frame, if it is kept.
+    pub(crate) fn at_end(&self, wanted: &FrameValue) -> Option<TreeValue> {
+        if wanted.key == SERIES_DATE {
+            return self.series_date.as_deref().map(TreeValue::from);
+        }
+        let column = self.columns.get(&wanted.key)?;
+        let (_, value) = match wanted.of {
+            FrameChoice::First => column.first_key_value()?,
+            FrameChoice::Last => column.last_key_value()?,
+        };
+        value.alone()
+    }
+
+    /// The datasets that no tree describes, of the first so many frames, for a file with this tree that is closed.
+    pub(crate) fn at_end_others(&self, frames: u64, tree: &TreeGroup) -> TreeGroup {
+        let mut made = TreeGroup::default();
+        for (group, others) in &self.others {
+            let rows = others.iter().map(|(name, values)| (name.clone(), row_of_values(values, frames)));
+            made.unite(datasets_at_end(group, rows.collect(), tree));
+        }
+        made
+    }
+}
+
+/// Nothing of a file is taken over that it alone has.
+const LOST: &str = "what it alone says of frames (values of your own, times of a detector) is not taken over";
+
+fn lost_of(path: &Path, why: &str) -> String {
+    format!("{}: {LOST}: {why}", path.display())
+}
+
+/// What each place of a dataset takes of [`VALUES_AT_END_MAX`].
+pub(crate) const fn room_of(element: ColumnElement) -> u64 {
+    if element.is_text() { TEXT_BYTES as u64 / 8 } else { 1 }
+}
+
+/// What values of one name are: texts, or whole numbers, if all of them are.
+pub(crate) fn element_of(values: &ValuesOfFrames) -> ColumnElement {
+    if values.values().any(|value| matches!(value, ColumnValue::Text(_))) {
+        ColumnElement::TEXT
+    } else if values.values().all(|value| matches!(value, ColumnValue::Whole(_))) {
+        ColumnElement::INT
+    } else {
+        ColumnElement::FLOAT
+    }
+}
+
+fn extend(all: &mut ValuesOfFrames, values: ValuesOfFrames, first: u64) {
+    all.extend(values.into_iter().map(|(frame, value)| (first.saturating_add(frame), value)));
+}
+
+/// Of a dataset, that it is not taken over.
+fn not_taken(path: &str, error: &Hdf5Error) -> String {
+    format!("{path}: what it says of frames is not taken over: {error}")
+}
+
+/// Those of a column of which something is known.
+fn values(
+    read: &ReadFile,
+    path: &str,
+    column: &FrameColumn,
+    places: u64,
+) -> Result<ValuesOfFrames, Hdf5Error> {
+    let dataset = read.own_dataset(path)?;
+    check_row(&dataset, path, places)?;
+    let is_known = |value: &ColumnValue| value.bytes(column) != column.unknown();
+    Ok(known_values(&dataset, column.element, places)?.filter(|(_, value)| is_known(value)).collect())
+}
+
+/// Whether a dataset has a value for each frame: a file may be anybody's, and say that there are any number.
+fn check_row(dataset: &ReadDataset, path: &str, places: u64) -> Result<(), Hdf5Error> {
+    match dataset.dimensions() {
+        // Places are reserved in steps, and there may be more than frames.
+        [length] if *length <= places.saturating_add(PLACES_MORE) => Ok(()),
+        dimensions => {
+            let what = format!("{path} has the dimensions {dimensions:?}, and there are {places} frames");
+            Err(Hdf5Error::Description { what })
+        }
+    }
+}
+
+/// A column may have so many places more than there are frames.
+const PLACES_MORE: u64 = 1 << 20;
+
+/// The values of the first so many frames, without empty texts.
+fn known_values(
+    dataset: &ReadDataset,
+    element: ColumnElement,
+    places: u64,
+) -> Result<impl Iterator<Item = (u64, ColumnValue)>, Hdf5Error> {
+    let mut values = Vec::new();
+    match element {
+        ColumnElement::Text(_) => {
+            let mut last: Arc<str> = "".into();
+            dataset.each_text(&mut |place, text| {
+                if *text != *last {
+                    last = text.into();
+                }
+                values.push((place, ColumnValue::Text(last.clone())));
+            })?;
+        }
+        ColumnElement::Number(NumberType::Float32 | NumberType::Float64) => {
+            values.extend((0..).zip(dataset.floats()?.into_iter().map(ColumnValue::from)));
+        }
+        ColumnElement::Number(_) => {
+            values.extend((0..).zip(dataset.numbers()?.into_iter().map(ColumnValue::from)));
+        }
+    }
+    Ok(values.into_iter().take_while(move |(place, _)| *place < places))
+}
+
+/// A dataset with a value for each frame that nobody announced.
+struct OtherDataset {
+    dataset: ReadDataset,
+    element: ColumnElement,
+}
+
+/// If it is such a one: a group, or a link to what is elsewhere, is none.
+fn other_dataset(read: &ReadFile, path: &str) -> Result<Option<OtherDataset>, Hdf5Error> {
+    let Ok(dataset) = read.own_dataset(path) else { return Ok(None) };
+    if !read.has_attribute(path, NAMED_BY)? {
+        return Ok(None);
+    }
+    let element = dataset.column_element()?;
+    Ok(element.map(|element| OtherDataset { dataset, element }))
+}
+
+fn known_of_other(
+    dataset: &ReadDataset,
+    path: &str,
+    element: ColumnElement,
+    places: u64,
+) -> Result<ValuesOfFrames, Hdf5Error> {
+    check_row(dataset, path, places)?;
+    let known = known_values(dataset, element, places)?.filter(|(_, value)| match value {
+        ColumnValue::Whole(number) => *number != UNKNOWN,
+        ColumnValue::Fraction(number) => !number.is_nan(),
+        ColumnValue::Text(_) => true,
+        ColumnValue::Unknown => false,
+    });
+    Ok(known.collect())
+}
+
+fn series_date(read: &ReadFile, tree: &TreeGroup) -> Option<String> {
+    let is_date = |value: &TreeValue| matches!(value, TreeValue::AtEnd(wanted) if wanted.key == SERIES_DATE);
+    let wanting = tree.attributes_at_end().into_iter().filter(|(_, attribute)| is_date(&attribute.value));
+    wanting
+        .map(|(path, attribute)| read.text_attribute(&path, &attribute.name))
+        .find_map(|text| text.ok().flatten())
+}
+
+/// What stands for a whole number that nobody said.
+const UNKNOWN: i64 = -1;
+
+/// A value for each of the first so many frames: texts, or whole numbers, if all that came are.
+pub(crate) fn row_of_values(values: &ValuesOfFrames, count: u64) -> TreeValue {
+    let element = match element_of(values) {
+        ColumnElement::Number(element) => element,
+        ColumnElement::Text(_) => {
+            let text = |place: u64| match values.get(&place) {
+                Some(ColumnValue::Text(text)) => text.to_string(),
+                _ => String::new(),
+            };
+            return TreeValue::ColumnTexts((0..count).map(text).collect());
+        }
+    };
+    let fill = if element == NumberType::Int64 { UNKNOWN.to_le_bytes() } else { f64::NAN.to_le_bytes() };
+    let column = FrameColumn { key: String::new(), element: element.into(), fill: fill.into() };
+    let number = |place: u64| values.get(&place).unwrap_or(&ColumnValue::Unknown).bytes(&column);
+    let bytes = (0..count).flat_map(number).collect();
+    NumberArray { element, shape: vec![count], bytes }.into()
+}
+
+/// Datasets that a group is given when the file with this tree is closed.
+pub(crate) fn datasets_at_end(path: &str, rows: Vec<(String, TreeValue)>, tree: &TreeGroup) -> TreeGroup {
+    let mut made = TreeGroup::default();
+    if tree.find(path).is_none() && !path.is_empty() {
+        let class = TreeAttribute::new("NX_class", "NXcollection");
+        made.attributes.push(TreeAttribute { when: WriteTime::Closing, ..class });
+    }
+    for (name, row) in rows {
+        let content = DatasetContent::Value(row, WriteTime::Closing);
+        let dataset = TreeDataset::of(content).attribute(NAMED_BY, name.as_str());
+        made = made.with(&name, TreeNode::Dataset(dataset));
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts.into_iter().rev().fold(made, |made, part| TreeGroup::default().group(part, made))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use nilometer_hdf5::Hdf5FileOptions;
+    use tempfile::NamedTempFile;
+
+    use super::*;
+
+    /// A file with a column, and beside it datasets that nobody announced.
+    fn file_of(frames: u64, others: &[&str]) -> NamedTempFile {
+        let rows = others.iter().map(|name| {
+            let row = TreeValue::from(NumberArray::ints(&[3, 4]));
+            ((*name).to_owned(), row)
+        });
+        let file =
+            Hdf5File::create("f", &TreeGroup::default(), Hdf5FileOptions::default()).expect("it can be");
+        let end = datasets_at_end("/g", rows.collect(), &TreeGroup::default());
+        let mut closed = file.close(frames, &end).expect("it can be");
+        let mut bytes = vec![0; closed.size() as usize];
+        while let Some(write) = closed.next_write() {
+            let begin = write.offset as usize;
+            bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        let mut file = NamedTempFile::new().expect("space");
+        file.write_all(&bytes).expect("space");
+        file
+    }
+
+    #[test]
+    fn what_nobody_announced_is_kept_as_far_as_there_is_room_and_the_rest_is_named() {
+        let tree = TreeGroup::default().group("g", TreeGroup::default());
+        let names = ["a", "b", "c"];
+        for (places, kept_count) in
+            [(2, 3), (VALUES_AT_END_MAX / 3, 3), (VALUES_AT_END_MAX / 2, 2), (VALUES_AT_END_MAX + 1, 0)]
+        {
+            let file = file_of(2, &names);
+            let (kept, lost) = KeptValues::of(file.as_file(), &tree, places);
+            let there: Vec<_> = kept.others.values().flat_map(BTreeMap::keys).collect();
+            assert_eq!(there, names[..kept_count].iter().collect::<Vec<_>>(), "{places}: {lost:?}");
+            let begins = names[kept_count..]
+                .iter()
+                .map(|name| format!("/g/{name}: what it says of frames is not taken over:"));
+            for (line, begin) in lost.iter().zip(begins) {
+                assert!(line.starts_with(&begin) && line.contains(&places.to_string()), "{line}");
+            }
+            assert_eq!(lost.len(), names.len() - kept_count, "{lost:?}");
+        }
+        let torn = tempfile::tempfile().expect("space");
+        let (_, lost) = KeptValues::of(&torn, &tree, 2);
+        assert!(lost.len() == 1 && lost[0].starts_with(LOST), "{lost:?}");
+    }
+
+    #[test]
+    fn a_column_of_a_journal_says_its_numbers_or_texts() {
+        let said = r#"{"key":"Angle","element":"Float64","fill":[0,0,0,0,0,0,248,127]}"#;
+        let read: FrameColumn = serde_json::from_str(said).expect("it is one");
+        assert_eq!(read.element, NumberType::Float64.into());
+        assert_eq!(serde_json::to_string(&read).expect("it is text"), said);
+        let text = FrameColumn { key: "k".into(), element: ColumnElement::TEXT, fill: Vec::new() };
+        let said = serde_json::to_string(&text).expect("it is text");
+        assert_eq!(said, r#"{"key":"k","element":"Utf8Of256","fill":[]}"#);
+        assert_eq!(serde_json::from_str::<FrameColumn>(&said).expect("it is one"), text);
+    }
+}

@@ -1,0 +1,42 @@
+//! Recordings in HDF5: what stands in a file beside its frames, the index of a lane's files, repair of a file from the journals, a
+//! file over the files of a recording, values that come late, and files that have no journal.
+//!
+//! ```text
+//! instrument, series, layout of the user -> Hdf5Contents -> IndexedFiles (a lane's files) -> repair, master file, late values
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod contents;
+mod datasets;
+mod file_tree;
+mod frame_chunks;
+mod frame_columns;
+mod hdf5_master;
+mod hdf5_reading;
+mod indexed;
+mod kept_values;
+mod late_values;
+pub mod lone_file;
+mod recorded_contents;
+mod repair;
+mod reserved;
+mod user_layout;
+mod wished_chunks;
+
+pub use contents::{
+    ChunkEncoder, FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE, SeveralDatasets, StackedFrames,
+    check_compression, settle_instrument, settled_compression,
+};
+pub(crate) use contents::{frame_filter, instrument_description, settled_for};
+pub use file_tree::FileWishes;
+pub(crate) use file_tree::ND_ATTRIBUTES;
+pub use hdf5_master::{MasterError, ModulesPart, put_master, put_master_of_modules};
+pub use hdf5_reading::{FrameReadError, Hdf5FrameReader, ReadingTotals, ReadingWatch};
+pub use indexed::{FrameBoundaries, IndexSlots, IndexedFiles, IndexedLayout};
+pub use late_values::{LateValuesError, put_late_values};
+pub use recorded_contents::{ExportWishes, frames_due};
+pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
+pub use reserved::free_reserved;
+pub use user_layout::{AskedFiles, UserLayout, UserLayoutError};
+pub use wished_chunks::WishedChunks;

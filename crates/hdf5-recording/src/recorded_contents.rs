@@ -1,0 +1,257 @@
+//! What a file of HDF5 has in it beside its frames, if it is made of a recording: what the journals know, and an instrument that
+//! is named for it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use nilometer_codec::ElementSize;
+use nilometer_hdf5::{
+    layout::FrameDatasets,
+    nexus::{DetectorDescription, NOT_STATED},
+    tree::TreeGroup,
+};
+use nilometer_model::{
+    Bytes, ChunkShape, DataKind, Format, FrameCompression, FrameShape, Instrument, Moment, PixelType,
+    PluginFilter, Storing,
+};
+use nilometer_recording::{
+    instrument::Origin, journal::Encoding, number_type, reader::Recording, view::RecordingView,
+};
+
+use super::wished_chunks::WishedChunks;
+use crate::{
+    Hdf5Contents, SeveralDatasets, check_compression, frame_filter, instrument_description,
+    kept_values::KeptValues, repair::is_of_frames, settled_compression, settled_for,
+};
+
+/// What is wished of a file that is made of a recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExportWishes<'a> {
+    /// How frames are compressed; as they are in the recording, or as the instrument says, if none.
+    pub compression: Option<FrameCompression>,
+    /// What chunks have of frames; all of one each, or as it is in the recording, if none.
+    pub chunk: Option<ChunkShape>,
+    /// What the recording is of: it says what its journals don't.
+    pub instrument: Option<&'a Instrument>,
+}
+
+impl Hdf5Contents {
+    /// The file of the frames of a recording that is there.
+    ///
+    /// # Errors
+    /// What of it can't be in such a file, or has to be said, in words.
+    pub fn of_recording(whole: &RecordingView, wishes: ExportWishes<'_>) -> Result<Self, String> {
+        let size = whole.frame_size();
+        let contents = whole.recording(|recording| {
+            check_packets(recording)?;
+            let tree = crate::repair::tree_of(recording);
+            if let Some(instrument) = wishes.instrument {
+                check_alike(instrument, tree.clone())?;
+                let contents = of_instrument(instrument, wishes.compression, size)?;
+                return Ok(match tree {
+                    Some(tree) => contents.with_kept(recording, &tree),
+                    None => contents,
+                });
+            }
+            if let Some(tree) = tree {
+                let contents = of_tree(tree.clone(), wishes, compression_in(recording)?, size)?;
+                return contents.with_places(recording).map(|contents| contents.with_kept(recording, &tree));
+            }
+            match recording.index.origin.as_ref().filter(|origin| !is_noise(origin)) {
+                Some(origin) => {
+                    of_origin(recording.name(), origin, wishes.compression.unwrap_or_default())
+                }
+                None => Err(format!(
+                    "{}: its journals do not say what pixels its frames have: name what it is of, --instrument NAME",
+                    recording.name()
+                )),
+            }
+        })?;
+        if contents.frame_size != size {
+            let described = Bytes(contents.frame_size);
+            let name = whole.name();
+            return Err(format!(
+                "{name}: its frames have {}, and those that are described have {described}: name what it is of, --instrument \
+                 NAME",
+                Bytes(size)
+            ));
+        }
+        let contents = Hdf5Contents { live: false, ..contents };
+        let Some(chunk) = wishes.chunk else { return Ok(contents) };
+        contents.cut(WishedChunks { chunk, compression: wishes.compression, due: frames_due(whole) })
+    }
+
+    /// With the place of each frame among several datasets, if the recording has them.
+    fn with_places(self, recording: &Recording) -> Result<Self, String> {
+        let paths: Vec<_> = self.tree.frames().into_iter().map(|(path, _)| path).collect();
+        if paths.len() < 2 {
+            return Ok(self);
+        }
+        let known = crate::repair::places_of(recording).map_err(|error| error.to_string())?;
+        let mut taken = BTreeSet::new();
+        for (number, _) in recording.index.frames.iter() {
+            let place = known.get(&number).filter(|place| (place.dataset as usize) < paths.len());
+            if !place.is_some_and(|place| taken.insert(*place)) {
+                let count = paths.len();
+                return Err(format!(
+                    "its journal says of frame {number} no place of its own in one of {count} datasets"
+                ));
+            }
+        }
+        let frames = FrameDatasets { paths, ..FrameDatasets::default() };
+        let datasets = SeveralDatasets { frames, together: 1, known: Some(known) };
+        Ok(Hdf5Contents { datasets: Some(Arc::new(datasets)), ..self })
+    }
+
+    /// With what the files of a recording say of its frames.
+    fn with_kept(self, recording: &Recording, tree: &TreeGroup) -> Self {
+        let (kept, mut left_out) = KeptValues::of_recording(recording, tree);
+        let has_place = |key: &&str| self.tree.columns().iter().any(|(_, column)| column.key == **key);
+        let placeless = kept.keys().filter(|key| !has_place(key));
+        left_out.extend(placeless.map(|key| format!("{key}: the file that is made has no place for it")));
+        Hdf5Contents { kept: Some(Arc::new(kept)), left_out, ..self }
+    }
+}
+
+/// Where packets are left out, what is behind them does not stand at its place.
+fn check_packets(recording: &Recording) -> Result<(), String> {
+    let left_out = recording.index.gaps.values().flatten().any(|gap| !gap.filled);
+    if !left_out {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: packets that did not come are left out in it, so that its frames are at no places of their own",
+        recording.name()
+    ))
+}
+
+/// How the frames of a recording are compressed, as far as the filters of HDF5 know it.
+/// Those that did not get smaller are stored as they are.
+fn compression_in(recording: &Recording) -> Result<FrameCompression, String> {
+    let encodings = recording.index.frames.iter().map(|(_, place)| place.extent.encoding);
+    let mut compressions = encodings.filter_map(|encoding| match encoding {
+        Encoding::Chunk(compression, _) | Encoding::Tiles(compression, _) => Some(compression),
+        Encoding::Raw | Encoding::Cbf => None,
+    });
+    let compression = compressions.next().unwrap_or_default();
+    if compression == FrameCompression::Filter(PluginFilter::UNSTATED) {
+        let name = recording.name();
+        return Err(format!("{name}: its journals do not say by which plug-in its frames are compressed"));
+    }
+    Ok(compression)
+}
+
+/// What a recording says of its pixels is not said otherwise.
+fn check_alike(instrument: &Instrument, tree: Option<TreeGroup>) -> Result<(), String> {
+    let Some(mut tree) = tree else { return Ok(()) };
+    let Some(shape) = tree.frames_mut() else { return Ok(()) };
+    if Some(shape.element) == number_type(instrument.pixel) && shape.frame == instrument.shape {
+        return Ok(());
+    }
+    let name = &instrument.name;
+    Err(format!(
+        "--instrument {name}: it has frames of {:?} pixels of {}, and the recording says that its frames are {:?} of {:?}: leave \
+         it out",
+        instrument.shape,
+        instrument.pixel.name(),
+        shape.frame,
+        shape.element
+    ))
+}
+
+fn of_instrument(
+    instrument: &Instrument,
+    compression: Option<FrameCompression>,
+    size: u64,
+) -> Result<Hdf5Contents, String> {
+    let mut layout = instrument.recording.clone();
+    layout.write_as(Format::Hdf5);
+    layout.store(Storing::Growing);
+    layout.compression = compression.or(layout.compression);
+    layout.encoders = None;
+    // What frames are in is not what they were recorded into.
+    (layout.scan, layout.chunk) = (None, None);
+    let frame =
+        FrameShape { shape: &instrument.shape, pixel: instrument.pixel, size: instrument.frame_size() };
+    layout.check(frame).map_err(|why| format!("{}: {why}", instrument.name))?;
+    if frame.size.0 != size {
+        let name = &instrument.name;
+        return Err(format!(
+            "--instrument {name}: its frames have {}, those of the recording {}",
+            frame.size,
+            Bytes(size)
+        ));
+    }
+    let compression = layout.compression.unwrap_or_default();
+    let compression = settled_compression(compression, instrument.pixel, &instrument.shape)?;
+    let described = instrument_description(instrument, compression, NOT_STATED)
+        .ok_or_else(|| packed(instrument.pixel))?;
+    let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
+    Hdf5Contents::described(&described, counts, compression, Moment::default())
+        .ok_or_else(|| packed(instrument.pixel))
+}
+
+/// Random bytes, of which it is not said what pixels they are.
+fn is_noise(origin: &Origin) -> bool {
+    matches!(origin.kind(), DataKind::Incompressible)
+}
+
+fn of_origin(name: &str, origin: &Origin, compression: FrameCompression) -> Result<Hdf5Contents, String> {
+    let element = number_type(origin.pixel()).ok_or_else(|| packed(origin.pixel()))?;
+    let compression = settled_compression(compression, origin.pixel(), origin.shape())?;
+    let described = DetectorDescription::new(name, NOT_STATED, element, origin.shape());
+    let filter = ElementSize::of(element.bytes() as u64).and_then(|size| frame_filter(compression, size));
+    let title = Some(format!("{} frames of {name}, which are simulated", origin.kind()));
+    let described = DetectorDescription { filter, title, ..described };
+    let counts = matches!(origin.kind(), DataKind::Diffraction) && origin.shape().len() == 2;
+    Hdf5Contents::described(&described, counts, compression, Moment::default())
+        .ok_or_else(|| packed(origin.pixel()))
+}
+
+/// The same as in the files of the recording; how frames are compressed may be wished, else it is as it is there.
+fn of_tree(
+    mut tree: TreeGroup,
+    wishes: ExportWishes<'_>,
+    there: FrameCompression,
+    size: u64,
+) -> Result<Hdf5Contents, String> {
+    let shape = tree.frames_mut().ok_or("its journals describe files without frames")?;
+    if !is_of_frames(shape, size) {
+        return Err(format!(
+            "its journals describe frames of {:?}, and they have {}",
+            shape.frame,
+            Bytes(size)
+        ));
+    }
+    let compression = if let Some(wished) = wishes.compression {
+        let chunk = shape.scan.iter().map(|_| 1).chain([1]).chain(shape.frame.iter().copied());
+        settled_for(wished, shape.element, &chunk.collect::<Vec<_>>())?
+    } else {
+        check_compression(there)?;
+        there
+    };
+    let element = ElementSize::of(shape.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
+    shape.filter = frame_filter(compression, element);
+    // Where other chunks are wished, it is looked at them.
+    let is_cut = wishes.chunk.is_none() && shape.chunk() != shape.frame;
+    if let (true, FrameCompression::Filter(filter)) = (is_cut, compression) {
+        return Err(format!(
+            "--compression {}: a plug-in makes chunks of whole frames, and these are cut",
+            filter.text()
+        ));
+    }
+    let shape = shape.clone();
+    tree.make_frames_alike();
+    let contents = Hdf5Contents::of_shape(&shape, tree, compression, Moment::default());
+    contents.ok_or_else(|| "its journals describe chunks that frames can't be cut into".into())
+}
+
+fn packed(pixel: PixelType) -> String {
+    let name = pixel.name();
+    format!("pixels of {name} are packed, and HDF5 has whole bytes: export them as they are, --format plain")
+}
+
+/// How many frames a recording is to have: all numbers are below.
+pub fn frames_due(whole: &RecordingView) -> u64 {
+    let before = whole.first_block().saturating_mul(whole.frames_of_block());
+    before.saturating_add(whole.frames())
+}

@@ -1,0 +1,23 @@
+//! How frames come from a network, and how simulated instruments send them: packets over UDP and TCP, images as messages of
+//! ZeroMQ, values that belong to frames.
+//!
+//! ```text
+//! network -> transport -> receiver -> assembly (format) -> ring
+//! network -> PULL of ZeroMQ -> series (frames by number) -> ring
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod assembly;
+#[cfg(any(test, feature = "test-kit"))]
+pub mod conformance;
+mod expected;
+pub mod joined;
+mod receiver;
+pub mod replay;
+pub mod senders;
+pub mod series;
+pub mod transport;
+
+pub use expected::{Blocks, Expected};
+pub use receiver::{Receiver, Span, Traffic, Until};

@@ -1,0 +1,568 @@
+//! The network's end of the ring: takes packets from a transport into the blocks of an assembly.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
+};
+
+use nilometer_model::{ByteRate, Nanos};
+use nilometer_ring::{LaneCounts, StoredTotals};
+use nilometer_storage::{Clock, network::counters::DatagramErrors};
+
+use crate::{
+    assembly::{Assembly, PacketTally},
+    senders::{SenderCounts, SenderStreams},
+    transport::{Received, Transport, TransportCounts},
+};
+
+/// When a recording of packets ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// So long after the first packet, or after the beginning if none comes.
+    pub duration: Nanos,
+    /// After so many packets in the recording; a few more may be in it that came at once with the last.
+    pub packets: u64,
+    /// When none of the stream comes for so long after the last. Only time in which the receiver looks counts: one that did not run
+    /// for as long finds in the kernel what came meanwhile, and takes it.
+    pub silence: Nanos,
+}
+
+impl Default for Until {
+    fn default() -> Self {
+        Until { duration: Nanos::MAX, packets: u64::MAX, silence: Nanos::MAX }
+    }
+}
+
+/// What came, as anybody may ask while it comes.
+#[derive(Debug, Clone, Default)]
+pub struct Traffic {
+    /// What became of packets.
+    pub tally: PacketTally,
+    /// The same by sender: those that number their packets by themselves.
+    pub senders: Vec<SenderCounts>,
+    /// What the network counted.
+    pub counted: TransportCounts,
+    /// What the kernel dropped meanwhile before any socket of this machine could have it: looked at once packets are missing.
+    pub errors: DatagramErrors,
+    /// How many bytes of packets may wait in the kernel.
+    pub room: u64,
+    /// When the first packet of the stream came, on the clock of the recording.
+    pub first: Option<Nanos>,
+    /// From the first to the last look that brought packets of the stream.
+    pub span: Span,
+    /// What the lanes had stored when this was counted. None once nothing comes any more, and if nobody asked for it.
+    pub stored: Option<StoredTotals>,
+    /// Why the network gave up, if it did.
+    pub fault: Option<String>,
+}
+
+/// A time in which packets came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// How long.
+    pub time: Nanos,
+    /// Bytes that came in it: without those that were there when it began.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Bytes a second from the first to the last packet, without the silence before and after them. None if all came at once.
+    pub fn mean_rate(&self) -> Option<ByteRate> {
+        (self.span.time > Nanos(0)).then(|| ByteRate::of(self.span.bytes, self.span.time))
+    }
+
+    /// Packets of the stream that the kernel dropped for want of room.
+    ///
+    /// The kernel counts messages: of one packet each, or of several that it had joined, and then it does not say of how many.
+    /// The numbers of the stream do: what they miss and nothing else accounts for was in these messages, as far as it
+    /// has room there. A message had one packet at least, and no more than the longest that came.
+    pub fn kernel_dropped(&self) -> u64 {
+        let PacketTally { refused, late, .. } = self.tally;
+        let bad = self.bad_checksums();
+        let dropped = self.counted.dropped - bad;
+        let unexplained = self.tally.lost().saturating_sub(refused + late + bad);
+        unexplained.clamp(dropped, dropped.saturating_mul(self.counted.joined.max(1)))
+    }
+
+    /// Packets that the kernel dropped because their UDP checksum was wrong. The socket counts them among those that found no
+    /// room; the kernel counts them apart, for all sockets together.
+    pub fn bad_checksums(&self) -> u64 {
+        self.errors.checksum.min(self.counted.dropped)
+    }
+
+    /// Of the packets that nothing else accounts for, at most so many lost an IP fragment on their way: as many packets came
+    /// to this machine in part.
+    pub fn incomplete(&self) -> u64 {
+        let PacketTally { refused, late, .. } = self.tally;
+        let known = refused + late + self.bad_checksums() + self.kernel_dropped();
+        self.errors.incomplete.min(self.tally.lost().saturating_sub(known))
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Receiver {
+    /// By port.
+    transports: Vec<Box<dyn Transport>>,
+    streams: SenderStreams,
+    until: Until,
+    /// How many bytes of packets may wait at each port, at least.
+    room: u64,
+    begun: Option<Nanos>,
+    /// When the first and the last packet of the stream came.
+    first: Option<Nanos>,
+    last: Nanos,
+    /// How long looks have found none of the stream since.
+    silent: Nanos,
+    /// Bytes of packets that had come by then.
+    bytes: [u64; 2],
+    /// When any came last.
+    heard: Nanos,
+    told: Nanos,
+    /// When it looked last.
+    turned: Option<Nanos>,
+    /// What the kernel had counted when this began.
+    errors_before: DatagramErrors,
+    live: Arc<Mutex<Traffic>>,
+    /// What the lanes store meanwhile.
+    lanes: Option<LaneCounts>,
+}
+
+/// Packets that are taken at once.
+const BATCH: usize = 64;
+/// Longest without a look whether the recording is to end.
+const LOOK: Nanos = Nanos::from_millis(20);
+/// A longer time between two looks may be a halt: no more of it is silence.
+const HALT: Nanos = Nanos(3 * LOOK.0);
+/// While packets come, the thread sleeps between looks instead of being woken by each: so long at the most, and no longer
+/// than fills this part of the kernel's room.
+const NAP: Nanos = Nanos(500_000);
+const NAP_SHARE: u64 = 16;
+/// Looks at what is still in the kernel when it is stopped, at the most.
+const DRAIN: u32 = 10_000;
+/// At the end, blocks of several streams that are put together wait for slots of the ring: this often, and this long each time.
+const END_WAIT: u32 = 2000;
+const END_NAP: Duration = Duration::from_millis(1);
+/// How often the figures are brought up to date.
+const TELL: Nanos = Nanos::from_millis(100);
+
+impl Receiver {
+    /// From a transport for each of its ports into an assembly.
+    pub fn new(transports: Vec<Box<dyn Transport>>, assembly: Assembly, until: Until) -> Self {
+        assert_eq!(transports.len(), assembly.ports(), "each port has its transport");
+        let room = transports.iter().map(|transport| transport.room()).min().unwrap_or(0);
+        let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
+        Receiver {
+            transports,
+            streams: SenderStreams::new(assembly),
+            until,
+            room,
+            begun: None,
+            first: None,
+            last: Nanos(0),
+            silent: Nanos(0),
+            bytes: [0; 2],
+            heard: Nanos(0),
+            told: Nanos(0),
+            turned: None,
+            errors_before: DatagramErrors::now(),
+            live,
+            lanes: None,
+        }
+    }
+
+    /// What came so far: a tenth of a second old at the most.
+    pub fn live(&self) -> Arc<Mutex<Traffic>> {
+        self.live.clone()
+    }
+
+    /// From now on it says what the lanes have stored beside what came.
+    pub fn count_stored(&mut self, lanes: LaneCounts) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).stored = Some(lanes.get());
+        self.lanes = Some(lanes);
+    }
+
+    /// When the first packet of the stream came.
+    pub fn first(&self) -> Option<Nanos> {
+        self.first
+    }
+
+    /// What came so far is none of the recording.
+    pub fn discard(&mut self) -> io::Result<()> {
+        self.transports.iter_mut().try_for_each(|transport| transport.discard())?;
+        self.errors_before = DatagramErrors::now();
+        let counted = self.counted();
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).counted = counted;
+        Ok(())
+    }
+
+    /// Takes what has come.
+    pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
+        let step = now.since(self.turned.replace(now).unwrap_or(now));
+        if step > HALT {
+            self.streams.halted(step);
+        }
+        self.silent += step.min(HALT);
+        let before = self.streams.of_stream();
+        let mut of_stream = before;
+        let mut received = Received::default();
+        for (port, transport) in self.transports.iter_mut().enumerate() {
+            let mut spots = self.streams.spots(now, port, BATCH);
+            let came = transport.receive(&mut spots)?;
+            take(&mut self.streams, now, port, transport.as_ref(), came);
+            let before = of_stream;
+            let after = self.streams.of_stream();
+            transport.accepted(now, after.saturating_sub(before));
+            received = received.and(came);
+            of_stream = after;
+        }
+        if received.packets() > 0 {
+            self.heard = now;
+        }
+        // Foreign packets neither begin a recording nor keep it from ending.
+        if of_stream > before {
+            let bytes = self.counted().bytes;
+            if self.first.is_none() {
+                self.first = Some(now);
+                self.bytes[0] = bytes;
+            }
+            self.last = now;
+            self.silent = Nanos(0);
+            self.bytes[1] = bytes;
+        }
+        if !received.more {
+            self.streams.drained(now);
+        }
+        self.streams.tick(now);
+        if now.since(self.told) >= TELL {
+            self.tell(now, None);
+        }
+        Ok(received)
+    }
+
+    /// What all transports counted.
+    fn counted(&self) -> TransportCounts {
+        self.transports.iter().fold(TransportCounts::default(), |all, transport| all.and(transport.counted()))
+    }
+
+    fn tell(&mut self, now: Nanos, fault: Option<String>) {
+        // Before the tally is taken: whatever a lane has stored by then came before.
+        let stored = self.lanes.as_ref().map(LaneCounts::get);
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.streams.tally();
+        let senders = self.streams.counts(now);
+        let counted = self.counted();
+        let is_missing = tally.lost() > 0 || counted.dropped > 0;
+        let errors = if is_missing { DatagramErrors::now().since(self.errors_before) } else { live.errors };
+        let fault = fault.or(live.fault.take());
+        let time = self.last.since(self.first.unwrap_or(self.last));
+        let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };
+        let room = live.room;
+        *live = Traffic { tally, senders, counted, errors, room, first: self.first, span, stored, fault };
+        self.told = now;
+    }
+
+    /// Whether it ends by itself now: also when no storage is left to record on.
+    pub fn is_over(&mut self, now: Nanos) -> bool {
+        let begun = *self.begun.get_or_insert(now);
+        now.since(self.first.unwrap_or(begun)) >= self.until.duration
+            || self.has_all()
+            || self.streams.is_abandoned()
+            || self.first.is_some() && self.silent >= self.until.silence
+    }
+
+    /// As many packets are there as were wanted.
+    fn has_all(&self) -> bool {
+        self.streams.placed() >= self.until.packets
+    }
+
+    /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
+    pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
+        let mut fault = loop {
+            let now = clock.now();
+            if stop.load(Ordering::Relaxed) || self.is_over(now) {
+                break None;
+            }
+            match self.turn(now).and_then(|received| self.rest(received, now)) {
+                Ok(()) => {}
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        // What has come before it was stopped is in the kernel still; who wanted so many packets has them.
+        let looks = if self.has_all() { 0 } else { DRAIN };
+        for _ in 0..looks {
+            match self.turn(clock.now()) {
+                Ok(received) if received.more && fault.is_none() && !self.has_all() => {}
+                Ok(_) => break,
+                Err(error) => fault = fault.or(Some(error.to_string())),
+            }
+        }
+        self.end(clock.now(), fault)
+    }
+
+    /// No packet is taken any more. How many blocks there were.
+    pub fn end(&mut self, now: Nanos, fault: Option<String>) -> u64 {
+        let mut left = END_WAIT;
+        let wait = || {
+            left = left.checked_sub(1)?;
+            std::thread::sleep(END_NAP);
+            Some(now)
+        };
+        let blocks = self.streams.end(now, wait);
+        // What came stands still, and the lanes go on.
+        self.lanes = None;
+        self.tell(now, fault);
+        blocks
+    }
+
+    /// After all that was there was taken: until some more will have come.
+    fn rest(&mut self, received: Received, now: Nanos) -> io::Result<()> {
+        if received.more {
+            return Ok(());
+        }
+        if now.since(self.heard) > LOOK || self.first.is_none() {
+            let each = Nanos(LOOK.0 / self.transports.len() as u64);
+            return self.transports.iter_mut().try_for_each(|transport| transport.wait(each));
+        }
+        std::thread::sleep(self.nap(now).duration());
+        Ok(())
+    }
+
+    /// How long packets may be left to the kernel at their mean rate.
+    fn nap(&self, now: Nanos) -> Nanos {
+        let bytes = self.counted().bytes.max(1);
+        let time = now.since(self.first.unwrap_or(now)).0;
+        let share = u128::from(self.room / NAP_SHARE) * u128::from(time) / u128::from(bytes);
+        Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
+    }
+}
+
+/// Takes what a look at a port brought.
+fn take(streams: &mut SenderStreams, now: Nanos, port: usize, transport: &dyn Transport, came: Received) {
+    let senders = transport.senders();
+    let mut last = None;
+    for &sender in senders {
+        if last.replace(sender) != Some(sender) {
+            streams.name(sender, || transport.sender(sender));
+        }
+    }
+    streams.dropped(came.dropped);
+    streams.came(now, port, came.spots, senders);
+    for number in 0..came.aside {
+        let sender = senders.get(came.spots + number).copied().unwrap_or_default();
+        streams.aside(now, port, sender, transport.aside(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        assembly::ReorderWindow,
+        transport::{
+            MemoryTransport,
+            udp::{Listening, Sending, UdpInlet, UdpOutlet},
+        },
+    };
+    use nilometer_recording::Missing;
+    use nilometer_ring::{Chronicle, Ring};
+    use nilometer_wire::{Known, Packet};
+    use std::net::UdpSocket;
+
+    use nilometer_model::{Bytes, Instrument};
+    use nilometer_storage::Arena;
+
+    const BODY: usize = 64;
+
+    /// Of packets of 64 bytes behind a serial number, the end that takes them, and the ring of one writer.
+    fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
+        let (memory, transport) = MemoryTransport::channel();
+        let (receiver, ring) = receiver_from(Box::new(transport), until);
+        (memory, receiver, ring)
+    }
+
+    fn receiver_from(transport: Box<dyn Transport>, until: Until) -> (Receiver, Arc<Ring>) {
+        let text = format!(
+            "name = \"raw\"\ntitle = \"t\"\nsource = \"t\"\nshape = [{BODY}]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
+             [packets.format.raw]\npayload = \"{BODY} B\"\n"
+        );
+        let instrument = Instrument::parse(&text, "raw.toml").expect("valid");
+        let packets = instrument.packets.as_ref().expect("it has");
+        let format = nilometer_wire::of(packets, &Known::of(&instrument)).expect("it is a format");
+        let chronicle = Chronicle::new(4096, Nanos(1));
+        let ring = Ring::new(Arena::shared_out(64, 64 * BODY).1, 1, chronicle);
+        let assembly =
+            Assembly::new(vec![format], ring.clone(), 64, ReorderWindow::default(), Missing::Filled);
+        (Receiver::new(vec![transport], assembly, until), ring)
+    }
+
+    fn packet(serial: u64) -> Vec<u8> {
+        [&serial.to_le_bytes()[..], &[1; BODY]].concat()
+    }
+
+    #[test]
+    fn foreign_packets_neither_begin_a_recording_nor_keep_it_from_ending() {
+        let until = Until { duration: Nanos(1000), silence: Nanos(100), ..Until::default() };
+        let (memory, mut receiver, _ring) = receiver(until);
+        let mut turn = |now, packet: Vec<u8>| {
+            memory.send(packet).expect("it takes them");
+            receiver.turn(Nanos(now)).expect("memory does not fail");
+            (receiver.first(), receiver.is_over(Nanos(now)))
+        };
+        assert_eq!(turn(500, vec![0; 5]), (None, false), "too short");
+        assert_eq!(turn(600, packet(7)), (Some(Nanos(600)), false));
+        assert_eq!(turn(690, packet(8)), (Some(Nanos(600)), false));
+        assert_eq!(turn(789, vec![0; 5]), (Some(Nanos(600)), false));
+        assert_eq!(turn(790, vec![0; 5]), (Some(Nanos(600)), true), "100 after the last of the stream");
+        assert_eq!(turn(795, packet(9)), (Some(Nanos(600)), false));
+        assert_eq!(turn(1590, packet(10)), (Some(Nanos(600)), false));
+        assert_eq!(turn(1600, packet(11)), (Some(Nanos(600)), true), "1000 after the first of the stream");
+    }
+
+    #[test]
+    fn silence_is_time_in_which_it_looked_and_found_nothing() {
+        let ms = Nanos::from_millis;
+        let (memory, mut receiver, _ring) = receiver(Until { silence: ms(1000), ..Until::default() });
+        let mut turn = |at| {
+            receiver.turn(ms(at)).expect("memory does not fail");
+            (receiver.first().is_some(), receiver.is_over(ms(at)), receiver.is_over(ms(at + 5000)))
+        };
+        memory.send(packet(7)).expect("it takes them");
+        assert_eq!(turn(0), (true, false, false), "it did not look for 5 s, and something may wait");
+        memory.send(packet(8)).expect("it takes them");
+        assert_eq!(turn(5000), (true, false, false), "the second one waited");
+        assert_eq!(turn(65_000), (true, false, false), "a minute without a look is no silence");
+        let ended = (65_020..).step_by(20).find(|at| turn(*at).1);
+        assert_eq!(ended, Some(65_940), "looks that found nothing are, and 60 ms of the minute");
+    }
+
+    #[test]
+    fn a_recording_that_nobody_is_left_to_store_ends() {
+        let (memory, mut receiver, ring) = receiver(Until::default());
+        memory.send(packet(7)).expect("it takes them");
+        receiver.turn(Nanos(5)).expect("memory does not fail");
+        assert!(!receiver.is_over(Nanos(6)));
+        ring.leave(Nanos(7), 0);
+        assert!(receiver.is_over(Nanos(8)));
+    }
+
+    #[test]
+    fn wrong_checksums_and_lost_fragments_are_told_from_no_room() {
+        let tally = PacketTally { placed: 940, missing: 60, late: 2, ..PacketTally::default() };
+        let counted = TransportCounts { dropped: 10, joined: 1, ..TransportCounts::default() };
+        let of = |checksum, incomplete| {
+            let errors = DatagramErrors { checksum, incomplete };
+            let traffic = Traffic { tally: tally.clone(), counted, errors, ..Traffic::default() };
+            (traffic.bad_checksums(), traffic.kernel_dropped(), traffic.incomplete())
+        };
+        assert_eq!(of(0, 0), (0, 10, 0));
+        assert_eq!(of(7, 5), (7, 3, 5));
+        assert_eq!(of(7, 500), (7, 3, 48), "no more than nothing else accounts for");
+        assert_eq!(of(800, 0), (10, 0, 0), "those of other sockets are counted too");
+    }
+
+    #[test]
+    fn the_rate_is_from_the_first_packet_to_the_last() {
+        let until = Until { silence: Nanos::from_millis(10_000), ..Until::default() };
+        let (memory, mut receiver, _ring) = receiver(until);
+        let mut serial = 0..;
+        for at in [500, 600, 700, 800, 10_800] {
+            if at <= 800 {
+                memory.send(packet(serial.next().expect("no end"))).expect("it takes them");
+            }
+            receiver.turn(Nanos::from_millis(at)).expect("memory does not fail");
+        }
+        receiver.end(Nanos::from_millis(10_800), None);
+        let traffic = receiver.live().lock().expect("one thread").clone();
+        // Four packets of 72 bytes with 100 ms between them, and 10 s in which nothing came.
+        let rate = traffic.mean_rate().expect("it lasted").0;
+        assert!((rate - 720.0).abs() < 1e-6, "{rate} B/s");
+        assert_eq!(Traffic::default().mean_rate(), None);
+    }
+
+    #[test]
+    fn those_that_sent_first_are_the_senders_and_others_are_counted() {
+        let inlet = UdpInlet::open(&Listening::at(([127, 0, 0, 1], 0).into())).expect("a port is free");
+        let to = inlet.address().expect("it is bound");
+        let (mut receiver, _ring) = receiver_from(Box::new(inlet), Until::default());
+        let socket = |last| {
+            let at = std::net::SocketAddr::from(([127, 0, 0, last], 0));
+            UdpSocket::bind(at).expect("all of 127.0.0.0/8 is this machine")
+        };
+        let (own, other) = (socket(1), socket(2));
+        let mut take = |at| {
+            // What others sent is none of what was received.
+            while receiver.turn(Nanos::from_millis(at)).expect("loopback is there").more {}
+            receiver.streams.placed()
+        };
+        let send = |from: &UdpSocket, serials: std::ops::Range<u64>| {
+            for serial in serials {
+                from.send_to(&packet(serial), to).expect("sent");
+            }
+        };
+        send(&own, 0..100);
+        assert_eq!(take(1), 100);
+        send(&own, 100..110);
+        assert_eq!(take(1500), 110);
+        send(&other, 110..300);
+        send(&own, 110..120);
+        assert_eq!(take(1600), 120);
+        receiver.end(Nanos::from_millis(1700), None);
+        let Traffic { tally, counted, .. } = receiver.live().lock().expect("one thread").clone();
+        assert_eq!((counted.strangers, counted.stranger), (190, Some([127, 0, 0, 2].into())));
+        assert_eq!((tally.lost(), tally.stray, tally.duplicates), (0, 0, 0), "{tally:?}");
+    }
+
+    /// Sends packets as messages of eight, which the kernel cuts or keeps joined.
+    fn send_joined(outlet: &mut UdpOutlet, serials: std::ops::Range<u64>) {
+        let packets: Vec<Vec<u8>> = serials.map(packet).collect();
+        for message in packets.chunks(8) {
+            let parts: Vec<Packet<'_>> =
+                message.iter().map(|bytes| Packet { prefix: &[], body: bytes }).collect();
+            outlet.send(&parts).expect("loopback is there");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_drops_of_joined_packets_is_counted_one_by_one() {
+        let little = Listening { room: Bytes(16 << 10), ..Listening::at(([127, 0, 0, 1], 0).into()) };
+        let inlet = UdpInlet::open(&little).expect("a port is free");
+        let to = inlet.address().expect("it is bound");
+        let mut outlet = UdpOutlet::connect(to, &Sending::default()).expect("it listens");
+        let (mut receiver, _ring) = receiver_from(Box::new(inlet), Until::default());
+        // More than may wait; behind it, some that show what is missing.
+        send_joined(&mut outlet, 0..2000);
+        while receiver.turn(Nanos(1)).expect("loopback is there").packets() > 0 {}
+        send_joined(&mut outlet, 2000..2008);
+        while receiver.turn(Nanos(2)).expect("loopback is there").packets() > 0 {}
+        receiver.end(Nanos(3), None);
+        let traffic = receiver.live().lock().expect("one thread").clone();
+        let missing = 2008 - traffic.counted.packets;
+        assert!(missing > 100 && traffic.tally.missing == missing, "{traffic:?}");
+        assert_eq!(traffic.kernel_dropped(), missing, "{traffic:?}");
+        assert_eq!(
+            traffic.counted.dropped * traffic.counted.joined,
+            missing,
+            "messages that are alike: {traffic:?}"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_dropped_is_counted_in_packets() {
+        let traffic = |missing, refused, late, dropped, joined| Traffic {
+            tally: PacketTally { missing, refused, late, ..PacketTally::default() },
+            counted: TransportCounts { dropped, joined, ..TransportCounts::default() },
+            ..Traffic::default()
+        };
+        assert_eq!(traffic(135_668, 0, 0, 22_611, 6).kernel_dropped(), 135_666, "six packets a message");
+        assert_eq!(traffic(60, 0, 0, 10, 8).kernel_dropped(), 60, "not all were whole");
+        assert_eq!(traffic(60, 20, 5, 10, 8).kernel_dropped(), 35, "some found the ring full, or came late");
+        assert_eq!(traffic(500, 0, 0, 10, 1).kernel_dropped(), 10, "others were lost on their way");
+        assert_eq!(traffic(0, 0, 0, 10, 8).kernel_dropped(), 10, "behind the last packet nothing is missing");
+        assert_eq!(traffic(500, 0, 0, 0, 8).kernel_dropped(), 0);
+        let mut unfilled = traffic(2, 0, 0, 20_000, 6);
+        unfilled.tally.unfilled = 100_000;
+        assert_eq!(unfilled.kernel_dropped(), 100_002, "what is in no gap counts too");
+    }
+}

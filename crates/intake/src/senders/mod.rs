@@ -1,0 +1,497 @@
+//! Several senders at one port: boards of a back end, each of which numbers its packets by itself.
+//!
+//! ```text
+//! one sender       packets -> Assembly -> blocks of the ring
+//!
+//! several          packets of A -> Assembly with a small ring -.
+//!                  packets of B -> Assembly with a small ring --> BlockMerger -> blocks of the ring
+//!                  packets of C -> UndecidedSender
+//! ```
+//!
+//! A stream that comes alone is written by the kernel to where it stays. As soon as a second one is known, each has an
+//! assembly with a reorder window, losses and counters of its own, and its packets leave it in blocks of a few frames, in
+//! their order. These are put one behind the other in the order in which they are complete, as other recorders of VDIF do:
+//! frames of all threads in one file, nearly in the order of time. No I/O and no clock: it is told the time.
+
+mod counts;
+mod merger;
+mod ring_budget;
+mod undecided;
+
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
+
+use nilometer_model::{Bytes, Nanos};
+use nilometer_recording::GapSender;
+use nilometer_ring::{Frame, Ring};
+use nilometer_wire::{StreamThread, WireFormat};
+
+use crate::{
+    assembly::{Assembly, PacketTally, ReorderWindow, Spot, StreamRing},
+    transport::SenderId,
+};
+use counts::SilenceWatch;
+pub use counts::{SenderCounts, ThreadCounts};
+use merger::{BlockMerger, MergedShape};
+pub use ring_budget::RingBudget;
+use undecided::{SenderVerdict, UndecidedSender};
+
+/// Streams that are recorded at once, at the most.
+pub const STREAMS_MOST: usize = 64;
+/// Senders of which nothing is known yet, at the least: as many as have room in the memory for packets elsewhere.
+const UNDECIDED_LEAST: u64 = 4;
+/// A stream with numbers of its own.
+#[derive(Debug)]
+struct SenderStream {
+    /// The first sender of it.
+    sender: Option<SenderId>,
+    assembly: Assembly,
+    /// The ring in which its blocks wait to be put together with the others'. `None` while it is alone.
+    own: Option<Arc<Ring>>,
+    taken: VecDeque<Frame>,
+    released: Vec<Frame>,
+    threads: SilenceWatch,
+}
+
+/// The way of a sender's packets.
+#[derive(Debug)]
+enum SenderRoute {
+    /// None came.
+    Unknown,
+    /// They are of this stream.
+    Stream(usize),
+    /// They are kept until more is known.
+    Undecided(Box<UndecidedSender>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct SenderStreams {
+    streams: Vec<SenderStream>,
+    /// By sender.
+    routes: Vec<SenderRoute>,
+    /// By sender.
+    addresses: Vec<Option<SocketAddr>>,
+    undecided: usize,
+    /// Senders of which nothing is known yet, at the most.
+    undecided_most: usize,
+    /// Senders are told apart.
+    separates: bool,
+    merger: Option<BlockMerger>,
+    rings: RingBudget,
+    /// Threads that the user named.
+    named: Vec<StreamThread>,
+    silence: SilenceWatch,
+}
+
+impl SenderStreams {
+    /// One stream, by all ports of an assembly. Others may join it if it has one port.
+    pub fn new(assembly: Assembly) -> Self {
+        let separates = assembly.format_of_another().is_some();
+        let rings = RingBudget::of(Bytes(assembly.ring_bytes()));
+        let named = assembly.format(0).threads();
+        let undecided_most = undecided_most(&assembly);
+        SenderStreams {
+            streams: vec![SenderStream::new(None, assembly, None)],
+            routes: Vec::new(),
+            addresses: Vec::new(),
+            undecided: 0,
+            undecided_most,
+            separates,
+            merger: None,
+            rings,
+            named,
+            silence: SilenceWatch::default(),
+        }
+    }
+
+    fn first(&self) -> &Assembly {
+        &self.streams[0].assembly
+    }
+
+    /// Gives out [`Assembly::spots`]. There are none if several streams come, since nobody knows whose packet is the next.
+    pub fn spots(&mut self, now: Nanos, port: usize, most: usize) -> Vec<Spot<'_>> {
+        if self.merger.is_some() { Vec::new() } else { self.streams[0].assembly.spots(now, port, most) }
+    }
+
+    /// The kernel dropped at most this many packets before those that are taken next.
+    pub fn dropped(&mut self, packets: u64) {
+        self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(packets));
+    }
+
+    /// Names senders that were not heard before.
+    pub fn name(&mut self, sender: SenderId, address: impl FnOnce() -> Option<SocketAddr>) {
+        let at = usize::from(sender.0);
+        if at >= self.addresses.len() {
+            self.addresses.resize(at + 1, None);
+            self.addresses[at] = address();
+        } else if self.addresses[at].is_none() {
+            self.addresses[at] = address();
+        }
+    }
+
+    /// The first spots of a port were filled by these senders, one each.
+    pub fn came(&mut self, now: Nanos, port: usize, spots: usize, senders: &[SenderId]) {
+        if self.merger.is_some() {
+            return;
+        }
+        let own = (0..spots).take_while(|at| self.is_of_first(sender_of(senders, *at))).count();
+        let others = self.first().lift_spots(port, own..spots);
+        self.streams[0].assembly.came(now, port, own);
+        for (packet, at) in others.iter().zip(own..spots) {
+            self.aside(now, port, sender_of(senders, at), packet);
+        }
+    }
+
+    /// Takes a packet that came beside the spots.
+    pub fn aside(&mut self, now: Nanos, port: usize, sender: SenderId, packet: &[u8]) {
+        if !self.separates {
+            return self.deliver(now, 0, port, packet);
+        }
+        self.find_route(sender);
+        match &self.routes[usize::from(sender.0)] {
+            SenderRoute::Stream(at) => self.deliver(now, *at, port, packet),
+            SenderRoute::Undecided(_) => self.keep(now, sender, packet),
+            // Its number tells what it is.
+            SenderRoute::Unknown => self.deliver(now, 0, port, packet),
+        }
+    }
+
+    /// Whether packets of a sender are of the first stream.
+    fn is_of_first(&mut self, sender: SenderId) -> bool {
+        if !self.separates {
+            return true;
+        }
+        if let Some(SenderRoute::Stream(at)) = self.routes.get(usize::from(sender.0)) {
+            return *at == 0;
+        }
+        self.find_route(sender);
+        matches!(self.routes[usize::from(sender.0)], SenderRoute::Stream(0))
+    }
+
+    /// Begins to look at a sender that was not heard before, if there is room for one more.
+    fn find_route(&mut self, sender: SenderId) {
+        let at = usize::from(sender.0);
+        if at >= self.routes.len() {
+            self.routes.resize_with(at + 1, || SenderRoute::Unknown);
+        }
+        if !matches!(self.routes[at], SenderRoute::Unknown) {
+            return;
+        }
+        if self.streams[0].sender.is_none() {
+            self.streams[0].sender = Some(sender);
+            self.routes[at] = SenderRoute::Stream(0);
+        } else if self.undecided < self.undecided_most
+            && let Some(format) = self.first().format_of_another()
+        {
+            self.undecided += 1;
+            self.routes[at] = SenderRoute::Undecided(Box::new(UndecidedSender::new(format)));
+        }
+    }
+
+    fn deliver(&mut self, now: Nanos, at: usize, port: usize, packet: &[u8]) {
+        self.streams[at].assembly.aside(now, port, packet);
+        self.pass_on(now, at);
+    }
+
+    /// Keeps a packet of a sender of which nothing is known yet.
+    fn keep(&mut self, now: Nanos, sender: SenderId, packet: &[u8]) {
+        let moved = self.placed();
+        let first = &mut self.streams[0].assembly;
+        let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
+        match undecided.keep(first, moved, packet) {
+            Ok(given_up) => {
+                first.count_stray(given_up);
+                self.decide(now, sender);
+            }
+            Err(why) => first.ignored(why),
+        }
+    }
+
+    /// Decides what a sender is, if that is known by now.
+    fn decide(&mut self, now: Nanos, sender: SenderId) {
+        let SenderRoute::Undecided(undecided) = &self.routes[usize::from(sender.0)] else { return };
+        let verdict = undecided.verdict(self.placed(), self.streams.iter().map(|stream| &stream.assembly));
+        self.carry_out(now, sender, verdict);
+    }
+
+    fn carry_out(&mut self, now: Nanos, sender: SenderId, verdict: SenderVerdict) {
+        match verdict {
+            SenderVerdict::Open => {}
+            SenderVerdict::Of(at) => self.join(now, sender, at),
+            SenderVerdict::GoesOn(at) => self.go_on(now, sender, at),
+            SenderVerdict::Fits(at) => self.put_down(now, sender, at),
+            SenderVerdict::Own => self.separate(now, sender),
+        }
+    }
+
+    /// A sender goes on with a stream that is silent.
+    fn go_on(&mut self, now: Nanos, sender: SenderId, at: usize) {
+        let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
+        let early = if self.streams[at].assembly.has_begun() { undecided.forget_early() } else { 0 };
+        self.streams[0].assembly.count_stray(early);
+        self.join(now, sender, at);
+    }
+
+    /// The packets of a sender are of this stream, those that were kept too.
+    fn join(&mut self, now: Nanos, sender: SenderId, at: usize) {
+        let route = &mut self.routes[usize::from(sender.0)];
+        let SenderRoute::Undecided(mut undecided) = std::mem::replace(route, SenderRoute::Stream(at)) else {
+            return;
+        };
+        self.undecided -= 1;
+        for packet in undecided.take_packets() {
+            self.deliver(now, at, 0, &packet);
+        }
+    }
+
+    /// The packets of a sender that were kept are of this stream; nothing is known of those that follow.
+    fn put_down(&mut self, now: Nanos, sender: SenderId, at: usize) {
+        let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
+        for packet in undecided.take_packets() {
+            self.deliver(now, at, 0, &packet);
+        }
+    }
+
+    /// The packets of a sender are a stream of their own.
+    fn separate(&mut self, now: Nanos, sender: SenderId) {
+        let format = self.first().format_of_another();
+        let is_possible = self.streams.len() < STREAMS_MOST && self.begin_merging(now);
+        match format.filter(|_| is_possible) {
+            Some(format) => {
+                let stream = self.stream(sender, format);
+                self.streams.push(stream);
+                self.join(now, sender, self.streams.len() - 1);
+            }
+            None => self.refuse(sender),
+        }
+    }
+
+    /// There is no room for one more stream, or none now.
+    fn refuse(&mut self, sender: SenderId) {
+        let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
+        let packets = undecided.take_packets().len() as u64;
+        let are_many = self.streams.len() == STREAMS_MOST;
+        let first = &mut self.streams[0].assembly;
+        if are_many { first.count_stray(packets) } else { first.refuse_all(packets) }
+    }
+
+    /// From now on streams are put together. False if the first one finds no slots now.
+    fn begin_merging(&mut self, now: Nanos) -> bool {
+        if self.merger.is_some() {
+            return true;
+        }
+        if !self.first().can_hand_over() {
+            return false;
+        }
+        let shape = MergedShape {
+            parts: self.first().format(0).geometry().parts.clone(),
+            frames_of_block: self.first().frames_of_block(),
+        };
+        let ring = self.first().ring().clone();
+        let own = self.rings.ring(&self.streams[0].assembly);
+        self.streams[0].own = Some(own.ring.clone());
+        let handed = self.streams[0].assembly.hand_over(now, own);
+        self.merger = Some(BlockMerger::new(ring, shape, handed));
+        true
+    }
+
+    fn stream(&mut self, sender: SenderId, format: Box<dyn WireFormat>) -> SenderStream {
+        let StreamRing { ring, frames_of_block, window } = self.rings.ring(&self.streams[0].assembly);
+        let (limits, missing) = self.first().limits();
+        let limits = ReorderWindow { window, ..limits };
+        let assembly = Assembly::new(vec![format], ring.clone(), frames_of_block, limits, missing);
+        SenderStream::new(Some(sender), assembly, Some(ring))
+    }
+
+    /// Puts blocks of a stream that are complete behind those of the others, as far as these have room.
+    fn pass_on(&mut self, now: Nanos, at: usize) {
+        let Some(merger) = &mut self.merger else { return };
+        let stream = &mut self.streams[at];
+        let Some(ring) = &stream.own else { return };
+        let address = stream.sender.and_then(|sender| self.addresses.get(usize::from(sender.0)).copied());
+        let sender = GapSender::new(at as u16 + 1, address.flatten());
+        loop {
+            if stream.taken.is_empty() {
+                ring.take(now, 0, &mut stream.taken);
+            }
+            let Some(frame) = stream.taken.front() else { return };
+            let Some(packed) = &frame.packed else { return };
+            if !merger.has_room(now, merger.frames_in(packed)) {
+                return;
+            }
+            merger.append(now, &frame.data, packed, sender);
+            stream.released.extend(stream.taken.pop_front());
+            ring.release(now, &mut stream.released);
+        }
+    }
+
+    /// Everything that had come by now was taken.
+    pub fn drained(&mut self, now: Nanos) {
+        self.streams.iter_mut().for_each(|stream| stream.assembly.drained(now));
+    }
+
+    /// A look is over that began now.
+    pub fn tick(&mut self, now: Nanos) {
+        for at in 0..self.streams.len() {
+            self.streams[at].assembly.tick(now);
+            self.pass_on(now, at);
+        }
+        if self.undecided > 0 {
+            self.undecided_senders().for_each(|sender| self.decide(now, sender));
+        }
+    }
+
+    fn undecided_senders(&self) -> impl Iterator<Item = SenderId> + use<> {
+        let is_undecided = |at: &usize| matches!(self.routes[*at], SenderRoute::Undecided(_));
+        let senders: Vec<_> = (0..self.routes.len()).filter(is_undecided).collect();
+        senders.into_iter().map(|at| SenderId(at as u16))
+    }
+
+    /// The receiver had not looked for this long.
+    pub fn halted(&self, length: Nanos) {
+        match &self.merger {
+            Some(merger) => merger.halted(length),
+            None => self.first().halted(length),
+        }
+    }
+
+    /// Packets that are of a stream, and those that will be if it goes on where they are.
+    pub fn of_stream(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.assembly.of_stream()).sum()
+    }
+
+    /// Packets that have their place.
+    pub fn placed(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.assembly.tally().placed).sum()
+    }
+
+    /// The counters of all streams together.
+    pub fn tally(&self) -> PacketTally {
+        let mut tallies = self.streams.iter().map(|stream| stream.assembly.tally());
+        let first = tallies.next().cloned().unwrap_or_default();
+        tallies.fold(first, PacketTally::and)
+    }
+
+    /// The counters of each stream. Called from time to time, it finds out which are silent.
+    pub fn counts(&mut self, now: Nanos) -> Vec<SenderCounts> {
+        let placed: Vec<_> = self.streams.iter().map(|stream| stream.assembly.tally().placed).collect();
+        let silent = self.silence.look(now, &placed);
+        let mut counts = Vec::with_capacity(self.streams.len());
+        for (stream, silent) in self.streams.iter_mut().zip(silent) {
+            let id = stream.sender.unwrap_or_default();
+            let address = self.addresses.get(usize::from(id.0)).copied().flatten();
+            let threads = stream.threads(now);
+            counts.push(SenderCounts {
+                silent,
+                threads,
+                ..SenderCounts::of(address, stream.assembly.tally())
+            });
+        }
+        self.add_named(&mut counts);
+        counts
+    }
+
+    /// Threads that were named and of which nothing came stand with the first sender.
+    fn add_named(&self, counts: &mut [SenderCounts]) {
+        let is_there = |named: &StreamThread, counts: &[SenderCounts]| {
+            counts.iter().flat_map(|sender| &sender.threads).any(|thread| thread.thread == named.thread)
+        };
+        for named in self.named.iter().filter(|_| self.merger.is_some()) {
+            if !is_there(named, counts) {
+                counts[0].threads.push(ThreadCounts::of(*named, &[]));
+            }
+        }
+    }
+
+    /// Whether every writer of the ring has left.
+    pub fn is_abandoned(&self) -> bool {
+        self.merger.as_ref().map_or_else(|| self.first().is_abandoned(), BlockMerger::is_abandoned)
+    }
+
+    /// How many ports packets come by.
+    pub fn ports(&self) -> usize {
+        self.first().ports()
+    }
+
+    /// No packet comes any more. `wait` waits a little until slots of the ring may be free, and tells the time; it returns
+    /// `None` after a while. How many blocks there were in all.
+    pub fn end(&mut self, now: Nanos, mut wait: impl FnMut() -> Option<Nanos>) -> u64 {
+        self.decide_all(now);
+        let blocks: Vec<u64> = self.streams.iter_mut().map(|stream| stream.assembly.end(now)).collect();
+        if self.merger.is_none() {
+            return blocks[0];
+        }
+        let mut now = now;
+        loop {
+            (0..self.streams.len()).for_each(|at| self.pass_on(now, at));
+            let is_empty = self.streams.iter().all(|stream| stream.taken.is_empty());
+            match wait().filter(|_| !is_empty && !self.is_abandoned()) {
+                Some(later) => now = later,
+                None => break,
+            }
+        }
+        self.streams.iter_mut().for_each(SenderStream::take_back);
+        self.merger.as_mut().map_or(0, |merger| merger.end(now))
+    }
+
+    fn decide_all(&mut self, now: Nanos) {
+        let placed = self.first().tally().placed;
+        for sender in self.undecided_senders() {
+            self.decide(now, sender);
+            let SenderRoute::Undecided(undecided) = &self.routes[usize::from(sender.0)] else { continue };
+            let count = undecided.count();
+            let verdict = undecided.verdict_at_end(placed);
+            match verdict {
+                SenderVerdict::Open => self.streams[0].assembly.count_stray(count),
+                verdict => self.carry_out(now, sender, verdict),
+            }
+        }
+    }
+}
+
+/// Senders of which nothing is known yet, at the most: as many as have room in the memory for packets elsewhere.
+fn undecided_most(assembly: &Assembly) -> usize {
+    let packet = assembly.format(0).geometry().packet_size() as u64;
+    let each = packet.max(1) * undecided::KEPT as u64;
+    (assembly.candidate_bytes() / each).clamp(UNDECIDED_LEAST, STREAMS_MOST as u64) as usize
+}
+
+/// The sender of a packet of a look: the first one, if the transport does not know.
+fn sender_of(senders: &[SenderId], at: usize) -> SenderId {
+    senders.get(at).copied().unwrap_or_default()
+}
+
+impl SenderStream {
+    fn new(sender: Option<SenderId>, assembly: Assembly, own: Option<Arc<Ring>>) -> Self {
+        SenderStream {
+            sender,
+            assembly,
+            own,
+            taken: VecDeque::new(),
+            released: Vec::new(),
+            threads: SilenceWatch::default(),
+        }
+    }
+
+    /// The counters of its threads.
+    fn threads(&mut self, now: Nanos) -> Vec<ThreadCounts> {
+        let threads = self.assembly.format(0).threads();
+        let came: Vec<_> = threads.iter().map(|thread| thread.came).collect();
+        let silent = self.threads.look(now, &came);
+        let of =
+            |(thread, silent)| ThreadCounts { silent, ..ThreadCounts::of(thread, self.assembly.threads()) };
+        threads.into_iter().zip(silent).map(of).collect()
+    }
+
+    /// Blocks that found no slot before the end are not in the recording.
+    fn take_back(&mut self) {
+        for frame in std::mem::take(&mut self.taken) {
+            if let Some(packed) = frame.packed {
+                self.assembly.take_back(packed.packets, packed.bytes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Memory for the streams of several senders, beside the ring: a small ring for each.
+
+use nilometer_model::{Bytes, Nanos};
+use nilometer_ring::{Chronicle, Ring};
+use nilometer_storage::Arena;
+
+use crate::assembly::{Assembly, StreamRing};
+
+/// Packets of a small block.
+const SMALL: u64 = 16;
+/// Memory for the small rings of all streams, as a share of the bytes of the ring; and of what is left for one of them.
+const RINGS_SHARE: u64 = 4;
+const RING_SHARE: u64 = 8;
+/// Small blocks that a stream has beside those of its reorder window: packets elsewhere that are put down at once need four.
+const BESIDE_WINDOW: u64 = 8;
+/// How long a stall of the small rings may last; nobody asks for it.
+const NO_ALLOWANCE: Nanos = Nanos(u64::MAX / 4);
+
+/// A quarter of the ring's bytes, at most, of which each stream gets an eighth of what is left: enough for its reorder
+/// window if there is that much, and never less than nine blocks of 16 packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingBudget {
+    left: u64,
+}
+
+impl RingBudget {
+    /// Beside a ring with this many bytes.
+    pub fn of(ring: Bytes) -> Self {
+        RingBudget { left: ring.0 / RINGS_SHARE }
+    }
+
+    /// Bytes that are left for streams that are not known yet.
+    pub fn left(self) -> Bytes {
+        Bytes(self.left)
+    }
+
+    /// A ring for one more stream with frames and reordering as this one has.
+    pub(super) fn ring(&mut self, like: &Assembly) -> StreamRing {
+        let frames_of_block = (SMALL / like.packets_of_frame()).max(1);
+        let packets = frames_of_block * like.packets_of_frame();
+        let size = frames_of_block as usize * like.format(0).geometry().frame_size();
+        let wanted = like.limits().0.window.div_ceil(packets) + BESIDE_WINDOW;
+        let share = self.left / RING_SHARE / size as u64;
+        let slots = share.min(wanted).max(BESIDE_WINDOW + 1);
+        self.left = self.left.saturating_sub(slots * size as u64);
+        let (_, buffers) = Arena::shared_out(slots as usize, size);
+        let ring = Ring::new(buffers, 1, Chronicle::new(size as u64, NO_ALLOWANCE));
+        StreamRing { ring, frames_of_block, window: (slots - BESIDE_WINDOW) * packets }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the start of a series says of its detector, in the words of NeXus.
+//!
+//! Names and units of fields are those of the DECTRIS stream: version 2 (SIMPLON API 1.8 and later, "Stream V2 interface"), and
+//! version 1 where it calls them otherwise (SIMPLON API, "Stream interface"). What has no place of its own in a file stands in
+//! `/entry/metadata` by the name that the sender gave it, and so does what other programs say with it.
+
+use nilometer_codec::ElementSize;
+use nilometer_hdf5::{
+    nexus::{BeamCenter, DetectorDescription, PixelSize},
+    tree::{NumberArray, NumberType, TreeValue},
+};
+use nilometer_model::{FrameCompression, Moment};
+use nilometer_recording::{chunk, number_type};
+use nilometer_wire::series::{
+    ArrayData, ElementType, MetadataField, MetadataValue, Packing, SeriesStart, bytes_of,
+};
+
+use crate::transport::zeromq::ZmqMessage;
+
+/// A series as its start describes it.
+#[derive(Debug, Clone)]
+pub struct DescribedSeries {
+    /// What was said.
+    pub start: SeriesStart,
+    /// The same for a file.
+    pub description: DetectorDescription,
+    /// All that was said and is one value, by the names of the stream, for layouts.
+    pub stated: Vec<(String, TreeValue)>,
+    /// It is a detector that counts photons in a sensor, so that the file is one of NXmx.
+    pub counts: bool,
+}
+
+/// Arrays of more bytes are left out, but for a mask of pixels: each file of a recording has them.
+const ARRAY_MAX: u64 = 1 << 20;
+/// Values within values.
+const DEPTH: usize = 8;
+
+impl DescribedSeries {
+    /// By the message with the start. A detector without a description is called by this name.
+    pub fn of(start: &SeriesStart, message: &ZmqMessage, name: &str) -> Self {
+        let element = number_of(start.element);
+        let mut said = Said { fields: start.fields.clone(), message };
+        let begun = Moment::default().to_string();
+        let mut description = DetectorDescription::new(name, &begun, element, &start.shape);
+        if start.channels.len() > 1 {
+            // Images, channels, rows, columns.
+            description.scan = vec![start.channels.len() as u64];
+        }
+        let frames = start.images.saturating_mul(start.channels.len() as u64);
+        description.frames = Some(frames).filter(|frames| *frames > 0);
+        let stated = said.values();
+        said.describe(&mut description);
+        description.pixel_mask = said.pixel_mask(start);
+        description.metadata = said.rest();
+        let names = start.channels.clone();
+        description.metadata.push(("channels".into(), TreeValue::Texts(names)));
+        let counts = description.sensor_material.is_some() && start.shape.len() == 2;
+        DescribedSeries { start: start.clone(), description, stated, counts }
+    }
+}
+
+/// The fields of a start, from which what is known is taken out.
+struct Said<'a> {
+    fields: Vec<MetadataField>,
+    message: &'a ZmqMessage,
+}
+
+impl Said<'_> {
+    /// The first of these names that there is.
+    fn take(&mut self, names: &[&str]) -> Option<MetadataValue> {
+        let at = self.fields.iter().position(|field| names.contains(&field.name.as_str()))?;
+        Some(self.fields.remove(at).value)
+    }
+
+    fn text(&mut self, names: &[&str]) -> Option<String> {
+        match self.take(names)? {
+            MetadataValue::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self, names: &[&str]) -> Option<f64> {
+        let number = match self.take(names)? {
+            MetadataValue::Float(number) => number,
+            MetadataValue::Integer(number) => number as f64,
+            _ => return None,
+        };
+        number.is_finite().then_some(number)
+    }
+
+    /// A figure that is not stated where it is 0.
+    fn positive(&mut self, names: &[&str]) -> Option<f64> {
+        self.number(names).filter(|number| *number > 0.0)
+    }
+
+    /// A whole number above 0.
+    fn whole(&mut self, names: &[&str]) -> Option<u64> {
+        match self.take(names)? {
+            MetadataValue::Integer(number) => u64::try_from(number).ok().filter(|number| *number > 0),
+            _ => None,
+        }
+    }
+
+    fn describe(&mut self, description: &mut DetectorDescription) {
+        description.description = self.text(&["detector_description", "description"]);
+        description.sensor_material = self.text(&["sensor_material"]);
+        description.sensor_thickness = self.positive(&["sensor_thickness"]);
+        description.count_time = self.positive(&["count_time"]);
+        description.frame_time = self.positive(&["frame_time"]);
+        description.wavelength = self.positive(&["incident_wavelength", "wavelength"]);
+        description.saturation = self.whole(&["saturation_value", "countrate_correction_count_cutoff"]);
+        let bits = self.whole(&["bit_depth_readout", "image_bit_depth"]);
+        description.bit_depth = bits.and_then(|bits| u32::try_from(bits).ok());
+        let fast = self.positive(&["pixel_size_x", "x_pixel_size"]);
+        let slow = self.positive(&["pixel_size_y", "y_pixel_size"]);
+        description.pixel_size = fast.zip(slow).map(|(fast, slow)| PixelSize { fast, slow });
+        let x = self.number(&["beam_center_x"]);
+        let y = self.number(&["beam_center_y"]);
+        // A detector that was not told has it at 0, 0.
+        let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
+        description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
+        description.distance = self.positive(&["detector_distance"]).or_else(|| self.translation());
+    }
+
+    /// The third of the detector's translation, which is along the beam.
+    fn translation(&mut self) -> Option<f64> {
+        let Some(MetadataValue::List(axes)) = self.take(&["detector_translation"]) else { return None };
+        match axes.get(2)? {
+            MetadataValue::Float(metres) if *metres > 0.0 => Some(*metres),
+            _ => None,
+        }
+    }
+
+    /// The mask of the first channel, where it is one of these images. Version 1 calls it nothing: it stands behind the others.
+    fn pixel_mask(&mut self, start: &SeriesStart) -> Option<Vec<u32>> {
+        let array = match self.take(&["pixel_mask"])? {
+            MetadataValue::Map(fields) => match fields.into_iter().next()?.value {
+                MetadataValue::Array(array) => array,
+                _ => return None,
+            },
+            MetadataValue::Array(array) => array,
+            _ => return None,
+        };
+        if array.shape != start.shape || array.element != ElementType::Uint32 {
+            return None;
+        }
+        let bytes = self.unpacked(&array)?;
+        Some(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The elements of an array, little-endian. None if they are not there.
+    fn unpacked(&self, array: &ArrayData) -> Option<Vec<u8>> {
+        let bytes = self.message.bytes(&array.place)?;
+        let size = bytes_of(&array.shape, array.element)?;
+        let compression = match array.packing {
+            _ if array.big_endian => return None,
+            Packing::Plain => return (bytes.len() as u64 == size).then(|| bytes.to_vec()),
+            Packing::BitshuffleLz4 { .. } => FrameCompression::Bslz4,
+            Packing::Lz4 => FrameCompression::Lz4,
+            Packing::Lz4Block => return None,
+        };
+        // It says itself how many come out: no more memory is taken than that.
+        if array.packing.unpacked_bytes(bytes) != Some(size) || size > 1 << 30 {
+            return None;
+        }
+        let mut unpacked = vec![0; size as usize];
+        let element = ElementSize::of(array.element.bytes() as u64)?;
+        chunk::decode(compression, element, bytes, &mut unpacked).ok()?;
+        Some(unpacked)
+    }
+
+    /// All that is a text, a number or a row.
+    fn values(&self) -> Vec<(String, TreeValue)> {
+        let mut values = Vec::new();
+        for MetadataField { name, value } in &self.fields {
+            if !matches!(value, MetadataValue::Map(_)) {
+                self.add(&mut values, plain(name), value, DEPTH);
+            }
+        }
+        let is_small = |value: &TreeValue| match value {
+            TreeValue::Numbers(array) => array.shape.len() <= 1,
+            _ => true,
+        };
+        values.retain(|(_, value)| is_small(value));
+        values
+    }
+
+    /// All that has no place of its own.
+    fn rest(&mut self) -> Vec<(String, TreeValue)> {
+        let mut values = Vec::new();
+        for MetadataField { name, value } in std::mem::take(&mut self.fields) {
+            self.add(&mut values, plain(&name), &value, DEPTH);
+        }
+        values
+    }
+
+    fn add(&self, values: &mut Vec<(String, TreeValue)>, path: String, value: &MetadataValue, depth: usize) {
+        let leaf = match value {
+            MetadataValue::Map(fields) if depth > 0 => {
+                for MetadataField { name, value } in fields {
+                    self.add(values, format!("{path}/{}", plain(name)), value, depth - 1);
+                }
+                return;
+            }
+            MetadataValue::Text(text) => Some(TreeValue::Text(text.clone())),
+            MetadataValue::Bool(is) => Some(NumberArray::int((*is).into()).into()),
+            MetadataValue::Integer(number) => {
+                i64::try_from(*number).ok().map(|number| NumberArray::int(number).into())
+            }
+            MetadataValue::Float(number) => Some(floats(Vec::new(), &[*number])),
+            MetadataValue::List(list) => list_of(list),
+            MetadataValue::Array(array) => self.array(array),
+            MetadataValue::Null | MetadataValue::Bytes(_) | MetadataValue::Map(_) => None,
+        };
+        values.extend(leaf.map(|leaf| (path, leaf)));
+    }
+
+    fn array(&self, array: &ArrayData) -> Option<TreeValue> {
+        if bytes_of(&array.shape, array.element).is_none_or(|bytes| bytes == 0 || bytes > ARRAY_MAX) {
+            return None;
+        }
+        let bytes = self.unpacked(array)?;
+        Some(NumberArray { element: number_of(array.element), shape: array.shape.clone(), bytes }.into())
+    }
+}
+
+/// Numbers, or texts; nothing of other lists.
+fn list_of(list: &[MetadataValue]) -> Option<TreeValue> {
+    let number = |value: &MetadataValue| match value {
+        MetadataValue::Integer(number) => Some(*number as f64),
+        MetadataValue::Float(number) => Some(*number),
+        _ => None,
+    };
+    let text = |value: &MetadataValue| match value {
+        MetadataValue::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    if list.is_empty() {
+        return None;
+    }
+    let numbers: Option<Vec<f64>> = list.iter().map(number).collect();
+    let texts = || list.iter().map(text).collect::<Option<Vec<_>>>().map(TreeValue::Texts);
+    numbers.map(|numbers| floats(vec![numbers.len() as u64], &numbers)).or_else(texts)
+}
+
+fn floats(shape: Vec<u64>, numbers: &[f64]) -> TreeValue {
+    let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    NumberArray { element: NumberType::Float64, shape, bytes }.into()
+}
+
+/// A name as one in a file: a slash there makes a group.
+fn plain(name: &str) -> String {
+    let is_odd = |letter: char| letter == '/' || letter.is_control();
+    let name: String =
+        name.chars().take(80).map(|letter| if is_odd(letter) { '_' } else { letter }).collect();
+    if name.is_empty() || name == "." || name == ".." { "unnamed".into() } else { name }
+}
+
+/// The same type in a file.
+fn number_of(element: ElementType) -> NumberType {
+    number_type(element.pixel()).expect("elements are whole bytes, as numbers in files are")
+}
