@@ -1,7 +1,7 @@
-//! What a lane does for files with an index, beside writing their frames: see [`FileIndex`].
+//! What a lane does for files with an index, beside writing their frames: see [`FileIndex`](nilometer_ring::FileIndex).
 
 use nilometer_model::Nanos;
-use nilometer_ring::{FileIndex, FileOffset, Frame, IndexReservation, WrittenFrame};
+use nilometer_ring::{FileOffset, Frame, IndexReservation, WrittenFrame};
 use nilometer_storage::{Errno, Open, Operation};
 
 use super::{LaneFiles, file_steps::FileStep};
