@@ -7,36 +7,50 @@ use std::fmt;
 use nilometer_model::{ByteRate, Bytes, Capability, Nanos, Phase};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Catalogue, IngestSweep, Parameters, RecordingRun, Sweep, Work, WorkloadCell, WorkloadSweep};
+use super::{
+    Catalogue, IngestSweep, KeyValue, Parameters, RecordingRun, Sweep, ValueKind, Work, WorkloadCell,
+    WorkloadSweep, plan_table::plan_table,
+};
 
-/// A load as written: its levels, and what it does.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BackgroundSweep {
-    /// Threads that work beside the cell, on each target: one if it is not said; with 0 there is no load, and what it is
-    /// compared with.
-    pub workers: Option<Sweep<u32>>,
-    /// Of an instrument, so many of it at once, each with a recorder of its own: one if it is not said; 0 as for workers.
-    pub count: Option<Sweep<u32>>,
-    /// What all of them together move at the most; with "0 MB/s" there is no load.
-    pub rate: Option<Sweep<ByteRate>>,
-    /// Operations a second of all of them together at the most; with 0 there is no load.
-    pub rate_iops: Option<Sweep<u32>>,
-    /// The one phase of the workload that is done over and over; all that are measured, if none.
-    #[serde(default, deserialize_with = "phase_by_name")]
-    pub phase: Option<Phase>,
-    /// What they do.
-    pub workload: Option<WorkloadSweep>,
-    /// Or what is recorded meanwhile.
-    pub ingest: Option<IngestSweep>,
+plan_table! {
+    /// A load as written: its levels, and what it does.
+    #[derive(Debug, Clone)]
+    BackgroundSweep {
+        /// Threads of the load on each target, 1 if it is not written; 0: no load, which others are compared with.
+        workers: Option<Sweep<u32>>,
+        /// Of an instrument, so many of it at once, each with a recorder of its own, 1 if it is not written; 0: no load.
+        count: Option<Sweep<u32>>,
+        /// What all of them together move at the most; "0 MB/s": no load.
+        rate: Option<Sweep<ByteRate>>,
+        /// Their operations a second at the most; 0: no load.
+        rate_iops: Option<Sweep<u32>>,
+        /// The phase that is done over and over, by the word that reports have for it; all that are measured, if it is not
+        /// written.
+        phase: Option<PhaseName>,
+        /// What they do.
+        workload: Option<WorkloadSweep>,
+        /// Or what is recorded meanwhile, without frames, duration, route, network, readers, read and onto.
+        ingest: Option<IngestSweep>,
+    }
 }
 
 /// A phase by the word that reports have for it.
-fn phase_by_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Phase>, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let known = || Phase::ALL.iter().map(|phase| phase.name()).collect::<Vec<_>>().join(", ");
-    let phase = Phase::from_name(&name);
-    phase.map(Some).ok_or_else(|| de::Error::custom(format!("no phase `{name}`: write one of {}", known())))
+#[derive(Debug, Clone, Copy)]
+pub struct PhaseName(pub Phase);
+
+impl<'de> Deserialize<'de> for PhaseName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = || Phase::ALL.iter().map(|phase| phase.name()).collect::<Vec<_>>().join(", ");
+        let refused = || de::Error::custom(format!("no phase `{name}`: write one of {}", known()));
+        Phase::from_name(&name).map(PhaseName).ok_or_else(refused)
+    }
+}
+
+impl KeyValue for PhaseName {
+    fn kind() -> ValueKind {
+        ValueKind::Words(Phase::ALL.iter().map(|phase| phase.name().to_owned()).collect())
+    }
 }
 
 fn one() -> Sweep<u32> {
@@ -206,7 +220,8 @@ impl BackgroundSweep {
             return Err("background: count: it is of an instrument; of a workload write workers".into());
         }
         let loads = workload.cells().into_iter().map(LoadWork::Workload);
-        let loads = loads.map(|work| BackgroundLoad { phase: self.phase, ..BackgroundLoad::of(work) });
+        let phase = self.phase.map(|PhaseName(phase)| phase);
+        let loads = loads.map(|work| BackgroundLoad { phase, ..BackgroundLoad::of(work) });
         let workers = self.workers.clone().unwrap_or_else(one);
         let loads = workers.over(loads.collect(), |load, workers| load.workers = workers);
         let set = |load: &mut BackgroundLoad, offered| load.offered = offered;
@@ -298,7 +313,7 @@ impl BackgroundLoad {
             LoadWork::Recording(_) => return Ok(()),
         };
         let parameters = workload.parameters();
-        if workload.copies() || parameters.least_processes() > 1 {
+        if workload.copies() || parameters.traits().least_processes > 1 {
             return wrong(format!(
                 "a workload `{}` like this is none that goes on beside others",
                 workload.name()

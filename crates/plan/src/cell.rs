@@ -315,7 +315,7 @@ impl WorkloadRun {
     /// Among how many the work of so many processes is counted: their workers, or where those of a process work on one thing
     /// the processes.
     pub(super) fn parts(&self, processes: u32) -> u32 {
-        let workers = if self.workload.parameters().one_a_process() { 1 } else { self.at_work() };
+        let workers = if self.workload.parameters().traits().one_a_process { 1 } else { self.at_work() };
         workers.saturating_mul(processes)
     }
 }

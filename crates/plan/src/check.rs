@@ -42,7 +42,7 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     }
     check_mpi_io(run)?;
     check_pool(run.pool.as_deref())?;
-    if run.workload.parameters().needs_all_of_others() && (run.time_limit.is_some() || run.stonewall) {
+    if run.workload.parameters().traits().needs_all_of_others && (run.time_limit.is_some() || run.stonewall) {
         return Err(
             "shift: what another worker wrote is read whole: write no time_limit and no stonewall".into()
         );

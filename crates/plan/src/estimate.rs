@@ -79,7 +79,7 @@ impl WorkloadRun {
             let work = parameters.work(phase, parts);
             let offered = if phase.is_setup() { Nanos(0) } else { self.offered.least_time(work) };
             let least = parameters.least_time(phase, parts).max(offered).seconds();
-            let whole = speed.time(work, parameters.in_sequence_through_the_cache()).max(least);
+            let whole = speed.time(work, parameters.traits().in_sequence_through_the_cache).max(least);
             let whole = whole + parameters.think_time(phase).seconds() / f64::from(self.workers);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))

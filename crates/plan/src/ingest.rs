@@ -9,6 +9,7 @@ use nilometer_model::{
 use serde::{Deserialize, Serialize};
 
 use super::{AppliedSetting, BackgroundLoad, RecordedInstrument, Swept, Volumes};
+use crate::plan_table::plan_table;
 
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,26 +116,21 @@ pub struct Fill {
     pub share: f64,
 }
 
-/// A state that the user's own commands bring a target into: one element lost, rebuilding, a link down.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Condition {
-    /// What reports call it.
-    pub name: String,
-    /// Brings it about, in a shell, with the target's path in `NILOMETER_TARGET`.
-    pub enter: String,
-    /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
-    pub leave: String,
-    /// How long to wait after `enter`.
-    #[serde(default)]
-    pub settle: Nanos,
-    /// Either command is ended when it takes longer.
-    #[serde(default = "ten_minutes")]
-    pub time_limit: Nanos,
-}
-
-const fn ten_minutes() -> Nanos {
-    Nanos::from_millis(600_000)
+plan_table! {
+    /// A state that the user's own commands bring a target into: one element lost, rebuilding, a link down.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+    Condition {
+        /// What reports call it.
+        name: String,
+        /// Brings it about, in a shell, with the target's path in NILOMETER_TARGET.
+        enter: String as "a command",
+        /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
+        leave: String as "a command",
+        /// How long to wait after `enter`.
+        settle: Nanos = Nanos(0),
+        /// Either command is ended when it takes longer.
+        time_limit: Nanos = Nanos::from_millis(600_000),
+    }
 }
 
 impl Condition {

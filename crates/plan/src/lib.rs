@@ -18,10 +18,12 @@ mod evidence;
 mod imported;
 mod ingest;
 mod joined;
+mod key_value;
 mod mpi_io;
 mod network;
 mod network_trials;
 mod parameters;
+mod plan_table;
 mod planned;
 mod process_count;
 mod processes;
@@ -47,7 +49,7 @@ pub use accept::{
     AcceptTerms, Acceptance, CoresOf, Criterion, DURABLE_SHARE, InstrumentDemands, LossLimit, Requirement,
     StageDemands,
 };
-pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, OfferedRate};
+pub use background::{BackgroundLoad, BackgroundSweep, LoadWork, OfferedRate, PhaseName};
 pub use built_in::{ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, PLANS};
 pub use cell::{Cell, Measurement, WorkloadRun};
 pub use choices::{Access, BufferData, SyncPolicy};
@@ -56,10 +58,11 @@ pub use estimate::{Estimate, EstimatedSpeed};
 pub use evidence::seen_after;
 pub use imported::ImportedRun;
 pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Onto, RecordingRun, Route, USUAL_KEEP};
+pub use key_value::{KeyValue, ValueKind};
 pub use mpi_io::{MpiIo, MpiIoCalls, MpiIoSweep};
 pub use network::{NetworkRun, NetworkSweep};
 pub use network_trials::{NetworkTrial, NetworkTrials};
-pub use parameters::{Footprint, Parameters, Work};
+pub use parameters::{Footprint, Parameters, Work, WorkloadTraits};
 pub use planned::PlannedCampaign;
 pub use process_count::ProcessCount;
 pub use processes::{AskedProcesses, RankNodes};
@@ -77,7 +80,7 @@ pub use sweep::Sweep;
 pub use swept::{RecordedInstrument, Swept};
 pub use volumes::Volumes;
 pub use workload::*;
-pub use written::{Plan, Stage};
+pub use written::{ExpectedFileSystem, Plan, Stage};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nilometer_model::{MpiIoHints, MpiIoImplementation};
 use serde::{Deserialize, Serialize};
 
-use super::{ResolvedPlan, Sweep, Volumes, WorkloadRun};
+use super::{ResolvedPlan, Sweep, Volumes, WorkloadRun, plan_table::plan_table};
 
 /// Whether processes exchange data before they write, and after they read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,18 +18,18 @@ pub enum MpiIoCalls {
     Collective,
 }
 
-/// `[stage.mpi_io]` as written: each parameter may be a list.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MpiIoSweep {
-    /// By itself, or all together.
-    #[serde(default)]
-    pub calls: Sweep<MpiIoCalls>,
-    /// By processes that have this one; by whatever there is, if it is not written.
-    pub implementation: Option<Sweep<MpiIoImplementation>>,
-    /// What files are opened with.
-    #[serde(default)]
-    pub hints: Sweep<MpiIoHints>,
+plan_table! {
+    /// `[stage.mpi_io]` as written: each parameter may be a list.
+    #[derive(Debug, Clone, Default)]
+    MpiIoSweep {
+        /// Each process by itself, or all together: MPI_File_write_at and MPI_File_read_at, or the same with _all.
+        calls: Sweep<MpiIoCalls> = Sweep::default(),
+        /// By the processes that have this one, the first so many of them as `processes` says; by what there is, if it is not
+        /// written.
+        implementation: Option<Sweep<MpiIoImplementation>>,
+        /// What files are opened with; which are in force is in the record's environment.
+        hints: Sweep<MpiIoHints> = Sweep::default(),
+    }
 }
 
 /// One combination.
@@ -111,7 +111,7 @@ impl WorkloadRun {
 
     /// All processes make the same calls on one file, so that none may end before the others.
     pub fn keeps_step(&self) -> bool {
-        self.mpi_io.is_some() && self.workload.parameters().shares_a_file()
+        self.mpi_io.is_some() && self.workload.parameters().traits().shares_a_file
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
         ("stonewall", run.stonewall),
         ("rate", !run.offered.is_none()),
     ];
-    match ends.into_iter().find(|(_, is_written)| *is_written && parameters.shares_a_file()) {
+    match ends.into_iter().find(|(_, is_written)| *is_written && parameters.traits().shares_a_file) {
         Some((key, _)) => Err(format!(
             "{key}: all processes make the same calls on a file that they share by MPI-IO, and one that ended earlier would \
              leave the others waiting: leave it out"

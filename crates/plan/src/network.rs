@@ -6,30 +6,29 @@ use std::fmt;
 use nilometer_model::{Nanos, NetworkCell, NetworkProtocol, PatternKind, Subnet, TrafficPattern};
 use serde::{Deserialize, Serialize};
 
-use super::{ResolvedPlan, Sweep};
+use super::{ResolvedPlan, Sweep, plan_table::plan_table};
 
-/// What `[stage.network]` says.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetworkSweep {
-    /// Streams as fast as they go, or the search for the highest rate of packets without loss.
-    #[serde(default)]
-    pub protocol: Sweep<NetworkProtocol>,
-    /// Who sends to whom at the same time.
-    pub pattern: Option<Sweep<PatternKind>>,
-    /// Streams from a machine to another at the same time.
-    pub flows: Option<Sweep<u32>>,
-    /// How long data are sent in each trial.
-    #[serde(default = "one_second")]
-    pub duration: Nanos,
-    /// The network that is meant, where machines are in several.
-    pub network: Option<Subnet>,
+plan_table! {
+    /// Measures the network between machines.
+    #[derive(Debug, Clone, PartialEq)]
+    NetworkSweep {
+        /// Streams as fast as they go; or the search for the highest rate of packets without loss, from each machine to each
+        /// other.
+        protocol: Sweep<NetworkProtocol> = Sweep::default(),
+        /// Who sends to whom at the same time; all but the ring if it is not written. Pairs of more than 8 machines are a
+        /// ring.
+        pattern: Option<Sweep<PatternKind>>,
+        /// Streams from a machine to another, shared out among its processes: 1 and 4 if it is not written.
+        flows: Option<Sweep<u32>>,
+        /// How long data are sent in each trial.
+        duration: Nanos = DURATION,
+        /// Which network, where machines are in several.
+        network: Option<Subnet>,
+    }
 }
 
-const fn one_second() -> Nanos {
-    Nanos::from_millis(1000)
-}
-
+/// What is usual.
+const DURATION: Nanos = Nanos::from_millis(1000);
 /// What is shorter has nothing in it but the beginning.
 const DURATION_LEAST: Nanos = Nanos::from_millis(10);
 /// More would measure threads.
@@ -60,7 +59,7 @@ impl NetworkRun {
             protocols: vec![NetworkProtocol::Tcp],
             patterns: PatternKind::USUAL.into(),
             flows: vec![1, 4],
-            duration: one_second(),
+            duration: DURATION,
             network: None,
         }
     }

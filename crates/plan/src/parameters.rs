@@ -18,6 +18,11 @@ pub trait Parameters {
     /// Through the page cache or past it; none where no data are moved.
     fn access(&self) -> Option<Access>;
 
+    /// What is said of it by a word.
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits::default()
+    }
+
     /// What all workers together leave on the target until the cell is cleared.
     fn footprint(&self, workers: u32) -> Footprint;
 
@@ -55,21 +60,6 @@ pub trait Parameters {
         false
     }
 
-    /// A worker reads what another one wrote, and does not know how far that one came.
-    fn needs_all_of_others(&self) -> bool {
-        false
-    }
-
-    /// Workers take what their likes on the next node made.
-    fn shifts_by_node(&self) -> bool {
-        false
-    }
-
-    /// Its operations follow each other in files and go through the page cache, so that the storage sees larger ones.
-    fn in_sequence_through_the_cache(&self) -> bool {
-        false
-    }
-
     /// Caches of this machine are dropped before the phase, of names and inodes too: what is listed, looked at or read comes
     /// from the storage.
     fn drops_caches(&self, _phase: Phase) -> bool {
@@ -82,30 +72,9 @@ pub trait Parameters {
         Bytes(done.operations.saturating_mul(ENTRY_LEAST))
     }
 
-    /// All workers of a process work on one thing together: where others are given the number of workers, this is given that
-    /// of processes.
-    fn one_a_process(&self) -> bool {
-        false
-    }
-
-    /// Each worker has files of its own and needs nothing that others made, so that any of them can work while the others rest.
-    fn has_workers_apart(&self) -> bool {
-        true
-    }
-
-    /// The workers of all processes write and read one file.
-    fn shares_a_file(&self) -> bool {
-        false
-    }
-
     /// What MPI-IO can't do of it, called so.
     fn check_mpi_io(&self, _calls: MpiIoCalls) -> Result<(), String> {
         Err("this workload is not made by it: write `stream`, or another engine".into())
-    }
-
-    /// So many processes are needed at the least.
-    fn least_processes(&self) -> u32 {
-        1
     }
 
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
@@ -113,6 +82,41 @@ pub trait Parameters {
 
     /// What makes no sense on any target.
     fn check(&self, workers: u32) -> Result<(), String>;
+}
+
+/// What is said of a workload with its parameters by a word: whether it is so, whatever the phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is so by itself")]
+pub struct WorkloadTraits {
+    /// A worker reads what another one wrote, and does not know how far that one came.
+    pub needs_all_of_others: bool,
+    /// Workers take what their likes on the next node made.
+    pub shifts_by_node: bool,
+    /// Its operations follow each other in files and go through the page cache, so that the storage sees larger ones.
+    pub in_sequence_through_the_cache: bool,
+    /// All workers of a process work on one thing together: where others are given the number of workers, this is given that
+    /// of processes.
+    pub one_a_process: bool,
+    /// Each worker has files of its own and needs nothing that others made, so that any of them can work while the others rest.
+    pub has_workers_apart: bool,
+    /// The workers of all processes write and read one file.
+    pub shares_a_file: bool,
+    /// So many processes are needed at the least.
+    pub least_processes: u32,
+}
+
+impl Default for WorkloadTraits {
+    fn default() -> Self {
+        WorkloadTraits {
+            needs_all_of_others: false,
+            shifts_by_node: false,
+            in_sequence_through_the_cache: false,
+            one_a_process: false,
+            has_workers_apart: true,
+            shares_a_file: false,
+            least_processes: 1,
+        }
+    }
 }
 
 /// Bytes of the name and the inode of an entry, and of the operations on it each, that no file system can do without.
@@ -231,19 +235,18 @@ macro_rules! parameters {
 
         impl $cell {
             /// The parameters, for a reference.
-            pub(super) fn keys() -> Vec<super::PlanKey> {
-                vec![$(super::PlanKey::of(
+            pub(super) fn keys() -> Vec<crate::PlanKey> {
+                vec![$(crate::PlanKey::of::<crate::Sweep<$type>>(
                     stringify!($field),
-                    stringify!($type),
-                    super::reference::choices::<$type>(),
-                    parameters!(@default $($default)?),
+                    None,
+                    parameters!(@default $type $(, $default)?),
                     &[$($field_doc),*],
                 ),)*]
             }
         }
     };
-    (@default) => { None };
-    (@default $default:expr) => { super::reference::written($default) };
+    (@default $type:ty) => { None };
+    (@default $type:ty, $default:expr) => { Some(<$type as crate::KeyValue>::shown(&$default)) };
     (@written $type:ty) => { super::Sweep<$type> };
     (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
     (@first $from:expr) => { $from.first() };

@@ -4,65 +4,67 @@ use nilometer_model::{
     Bytes, ChunkShape, Format, FrameCompression, Frequency, Goal, Instrument, Nanos, Readers, ReadingWay,
     Storing, Subnet,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
+use super::{
+    Onto, RecordingRun, Route, Sweep, Swept, USUAL_KEEP, parameters::scaled_count, plan_table::plan_table,
+};
 
-/// As written: most parameters may be a list.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IngestSweep {
-    /// What delivers frames: a name of the catalogue, or the path of a .toml file.
-    pub instrument: String,
-    /// Frames a second of each stream, instead of the instrument's.
-    pub rate: Option<Sweep<Frequency>>,
-    /// Streams in step, instead of the instrument's.
-    pub streams: Option<Sweep<u64>>,
-    /// Pixels of a frame, slowest dimension first, instead of the instrument's.
-    pub shape: Option<Vec<u64>>,
-    /// How a frame is written, instead of what the instrument says.
-    pub format: Option<Sweep<Format>>,
-    /// Into which files frames go, instead of what the instrument says.
-    pub storing: Option<Sweep<Storing>>,
-    /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for it.
-    pub encoders: Option<Sweep<u32>>,
-    /// How frames in HDF5 are compressed, instead of what the instrument says.
-    pub compression: Option<Sweep<FrameCompression>>,
-    /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says, each as a text: "512x512".
-    pub chunk: Option<Sweep<ChunkShape>>,
-    /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
-    pub writers: Option<Sweep<u32>>,
-    /// How what was recorded in HDF5 is read, once it is recorded, from a cold cache: a phase of its own.
-    pub read: Option<Sweep<ReadingWay>>,
-    /// Whether frames come at the instrument's pace, or as fast as they are taken (limit).
-    #[serde(default)]
-    pub goal: IngestGoal,
-    /// How many frames come, over all streams.
-    pub frames: Option<u64>,
-    /// How long frames come, if it is not said how many.
-    pub duration: Option<Nanos>,
-    /// Bytes of samples or pixels in a packet, instead of the instrument's; only for packets of which any size is possible.
-    pub payload: Option<Sweep<Bytes>>,
-    /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
-    pub route: Option<Route>,
-    /// The network that they come over, by its addresses, if they come from another machine.
-    pub network: Option<Subnet>,
-    /// Where they are stored.
-    #[serde(default)]
-    pub onto: Onto,
-    /// Memory between the instrument and the storage.
-    #[serde(default = "one_gib")]
-    pub buffer: Sweep<Bytes>,
-    /// Older frames are removed when a recording is larger than this, before compression.
-    #[serde(default = "two_gib")]
-    pub keep: Bytes,
-    /// Who reads it while it is made.
-    #[serde(default)]
-    pub readers: Readers,
+plan_table! {
+    /// Records an instrument.
+    #[derive(Debug, Clone)]
+    IngestSweep {
+        /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+        instrument: String,
+        /// Frames a second of each stream, instead of the instrument's.
+        rate: Option<Sweep<Frequency>>,
+        /// Streams in step, instead of the instrument's.
+        streams: Option<Sweep<u64>>,
+        /// Pixels of a frame, slowest dimension first, instead of the instrument's: one shape, and no list of shapes.
+        shape: Option<Vec<u64>>,
+        /// How a frame is written, instead of what the instrument says.
+        format: Option<Sweep<Format>>,
+        /// Into which files frames go, instead of what the instrument says.
+        storing: Option<Sweep<Storing>>,
+        /// Frames of a file, where there are many files, instead of what the instrument says.
+        frames_per_file: Option<Sweep<u64>>,
+        /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for
+        /// it.
+        encoders: Option<Sweep<u32>>,
+        /// How frames in HDF5 are compressed, instead of what the instrument says.
+        compression: Option<Sweep<FrameCompression>>,
+        /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says.
+        chunk: Option<Sweep<ChunkShape>>,
+        /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
+        writers: Option<Sweep<u32>>,
+        /// How what was recorded in HDF5 is read behind it, from a cold cache: a phase of its own.
+        read: Option<Sweep<ReadingWay>>,
+        /// Frames come when they are due (pace), or as fast as they are taken (limit).
+        goal: IngestGoal = IngestGoal::Pace,
+        /// How many frames come, over all streams.
+        frames: Option<u64>,
+        /// How long frames come, if it is not said how many.
+        duration: Option<Nanos>,
+        /// Bytes of samples or pixels in a packet, instead of the instrument's; only for packets of which any size is possible.
+        payload: Option<Sweep<Bytes>>,
+        /// Packets over this machine's own network, or from another machine; or frames in place. Over loopback if it is not
+        /// written and the instrument's packets are known.
+        route: Option<Route>,
+        /// Which packets come over, where route = "network".
+        network: Option<Subnet>,
+        /// Where frames are stored. Nothing: writes do nothing, and what is left is what the recorder costs.
+        onto: Onto = Onto::Target,
+        /// Memory between the instrument and the storage.
+        buffer: Sweep<Bytes> = Sweep::from(Bytes(1 << 30)),
+        /// Older frames are removed when a recording is larger than this, before compression.
+        keep: Bytes = USUAL_KEEP,
+        /// Who reads it meanwhile, how far behind, how fast.
+        readers: Readers = Readers::default(),
+    }
 }
 
 /// What the recordings of a stage are to show; searches belong to one instrument and many recordings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IngestGoal {
     /// Whether the instrument is carried.
@@ -72,19 +74,11 @@ pub enum IngestGoal {
     Limit,
 }
 
-fn one_gib() -> Sweep<Bytes> {
-    Sweep::from(Bytes(1 << 30))
-}
-
 /// More lanes are not made for one recording.
 const WRITERS_MAX: u32 = 64;
 
 /// A year: longer than any phase.
 const LONG_ENOUGH: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
-
-const fn two_gib() -> Bytes {
-    Bytes(2 << 30)
-}
 
 /// Finds an instrument by its name in the catalogue or its path, or says why it can't.
 pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
@@ -212,67 +206,54 @@ impl IngestSweep {
         if let Some(shape) = &self.shape {
             instrument.shape.clone_from(shape);
         }
-        let mut all = vec![(instrument, Swept::default())];
-        if let Some(payload) = &self.payload {
+        let all = vec![(instrument, Swept::default())];
+        if self.payload.is_some() {
             self.check_payload(&all[0].0)?;
-            all = payload.over(all, |(instrument, swept), payload| {
-                if let Some(packets) = &mut instrument.packets {
-                    packets.set_payload(payload).expect("it was just checked");
-                }
-                swept.payload = Some(payload);
-            });
         }
-        if let Some(rate) = &self.rate {
-            all = rate.over(all, |(instrument, swept), rate| {
-                *instrument = instrument.at_rate(rate);
-                swept.rate = Some(rate);
-            });
-        }
-        if let Some(streams) = &self.streams {
-            all = streams.over(all, |(instrument, swept), streams| {
-                instrument.streams = streams;
-                swept.streams = Some(streams);
-            });
-        }
-        if let Some(format) = &self.format {
-            all = format.over(all, |(instrument, swept), format| {
-                instrument.recording.write_as(format);
-                swept.format = Some(format);
-            });
-        }
-        if let Some(storing) = &self.storing {
-            all = storing.over(all, |(instrument, swept), storing| {
-                instrument.recording.store(storing);
-                swept.storing = Some(storing);
-            });
-        }
-        if let Some(encoders) = &self.encoders {
-            all = encoders.over(all, |(instrument, swept), encoders| {
-                instrument.recording.encoders = Some(encoders);
-                swept.encoders = Some(encoders);
-            });
-        }
-        Ok(self.swept_chunks(all))
+        let all = over(self.payload.as_ref(), all, |instrument, swept, payload| {
+            if let Some(packets) = &mut instrument.packets {
+                packets.set_payload(payload).expect("it was just checked");
+            }
+            swept.payload = Some(payload);
+        });
+        let all = over(self.rate.as_ref(), all, |instrument, swept, rate| {
+            *instrument = instrument.at_rate(rate);
+            swept.rate = Some(rate);
+        });
+        let all = over(self.streams.as_ref(), all, |instrument, swept, streams| {
+            instrument.streams = streams;
+            swept.streams = Some(streams);
+        });
+        Ok(self.swept_layouts(all))
     }
 
-    /// The same with each combination of chunks, writers and ways of reading.
-    fn swept_chunks(&self, mut all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
-        if let Some(chunk) = &self.chunk {
-            all = chunk.over(all, |(instrument, swept), chunk| {
-                instrument.recording.chunk = Some(chunk);
-                swept.chunk = Some(chunk);
-            });
-        }
-        if let Some(compression) = &self.compression {
-            all = compression.over(all, |(instrument, swept), compression| {
-                instrument.recording.compression = Some(compression);
-                swept.compression = Some(compression);
-            });
-        }
-        if let Some(writers) = &self.writers {
-            all = writers.over(all, |(_, swept), writers| swept.writers = Some(writers));
-        }
-        all
+    /// The same with each combination of how it is stored.
+    fn swept_layouts(&self, all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
+        let all = over(self.format.as_ref(), all, |instrument, swept, format| {
+            instrument.recording.write_as(format);
+            swept.format = Some(format);
+        });
+        let all = over(self.storing.as_ref(), all, |instrument, swept, storing| {
+            instrument.recording.store(storing);
+            swept.storing = Some(storing);
+        });
+        let all = over(self.frames_per_file.as_ref(), all, |instrument, swept, frames| {
+            instrument.recording.frames_per_file = Some(frames);
+            swept.frames_per_file = Some(frames);
+        });
+        let all = over(self.encoders.as_ref(), all, |instrument, swept, encoders| {
+            instrument.recording.encoders = Some(encoders);
+            swept.encoders = Some(encoders);
+        });
+        let all = over(self.chunk.as_ref(), all, |instrument, swept, chunk| {
+            instrument.recording.chunk = Some(chunk);
+            swept.chunk = Some(chunk);
+        });
+        let all = over(self.compression.as_ref(), all, |instrument, swept, compression| {
+            instrument.recording.compression = Some(compression);
+            swept.compression = Some(compression);
+        });
+        over(self.writers.as_ref(), all, |_, swept, writers| swept.writers = Some(writers))
     }
 
     /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
@@ -290,6 +271,18 @@ impl IngestSweep {
         };
         RecordingRun { duration: written, ..cell.clone() }.check_duration(&asked)?;
         Ok(scaled.max(cell.least_duration()))
+    }
+}
+
+/// The matrix over what may be said instead of what the instrument's file says.
+fn over<T: Clone>(
+    sweep: Option<&Sweep<T>>,
+    all: Vec<(Instrument, Swept)>,
+    set: impl Fn(&mut Instrument, &mut Swept, T),
+) -> Vec<(Instrument, Swept)> {
+    match sweep {
+        Some(sweep) => sweep.over(all, |(instrument, swept), value| set(instrument, swept, value)),
+        None => all,
     }
 }
 
@@ -355,6 +348,17 @@ rate = ["1 Hz", "50 Hz"]
         let more = read(&more, 1.0).expect("a valid plan");
         let names: std::collections::BTreeSet<_> = more.cells.iter().map(ToString::to_string).collect();
         assert_eq!((more.cells.len(), names.len(), run(&more, 0).instrument.shape), (8, 8, vec![30, 40]));
+        let files =
+            PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", "format = \"hdf5\"\nframes_per_file = [1, 10]");
+        let files = read(&files, 1.0).expect("a valid plan");
+        let kept: Vec<_> =
+            files.recordings().map(|(_, run)| run.instrument.recording.frames_per_file).collect();
+        assert_eq!(kept, [Some(1), Some(10)]);
+        assert!(
+            files.cells[1].to_string().starts_with("camera as hdf5, 10 frames a file at"),
+            "{}",
+            files.cells[1]
+        );
         let encoded = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", "format = \"cbf\"\nencoders = [1, 2]");
         let encoded = read(&encoded, 1.0).expect("a valid plan");
         let encoders: Vec<_> =

@@ -1,6 +1,6 @@
 //! The keys of a plan, taken from the types that read it, so that what is printed is what is read.
 
-use serde::{Deserialize, de::IntoDeserializer};
+use crate::{KeyValue, Plan, ValueKind};
 
 /// A key that a plan may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,67 +8,117 @@ pub struct PlanKey {
     /// As written.
     pub name: &'static str,
     /// What may stand behind it.
+    pub kind: ValueKind,
+    /// The same in words.
     pub value: String,
-    /// What holds if it is not written; none where it must be.
+    /// What holds if it is not written, where something does.
     pub default: Option<String>,
+    /// It must be written.
+    pub is_needed: bool,
+    /// A list of values makes the stage a matrix.
+    pub may_be_list: bool,
     /// What it is for, in lines.
     pub about: Vec<String>,
 }
 
 impl PlanKey {
-    /// From a field: its name, its type in Rust's words, the choices of that type, its default and its documentation.
-    pub(super) fn of(
+    /// Of a key of this type: its name, what stands for the words of the type, whether it has a default, and how that is
+    /// written, and its documentation.
+    pub(crate) fn of<T: KeyValue>(
         name: &'static str,
-        kind: &str,
-        choices: Option<String>,
-        default: Option<String>,
+        words: Option<&str>,
+        default: Option<Option<String>>,
         lines: &[&str],
     ) -> Self {
-        let value = match kind {
-            "Bytes" => "a size, such as \"4 MiB\" or \"4 MB\"".to_owned(),
-            "Nanos" => "a time, such as \"100 ms\"".to_owned(),
-            "bool" => "true or false".to_owned(),
-            "u32" | "u64" => "a whole number".to_owned(),
-            _ => choices.unwrap_or_else(|| kind.to_owned()),
-        };
+        let kind = T::kind();
+        let value = words.map_or_else(|| kind.to_string(), str::to_owned);
+        let is_needed = default.is_none() && !T::MAY_BE_LEFT_OUT;
         let about = lines.iter().map(|line| line.trim().to_owned()).collect();
-        PlanKey { name, value, default, about }
+        let default = default.flatten();
+        PlanKey { name, kind, value, default, is_needed, may_be_list: T::MAY_BE_LIST, about }
     }
-}
 
-/// The words that a type knows, if it is a choice among words: what it says when it reads another.
-pub(super) fn choices<T: for<'de> Deserialize<'de>>() -> Option<String> {
-    let unknown: Result<T, serde::de::value::Error> = T::deserialize("?".into_deserializer());
-    let said = unknown.err()?.to_string();
-    let (_, words) = said.split_once("expected ")?;
-    Some(words.trim_start_matches("one of ").replace('`', "\""))
-}
-
-/// A value as a plan would write it.
-pub(super) fn written<T: serde::Serialize>(value: T) -> Option<String> {
-    toml::Value::try_from(value).ok().map(|value| value.to_string())
+    /// All of a plan, from its head on: tables are keys that have keys.
+    pub fn all() -> Vec<PlanKey> {
+        match Plan::kind() {
+            ValueKind::Table(keys) => keys,
+            _ => Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::WorkloadCell;
+    use super::*;
+    use crate::parse;
+
+    /// Each key with its table, such as `stage.ingest`.
+    fn keys_below(table: &str, keys: &[PlanKey], all: &mut Vec<(String, PlanKey)>) {
+        for key in keys {
+            all.push((table.to_owned(), key.clone()));
+            let below = if table.is_empty() { key.name.to_owned() } else { format!("{table}.{}", key.name) };
+            match &key.kind {
+                ValueKind::Table(keys) | ValueKind::Tables(keys) => keys_below(&below, keys, all),
+                ValueKind::Named(keys) => keys_below(&format!("{below}.x"), keys, all),
+                ValueKind::OneOf(tables) => {
+                    tables
+                        .iter()
+                        .for_each(|(name, _, keys)| keys_below(&format!("{below}.{name}"), keys, all));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn every_key() -> Vec<(String, PlanKey)> {
+        let mut all = Vec::new();
+        keys_below("", &PlanKey::all(), &mut all);
+        all
+    }
+
+    fn key(table: &str, name: &str) -> PlanKey {
+        let found = every_key().into_iter().find(|(of, key)| of == table && key.name == name);
+        found.unwrap_or_else(|| panic!("{table}.{name}")).1
+    }
 
     #[test]
     fn the_reference_is_what_the_types_read() {
-        let workloads = WorkloadCell::reference();
-        let stream = workloads.iter().find(|(name, ..)| *name == "stream").expect("a workload");
-        let key = |name| stream.2.iter().find(|key| key.name == name).expect("a parameter");
-        assert_eq!(key("access").value, "\"buffered\", \"direct\", \"best\"");
-        assert_eq!((key("access").default.as_deref(), key("files").default.as_deref()), (None, Some("1")));
-        assert_eq!(key("sync").default.as_deref(), Some("\"close\""));
-        for (name, about, keys) in &workloads {
-            assert!(!about.is_empty() && !keys.is_empty(), "{name}");
-            for key in keys {
-                assert!(
-                    key.about.last().is_some_and(|line| line.ends_with('.')) && !key.value.contains("::"),
-                    "{name}: {key:?}"
-                );
-            }
+        let access = key("stage.workload.stream", "access");
+        assert_eq!((access.value.as_str(), access.is_needed), ("\"buffered\", \"direct\", \"best\"", true));
+        let files = key("stage.workload.stream", "files");
+        assert_eq!((files.default.as_deref(), files.is_needed, files.may_be_list), (Some("1"), false, true));
+        assert_eq!(key("stage.workload.stream", "sync").default.as_deref(), Some("\"close\""));
+        assert_eq!(key("", "reserve").default.as_deref(), Some("\"1 GiB\""));
+        assert_eq!(key("stage", "engine").value, "\"sync\", \"io_uring\", \"pool\", \"mpi_io\"");
+        assert_eq!(key("stage.background.ingest", "format").value, "\"raw\", \"cbf\", \"hdf5\"");
+    }
+
+    #[test]
+    fn every_key_says_what_it_is_for_and_what_it_takes() {
+        let all = every_key();
+        assert!(all.len() > 200, "{}", all.len());
+        for (table, PlanKey { name, kind, value, about, .. }) in &all {
+            let is_said = about.last().is_some_and(|line| line.ends_with('.'));
+            let has_words = !matches!(kind, ValueKind::Words(words) if words.len() < 2);
+            assert!(is_said && has_words && !value.is_empty(), "{table}.{name}: {value}: {about:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_one_that_the_parser_knows() {
+        for (table, key) in every_key() {
+            // What is not a value of any key, where it may stand: the parser complains of the value, and not of the key.
+            let text = match table.as_str() {
+                "" => format!("title = \"x\"\n{} = nan", key.name).replace("title = \"x\"\ntitle", "title"),
+                "stage" | "accept.instrument" | "accept.stage" => {
+                    format!("title = \"x\"\n[[{table}]]\n{} = nan", key.name)
+                }
+                "accept" => format!("title = \"x\"\n[accept]\n{} = nan", key.name),
+                _ if table.starts_with("accept") => continue,
+                _ => format!("title = \"x\"\n[[stage]]\nname = \"s\"\n[{table}]\n{} = nan", key.name),
+            };
+            let said = parse(&text, "p.toml", 1.0).expect_err("no value of a plan").to_string();
+            assert!(!said.contains("unknown field"), "{table}.{}: {said}", key.name);
         }
     }
 }

@@ -231,7 +231,7 @@ fn resolved(plan: Plan, scale: f64, accept: Acceptance, cells: Vec<Cell>) -> Res
         repeats_most: if plan.precision.is_some() { plan.repeats_most.max(plan.repeats) } else { 0 },
         time_limit: plan.time_limit,
         space_limit: plan.space_limit,
-        expect: plan.expect.into_iter().collect(),
+        expect: plan.expect.map(|expected| expected.0).into_iter().collect(),
         source: plan.source,
         copy_to: None,
         scale,

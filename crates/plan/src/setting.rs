@@ -6,21 +6,23 @@ use std::collections::BTreeMap;
 use nilometer_model::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A setting as written: its values, and how each is applied.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SettingSweep {
-    /// Each value as a text.
-    pub values: Vec<String>,
-    /// Applies a value, in a shell, with it in `NILOMETER_VALUE` and the target's path in `NILOMETER_TARGET`.
-    pub apply: String,
-    /// Prints what is in force: the value, as it is written in the plan. Not asked, if there is none.
-    pub read_back: Option<String>,
-    /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
-    pub undo: String,
-    /// Each command is ended when it takes longer.
-    #[serde(default = "one_minute")]
-    pub time_limit: Nanos,
+use crate::plan_table::plan_table;
+
+plan_table! {
+    /// A setting as written: its values, and how each is applied.
+    #[derive(Debug, Clone, PartialEq)]
+    SettingSweep {
+        /// Each value as a text.
+        values: Vec<String>,
+        /// Applies a value, in a shell, with it in NILOMETER_VALUE and the target's path in NILOMETER_TARGET.
+        apply: String as "a command",
+        /// Prints what is in force: the value, as it is written in the plan. Not asked, if there is none.
+        read_back: Option<String> as "a command",
+        /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
+        undo: String as "a command",
+        /// Each command is ended when it takes longer.
+        time_limit: Nanos = Nanos::from_millis(60_000),
+    }
 }
 
 /// One value of a setting.
@@ -50,10 +52,6 @@ impl AppliedSetting {
     pub fn commands(&self) -> impl Iterator<Item = &String> {
         [&self.apply, &self.undo].into_iter().chain(&self.read_back)
     }
-}
-
-const fn one_minute() -> Nanos {
-    Nanos::from_millis(60_000)
 }
 
 /// Of each setting one value: all combinations, in the order of names and of values.

@@ -71,7 +71,7 @@ fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Resul
             "siblings = \"workers\": each by itself is measured as well: write workers = 2 to {WORKERS_MOST}"
         ));
     }
-    let together = runs.iter().find(|run| !run.workload.parameters().has_workers_apart());
+    let together = runs.iter().find(|run| !run.workload.parameters().traits().has_workers_apart);
     together.map_or(Ok(()), |run| {
         Err(format!(
             "siblings = \"workers\": workers of `{}` have something together, so that none can be measured by itself: leave \

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{self, IntoDeserializer},
 };
 
@@ -23,6 +23,13 @@ impl<T: Default> Default for Sweep<T> {
     }
 }
 
+impl<T> Sweep<T> {
+    /// All of them, in the order in which they are written.
+    pub(super) fn values(&self) -> &[T] {
+        &self.0
+    }
+}
+
 impl<T: Clone> Sweep<T> {
     /// At least one.
     pub(super) fn of(values: Vec<T>) -> Self {
@@ -32,11 +39,6 @@ impl<T: Clone> Sweep<T> {
     /// The first value.
     pub(super) fn first(&self) -> T {
         self.0[0].clone()
-    }
-
-    /// All of them, in the order in which they are written.
-    pub(super) fn values(&self) -> &[T] {
-        &self.0
     }
 
     /// Each of `cells` once with each value.
@@ -56,6 +58,15 @@ impl<T: Clone> Sweep<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Sweep<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OneOrMany(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Sweep<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [one] => one.serialize(serializer),
+            all => all.serialize(serializer),
+        }
     }
 }
 

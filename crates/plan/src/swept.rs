@@ -19,6 +19,9 @@ pub struct Swept {
     pub format: Option<Format>,
     /// Into which files frames go.
     pub storing: Option<Storing>,
+    /// Frames of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames_per_file: Option<u64>,
     /// Threads that encode frames, over all writers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
@@ -76,6 +79,11 @@ impl fmt::Display for Swept {
         streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
         format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
         storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
+        match self.frames_per_file {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 frame a file"),
+            Some(frames) => write!(f, ", {frames} frames a file"),
+        }?;
         encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
         chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
         compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;

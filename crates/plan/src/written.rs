@@ -7,144 +7,117 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{
-    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, Catalogue, IngestSweep, MpiIoSweep,
+    AcceptTerms, BackgroundLoad, BackgroundSweep, BufferData, Catalogue, IngestSweep, KeyValue, MpiIoSweep,
     NetworkSweep, OfferedRate, Onto, ProcessCount, RecordingRun, Route, SettingSweep, Siblings, Sweep,
-    Volumes, WorkloadRun, WorkloadSweep, check::check_processes, setting,
+    ValueKind, Volumes, WorkloadRun, WorkloadSweep, check::check_processes, plan_table::plan_table, setting,
 };
 
-/// A campaign as written.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Plan {
-    /// What the plan is for, in a line.
-    pub title: String,
-    /// How often each cell is measured.
-    #[serde(default = "three")]
-    pub repeats: u32,
-    /// Rounds before those, which count for nothing.
-    #[serde(default)]
-    pub warm_up: u32,
-    /// No difference smaller than this counts as one, in percent.
-    #[serde(default = "five")]
-    pub margin: f64,
-    /// Cells are repeated until half of the interval of each figure is no more than so many percent of it.
-    pub precision: Option<f64>,
-    /// But no more often than this.
-    #[serde(default = "thirty")]
-    pub repeats_most: u32,
-    /// The campaign ends after this time at the latest, with what there is.
-    #[serde(default = "one_day")]
-    pub time_limit: Nanos,
-    /// No cell may need more space than this.
-    pub space_limit: Option<Bytes>,
-    /// What all targets have to be on.
-    #[serde(default, deserialize_with = "expected")]
-    pub expect: Option<FileSystemKind>,
-    /// The directory that copies come from, where a workload has `source = "disk"`.
-    pub source: Option<String>,
-    /// The seed of all random decisions.
-    #[serde(default)]
-    pub seed: u64,
-    /// Space that stays free on each target.
-    #[serde(default = "one_gib")]
-    pub reserve: Bytes,
-    /// How long no operation may be completed before the workers are given up as hung.
-    #[serde(default = "one_minute")]
-    pub hang_after: Nanos,
-    /// What is measured.
-    #[serde(default)]
-    pub stage: Vec<Stage>,
-    /// What must be found for a target to be accepted.
-    pub accept: Option<AcceptTerms>,
+plan_table! {
+    /// A campaign as written.
+    #[derive(Debug, Clone)]
+    Plan {
+        /// What the plan is for, in a line.
+        title: String,
+        /// Rounds in which each cell is measured once.
+        repeats: u32 = 3,
+        /// Rounds before those, which count for nothing.
+        warm_up: u32 = 0,
+        /// No difference smaller than this counts as one.
+        margin: f64 as "a number of percent" = 5.0,
+        /// Cells are repeated until half of the 95 % interval of each figure is no more than that.
+        precision: Option<f64> as "a number of percent",
+        /// But no more often than this.
+        repeats_most: u32 = 30,
+        /// The campaign ends after this time at the latest, with what there is.
+        time_limit: Nanos = Nanos::from_millis(24 * 3600 * 1000),
+        /// No cell may need more space than this.
+        space_limit: Option<Bytes>,
+        /// All targets have to be on such a file system; "lustre" refuses a mount that is missing.
+        expect: Option<ExpectedFileSystem>,
+        /// The directory that copies come from, where a workload has `source = "disk"`.
+        source: Option<String> as "a directory",
+        /// The seed of all random decisions.
+        seed: u64 = 0,
+        /// Space that stays free on each target.
+        reserve: Bytes = Bytes(1 << 30),
+        /// A target that completes no operation for so long is given up as hung.
+        hang_after: Nanos = Nanos::from_millis(60_000),
+        /// What is measured. A key that does not say `(one)` may be a list: the stage is then the matrix of all combinations.
+        stage: Vec<Stage> = Vec::new(),
+        /// What must be found for a target to be accepted (docs/acceptance.md).
+        accept: Option<AcceptTerms>,
+    }
 }
 
 /// A kind of file system by its name; that it is unknown can't be expected.
-fn expected<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FileSystemKind>, D::Error> {
-    String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedFileSystem(pub FileSystemKind);
+
+impl<'de> Deserialize<'de> for ExpectedFileSystem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(ExpectedFileSystem).map_err(de::Error::custom)
+    }
 }
 
-const fn three() -> u32 {
-    3
+impl KeyValue for ExpectedFileSystem {
+    fn kind() -> ValueKind {
+        ValueKind::Text("a type of file system, such as \"lustre\"")
+    }
 }
 
-const fn thirty() -> u32 {
-    30
-}
-
-const fn five() -> f64 {
-    5.0
-}
-
-const fn one_day() -> Nanos {
-    Nanos::from_millis(24 * 3600 * 1000)
-}
-
-const fn one_gib() -> Bytes {
-    Bytes(1 << 30)
-}
-
-const fn one_minute() -> Nanos {
-    Nanos::from_millis(60_000)
-}
-
-/// A workload over a matrix of parameters.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stage {
-    /// Its name in the report.
-    pub name: Spanned<String>,
-    /// Threads, each with an engine of its own.
-    #[serde(default = "one")]
-    pub workers: Sweep<u32>,
-    /// Machines of a campaign of several processes: the first so many, or `"all"`.
-    pub nodes: Option<Sweep<ProcessCount>>,
-    /// Processes on each of them: the first so many, or `"all"`.
-    pub processes: Option<Sweep<ProcessCount>>,
-    /// How operations are issued.
-    #[serde(default)]
-    pub engine: Sweep<EngineKind>,
-    /// How MPI-IO is called, where it is the engine.
-    pub mpi_io: Option<MpiIoSweep>,
-    /// Operations in flight a worker.
-    #[serde(default = "one")]
-    pub depth: Sweep<u32>,
-    /// A phase ends after this time at the latest.
-    pub time_limit: Option<Nanos>,
-    /// A phase ends for all workers when the first has done its part.
-    #[serde(default)]
-    pub stonewall: Sweep<bool>,
-    /// Each target by itself, the first of them at the same time, or all. Of a recording: one over them.
-    #[serde(default)]
-    pub volumes: Sweep<Volumes>,
-    /// What of it should be alike: it is measured alone and together.
-    pub siblings: Option<Siblings>,
-    /// Storage devices a file is spread over, where the target can.
-    pub stripe_count: Option<Sweep<u32>>,
-    /// In turns of so many bytes, where the target can.
-    pub stripe_size: Option<Sweep<Bytes>>,
-    /// Copies of all data, where the target can.
-    pub replicas: Option<Sweep<u32>>,
-    /// On the devices of the pool of this name, where the target has pools.
-    pub pool: Option<Sweep<String>>,
-    /// Settings outside of the program, by their names.
-    #[serde(default)]
-    pub setting: BTreeMap<String, SettingSweep>,
-    /// What is in buffers that are written.
-    #[serde(default)]
-    pub data: Sweep<BufferData>,
-    /// What all workers together move at the most: operations are due at times that follow from it, and latency counts from
-    /// when they are due.
-    pub rate: Option<Sweep<ByteRate>>,
-    /// The same as operations a second.
-    pub rate_iops: Option<Sweep<u32>>,
-    /// What works on the same target meanwhile, at levels.
-    pub background: Option<BackgroundSweep>,
-    /// What the workers do.
-    pub workload: Option<WorkloadSweep>,
-    /// Or what is recorded.
-    pub ingest: Option<IngestSweep>,
-    /// Or what is measured of the network between machines.
-    pub network: Option<NetworkSweep>,
+plan_table! {
+    /// A workload over a matrix of parameters.
+    #[derive(Debug, Clone)]
+    Stage {
+        /// Its name in reports.
+        name: Spanned<String>,
+        /// Threads of each process, each with an engine of its own.
+        workers: Sweep<u32> = one(),
+        /// Machines, the first so many of those that a launcher started processes on; all if it is not written
+        /// (docs/cluster.md).
+        nodes: Option<Sweep<ProcessCount>>,
+        /// Processes on each of them, the first so many; all if it is not written.
+        processes: Option<Sweep<ProcessCount>>,
+        /// How operations are issued.
+        engine: Sweep<EngineKind> = Sweep::default(),
+        /// How MPI-IO is called, where it is the engine (docs/cluster.md).
+        mpi_io: Option<MpiIoSweep>,
+        /// Operations in flight a worker.
+        depth: Sweep<u32> = one(),
+        /// No phase is measured for longer. What later phases need is then made whole, or removed, without being measured.
+        time_limit: Option<Nanos>,
+        /// A phase ends for all workers when the first has done its part.
+        stonewall: Sweep<bool> = Sweep::default(),
+        /// Each target by itself, all at the same time, or so many of the first, from 2 on. Of a recording: one over them.
+        volumes: Sweep<Volumes> = Sweep::default(),
+        /// What should be alike: it is measured alone and together, and the odd one is named (docs/siblings.md).
+        siblings: Option<Siblings>,
+        /// Storage devices a file is spread over, where the target can.
+        stripe_count: Option<Sweep<u32>>,
+        /// In turns of so many bytes, where the target can.
+        stripe_size: Option<Sweep<Bytes>>,
+        /// Copies of all data, where the target can.
+        replicas: Option<Sweep<u32>>,
+        /// On the devices of the pool of this name, where the target has pools.
+        pool: Option<Sweep<String>>,
+        /// Something outside of the program that your commands set around each repeat.
+        setting: BTreeMap<String, SettingSweep> = BTreeMap::new(),
+        /// What is in buffers that are written; zeros but for a few bytes a page.
+        data: Sweep<BufferData> = Sweep::default(),
+        /// What all workers together move at the most: operations are due at times that follow from it, and latency counts
+        /// from when they are due.
+        rate: Option<Sweep<ByteRate>>,
+        /// The same as operations a second.
+        rate_iops: Option<Sweep<u32>>,
+        /// What the workers do: one of these.
+        workload: Option<WorkloadSweep>,
+        /// In place of a workload: an instrument is recorded.
+        ingest: Option<IngestSweep>,
+        /// In place of a workload: the network between machines is measured (docs/cluster.md).
+        network: Option<NetworkSweep>,
+        /// What works on the same target meanwhile, at levels (docs/load.md).
+        background: Option<BackgroundSweep>,
+    }
 }
 
 fn one() -> Sweep<u32> {

@@ -16,6 +16,7 @@ mod load;
 mod mpi_io;
 mod names;
 mod observed;
+mod plan_keys;
 mod ranks;
 mod report;
 mod resume;

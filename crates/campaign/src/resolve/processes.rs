@@ -21,14 +21,14 @@ pub(super) fn check_processes(
         let verb = if there.starts_with("1 ") { "is" } else { "are" };
         return Err(ResolveError::Processes { stage, asked, there: format!("{verb} {there}") });
     }
-    let least = run.workload.parameters().least_processes();
+    let least = run.workload.parameters().traits().least_processes;
     let used = plan.processes_of(run);
     if used < least {
         let asked = format!("the workload `{}`, which needs {least} processes", run.workload.name());
         return Err(ResolveError::Processes { stage, asked, there: format!("is {used}") });
     }
     let counts = plan.processes_a_node(run);
-    if run.workload.parameters().shifts_by_node() && counts.iter().any(|count| *count != counts[0]) {
+    if run.workload.parameters().traits().shifts_by_node && counts.iter().any(|count| *count != counts[0]) {
         let counts = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let asked = "shift = \"node\", with as many processes on each node".into();
         let there = format!("are {counts} on them");

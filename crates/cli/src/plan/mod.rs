@@ -1,9 +1,10 @@
 //! `nilometer plan`: what plans there are, and what they measure.
 
 mod keys;
+mod schema;
 
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use nilometer_model::{Phase, catalogue::BuiltIn, statistics::detectable};
 use nilometer_plan::{
     ACCEPTANCE_TEMPLATE, CONDITION_TEMPLATE, Cell, Estimate, EstimatedSpeed, Measurement, PLANS,
@@ -25,7 +26,11 @@ enum Action {
     /// Names and titles
     List,
     /// What a plan may say: every key, its values and its default
-    Keys,
+    Keys {
+        /// How they are written
+        #[arg(long, value_enum, default_value_t)]
+        format: KeysFormat,
+    },
     /// How the file of a condition is written, to begin one of your own with (`evaluate --condition`)
     Condition,
     /// How the criteria of an acceptance are written, to begin a plan of your own with
@@ -40,6 +45,18 @@ enum Action {
         #[arg(long, conflicts_with = "scale")]
         toml: bool,
     },
+}
+
+/// How the keys of a plan are written.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum KeysFormat {
+    /// For a terminal
+    #[default]
+    Terminal,
+    /// For the documentation
+    Markdown,
+    /// A JSON schema, for an editor that checks a plan while you write it
+    JsonSchema,
 }
 
 /// How large a plan's sizes are made.
@@ -78,7 +95,11 @@ impl Plan {
                     tell::result_line(format_args!("{name:<8} {}", read(text, name, 1.0).input()?.title));
                 }
             }
-            Action::Keys => tell::result_line(keys::reference()),
+            Action::Keys { format: KeysFormat::Terminal } => tell::result_line(keys::text()),
+            Action::Keys { format: KeysFormat::Markdown } => tell::result_line(keys::markdown()),
+            Action::Keys { format: KeysFormat::JsonSchema } => {
+                tell::result_line(format_args!("{:#}", schema::schema()));
+            }
             Action::Condition => tell::result(CONDITION_TEMPLATE),
             Action::Accept => tell::result(ACCEPTANCE_TEMPLATE),
             Action::Show { name, toml: true, .. } => {

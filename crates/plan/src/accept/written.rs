@@ -7,101 +7,105 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{Acceptance, CoresOf, Criterion, LossLimit, Requirement};
-use crate::{Catalogue, Cell, Condition, Fill, RecordingRun, Route};
+use crate::{
+    Catalogue, Cell, Condition, Fill, KeyValue, RecordingRun, Route, ValueKind, plan_table::plan_table,
+};
 
-/// What an offer must do.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AcceptTerms {
-    /// What each target costs, in their order: a text each.
-    #[serde(default)]
-    pub price: Vec<String>,
-    /// Of instruments, which are recorded for it.
-    #[serde(default)]
-    pub instrument: Vec<InstrumentDemands>,
-    /// Of stages of the plan with workloads.
-    #[serde(default)]
-    pub stage: Vec<StageDemands>,
+plan_table! {
+    /// What an offer must do.
+    #[derive(Debug, Clone, Default)]
+    AcceptTerms {
+        /// What each target costs, in their order, for the page.
+        price: Vec<String> as "texts, one for each target" = Vec::new(),
+        /// Of instruments, which are recorded for it.
+        instrument: Vec<InstrumentDemands> = Vec::new(),
+        /// Of stages of the plan with workloads; what is demanded holds in each of their cells.
+        stage: Vec<StageDemands> = Vec::new(),
+    }
 }
 
-/// What must be found when an instrument is recorded.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InstrumentDemands {
-    /// A name of the catalogue, or the path of a .toml file.
-    pub name: Spanned<String>,
-    /// So many of it at the same time, each with a recorder of its own.
-    #[serde(default = "one")]
-    pub count: u32,
-    /// How long it is recorded.
-    pub duration: Nanos,
-    /// How often, at its own pace.
-    #[serde(default = "one")]
-    pub repeats: u32,
-    /// Memory between the instrument and the storage.
-    #[serde(default = "one_gib")]
-    pub buffer: Bytes,
-    /// Older frames are removed when a recording is larger than this.
-    pub keep: Option<Bytes>,
-    /// Instead of that: up to which level the target is filled.
-    pub fill: Option<FillLevel>,
-    /// Who reads it while it is made.
-    #[serde(default)]
-    pub readers: Readers,
-    /// In which state the target is meanwhile.
-    pub condition: Option<Condition>,
-    /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
-    pub route: Option<Route>,
-    /// How much may be lost.
-    #[serde(default)]
-    pub lost: LossLimit,
-    /// What the target must take in the long run.
-    pub rate: Option<ByteRate>,
-    /// The longest time without an acknowledged frame.
-    pub longest_stall: Option<Nanos>,
-    /// When 99 % of frames must be durable.
-    pub durable: Option<Nanos>,
-    /// Processors.
-    #[serde(default)]
-    pub cores: CoreLimits,
-    /// A sync must make the device flush its cache.
-    #[serde(default)]
-    pub sync_flushes: bool,
+plan_table! {
+    /// What must be found when an instrument is recorded.
+    #[derive(Debug, Clone)]
+    InstrumentDemands {
+        /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+        name: Spanned<String>,
+        /// So many of it at the same time, each with a recorder of its own.
+        count: u32 = 1,
+        /// How long it is recorded.
+        duration: Nanos,
+        /// How often, at its own pace.
+        repeats: u32 = 1,
+        /// Memory between the instrument and the storage.
+        buffer: Bytes = Bytes(1 << 30),
+        /// Older frames are removed when a recording is larger than this.
+        keep: Option<Bytes>,
+        /// Instead of keep: up to which level the target is filled.
+        fill: Option<FillLevel>,
+        /// Who reads it meanwhile; a copy goes to --copy-to.
+        readers: Readers as "{ count = 2, distance = \"1 s\", rate = \"100 MB/s\", copy = true }" = Readers::default(),
+        /// In which state the target is meanwhile, as `nilometer plan condition` shows it.
+        condition: Option<Condition>,
+        /// How frames come to the recorder, as in [stage.ingest].
+        route: Option<Route>,
+        /// How much may be lost.
+        lost: LossLimit = LossLimit::None,
+        /// What it must take in the long run: the lower end of the 95 % interval.
+        rate: Option<ByteRate>,
+        /// The longest time in which frames wait and none is acknowledged.
+        longest_stall: Option<Nanos>,
+        /// In which 99 % of frames must be durable.
+        durable: Option<Nanos>,
+        /// Processors kept busy, at the most.
+        cores: CoreLimits = CoreLimits::default(),
+        /// A sync must make the device flush its cache.
+        sync_flushes: bool = false,
+    }
 }
 
-/// What must be found of a workload, in all cells of a stage.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StageDemands {
-    /// Of the stage.
-    pub name: Spanned<String>,
-    /// The phase; all of its phases if it is not said.
-    pub phase: Option<Phase>,
-    /// Bytes a second, at least.
-    pub rate: Option<ByteRate>,
-    /// Operations a second, at least.
-    pub operations: Option<f64>,
-    /// 99 % of operations take no longer.
-    pub p99: Option<Nanos>,
-    /// 99.9 % of operations take no longer.
-    pub p99_9: Option<Nanos>,
-    /// Processors.
-    #[serde(default)]
-    pub cores: CoreLimits,
+plan_table! {
+    /// What must be found of a workload, in all cells of a stage.
+    #[derive(Debug, Clone)]
+    StageDemands {
+        /// A stage of the plan with a workload.
+        name: Spanned<String>,
+        /// The phase; all that are measured, if it is not written.
+        phase: Option<Phase>,
+        /// Bytes a second, at least: the lower end of the 95 % interval.
+        rate: Option<ByteRate>,
+        /// Operations a second, at least: the lower end of the 95 % interval.
+        operations: Option<f64>,
+        /// 99 % of operations take no longer.
+        p99: Option<Nanos>,
+        /// 99.9 % of operations take no longer.
+        p99_9: Option<Nanos>,
+        /// Processors kept busy, at the most.
+        cores: CoreLimits = CoreLimits::default(),
+    }
 }
 
-/// Processors at the most, by whom.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CoreLimits {
-    process: Option<f64>,
-    client: Option<f64>,
-    machine: Option<f64>,
+plan_table! {
+    /// Processors at the most, by whom.
+    #[derive(Debug, Clone, Copy, Default)]
+    CoreLimits {
+        /// By the process that measures.
+        process: Option<f64>,
+        /// By what serves the file system on this machine.
+        client: Option<f64>,
+        /// By the whole machine.
+        machine: Option<f64>,
+    }
 }
 
 /// A share of the space of a target, `90 %`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FillLevel(f64);
+
+impl KeyValue for FillLevel {
+    fn kind() -> ValueKind {
+        ValueKind::Text("a share, such as \"80 %\"")
+    }
+}
 
 impl<'de> Deserialize<'de> for FillLevel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -112,14 +116,6 @@ impl<'de> Deserialize<'de> for FillLevel {
             || de::Error::custom(format!("`{text}`: write more than 0 % and at most 100 %, as in \"80 %\""));
         level.map(|percent| FillLevel(percent / 100.0)).ok_or_else(refused)
     }
-}
-
-const fn one() -> u32 {
-    1
-}
-
-const fn one_gib() -> Bytes {
-    Bytes(1 << 30)
 }
 
 /// As many recorders are more than any node has.

@@ -4,7 +4,7 @@ use nilometer_model::{Bytes, Nanos, Phase};
 
 use super::{
     Access, TreeShape,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
     source_tree::scale_tree,
     unpack::FILE_BLOCK,
     walk::warm_phrase,
@@ -108,8 +108,8 @@ impl Parameters for BuildCell {
         Some(Access::Buffered)
     }
 
-    fn one_a_process(&self) -> bool {
-        true
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { one_a_process: true, has_workers_apart: false, ..WorkloadTraits::default() }
     }
 
     fn footprint(&self, trees: u32) -> Footprint {
@@ -147,10 +147,6 @@ impl Parameters for BuildCell {
     /// Headers are read again and again, sources once.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.operations / (u64::from(self.headers) + 3) * 64)
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, factor: f64) {

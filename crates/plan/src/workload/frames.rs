@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, SyncPolicy,
-    parameters::{Footprint, Parameters, Work, check_block, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, check_block, parameters, scaled_count},
 };
 
 /// How frames lie in files.
@@ -138,6 +138,10 @@ impl Parameters for FramesCell {
         Some(self.access)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { has_workers_apart: false, ..WorkloadTraits::default() }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         let bytes = Bytes(self.frame_stride(workers).saturating_mul(self.frames));
         Footprint { bytes, entries: if self.file == FrameFile::Each { self.frames } else { 1 } }
@@ -180,10 +184,6 @@ impl Parameters for FramesCell {
     /// Who reads files of their own expects each of them.
     fn may_end_early(&self, phase: Phase) -> bool {
         phase != Phase::Write || self.file == FrameFile::One
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, factor: f64) {

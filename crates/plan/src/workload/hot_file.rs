@@ -4,7 +4,7 @@ use nilometer_model::{Bytes, Phase};
 
 use super::{
     Access,
-    parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled, whole_blocks},
 };
 
 parameters! {
@@ -38,6 +38,14 @@ impl Parameters for HotFileCell {
         Some(self.access)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits {
+            in_sequence_through_the_cache: self.access == Access::Buffered,
+            has_workers_apart: false,
+            ..WorkloadTraits::default()
+        }
+    }
+
     fn footprint(&self, _workers: u32) -> Footprint {
         Footprint { bytes: self.file_size, entries: 1 }
     }
@@ -49,14 +57,6 @@ impl Parameters for HotFileCell {
 
     /// It is laid out and read whole.
     fn may_end_early(&self, _phase: Phase) -> bool {
-        false
-    }
-
-    fn in_sequence_through_the_cache(&self) -> bool {
-        self.access == Access::Buffered
-    }
-
-    fn has_workers_apart(&self) -> bool {
         false
     }
 

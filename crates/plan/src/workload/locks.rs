@@ -4,7 +4,7 @@ use nilometer_model::{Bytes, Capability, Nanos, Phase};
 
 use super::{
     Access,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
 };
 
 parameters! {
@@ -46,6 +46,10 @@ impl Parameters for LocksCell {
         None
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { has_workers_apart: false, least_processes: 2, ..WorkloadTraits::default() }
+    }
+
     fn footprint(&self, _workers: u32) -> Footprint {
         Footprint { bytes: Bytes(4096), entries: 1 }
     }
@@ -64,14 +68,6 @@ impl Parameters for LocksCell {
 
     fn needs(&self) -> Vec<Capability> {
         vec![Capability::Mounted]
-    }
-
-    fn least_processes(&self) -> u32 {
-        2
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, factor: f64) {

@@ -39,7 +39,8 @@ use nilometer_model::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, MpiIoCalls, PlanKey, Shift, Sweep, SyncPolicy, parameters, parameters::Parameters, reference,
+    Access, KeyValue, MpiIoCalls, Shift, Sweep, SyncPolicy, ValueKind,
+    parameters::{self, Parameters},
 };
 
 macro_rules! workloads {
@@ -69,15 +70,16 @@ macro_rules! workloads {
             }
         }
 
+        impl KeyValue for WorkloadSweep {
+            fn kind() -> ValueKind {
+                ValueKind::OneOf(vec![$(($word, [$($doc),*].join(" ").trim().to_owned(), $cell::keys()),)*])
+            }
+        }
+
         impl WorkloadCell {
             /// The workload's word in plans and reports.
             pub const fn name(&self) -> &'static str {
                 match self { $(WorkloadCell::$name(_) => $word,)* }
-            }
-
-            /// Every workload: its word, what it is, its parameters.
-            pub fn reference() -> Vec<(&'static str, String, Vec<PlanKey>)> {
-                vec![$(($word, [$($doc),*].join(" ").trim().to_owned(), $cell::keys()),)*]
             }
 
             /// Its parameters.

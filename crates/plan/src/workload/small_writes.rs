@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access,
-    parameters::{Footprint, Parameters, Work, parameters, scaled},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled},
 };
 
 /// How the amount gets to the storage.
@@ -77,6 +77,10 @@ impl Parameters for SmallWritesCell {
         Some(Access::Buffered)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { in_sequence_through_the_cache: true, ..WorkloadTraits::default() }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         let bytes = Bytes(self.total.0.saturating_mul(u64::from(workers)));
         Footprint { bytes, entries: u64::from(workers) }
@@ -84,10 +88,6 @@ impl Parameters for SmallWritesCell {
 
     fn work(&self, _phase: Phase, workers: u32) -> Work {
         Work::moved(self.footprint(workers).bytes, self.block_size())
-    }
-
-    fn in_sequence_through_the_cache(&self) -> bool {
-        true
     }
 
     fn scale(&mut self, factor: f64) {

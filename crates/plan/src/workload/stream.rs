@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, MpiIoCalls, Shift, SyncPolicy,
-    parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled, whole_blocks},
 };
 
 /// Which file a worker writes.
@@ -163,6 +163,17 @@ impl Parameters for StreamCell {
         Some(self.access)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits {
+            needs_all_of_others: self.shift != Shift::OWN && self.read_back,
+            shifts_by_node: self.shift == Shift::Node,
+            in_sequence_through_the_cache: self.access == Access::Buffered,
+            has_workers_apart: self.shift == Shift::OWN && self.layout == FileLayout::Own,
+            shares_a_file: self.layout != FileLayout::Own,
+            ..WorkloadTraits::default()
+        }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         let entries = if self.layout == FileLayout::Own { self.own_files(workers) } else { 1 };
         Footprint { bytes: self.all(workers), entries }
@@ -172,28 +183,8 @@ impl Parameters for StreamCell {
         Work::moved(self.all(workers), self.block_size)
     }
 
-    fn has_workers_apart(&self) -> bool {
-        self.shift == Shift::OWN && self.layout == FileLayout::Own
-    }
-
-    fn shifts_by_node(&self) -> bool {
-        self.shift == Shift::Node
-    }
-
     fn reads_what_others_wrote(&self, phase: Phase) -> bool {
         self.shift == Shift::Node && self.layout == FileLayout::Own && phase == Phase::Read
-    }
-
-    fn needs_all_of_others(&self) -> bool {
-        self.shift != Shift::OWN && self.read_back
-    }
-
-    fn in_sequence_through_the_cache(&self) -> bool {
-        self.access == Access::Buffered
-    }
-
-    fn shares_a_file(&self) -> bool {
-        self.layout != FileLayout::Own
     }
 
     fn check_mpi_io(&self, calls: MpiIoCalls) -> Result<(), String> {
@@ -203,7 +194,7 @@ impl Parameters for StreamCell {
             "preallocate = true: what reserves space by it writes all of it: leave it out"
         } else if self.source == DataSource::Disk {
             "source = \"disk\": copies are made by one process: leave it out"
-        } else if calls == MpiIoCalls::Collective && !self.shares_a_file() {
+        } else if calls == MpiIoCalls::Collective && self.layout == FileLayout::Own {
             "calls = \"collective\": who has files of its own has nobody to exchange data with: write calls = \
              \"independent\", or layout = \"segmented\" or \"strided\""
         } else {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Shift,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
     walk::{check_tree, directories},
 };
 
@@ -125,6 +125,14 @@ impl Parameters for TreeCell {
         (self.file_size.0 > 0).then_some(Access::Buffered)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits {
+            shifts_by_node: self.shift == Shift::Node,
+            has_workers_apart: self.shift == Shift::OWN,
+            ..WorkloadTraits::default()
+        }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         let items = self.worker_items().saturating_mul(u64::from(workers));
         let entries = items.saturating_add(self.tree_directories().saturating_mul(self.trees(workers)));
@@ -143,14 +151,6 @@ impl Parameters for TreeCell {
     /// Each phase relies on what the ones before made, named or removed; only looking and reading may stop halfway.
     fn may_end_early(&self, phase: Phase) -> bool {
         matches!(phase, Phase::StatDirectories | Phase::StatFiles | Phase::ReadFiles)
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        self.shift == Shift::OWN
-    }
-
-    fn shifts_by_node(&self) -> bool {
-        self.shift == Shift::Node
     }
 
     fn scale(&mut self, factor: f64) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
 };
 
 /// How others learn that there is something to be read.
@@ -63,6 +63,10 @@ impl Parameters for VisibilityCell {
         Some(Access::Buffered)
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { has_workers_apart: false, least_processes: 2, ..WorkloadTraits::default() }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         let files = 2 * u64::from(self.rounds) * u64::from(workers);
         Footprint { bytes: Bytes(self.file_size.0.max(4096).saturating_mul(files)), entries: files }
@@ -73,14 +77,6 @@ impl Parameters for VisibilityCell {
         Work::named(
             turns.saturating_mul(WRITTEN_A_ROUND).saturating_mul(u64::from(workers.saturating_sub(1))),
         )
-    }
-
-    fn least_processes(&self) -> u32 {
-        2
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, factor: f64) {

@@ -4,7 +4,7 @@ use nilometer_model::{Bytes, Nanos, Phase};
 
 use super::{
     Access,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
 };
 
 parameters! {
@@ -42,6 +42,10 @@ impl Parameters for WaitCell {
         None
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits { has_workers_apart: false, ..WorkloadTraits::default() }
+    }
+
     fn footprint(&self, _workers: u32) -> Footprint {
         Footprint::default()
     }
@@ -56,10 +60,6 @@ impl Parameters for WaitCell {
 
     fn least_time(&self, _phase: Phase, _workers: u32) -> Nanos {
         self.whole()
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        false
     }
 
     fn scale(&mut self, factor: f64) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Shift, TreeShape,
-    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
     source_tree::scale_tree,
 };
 
@@ -109,6 +109,14 @@ impl Parameters for WalkCell {
         None
     }
 
+    fn traits(&self) -> WorkloadTraits {
+        WorkloadTraits {
+            shifts_by_node: self.shift == Shift::Node,
+            has_workers_apart: self.shift == Shift::OWN,
+            ..WorkloadTraits::default()
+        }
+    }
+
     fn footprint(&self, workers: u32) -> Footprint {
         self.shape().footprint(workers)
     }
@@ -121,14 +129,6 @@ impl Parameters for WalkCell {
 
     fn drops_caches(&self, phase: Phase) -> bool {
         self.cold && !phase.is_setup()
-    }
-
-    fn has_workers_apart(&self) -> bool {
-        self.shift == Shift::OWN
-    }
-
-    fn shifts_by_node(&self) -> bool {
-        self.shift == Shift::Node
     }
 
     fn reads_what_others_wrote(&self, phase: Phase) -> bool {
