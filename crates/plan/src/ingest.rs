@@ -122,7 +122,7 @@ plan_table! {
     Condition {
         /// What reports call it.
         name: String,
-        /// Brings it about, in a shell, with the target's path in NILOMETER_TARGET.
+        /// Brings it about, in a shell, with the target's path in `NILOMETER_TARGET`.
         enter: String as "a command",
         /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
         leave: String as "a command",

@@ -22,7 +22,7 @@ plan_table! {
     /// `[stage.mpi_io]` as written: each parameter may be a list.
     #[derive(Debug, Clone, Default)]
     MpiIoSweep {
-        /// Each process by itself, or all together: MPI_File_write_at and MPI_File_read_at, or the same with _all.
+        /// Each process by itself, or all together: `MPI_File_write_at` and `MPI_File_read_at`, or the same with `_all`.
         calls: Sweep<MpiIoCalls> = Sweep::default(),
         /// By the processes that have this one, the first so many of them as `processes` says; by what there is, if it is not
         /// written.

@@ -246,7 +246,7 @@ macro_rules! parameters {
         }
     };
     (@default $type:ty) => { None };
-    (@default $type:ty, $default:expr) => { Some(<$type as crate::KeyValue>::shown(&$default)) };
+    (@default $type:ty, $default:expr) => { Some(crate::reference::KeyDefault(<$type as crate::KeyValue>::shown(&$default))) };
     (@written $type:ty) => { super::Sweep<$type> };
     (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
     (@first $from:expr) => { $from.first() };

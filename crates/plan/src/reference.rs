@@ -21,20 +21,23 @@ pub struct PlanKey {
     pub about: Vec<String>,
 }
 
+/// What holds if a key is not written, as a plan would write it; none if there are no words for it.
+pub(crate) struct KeyDefault(pub(crate) Option<String>);
+
 impl PlanKey {
     /// Of a key of this type: its name, what stands for the words of the type, whether it has a default, and how that is
     /// written, and its documentation.
     pub(crate) fn of<T: KeyValue>(
         name: &'static str,
         words: Option<&str>,
-        default: Option<Option<String>>,
+        default: Option<KeyDefault>,
         lines: &[&str],
     ) -> Self {
         let kind = T::kind();
         let value = words.map_or_else(|| kind.to_string(), str::to_owned);
         let is_needed = default.is_none() && !T::MAY_BE_LEFT_OUT;
         let about = lines.iter().map(|line| line.trim().to_owned()).collect();
-        let default = default.flatten();
+        let default = default.and_then(|KeyDefault(shown)| shown);
         PlanKey { name, kind, value, default, is_needed, may_be_list: T::MAY_BE_LIST, about }
     }
 
@@ -61,9 +64,9 @@ mod tests {
                 ValueKind::Table(keys) | ValueKind::Tables(keys) => keys_below(&below, keys, all),
                 ValueKind::Named(keys) => keys_below(&format!("{below}.x"), keys, all),
                 ValueKind::OneOf(tables) => {
-                    tables
-                        .iter()
-                        .for_each(|(name, _, keys)| keys_below(&format!("{below}.{name}"), keys, all));
+                    for (name, _, keys) in tables {
+                        keys_below(&format!("{below}.{name}"), keys, all);
+                    }
                 }
                 _ => {}
             }

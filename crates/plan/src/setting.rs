@@ -14,7 +14,7 @@ plan_table! {
     SettingSweep {
         /// Each value as a text.
         values: Vec<String>,
-        /// Applies a value, in a shell, with it in NILOMETER_VALUE and the target's path in NILOMETER_TARGET.
+        /// Applies a value, in a shell, with it in `NILOMETER_VALUE` and the target's path in `NILOMETER_TARGET`.
         apply: String as "a command",
         /// Prints what is in force: the value, as it is written in the plan. Not asked, if there is none.
         read_back: Option<String> as "a command",

@@ -14,9 +14,13 @@ pub(super) struct KeyRow {
     pub(super) name: &'static str,
     /// What may stand behind it.
     pub(super) value: String,
+    /// What holds if it is not written; `needed` if it must be.
     pub(super) default: Option<String>,
     pub(super) about: String,
 }
+
+/// In place of a default.
+const NEEDED: &str = "needed";
 
 /// All tables of a plan, its head first. What is in two places is explained in the first.
 pub(super) fn tables() -> Vec<PlanTable> {
@@ -57,7 +61,8 @@ impl TableWalk {
         };
         let is_one = all.iter().any(|key| key.may_be_list) && !key.may_be_list && known.is_none();
         let value = if is_one { format!("{value} (one)") } else { value };
-        Some(KeyRow { name: key.name, value, default: key.default.clone(), about: key.about.join(" ") })
+        let default = key.default.clone().or_else(|| key.is_needed.then(|| NEEDED.to_owned()));
+        Some(KeyRow { name: key.name, value, default, about: key.about.join(" ") })
     }
 
     fn add_below(&mut self, path: &str, key: &PlanKey) {
@@ -76,9 +81,9 @@ impl TableWalk {
             ValueKind::Named(keys) => self.add(&format!("{below}.NAME"), &about, keys),
             ValueKind::OneOf(tables) => {
                 self.explained.push((key.kind.clone(), plain));
-                tables
-                    .iter()
-                    .for_each(|(name, about, keys)| self.add(&format!("{below}.{name}"), about, keys));
+                for (name, about, keys) in tables {
+                    self.add(&format!("{below}.{name}"), about, keys);
+                }
             }
             _ => {}
         }
@@ -110,23 +115,28 @@ pub(super) fn text() -> String {
 
 /// The page of the documentation.
 pub(super) fn markdown() -> String {
-    let mut page = "# The keys of a plan\n\nThis page is what `nilometer plan keys --format markdown` prints; it is made from the \
-                    types that read a plan. Times, sizes and rates are texts with a unit. For an editor that checks a plan while \
-                    you write it: `nilometer plan keys --format json-schema > plan.schema.json`.\n"
-        .to_owned();
+    let mut lines = vec![PAGE.to_owned()];
     for PlanTable { heading, about, rows } in tables() {
         let heading = if heading.is_empty() { "Head".to_owned() } else { format!("`{heading}`") };
-        page.push_str(&format!(
-            "\n## {heading}\n\n{about}\n\n| key | value | default | |\n|---|---|---|---|\n"
-        ));
+        lines.extend([String::new(), format!("## {heading}"), String::new(), about, String::new()]);
+        lines.extend(["| key | value | default | |", "|---|---|---|---|"].map(str::to_owned));
         for KeyRow { name, value, default, about } in rows {
-            let default = default.map_or_else(String::new, |default| format!("`{default}`"));
-            page.push_str(&format!("| `{name}` | {value} | {default} | {about} |\n"));
+            let default = match default {
+                Some(default) if default != NEEDED => format!("`{default}`"),
+                other => other.unwrap_or_default(),
+            };
+            lines.push(format!("| `{name}` | {value} | {default} | {about} |"));
         }
     }
-    page.truncate(page.trim_end().len());
-    page
+    lines.join("\n")
 }
+
+/// What the page begins with.
+const PAGE: &str = "# The keys of a plan
+
+This page is what `nilometer plan keys --format markdown` prints: it is made from the types that read a plan. Times, sizes and rates \
+are texts with a unit. For an editor that checks a plan while you write it: \
+`nilometer plan keys --format json-schema > plan.schema.json`.";
 
 #[cfg(test)]
 mod tests {
@@ -161,5 +171,7 @@ mod tests {
         assert_eq!(row("[[stage]]", "name").value, "a text (one)");
         assert_eq!(row("[[stage]]", "depth").value, "a whole number");
         assert_eq!(row("", "title").value, "a text");
+        let defaults = ["title", "repeats", "source"].map(|name| row("", name).default);
+        assert_eq!(defaults, [Some("needed".into()), Some("3".into()), None]);
     }
 }
