@@ -79,7 +79,8 @@ fn two_campaigns_of_one_directory_are_compared() {
     let ended = nilometer_in(path, &["compare", "before.sqlite", "after.sqlite", "--html", "page.html"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("2 targets of 2 records compared"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("by Welch's method between records"), "{}", ended.stdout);
+    let spoilt = ["before.sqlite", "after.sqlite"].into_iter().any(|name| is_spoilt(path, name));
+    assert!(spoilt || ended.stdout.contains("by Welch's method between records"), "{}", ended.stdout);
     let page = fs::read_to_string(path.join("page.html")).expect("the page");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("How they compare"));
     let markdown = ["compare", "before.sqlite", "after.sqlite", "--format", "markdown"];
@@ -94,7 +95,6 @@ fn two_campaigns_of_one_directory_are_compared() {
         (writes["phase"].as_str(), writes["cells"].as_array().map(Vec::len)),
         (Some("write"), Some(2))
     );
-    let spoilt = ["before.sqlite", "after.sqlite"].into_iter().any(|name| is_spoilt(path, name));
     assert!(spoilt || writes["pairs"][0]["basis"] == "repeats", "{writes}");
     assert_eq!(json["differing"], Value::Array(Vec::new()), "nothing was changed between them");
 }
