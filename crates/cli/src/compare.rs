@@ -181,8 +181,11 @@ fn read_all(paths: &[&Path]) -> anyhow::Result<Vec<Results>> {
 fn ended(compared: &RecordsCompared<'_>, against: Option<&AgainstBaseline>, least: f64) -> Outcome {
     let Some(against) = against else {
         let says = compared.says_anything();
-        let nothing =
-            || anyhow!("the records have no cell and no recording in common: nothing could be compared");
+        let nothing = || {
+            anyhow!(
+                "nothing could be compared: the records have no cell and no recording in common with valid repeats in each"
+            )
+        };
         return if says { Ok(()) } else { Err(Failure::NotDecided(nothing())) };
     };
     let AgainstBaseline { worse, compared: count, figures, threshold, .. } = against;
