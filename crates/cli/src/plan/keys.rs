@@ -25,7 +25,7 @@ const NEEDED: &str = "needed";
 /// All tables of a plan, its head first. What is in two places is explained in the first.
 pub(super) fn tables() -> Vec<PlanTable> {
     let mut walk = TableWalk { tables: Vec::new(), explained: Vec::new() };
-    walk.add("", "The head of a plan.", &PlanKey::all());
+    walk.add("", String::new(), "The head of a plan.", &PlanKey::all());
     walk.tables
 }
 
@@ -36,10 +36,9 @@ struct TableWalk {
 }
 
 impl TableWalk {
-    /// A table at this path, and those in it.
-    fn add(&mut self, path: &str, about: &str, keys: &[PlanKey]) {
+    /// Adds the table at this path, and then the tables in it.
+    fn add(&mut self, path: &str, heading: String, about: &str, keys: &[PlanKey]) {
         let rows = keys.iter().filter_map(|key| self.row(key, keys)).collect();
-        let heading = if path.is_empty() { String::new() } else { heading(path) };
         self.tables.push(PlanTable { heading, about: about.into(), rows });
         for key in keys {
             self.add_below(path, key);
@@ -71,29 +70,22 @@ impl TableWalk {
         }
         let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
         let about = key.about.join(" ");
-        let plain = below.replace('*', "");
         match &key.kind {
             ValueKind::Table(keys) => {
-                self.explained.push((key.kind.clone(), plain));
-                self.add(&below, &about, keys);
+                self.explained.push((key.kind.clone(), below.clone()));
+                self.add(&below, format!("[{below}]"), &about, keys);
             }
-            ValueKind::Tables(keys) => self.add(&format!("{below}*"), &about, keys),
-            ValueKind::Named(keys) => self.add(&format!("{below}.NAME"), &about, keys),
+            ValueKind::Tables(keys) => self.add(&below, format!("[[{below}]]"), &about, keys),
+            ValueKind::Named(keys) => self.add(&below, format!("[{below}.NAME]"), &about, keys),
             ValueKind::OneOf(tables) => {
-                self.explained.push((key.kind.clone(), plain));
+                self.explained.push((key.kind.clone(), below.clone()));
                 for (name, about, keys) in tables {
-                    self.add(&format!("{below}.{name}"), about, keys);
+                    self.add(&format!("{below}.{name}"), format!("[{below}.{name}]"), about, keys);
                 }
             }
             _ => {}
         }
     }
-}
-
-/// A path whose last name ends with `*` is that of tables of which there may be several.
-fn heading(path: &str) -> String {
-    let plain = path.replace('*', "");
-    if path.ends_with('*') { format!("[[{plain}]]") } else { format!("[{plain}]") }
 }
 
 /// For a terminal.
