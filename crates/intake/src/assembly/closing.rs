@@ -33,10 +33,12 @@ impl Assembly {
 
     /// No packet comes any more: what is there goes to the ring. How many blocks there were in all.
     pub fn end(&mut self, now: Nanos) -> u64 {
+        self.unpark_all(now);
         self.decide_all(now);
         if let Some(lost) = self.crowded.take() {
-            // Nothing came behind them.
-            self.tally.lose_unfilled(lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned());
+            // Nothing came behind them. What is missing in the frame that began is counted when its block is closed.
+            let here = self.next().next_multiple_of(self.shape.per_frame());
+            self.tally.lose_unfilled(lost.saturating_sub(here.cast_signed()).max(0).cast_unsigned());
         }
         while self.first * self.shape.packets < self.next() && !self.open.is_empty() {
             self.close_first(now, self.next());

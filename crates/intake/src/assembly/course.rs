@@ -61,6 +61,14 @@ impl Assembly {
         if !self.order.has_begun() {
             self.begin_at(now, part.frame);
         }
+        let is_near = self.standing(part) != Standing::Elsewhere;
+        if !self.park(inlet, part, body, is_near) {
+            self.insert_near(now, inlet, part, body);
+        }
+    }
+
+    /// Puts down a packet that waits for no other port.
+    pub(super) fn insert_near(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         match self.standing(part) {
             // By its number alone it is here. But it goes on with a course that may be the stream, and its
             // place is taken: put here, it would be a duplicate, and the course would have a hole.
@@ -85,7 +93,7 @@ impl Assembly {
             // counted from the last packet that found none. Packets of open blocks go on to their places.
             Some(lost) if place >= end => match place < lost.saturating_add(self.step()) {
                 false => Standing::Elsewhere,
-                true if self.has_room() => Standing::Resumes,
+                true if self.has_room() && self.may_skip() => Standing::Resumes,
                 true => Standing::Lost,
             },
             _ => {
@@ -99,7 +107,7 @@ impl Assembly {
     /// How many places ahead of all that came a packet is still near: enough for those that overtook others,
     /// and for those of a port that come before the others'.
     fn step(&self) -> i64 {
-        let others = if self.ports.len() > 1 { self.shape.per_frame() } else { 0 };
+        let others = if self.ports.len() > 1 { 2 * self.places_of_lead() } else { 0 };
         ((self.limits.window / 4).max(1) + others).cast_signed()
     }
 
@@ -145,7 +153,8 @@ impl Assembly {
         // only frames before the first of those are left out.
         let ahead = self.order.place(part).saturating_sub(lost).max(0).cast_unsigned();
         let frame = part.frame.wrapping_sub(ahead.div_ceil(self.shape.per_frame()));
-        self.skip_to(now, Part { frame, part: 0 });
+        let first = self.first_heard(frame);
+        self.skip_to(now, Part { frame: first, part: 0 });
     }
 
     /// The stream begins, or begins anew, with this frame.
@@ -158,6 +167,7 @@ impl Assembly {
         self.starts.push_back(place);
         self.progress = StreamProgress::begin(now);
         self.drops.begin();
+        self.ports.iter_mut().for_each(|port| port.course.begin());
     }
 
     /// Keeps a packet that belongs elsewhere, with the course that it follows.
@@ -171,7 +181,7 @@ impl Assembly {
             self.candidates.keep(&self.order, self.step_of_course(), held, self.progress.packets());
         self.give_up(&given_up);
         let mut followed = self.followed(at);
-        while let Some(at) = followed {
+        while let Some(at) = followed.filter(|_| self.may_skip()) {
             let candidate = self.candidates.take_at(at);
             self.go_on(now, candidate);
             followed = self.followed_chain(ESTABLISHED);
@@ -352,7 +362,7 @@ impl Assembly {
             candidate.retain(&self.order, is_new);
         }
         // From the beginning of its earliest frame, whichever of its packets came first.
-        let first = Part { frame: candidate.first(), part: 0 };
+        let first = Part { frame: self.first_heard(candidate.first()), part: 0 };
         let before = self.progress.packets();
         self.move_to(now, first);
         let order = &self.order;
@@ -378,20 +388,37 @@ impl Assembly {
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
         let most = if self.drops.packets() > 0 { most.max(self.drops.packets() + window) } else { most };
         match u64::try_from(ahead) {
-            Ok(count) if count <= most => {
-                if was_crowded.is_some() || !self.may_fill(count) {
-                    self.drops.explain(count);
-                    self.skip_to(now, first);
-                }
-                // Otherwise nothing is to be done: blocks in between are opened, and filled when they are
-                // closed. The gap shows with the first packet behind it.
-            }
+            Ok(count) if count <= most => self.leave_gap(now, first, count, was_crowded.is_some()),
             Ok(count) if !is_young => {
                 self.tally.jump(count);
                 self.begin_at(now, first.frame);
             }
             _ => self.begin_anew(now, first),
         }
+    }
+
+    /// The stream goes on with this packet behind it. The kernel dropped all that is missing between.
+    pub(super) fn skip_gap(&mut self, now: Nanos, first: Part) {
+        let ahead = self.order.place(first).saturating_sub(self.next().cast_signed());
+        if let Ok(count) = u64::try_from(ahead) {
+            let was_crowded = self.crowded.take().is_some();
+            self.leave_gap(now, first, count, was_crowded);
+        }
+    }
+
+    /// So many packets are missing before this one: they are filled, or left out.
+    fn leave_gap(&mut self, now: Nanos, first: Part, count: u64, was_crowded: bool) {
+        if was_crowded || !self.may_fill(count) {
+            self.drops.explain(count);
+            self.skip_to(now, first);
+        }
+        // Otherwise nothing is to be done: blocks in between are opened, and filled when they are closed. The gap shows
+        // with the first packet behind it.
+    }
+
+    /// Whether a packet is not near the stream.
+    pub(super) fn is_elsewhere(&self, part: Part) -> bool {
+        self.standing(part) == Standing::Elsewhere
     }
 
     /// Counts a new beginning: the numbers fell back, or those of a young stream jumped.

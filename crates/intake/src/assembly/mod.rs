@@ -33,6 +33,7 @@ mod course;
 mod drops;
 mod order;
 mod port;
+mod port_lead;
 mod progress;
 mod sharing;
 mod tally;
@@ -207,7 +208,8 @@ impl Assembly {
 
     /// Packets that are of the stream, and those that will be if it goes on where they are.
     pub fn of_stream(&self) -> u64 {
-        self.tally.of_stream() + self.candidates.waiting(self.progress.packets())
+        let parked: u64 = self.ports.iter().map(|port| port.course.parked()).sum();
+        self.tally.of_stream() + parked + self.candidates.waiting(self.progress.packets())
     }
 
     /// Whether every writer of the ring has left.
@@ -230,9 +232,10 @@ impl Assembly {
         self.ports.len()
     }
 
-    /// The place after the highest that came, of all ports.
+    /// The place after the highest that came, of all ports: what is closed does not come any more.
     fn next(&self) -> u64 {
-        self.ports.iter().map(|port| port.next).max().unwrap_or(0)
+        let came = self.ports.iter().map(|port| port.next).max().unwrap_or(0);
+        came.max(self.first * self.shape.packets)
     }
 
     /// How many blocks may be open at once.
@@ -314,8 +317,9 @@ impl Assembly {
         self.progress.drained(now);
     }
 
-    /// The kernel dropped at most this many packets before those that are taken next.
-    pub fn dropped(&mut self, packets: u64) {
+    /// The kernel dropped at most this many packets of a port before those that are taken next.
+    pub fn dropped(&mut self, inlet: usize, packets: u64) {
+        self.ports[inlet].course.dropped(packets);
         self.drops.add(packets, self.progress.packets());
     }
 
@@ -338,6 +342,7 @@ impl Assembly {
         let begin = if last - first == spot as u64 { first } else { last };
         self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);
+        self.ports[inlet].course.hear(part, spot as u64 + 1);
         self.progress.advance(spot as u64 + 1, (last + 1).saturating_sub(furthest));
         spot + 1
     }

@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 
-use super::tally::Arrivals;
-use nilometer_wire::WireFormat;
+use super::{port_lead::PortCourse, tally::Arrivals};
+use nilometer_wire::{Part, WireFormat};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) format: Box<dyn WireFormat>,
     /// Which parts of each frame come by it.
-    parts: Range<u64>,
+    pub(super) parts: Range<u64>,
     per_frame: u64,
     /// The place after the highest that came.
     pub(super) next: u64,
     pub(super) arrivals: Arrivals,
+    pub(super) course: PortCourse,
     /// Where the spots that were given out last are, and their prefixes.
     pub(super) expected: Vec<u64>,
     pub(super) prefixes: Vec<u8>,
@@ -38,9 +39,16 @@ impl Port {
             per_frame,
             next: 0,
             arrivals: Arrivals::default(),
+            course: PortCourse::default(),
             expected: Vec::new(),
             prefixes: Vec::new(),
         }
+    }
+
+    /// The frame of its next packet, if they come in order.
+    pub(super) fn next_frame(&self) -> Option<u64> {
+        let Part { frame, part } = self.course.rear()?;
+        Some(frame.wrapping_add(u64::from(part as u64 + 1 == self.parts.end)))
     }
 
     /// How many ports there are.

@@ -113,7 +113,7 @@ impl Lab {
     /// Takes packets of a socket that is never empty, before which the kernel dropped `dropped` others.
     pub(super) fn receive_behind(&mut self, serials: &[u64], dropped: u64) {
         self.now += Nanos(1);
-        self.assembly.dropped(dropped);
+        self.assembly.dropped(0, dropped);
         for &serial in serials {
             self.assembly.aside(self.now, 0, &Numbered::packet(serial));
         }

@@ -113,9 +113,21 @@ impl SenderStreams {
         if self.merger.is_some() { Vec::new() } else { self.streams[0].assembly.spots(now, port, most) }
     }
 
+    /// How many of so many packets may be taken from a port now: none if others have to catch up.
+    pub fn may_take(&self, port: usize, most: usize) -> usize {
+        if self.ports() == 1 { most } else { self.first().may_take(port, most) }
+    }
+
+    /// A look at a port is over.
+    pub fn looked(&mut self, now: Nanos, port: usize) {
+        if self.ports() > 1 {
+            self.streams[0].assembly.looked(now, port);
+        }
+    }
+
     /// The kernel dropped at most this many packets before those that are taken next.
-    pub fn dropped(&mut self, packets: u64) {
-        self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(packets));
+    pub fn dropped(&mut self, port: usize, packets: u64) {
+        self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(port, packets));
     }
 
     /// Names senders that were not heard before.

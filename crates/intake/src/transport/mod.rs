@@ -47,6 +47,8 @@ pub trait Transport: fmt::Debug + Send {
     /// exactly as long. From the first one on that does not fit, they lie aside; all of them, if they are received
     /// elsewhere.
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
+    /// From now on, where there are no spots, it takes about so many packets at once and no more.
+    fn take_at_most(&mut self, _packets: usize) {}
     /// Of the packets that came with the last look, so many are of the stream: who sent them may be its sender.
     fn accepted(&mut self, _now: Nanos, _packets: u64) {}
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.

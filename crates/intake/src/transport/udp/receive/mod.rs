@@ -58,6 +58,8 @@ pub struct UdpInlet {
     /// How many packets came from whom.
     heard: HeardSenders,
     room: u64,
+    /// Packets that are taken at once where there are no spots.
+    most: usize,
     joined: Joined,
     /// What lies aside.
     aside: Vec<u8>,
@@ -95,6 +97,7 @@ impl UdpInlet {
             sender: None,
             heard: HeardSenders::default(),
             room,
+            most: MESSAGES_AT_ONCE * EACH_MOST,
             joined: Joined { each: 1, alike: ALIKE },
             aside: Vec::new(),
             packets: Vec::new(),
@@ -268,7 +271,7 @@ impl Transport for UdpInlet {
         let each = self.joined.each;
         // Whole messages only.
         let messages = match self.senders.learns() {
-            false if spots.is_empty() => MESSAGES_AT_ONCE,
+            false if spots.is_empty() => (self.most / each).clamp(1, MESSAGES_AT_ONCE),
             false if self.joined.are_alike() => (spots.len() / each).clamp(1, MESSAGES_AT_ONCE),
             _ => 1,
         };
@@ -296,6 +299,10 @@ impl Transport for UdpInlet {
         let came = filled + self.packets.len() > 0;
         let dropped = if came { std::mem::take(&mut self.unreported) } else { 0 };
         Ok(Received { spots: filled, aside: self.packets.len(), more, dropped })
+    }
+
+    fn take_at_most(&mut self, packets: usize) {
+        self.most = packets;
     }
 
     fn accepted(&mut self, now: Nanos, packets: u64) {

@@ -149,8 +149,13 @@ const TELL: Nanos = Nanos::from_millis(100);
 
 impl Receiver {
     /// From a transport for each of its ports into an assembly.
-    pub fn new(transports: Vec<Box<dyn Transport>>, assembly: Assembly, until: Until) -> Self {
+    pub fn new(mut transports: Vec<Box<dyn Transport>>, assembly: Assembly, until: Until) -> Self {
         assert_eq!(transports.len(), assembly.ports(), "each port has its transport");
+        if transports.len() > 1 {
+            for transport in &mut transports {
+                transport.take_at_most(BATCH);
+            }
+        }
         let room = transports.iter().map(|transport| transport.room()).min().unwrap_or(0);
         let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
         Receiver {
@@ -208,9 +213,15 @@ impl Receiver {
         let mut of_stream = before;
         let mut received = Received::default();
         for (port, transport) in self.transports.iter_mut().enumerate() {
-            let mut spots = self.streams.spots(now, port, BATCH);
+            let most = self.streams.may_take(port, BATCH);
+            if most == 0 {
+                received.more = true;
+                continue;
+            }
+            let mut spots = self.streams.spots(now, port, most);
             let came = transport.receive(&mut spots)?;
             take(&mut self.streams, now, port, transport.as_ref(), came);
+            self.streams.looked(now, port);
             let before = of_stream;
             let after = self.streams.of_stream();
             transport.accepted(now, after.saturating_sub(before));
@@ -347,7 +358,7 @@ fn take(streams: &mut SenderStreams, now: Nanos, port: usize, transport: &dyn Tr
             streams.name(sender, || transport.sender(sender));
         }
     }
-    streams.dropped(came.dropped);
+    streams.dropped(port, came.dropped);
     streams.came(now, port, came.spots, senders);
     for number in 0..came.aside {
         let sender = senders.get(came.spots + number).copied().unwrap_or_default();
@@ -355,6 +366,8 @@ fn take(streams: &mut SenderStreams, now: Nanos, port: usize, transport: &dyn Tr
     }
 }
 
+#[cfg(test)]
+mod ports_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
