@@ -19,6 +19,7 @@ mod ranges;
 pub mod reader;
 pub mod recording_file;
 pub mod recording_storage;
+mod stored_file;
 mod stream;
 pub mod tiles;
 mod verify;

@@ -30,7 +30,7 @@ use rustix::{
     process::geteuid,
 };
 
-use crate::recording_storage::StoredFile;
+use crate::stored_file::StoredFile;
 
 /// A file of a recording that is open, and whose it is.
 #[derive(Debug)]

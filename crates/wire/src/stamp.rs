@@ -4,7 +4,7 @@ use nilometer_model::{Format, Moment, Nanos};
 
 use super::{
     filler, mark5b,
-    time::{DAY, EPOCH, MJD_2000},
+    time::{DAY, EPOCH, day_near},
     vdif,
 };
 
@@ -89,14 +89,6 @@ impl Stamps {
             }
         }
     }
-}
-
-/// Of the days since 2000 whose modified Julian day has these last three digits, the one nearest to a second.
-pub(super) fn day_near(second: u64, digits: u32) -> Option<u64> {
-    let near = MJD_2000 + second / DAY;
-    let lower = (near + 500).saturating_sub(999);
-    let day = lower + (u64::from(digits) + 1000 - lower % 1000) % 1000;
-    day.checked_sub(MJD_2000)
 }
 
 #[cfg(test)]

@@ -21,6 +21,14 @@ pub(super) fn epoch_of(second: u64) -> u8 {
     (0..EPOCHS).rev().find(|epoch| epoch_begins(*epoch) <= second).unwrap_or(0)
 }
 
+/// Of the days since 2000 whose modified Julian day has these last three digits, the one nearest to a second.
+pub(super) fn day_near(second: u64, digits: u32) -> Option<u64> {
+    let near = MJD_2000 + second / DAY;
+    let lower = (near + 500).saturating_sub(999);
+    let day = lower + (u64::from(digits) + 1000 - lower % 1000) % 1000;
+    day.checked_sub(MJD_2000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,8 +7,10 @@ pub use header::{Fault, Mark5bHeader};
 use nilometer_model::packets::{self, Cut, Field, Packets};
 
 use super::{
-    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, learned::Rate, serial::Serial,
-    stamp::day_near, time::DAY,
+    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
+    learned::Rate,
+    serial::Serial,
+    time::{DAY, day_near},
 };
 
 /// First halves at the other parity, one after the other, after which the stream is held to have turned.

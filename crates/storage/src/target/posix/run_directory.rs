@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     super::TargetError,
-    joined::{self, JOINED},
+    joined::{self, JOINED, open_marker},
 };
 
 /// The prefix of every name that a run makes in its directory.
@@ -209,17 +209,6 @@ fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno
         }
     })?;
     Ok((root, marker))
-}
-
-/// Opens a marker if it is a plain file: to open a device may already do something. Writable, because NFS wants that for
-/// an exclusive lock.
-pub(super) fn open_marker(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    let mode = fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
-    if !FileType::from_raw_mode(mode).is_file() {
-        return Err(Errno::INVAL);
-    }
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    fs::openat(root, name, flags, Mode::empty())
 }
 
 /// Completes the marker under another name first: a marker is whole or absent.
