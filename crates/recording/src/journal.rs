@@ -4,7 +4,7 @@
 //! On storage that only takes whole files, the journal is a series of files: see [`nilometer_storage::pieces`].
 //!
 //! A record is little-endian. It holds the CRC-32 (ISO-HDLC) of all bytes after it (4 bytes), kind (4),
-//! sequence number from 0 (8), and up to six numbers (8 each) by kind:
+//! sequence number from 0 (8), and up to six numbers (8 each):
 //!
 //! | kind | numbers |
 //! |---|---|

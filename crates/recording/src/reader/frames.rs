@@ -91,7 +91,7 @@ impl Recording {
 pub(crate) fn read_encoded(file: &dyn StoredFile, extent: &FrameExtent, frame: &mut [u8]) -> io::Result<()> {
     let length = extent.length as usize;
     let mut stored = Vec::new();
-    // Allocate at most one step more than the file has bytes, whatever length the journal claims.
+    // Allocate at most one step more than the file has bytes, even if the journal claims a greater length.
     while stored.len() < length {
         let begin = stored.len();
         stored.resize(length.min(begin + STEP), 0);

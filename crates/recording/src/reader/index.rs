@@ -274,7 +274,7 @@ impl Index {
                 {
                     self.lanes[lane].texts.push(*entry);
                 }
-                // `counted` holds these already, and the head is known.
+                // `counted` holds the others already, and `add_lane` took the head.
                 Entry::Removed { .. }
                 | Entry::Durable { .. }
                 | Entry::Checkpoint { .. }
