@@ -1,5 +1,5 @@
-//! Recordings on storage: their journals and files, and how to read, view, scan and verify them. A reader of
-//! recordings depends on no part of the recorder.
+//! Recordings on storage: their journals and files, and how to read, view, scan and verify them. Programs that
+//! read recordings need nothing from the crates that make them.
 //!
 //! ```text
 //! RecordingStorage -> journal -> Index -> Recording -> RecordingView -> verify, Scan, ReadAhead

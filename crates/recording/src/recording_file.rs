@@ -81,7 +81,7 @@ impl ReadAccess {
         ReadAccess { mode: self.mode & (group | other.mode & OTHERS) | USER, ..self }
     }
 
-    /// Returns the mode for a file of `group` that gives nobody else access.
+    /// Returns the mode for a file of `group` that lets only these users read it.
     pub fn mode_in_group(self, group: u32) -> u32 {
         let of_group = if group == self.group { self.mode } else { self.mode << 3 };
         self.mode & (USER | OTHERS) | of_group & GROUP

@@ -2,7 +2,6 @@
 //!
 //! Each wire has a pedestal, noise of its own and noise common to the wires of a board. Straight tracks add a
 //! pulse to each wire that they pass.
-//! straight tracks that pass it.
 
 use std::ops::Range;
 

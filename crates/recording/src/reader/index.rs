@@ -437,7 +437,7 @@ impl Index {
         self.frames.get(number).into_iter().chain(copies.copied())
     }
 
-    /// Returns the number of frames due as far as known, but at least up to the last frame present.
+    /// Returns the number of frames due as far as known, but at least up to the last frame present or removed.
     pub fn expected(&self) -> u64 {
         let last = [self.frames.last(), self.removed.last()];
         let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);

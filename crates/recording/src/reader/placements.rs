@@ -232,8 +232,8 @@ impl Exceptions {
         Some(place)
     }
 
-    /// Returns the next frame of a lane in the page, and its position, which changes to the frames before it
-    /// must preserve. Frames after it follow from it as before.
+    /// Returns the next frame of a lane in the page, and its position. Changes to frames before it must not
+    /// move it. Frames after it follow from it as before.
     fn behind(&self, page: &Page, courses: &[Course], at: u16, label: Label) -> Option<(u16, Spot)> {
         let behind = page.next(at + 1, |other| other == label)?;
         Some((behind, self.spot(page, courses, behind, label)?))
