@@ -2,12 +2,12 @@
 
 use std::{fs::File, io};
 
-/// A file of a recording that is open. It stays the same file, whatever is renamed.
+/// An open file of a recording. It stays the same file across renames.
 pub trait StoredFile: std::fmt::Debug + Send + Sync {
-    /// Reads from an offset on, in bytes: how many there were, 0 at the end.
+    /// Reads from an offset in bytes and returns the bytes read, 0 at the end of the file.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// The plain file that it is, if it is one.
+    /// Returns the plain file behind it, if any.
     fn into_file(self: Box<Self>) -> Option<File> {
         None
     }
