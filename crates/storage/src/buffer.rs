@@ -1,4 +1,5 @@
-//! Aligned memory for operations: one [`Arena`], shared out as disjoint [`Buffer`]s that move with the operation.
+//! Aligned memory for operations: one [`Arena`], divided into disjoint [`Buffer`]s that move with their
+//! operations.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -11,15 +12,15 @@ use std::{
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Buffers begin at a multiple of this: enough for `O_DIRECT` on any device in use.
+/// The alignment of buffers: enough for `O_DIRECT` on any device in use.
 pub const ALIGNMENT: usize = 4096;
 
-/// Where buffers begin.
+/// The alignment of buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alignment {
-    /// At a page: for `O_DIRECT`.
+    /// A page: for `O_DIRECT`.
     Page,
-    /// At a cache line: for small buffers that the kernel copies from or into.
+    /// A cache line: for small buffers that the kernel copies from or into.
     CacheLine,
 }
 
@@ -38,7 +39,7 @@ pub struct Arena {
     layout: Layout,
 }
 
-// SAFETY: an arena only tells addresses; memory is reached through `Buffer`s, which are disjoint.
+// SAFETY: an arena only gives out addresses; memory is reached through `Buffer`s, which are disjoint.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -58,18 +59,18 @@ impl Drop for Arena {
 }
 
 impl Arena {
-    /// Memory for `count` buffers of `size` bytes each, and the buffers. The distance between two buffers is `size`
-    /// rounded up to [`ALIGNMENT`]. Memory is not touched yet: fill it before a clock starts.
+    /// Allocates `count` buffers of `size` bytes each. Two buffers are `size` apart, rounded up to
+    /// [`ALIGNMENT`]. The memory is not touched yet: fill it before you start a clock.
     pub fn shared_out(count: usize, size: usize) -> (Arc<Arena>, Vec<Buffer>) {
         Arena::aligned(count, size, Alignment::Page)
     }
 
-    /// Bytes from the start of a buffer of this size to the start of the next.
+    /// Returns the bytes from the start of a buffer of this size to the start of the next.
     pub const fn distance(size: usize, alignment: Alignment) -> usize {
         size.next_multiple_of(alignment.bytes())
     }
 
-    /// As [`Arena::shared_out`], with buffers that begin at such places.
+    /// Does the same as [`Arena::shared_out`], with buffers of this alignment.
     pub fn aligned(count: usize, size: usize, alignment: Alignment) -> (Arc<Arena>, Vec<Buffer>) {
         assert!(
             count > 0 && size > 0 && u32::try_from(size).is_ok(),
@@ -90,13 +91,13 @@ impl Arena {
         (arena, buffers)
     }
 
-    /// First address and bytes, for registration with the kernel.
+    /// Returns the first address and the bytes, for registration with the kernel.
     pub fn region(&self) -> (*mut u8, usize) {
         (self.base.as_ptr(), self.layout.size())
     }
 }
 
-/// Zeroed pages that the kernel brings when they are touched, huge ones where it can.
+/// Maps zeroed pages that the kernel allocates on first touch, huge ones if it can.
 fn map(layout: Layout) -> NonNull<u8> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     let private = MapFlags::PRIVATE;
@@ -105,7 +106,8 @@ fn map(layout: Layout) -> NonNull<u8> {
         unsafe { mmap_anonymous(ptr::null_mut(), layout.size(), access, private) };
     let base: NonNull<u8> =
         mapped.ok().and_then(|base| NonNull::new(base.cast())).unwrap_or_else(|| handle_alloc_error(layout));
-    // SAFETY: advice on the mapping made above; it changes no contents. Refused on kernels without huge pages: no harm.
+    // SAFETY: advice on the mapping made above; it changes no contents. Kernels without huge pages refuse it,
+    // without harm.
     unsafe { madvise(base.as_ptr().cast(), layout.size(), Advice::LinuxHugepage) }.ok();
     base
 }
@@ -123,12 +125,12 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// No memory, for operations that carry none.
+    /// Returns a buffer without memory, for operations that carry none.
     pub const fn empty() -> Self {
         Buffer { start: NonNull::dangling(), length: 0, arena: None }
     }
 
-    /// A buffer in an arena of its own, zeroed.
+    /// Returns a zeroed buffer in an arena of its own.
     pub fn alone(size: usize) -> Self {
         Arena::shared_out(1, size).1.remove(0)
     }
@@ -144,7 +146,8 @@ impl Deref for Buffer {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` and `length` are a part of the arena that only this buffer has, or length is 0.
+        // SAFETY: `start` and `length` are a part of the arena that only this buffer can reach, or length is
+        // 0.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
     }
 }

@@ -1,8 +1,8 @@
-//! The only place where a clock is read. All engines of a run share one origin, so their times can be compared.
+//! The only module that reads a clock. All engines of a run share one origin, so their times can be compared.
 //!
-//! A reading costs as much as all the rest of the loop. Where the kernel itself trusts the processor's time stamp counter
-//! (its clock source is `tsc`: constant, never stopping, the same on all processors), that is read directly: some 11 ns
-//! instead of 25 through the vDSO.
+//! A reading costs as much as the rest of the loop. If the kernel trusts the processor's time stamp counter,
+//! the clock reads it directly: some 11 ns instead of 25 through the vDSO. The kernel's clock source is then
+//! `tsc`: constant, never stopping, the same on all processors.
 
 use std::{
     num::NonZero,
@@ -19,25 +19,27 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: u64,
-    /// Nanoseconds a tick in units of 2^-32, if ticks are read; otherwise the origin is in nanoseconds.
+    /// Nanoseconds per tick in units of 2^-32 if the clock reads ticks. Otherwise `None`, and the origin is
+    /// in nanoseconds.
     scale: Option<u64>,
 }
 
 impl Clock {
-    /// Begins to measure the counter's frequency, so that the first clock of this process need not wait for it.
+    /// Starts to measure the counter's frequency, so that the first clock of this process need not wait for
+    /// it.
     pub fn prepare() {
         FIRST_PAIR.get_or_init(pair);
     }
 
-    /// A clock that starts at zero now. The first of a process waits until 20 ms after [`Clock::prepare`], or for 20 ms, to measure
-    /// the counter's frequency.
+    /// Returns a clock that is at zero now. The first call in a process waits until 20 ms after
+    /// [`Clock::prepare`], or for 20 ms, to measure the counter's frequency.
     pub fn start() -> Self {
         static SCALE: OnceLock<Option<u64>> = OnceLock::new();
         let scale = *SCALE.get_or_init(measure_scale);
         Clock { origin: if scale.is_some() { ticks() } else { system_nanos() }, scale }
     }
 
-    /// The same clock, which is at zero when this one shows that time: until then it stands there.
+    /// Returns this clock with its zero moved to `time`. Until then it stands at zero.
     #[must_use]
     pub fn with_zero_at(self, time: Nanos) -> Self {
         let ahead = match self.scale {
@@ -47,8 +49,8 @@ impl Clock {
         Clock { origin: self.origin.saturating_add(ahead), ..self }
     }
 
-    /// Sleeps until then, if it is not past. The calling thread asks the kernel to be woken in time from now on: otherwise that may
-    /// be 50 us later, to save power (`PR_SET_TIMERSLACK`).
+    /// Sleeps until `time`, unless it is past. It also makes the kernel wake this thread on time from now on.
+    /// By default that may be 50 us late, to save power (`PR_SET_TIMERSLACK`).
     pub fn sleep_until(&self, time: Nanos) {
         let left = time.since(self.now());
         if left > Nanos(0) {
@@ -70,41 +72,43 @@ impl Clock {
     }
 }
 
-/// The calendar's time, beside a clock that nobody can set: for saying when something was, never for measuring.
+/// The calendar's time and a clock that nobody can set. It dates events and never measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calendar {
     /// Since 1970, UTC.
     pub time: Nanos,
-    /// Since the machine was started, sleep included (`CLOCK_BOOTTIME`).
+    /// Since the machine started, sleep included (`CLOCK_BOOTTIME`).
     pub running: Nanos,
 }
 
 impl Calendar {
-    /// Reads both.
+    /// Reads both clocks.
     pub fn now() -> Self {
         Calendar { time: system(ClockId::Realtime), running: system(ClockId::Boottime) }
     }
 
-    /// When a clock began.
+    /// Returns the moment at which a clock started.
     pub fn start_of(clock: Clock) -> Moment {
         Moment(Calendar::now().time.since(clock.now()))
     }
 
-    /// How long it still is until then; nothing if that is over.
+    /// Returns the time left until a moment; zero if it is past.
     pub fn left_until(moment: Moment) -> Nanos {
         moment.0.since(Calendar::now().time)
     }
 
-    /// By how many nanoseconds the calendar's clock was set forward since `earlier`; negative if it was set back.
+    /// Returns the nanoseconds by which the calendar's clock was set forward since `earlier`; negative if it
+    /// was set back.
     pub fn stepped_since(self, earlier: Calendar) -> i64 {
         let ahead = |calendar: Calendar| calendar.time.0.cast_signed() - calendar.running.0.cast_signed();
         ahead(self) - ahead(earlier)
     }
 }
 
-/// How right the calendar's clock is, as its time service told the kernel; none where that may not be asked.
+/// Returns the accuracy of the calendar's clock, as its time service reports to the kernel; `None` if the
+/// query is forbidden.
 pub fn clock_state() -> Option<ClockState> {
-    // SAFETY: all zeroes is a valid timex, which asks for nothing to be changed, and the kernel writes only into it.
+    // SAFETY: all zeroes is a valid timex that requests no change, and the kernel writes only into it.
     let (answer, told) = unsafe {
         let mut told: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&raw mut told), told)
@@ -117,12 +121,12 @@ pub fn clock_state() -> Option<ClockState> {
     }
 }
 
-/// What the kernel reads the time from; empty where it does not say.
+/// Returns the kernel's clock source; empty if the kernel does not report it.
 pub fn clock_source() -> String {
     std::fs::read_to_string(SOURCE).unwrap_or_default().trim().to_owned()
 }
 
-/// See [`clock_source`].
+/// The file that [`clock_source`] reads.
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 fn system(clock: ClockId) -> Nanos {
@@ -141,20 +145,21 @@ fn ticks() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Never asked: there is no scale.
+/// Never called: there is no scale.
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks() -> u64 {
     0
 }
 
-/// Both clocks when the measurement of the counter's frequency began.
+/// Both clocks at the start of the measurement of the counter's frequency.
 static FIRST_PAIR: OnceLock<(u64, u64)> = OnceLock::new();
-/// How long the frequency is measured at the least.
+/// The shortest measurement of the frequency.
 const MEASURED_LEAST: Nanos = Nanos::from_millis(20);
-/// A machine may sleep meanwhile, and then the counter goes on without the clock: an older beginning does not count.
+/// An older start does not count: the machine may sleep meanwhile, and then the counter goes on without the
+/// clock.
 const MEASURED_MOST: Nanos = Nanos::from_millis(1000);
 
-/// Nanoseconds a tick in units of 2^-32, where the kernel trusts the counter: to within some 5 in a million.
+/// Returns nanoseconds per tick in units of 2^-32, to some 5 in a million, if the kernel trusts the counter.
 fn measure_scale() -> Option<u64> {
     if clock_source() != "tsc" || !cfg!(target_arch = "x86_64") {
         return None;
@@ -167,7 +172,7 @@ fn measure_scale() -> Option<u64> {
     u64::try_from((u128::from(later - time) << 32) / u128::from(passed)).ok()
 }
 
-/// Both clocks at once: the closest of several tries.
+/// Reads both clocks at once: the closest of several tries.
 fn pair() -> (u64, u64) {
     let tries = (0..20).map(|_| {
         let before = ticks();
@@ -179,17 +184,17 @@ fn pair() -> (u64, u64) {
     (time, tick)
 }
 
-/// Time that moves only when it is told to, for simulations. Clones show the same time.
+/// A clock for simulations; only [`VirtualClock::advance_to`] moves it. Clones show the same time.
 #[derive(Debug, Clone, Default)]
 pub struct VirtualClock(Arc<AtomicU64>);
 
 impl VirtualClock {
-    /// The present.
+    /// Returns the current time.
     pub fn now(&self) -> Nanos {
         Nanos(self.0.load(Ordering::Relaxed))
     }
 
-    /// Moves the present forward; never back.
+    /// Moves the time forward, never back.
     pub fn advance_to(&self, time: Nanos) {
         self.0.fetch_max(time.0, Ordering::Relaxed);
     }
@@ -201,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// How far a clock is ahead of the system's, and how far that may be wrong: of many readings the one during which the least went by.
+    /// How far a clock is ahead of the system's, and the error of that: the quickest of many readings.
     fn ahead(clock: &Clock) -> [i64; 2] {
         let readings = (0..100).map(|_| {
             let [before, mine, after] = [system_nanos(), clock.now().0, system_nanos()].map(u64::cast_signed);
@@ -216,12 +221,13 @@ mod tests {
         let [begin, first_apart] = ahead(&clock);
         std::thread::sleep(Duration::from_millis(200));
         let [end, last_apart] = ahead(&clock);
-        // A thousandth, and what went by while the two were read.
+        // A thousandth, and the time that passed while the two clocks were read.
         let allowed = 200_000 + first_apart + last_apart;
         assert!((end - begin).abs() < allowed, "{} ns in 200 ms, {allowed} are allowed", end - begin);
     }
 
-    /// The least step from any of some readings to any of some now: a scheduler may come between the two clocks of one.
+    /// The least step between any two of both sets of readings: the scheduler may interrupt between the two
+    /// clocks of a reading.
     fn least_step_since(earlier: &[Calendar]) -> u64 {
         let now = [(); 20].map(|()| Calendar::now());
         let steps =
@@ -242,7 +248,7 @@ mod tests {
     fn the_kernel_says_how_right_its_clock_is_and_keeps_it() {
         let before = [(); 20].map(|()| Calendar::now());
         let state = clock_state().expect("to ask is allowed to all");
-        // A time service that reckons with more than a day's error is none.
+        // A time service that claims an error of more than a day does not count as one.
         assert!(state.error().is_none_or(|error| error < Nanos::from_seconds(86_400.0)), "{state:?}");
         assert!(least_step_since(&before) < 1_000_000, "to ask sets nothing");
     }

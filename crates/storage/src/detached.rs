@@ -1,5 +1,5 @@
-//! Work that may never come back, because a system call on storage that hangs doesn't: it is done on a thread of its own,
-//! which is left to itself when nobody wants to wait for it any longer.
+//! Work that may never finish, because a system call on hung storage does not. It runs on a thread of its
+//! own, which is abandoned once nobody wants to wait any longer.
 
 use std::{
     io,
@@ -15,34 +15,34 @@ use nilometer_model::Nanos;
 
 use crate::{Target, TargetError};
 
-/// How long a file system may take to answer, or to make a directory.
+/// The time a file system has to answer, or to make a directory.
 pub const PATIENCE: Nanos = Nanos::from_millis(30_000);
 
-/// A task on a detached thread. Dropping it leaves the thread to itself, wherever it is.
+/// A task on a detached thread. Dropping it abandons the thread, wherever it is.
 #[derive(Debug)]
 pub struct DetachedTask<T>(Receiver<T>);
 
-/// Why there is no outcome of a [`DetachedTask`].
+/// Why a [`DetachedTask`] has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoOutcome {
-    /// It is still at work, or hangs.
+    /// It is still running, or hangs.
     Unfinished,
-    /// It panicked, or its outcome was taken before.
+    /// It panicked, or an earlier call took its outcome.
     Gone,
 }
 
 impl<T: Send + 'static> DetachedTask<T> {
-    /// Begins it on a thread of this name.
+    /// Starts the work on a thread of this name.
     ///
     /// # Errors
     ///
     /// The thread can't be started.
     pub fn begin(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
-        // An outcome that nobody waits for any more is dropped.
+        // An outcome that nobody waits for is dropped.
         Self::begin_reporting(name, move |outcome| drop(outcome.send(work())))
     }
 
-    /// Begins one that sends its outcome itself, because what nobody waits for any more has to be undone.
+    /// Starts work that sends its outcome itself, so that it can undo the work if nobody waits any more.
     ///
     /// # Errors
     ///
@@ -56,11 +56,11 @@ impl<T: Send + 'static> DetachedTask<T> {
         Ok(DetachedTask(outcome))
     }
 
-    /// The outcome, if there is one by now.
+    /// Returns the outcome, if there is one yet.
     ///
     /// # Errors
     ///
-    /// There is none: see [`NoOutcome`].
+    /// There is no outcome; [`NoOutcome`] gives the reason.
     pub fn outcome(&self) -> Result<T, NoOutcome> {
         self.0.try_recv().map_err(|error| match error {
             TryRecvError::Empty => NoOutcome::Unfinished,
@@ -68,11 +68,11 @@ impl<T: Send + 'static> DetachedTask<T> {
         })
     }
 
-    /// The outcome, as soon as there is one, and at the latest after this time.
+    /// Waits up to `limit` for the outcome.
     ///
     /// # Errors
     ///
-    /// There is none within this time: see [`NoOutcome`].
+    /// There is no outcome within the limit; [`NoOutcome`] gives the reason.
     pub fn outcome_within(&self, limit: Nanos) -> Result<T, NoOutcome> {
         self.0.recv_timeout(limit.duration()).map_err(|error| match error {
             RecvTimeoutError::Timeout => NoOutcome::Unfinished,
@@ -81,11 +81,11 @@ impl<T: Send + 'static> DetachedTask<T> {
     }
 }
 
-/// What `ask` says of the target.
+/// Runs a query on the target within a time limit.
 ///
 /// # Errors
 ///
-/// It takes longer than `limit`, and is left where it hangs; or no thread can be started.
+/// The query takes longer than `limit` and is left where it hangs, or no thread can be started.
 pub fn within<T: Send + 'static>(
     limit: Nanos,
     target: &Arc<dyn Target>,
@@ -96,11 +96,11 @@ pub fn within<T: Send + 'static>(
     in_time(limit, path, move || ask(target.as_ref()))
 }
 
-/// What `ask`, which looks at a path, says.
+/// Runs a query on a path within a time limit.
 ///
 /// # Errors
 ///
-/// It takes longer than `limit`, and is left where it hangs; or no thread can be started.
+/// The query takes longer than `limit` and is left where it hangs, or no thread can be started.
 pub fn in_time<T: Send + 'static>(
     limit: Nanos,
     path: PathBuf,

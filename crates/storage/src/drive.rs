@@ -1,7 +1,7 @@
-//! The loop that joins a workload and an engine. Everything that Nilometer writes or reads under load passes
-//! here.
+//! The loop that joins a workload and an engine. Every byte that Nilometer writes or reads under load passes
+//! through it.
 //!
-//! `run` is for a thread of its own. For example, three writes on an engine of depth 2, of 4 ms each:
+//! `run` needs a thread of its own. For example, three writes on an engine of depth 2, of 4 ms each:
 //!
 //! ```text
 //! time   workload            engine                 in flight
@@ -15,9 +15,9 @@
 //!        next: Done                                 0    the run has ended
 //! ```
 //!
-//! `turn` takes one step in company, and [`interleave`] steps many drives on one virtual clock, so that a
-//! whole recorder or a ten-hour campaign is a test of milliseconds. For example, a source with a frame each
-//! 10 ms, and a writer before it in the list that waits for news:
+//! `turn` takes one step. [`interleave`] steps many drives on one virtual clock, which makes a whole recorder
+//! or a ten-hour campaign a test of milliseconds. For example, a source with a frame every 10 ms, and a
+//! writer before it in the list that waits for news:
 //!
 //! ```text
 //! round   turn of the writer     turn of the source                      clock
@@ -38,22 +38,22 @@ use crate::{
     operation::{Completion, Operation},
 };
 
-/// Decides what to do next; does nothing. Pure: the same history gives the same answers.
+/// Decides the next step but executes nothing. Pure: the same history gives the same answers.
 pub trait Workload {
-    /// The next step. Called only when the engine has room for one more operation.
+    /// Returns the next step. The drive calls it only when the engine has room for one more operation.
     fn next(&mut self, now: Nanos) -> Step;
-    /// An operation is done; its buffer comes back to the workload.
+    /// Takes back a completed operation with its buffer.
     fn completed(&mut self, completion: Completion);
 }
 
 /// The next step of a workload.
 #[derive(Debug)]
 pub enum Step {
-    /// Do this; it should have been issued at the time given.
+    /// Issue this operation, which should have been issued at the given time.
     Issue(Operation, Nanos),
-    /// Nothing now: ask again when this has come.
+    /// Issue nothing now; call again after this wait.
     Wait(Wait),
-    /// Nothing more, once what is in flight is done.
+    /// The workload ends once the operations in flight complete.
     Done,
 }
 
@@ -62,18 +62,18 @@ pub enum Step {
 pub enum Turn {
     /// Something was issued or completed.
     Progress,
-    /// Nothing until this time, or until something comes from elsewhere.
+    /// There is nothing to do until this time, or until an event from elsewhere.
     Idle(Option<Nanos>),
     /// The workload is done and nothing is in flight.
     Done,
 }
 
-/// The reason for which a run ended.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The workload was done.
     Done,
-    /// The observer broke it off.
+    /// The observer stopped it.
     BrokenOff,
 }
 
@@ -85,7 +85,7 @@ pub struct Drive<'a> {
     depth: usize,
     /// Operations in flight.
     flying: usize,
-    /// Memory for completions that are taken over: nothing is allocated in the loop.
+    /// Completions taken from the engine. The memory is reused, because the loop must not allocate.
     done: Vec<Completion>,
 }
 
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Drive<'_> {
 }
 
 impl<'a> Drive<'a> {
-    /// Nothing is issued yet.
+    /// Creates a drive and issues nothing yet.
     pub fn new(workload: &'a mut dyn Workload, engine: &'a mut dyn Engine) -> Self {
         let depth = engine.depth();
         assert!(depth > 0, "an engine that takes no operation can't be driven");
@@ -114,11 +114,12 @@ impl<'a> Drive<'a> {
         });
     }
 
-    /// Runs to the end, or until `observe` breaks it off: then nothing more is issued, and what is in flight
-    /// is awaited.
+    /// Runs to the end, or until `observe` stops it. Then the drive issues nothing more and waits for the
+    /// operations in flight.
     pub fn run_while(mut self, mut observe: impl FnMut(&Completion) -> ControlFlow<()>) -> Ended {
         let broken = Cell::new(false);
-        // Several completions may come at once: all of them are observed, whichever breaks it off.
+        // Several completions may arrive at once: `observe` sees all of them, even after one of them stops
+        // the run.
         let mut observe = |completion: &Completion| {
             if observe(completion).is_break() {
                 broken.set(true);
@@ -132,7 +133,8 @@ impl<'a> Drive<'a> {
                     return if broken.get() { Ended::BrokenOff } else { Ended::Done };
                 }
                 Step::Wait(wait) => wait,
-                // Done, and some are in flight: their buffers are the kernel's until they come back.
+                // The workload is done but operations are in flight: the kernel uses their buffers until they
+                // complete.
                 _ => Wait::ForOne,
             };
             assert!(
@@ -143,17 +145,18 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// One step that never blocks.
+    /// Takes one step that never blocks.
     pub fn turn(&mut self, observe: &mut impl FnMut(&Completion)) -> Turn {
         self.engine.tick();
-        // First, so that a wake is taken and the workload is asked behind it: none is lost between the two.
+        // Collect first: `reap` takes a wake and the workload is called after it, so no wake is lost between
+        // the two.
         let collected = self.collect(Wait::Poll, observe);
         let before = self.flying;
         let step = self.issue();
         match step {
             Step::Done if self.flying == 0 => Turn::Done,
             _ if collected > 0 || self.flying > before => Turn::Progress,
-            // What is in flight may come back before the time that the workload waits for.
+            // An operation in flight may complete before the time that the workload waits for.
             Step::Wait(Wait::Until(time)) => {
                 Turn::Idle(Some(self.engine.next_event().map_or(time, |e| e.min(time))))
             }
@@ -161,12 +164,12 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Issues operations until the depth is reached or the workload pauses; returns the step that ended it.
+    /// Issues operations until the depth is reached or the workload pauses. Returns the step that ended it.
     #[inline]
     fn issue(&mut self) -> Step {
         while self.flying < self.depth {
-            // The time of the last completion or tick: a reading for each operation would cost as much as all
-            // the rest.
+            // `now` is the time of the last completion or tick: a clock reading per operation would cost as
+            // much as all the rest.
             match self.workload.next(self.engine.now()) {
                 Step::Issue(operation, due) => {
                     self.flying += 1;
@@ -178,7 +181,7 @@ impl<'a> Drive<'a> {
         Step::Wait(Wait::ForOne)
     }
 
-    /// Takes over completions, waiting as told; returns how many.
+    /// Collects completions, waiting as `wait` says. Returns their number.
     #[inline]
     fn collect(&mut self, wait: Wait, observe: &mut impl FnMut(&Completion)) -> usize {
         self.engine.reap(wait, &mut self.done);
@@ -192,11 +195,11 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Runs several drives on one virtual clock to their ends; the time moves only when none can go on, and a
+/// Runs several drives on one virtual clock to their ends. The time moves only when no drive can go on; a
 /// wake counts as an event of the present. `observe` sees every completion with its drive's index. Stops at
-/// `until`, as if the power went off there.
+/// `until`, as if the power failed there.
 ///
-/// Panics if all wait and nothing can ever happen: that is a deadlock, found without waiting for it.
+/// Panics if all drives wait and nothing can ever happen: a deadlock, found without waiting for it.
 pub fn interleave(
     clock: &VirtualClock,
     drives: &mut [Drive<'_>],
@@ -220,8 +223,8 @@ pub fn interleave(
         }
         // While any drive goes on, nothing later than now may happen.
         if !progress {
-            // A drive may have been woken by one whose turn came after its own: its event is now, and the
-            // clock stays.
+            // A drive may have been woken by one whose turn came later: its event is now, and the clock
+            // stays.
             let events = drives.iter().filter_map(|drive| drive.engine.next_event());
             let next = events
                 .chain(next)
@@ -248,7 +251,7 @@ mod tests {
 
     /// Passes a token every millisecond and wakes the taker.
     struct Giver(Arc<Mutex<u32>>, Arc<dyn Wake>, u64);
-    /// Takes tokens when woken; the longest that one had to wait.
+    /// Takes tokens when woken and keeps the longest wait of a token.
     struct Taker(Arc<Mutex<u32>>, u64, Rc<Cell<Nanos>>);
 
     const PERIOD: u64 = 1_000_000;

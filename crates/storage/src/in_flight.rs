@@ -1,8 +1,9 @@
-//! What its issuer must know of an operation when it completes, kept meanwhile.
+//! Data that the issuer of an operation keeps until it completes.
 
-/// A place for each operation in flight. The place's number is the operation's [`tag`](crate::Operation::tag).
+/// A table with a place for each operation in flight. The place's number is the operation's
+/// [`tag`](crate::Operation::tag).
 ///
-/// It takes as many places as there ever were in flight at once.
+/// It grows to the largest number of operations that were in flight at once.
 #[derive(Debug)]
 pub struct InFlightTable<T> {
     places: Vec<Option<T>>,
@@ -16,7 +17,7 @@ impl<T> Default for InFlightTable<T> {
 }
 
 impl<T> InFlightTable<T> {
-    /// Keeps this for an operation that is issued now; the tag for it.
+    /// Stores `what` for an operation that is issued now and returns its tag.
     pub fn insert(&mut self, what: T) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
@@ -26,11 +27,12 @@ impl<T> InFlightTable<T> {
         place as u64
     }
 
-    /// What was kept for the operation with this tag, which is done.
+    /// Removes and returns the value of the operation with this tag, which has completed.
     ///
     /// # Panics
     ///
-    /// If none with this tag is in flight: an engine completes an operation once, and brings its tag back as it was.
+    /// If no operation with this tag is in flight: an engine completes an operation once and returns its tag
+    /// unchanged.
     pub fn remove(&mut self, tag: u64) -> T {
         let kept = usize::try_from(tag).ok().and_then(|place| self.places.get_mut(place)?.take());
         let kept = kept.unwrap_or_else(|| panic!("no operation with tag {tag} is in flight"));
@@ -38,12 +40,12 @@ impl<T> InFlightTable<T> {
         kept
     }
 
-    /// How many operations are in flight.
+    /// Returns the number of operations in flight.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Whether none is in flight.
+    /// Returns true if no operation is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,13 +1,15 @@
-//! Where bytes go: a [`Target`] is a storage system under test and makes [`Engine`]s; a [`Workload`] says the next
-//! operation; [`Drive`] joins the two and is the only loop through which bytes pass, evaluating and recording.
+//! The storage layer. A [`Target`] is a storage system under test and makes [`Engine`]s. A [`Workload`]
+//! chooses the next operation. [`Drive`] joins the two and is the only loop through which bytes pass, in
+//! evaluations and recordings alike.
 //!
-//! An operation owns its buffer until it is completed, files are slots that the workload chooses, and names are
-//! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
+//! An operation owns its buffer until it completes. Files are slots that the workload chooses, and names are
+//! relative to a slot. The loop therefore allocates and formats nothing, and no operation can leave the run's
+//! directory.
 //!
-//! Storage may hang. What asks it is given up after a time ([`in_time`]), also where it only holds the small files that users
-//! write for this program ([`user_file`]).
+//! Storage may hang. Code that queries it gives up after a time limit ([`in_time`]), even for the small files
+//! that users write for this program ([`user_file`]).
 //!
-//! Where unsafe code is, and why, stands in ARCHITECTURE.md.
+//! ARCHITECTURE.md lists the unsafe code and the reasons for it.
 
 pub mod buffer;
 pub mod clock;

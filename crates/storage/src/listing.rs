@@ -1,4 +1,4 @@
-//! Answers in an operation's buffer: directory entries and stat, in one form whatever the engine.
+//! Answers in an operation's buffer: directory entries and stat, in one form for every engine.
 //!
 //! A listing is a sequence of `linux_dirent64` (getdents64(2)), native byte order: inode (8 bytes), offset of the next
 //! entry (8), length of this record (2), type (1), name, NUL, padding to 8.
@@ -7,12 +7,12 @@
 pub const DIRECTORY: u8 = libc::DT_DIR;
 /// The type byte of a plain file.
 pub const FILE: u8 = libc::DT_REG;
-/// The type byte of an entry whose type the file system does not tell in a listing.
+/// The type byte of an entry whose type the file system omits from listings.
 pub const UNKNOWN: u8 = libc::DT_UNKNOWN;
 
 const HEAD: usize = 19;
 
-/// Names and types in a listing of which `bytes` were filled; `.` and `..` are left out. A cut record ends it.
+/// Iterates over names and types in a listing of `bytes`, without `.` and `..`. A truncated record ends it.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u8)> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -26,7 +26,7 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u8)> {
     .filter(|(name, _)| !matches!(*name, b"." | b".." | b""))
 }
 
-/// Appends one record to a listing; the new end, or none if it does not fit.
+/// Appends one record to a listing. Returns the new end, or `None` if it does not fit.
 pub fn append(buffer: &mut [u8], at: usize, name: &[u8], kind: u8) -> Option<usize> {
     let length = (HEAD + name.len() + 1).next_multiple_of(8);
     let record = buffer.get_mut(at..at + length)?;
@@ -37,12 +37,12 @@ pub fn append(buffer: &mut [u8], at: usize, name: &[u8], kind: u8) -> Option<usi
     Some(at + length)
 }
 
-/// What `Stat` answers.
+/// The answer of `Stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// A directory.
+    /// True if the entry is a directory.
     pub directory: bool,
 }
 
@@ -50,14 +50,14 @@ impl Stat {
     /// Bytes of the answer.
     pub const BYTES: usize = 16;
 
-    /// Puts the answer into a buffer of at least [`Stat::BYTES`].
+    /// Writes the answer into a buffer of at least [`Stat::BYTES`].
     #[inline]
     pub fn put(self, buffer: &mut [u8]) {
         buffer[..8].copy_from_slice(&self.size.to_le_bytes());
         buffer[8..16].copy_from_slice(&u64::from(self.directory).to_le_bytes());
     }
 
-    /// Takes the answer out of a buffer of at least [`Stat::BYTES`].
+    /// Reads the answer from a buffer of at least [`Stat::BYTES`].
     #[inline]
     pub fn take(buffer: &[u8]) -> Self {
         let word = |at: usize| u64::from_le_bytes(buffer[at..at + 8].try_into().expect("eight bytes"));

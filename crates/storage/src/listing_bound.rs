@@ -1,37 +1,37 @@
-//! Bounds of what a server may list of one directory. A server that lies, or is broken, lists for ever; whoever asked it is
-//! to go on, and to say which bound was reached.
+//! Limits on a server's listing of one directory. A broken or dishonest server lists for ever; the caller
+//! must go on, and report the limit it reached.
 
-/// Names of a directory, at the most: some 300 MB.
+/// The most names in a directory: some 300 MB.
 pub const LISTED_MAX: u64 = 4_000_000;
-/// Bytes of all answers, at the most.
+/// The most bytes of all answers.
 pub const LISTED_BYTES_MAX: u64 = 2 << 30;
-/// A listing may take as many answers.
+/// The answers a listing may take, however few its names.
 pub const ANSWERS_MAX: u64 = 1000;
-/// It may take one more for so many names: servers give a thousand at once.
+/// The names that allow one further answer: servers return a thousand at once.
 pub const NAMES_OF_ANSWER: u64 = 10;
-/// Seconds that a listing may take.
+/// The seconds a listing may take, however few its names.
 pub const LISTING_SECONDS: u64 = 60;
-/// It may take a second more for so many names.
+/// The names that allow one further second.
 pub const NAMES_OF_SECOND: u64 = 1000;
 
-/// A bound of a listing.
+/// The limit of a listing that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingBound {
-    /// Of names.
+    /// The number of names.
     Names,
-    /// Of bytes.
+    /// The number of bytes.
     Bytes,
-    /// Of answers.
+    /// The number of answers.
     Answers,
-    /// Of time.
+    /// The time.
     Time,
-    /// Of directories within directories.
+    /// The depth of nested directories.
     Depth,
 }
 
-/// Directories within directories that are removed, at the most.
+/// The most levels of nested directories that are removed.
 pub const DEPTH_MAX: u64 = 256;
-/// Error numbers of the kernel are below (`MAX_ERRNO` is 4095).
+/// The first number above the kernel's error numbers (`MAX_ERRNO` is 4095).
 const FIRST: i32 = 1 << 20;
 
 impl ListingBound {
@@ -43,17 +43,17 @@ impl ListingBound {
         ListingBound::Depth,
     ];
 
-    /// Its number among those of errors: the kernel has none of these.
+    /// Returns its number as an error: the kernel uses none of these.
     pub(crate) const fn number(self) -> i32 {
         FIRST + self as i32
     }
 
-    /// The bound of this number.
+    /// Returns the bound of this number.
     pub(crate) fn of_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|bound| bound.number() == number)
     }
 
-    /// Which bound was reached, and how large it is.
+    /// Describes the bound and its size.
     pub fn text(self) -> String {
         match self {
             ListingBound::Names => {

@@ -1,8 +1,8 @@
-//! A new file that has its name only when it is whole.
+//! A new file that gets its name only when it is whole.
 //!
-//! It is written under a temporary name in the same directory, and renamed at the end, which takes the place of no other file.
-//! A process that is killed leaves no more than the temporary file. Its name says which process made it ([`PartialName`]), so
-//! that [`remove_dead`] finds it.
+//! It is written under a temporary name in the same directory and renamed at the end; it never replaces
+//! another file. A process that is killed leaves only the temporary file, whose name identifies the process
+//! ([`PartialName`]). [`remove_dead`] finds it by that.
 
 mod partial_name;
 mod remove_dead;
@@ -25,7 +25,7 @@ use rustix::{
 pub use partial_name::PartialName;
 pub use remove_dead::{DeadPartials, remove_dead};
 
-/// A file without its name. Unless it is finished, it is removed when it is dropped.
+/// A file without its final name. Dropping it before [`NewFile::finish`] removes it.
 #[derive(Debug)]
 pub struct NewFile {
     directory: OwnedFd,
@@ -35,19 +35,19 @@ pub struct NewFile {
     finished: bool,
 }
 
-/// Bytes of a name.
+/// The most bytes of a name.
 const NAME_MAX: usize = 255;
-/// Temporary names that are tried.
+/// The number of temporary names to try.
 const TRIES: u32 = 1000;
 
 impl NewFile {
-    /// Makes an empty one in a directory, for its owner alone.
+    /// Makes an empty file in a directory, readable and writable by its owner alone.
     pub fn create(directory: &Path, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         NewFile::create_in(rustix::fs::open(directory, flags, Mode::empty())?, name)
     }
 
-    /// The same in a directory that is held, wherever its path leads by now.
+    /// Does the same in an open directory, even if its path leads elsewhere by now.
     pub fn create_in(directory: OwnedFd, name: &str) -> io::Result<Self> {
         if name.is_empty() || name.len() > NAME_MAX || name.contains('/') || [".", ".."].contains(&name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"));
@@ -66,18 +66,18 @@ impl NewFile {
         Err(Errno::EXIST.into())
     }
 
-    /// Its name for now.
+    /// Returns its temporary name.
     pub fn temporary(&self) -> &str {
         &self.temporary
     }
 
-    /// To be read and written.
+    /// Returns the file, for reading and writing.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives it these bits of a mode, as far as this process gives them to anything that it makes, and its name. File and
-    /// name survive the loss of power then. An error if the name is taken.
+    /// Gives the file its name and these mode bits, as [`permissions`] reduces them. File and name then
+    /// survive a loss of power. Fails if the name is taken.
     pub fn finish(mut self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(permissions(mode))?;
         self.file.sync_all()?;
@@ -88,8 +88,8 @@ impl NewFile {
     }
 }
 
-/// Moves a file to a name that must be free. Not every file system can rename without replacing; a second name takes no place
-/// either.
+/// Moves a file to a name that must be free. Not every file system can rename without replacing; there a hard
+/// link does it, which replaces nothing either.
 pub(crate) fn rename_new(from: BorrowedFd<'_>, old: &str, to: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     match rustix::fs::renameat_with(from, old, to, name, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
@@ -108,7 +108,8 @@ pub(crate) fn rename_new(from: BorrowedFd<'_>, old: &str, to: BorrowedFd<'_>, na
     }
 }
 
-/// The bits of a mode that a file gets, as far as this process gives them to anything that it makes.
+/// Returns the mode of a file: the bits that this process's umask permits. Its owner may always read and
+/// write.
 pub(crate) fn permissions(mode: u32) -> Permissions {
     PermissionsExt::from_mode((mode & !umask()) | 0o600)
 }
@@ -116,20 +117,20 @@ pub(crate) fn permissions(mode: u32) -> Permissions {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.finished {
-            // What can't be removed has a name that says what it is.
+            // A file that can't be removed still identifies itself by its name.
             rustix::fs::unlinkat(&self.directory, &self.temporary, AtFlags::empty()).ok();
         }
     }
 }
 
-/// A name for a directory that such a file is made in, with others, until it is whole: one that is not there yet.
+/// Returns a free name for a directory in which such a file is made, with others, until it is whole.
 pub fn partial_directory(directory: &Path, name: &str) -> String {
     let named = |number: u32| PartialName::of_this_process(name, number).to_string();
     let free = |name: &String| directory.join(name).symlink_metadata().is_err();
     (0..TRIES).map(named).find(free).unwrap_or_else(|| named(TRIES))
 }
 
-/// Temporary files of this name in a directory: of a process that was killed, or of one that still writes.
+/// Lists temporary files for this name in a directory, of killed processes and of ones that still write.
 pub fn partial_files(directory: &Path, name: &str) -> Vec<String> {
     let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -138,7 +139,7 @@ pub fn partial_files(directory: &Path, name: &str) -> Vec<String> {
     partial
 }
 
-/// What this process takes away from the mode of what it makes; as it is as a rule where that can't be read.
+/// Returns this process's umask, or the usual 022 if it can't be read.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

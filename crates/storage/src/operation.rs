@@ -1,4 +1,4 @@
-//! What an engine does, and how it went.
+//! The operations of an engine and their results.
 
 use std::fmt;
 
@@ -6,16 +6,17 @@ use nilometer_model::Nanos;
 
 use crate::{Buffer, listing_bound::ListingBound};
 
-/// A place in the engine's table of open files, chosen by the workload, so that an open needs no answer before the
-/// operations behind it can be decided.
+/// A place in the engine's table of open files. The workload chooses it, so it can plan later operations
+/// before the open completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
 /// The run's own directory: open from the start, never closed.
 pub const ROOT: Slot = Slot(0);
 
-/// The directory that copies come from, where the engine was given one: open from the start, never closed, outside the
-/// table. A file in it can be opened to read ([`Open::READ`] with this as `dir`); anything else is refused.
+/// The directory that copies come from, if the engine has one: open from the start, never closed, outside the
+/// table. A file in it can be opened to read ([`Open::READ`] with this as `dir`); the engine refuses anything
+/// else.
 pub const SOURCE: Slot = Slot(u32::MAX);
 
 /// How a file is opened.
@@ -31,13 +32,13 @@ impl Open {
     pub const READ_WRITE: Open = Open(1 | Self::READS_TOO);
     /// A new file, to write; it must not exist.
     pub const CREATE: Open = Open(3);
-    /// A file to write that many open: whoever is first makes it.
+    /// A file that many open to write; the first of them makes it.
     pub const SHARED: Open = Open(3 | Self::MAY_EXIST);
-    /// A new file that grows, a journal: what a write has put behind its end is there, for others too, once that write is
-    /// done. It is read as [`Open::GROWN`] by whoever may not know how the storage keeps it.
+    /// A new file that grows, a journal. The bytes a write appends are there, for other readers too, once the
+    /// write completes. Open it as [`Open::GROWN`] to read it if you do not know how the storage keeps it.
     pub const GROW: Open = Open(3 | Self::GROWS);
-    /// An existing file that grows, or grew, to read. A read may end before the end of the file, at a whole record of a
-    /// journal, and goes on from there with the next; at the end it is 0.
+    /// An existing file that grows, or grew, to read. A read may end before the end of the file, at a whole
+    /// record of a journal; the next read continues there. At the end of the file it returns 0.
     pub const GROWN: Open = Open(Self::GROWS);
 
     const DIRECT: u8 = 4;
@@ -45,67 +46,69 @@ impl Open {
     const READS_TOO: u8 = 16;
     const GROWS: u8 = 32;
 
-    /// The same past the page cache (`O_DIRECT`), if `yes`.
+    /// Bypasses the page cache (`O_DIRECT`) if `yes`.
     #[must_use]
     pub const fn direct_if(self, yes: bool) -> Open {
         if yes { Open(self.0 | Self::DIRECT) } else { self }
     }
 
-    /// To read.
+    /// Returns true if the file can be read.
     pub const fn reads(self) -> bool {
         !self.writes() || self.0 & Self::READS_TOO != 0
     }
 
-    /// To write.
+    /// Returns true if the file can be written.
     pub const fn writes(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// The file is made if it is not there.
+    /// Returns true if the open makes a missing file.
     pub const fn creates(self) -> bool {
         self.0 & 2 != 0
     }
 
-    /// The file must not be there yet.
+    /// Returns true if the file must not exist yet.
     pub const fn must_be_new(self) -> bool {
         self.creates() && self.0 & Self::MAY_EXIST == 0
     }
 
-    /// What is written is there once the write is done.
+    /// Returns true if written bytes are there once the write completes.
     pub const fn grows(self) -> bool {
         self.0 & Self::GROWS != 0
     }
 
-    /// Past the page cache.
+    /// Returns true if it bypasses the page cache.
     pub const fn is_direct(self) -> bool {
         self.0 & Self::DIRECT != 0
     }
 }
 
-/// What is done. Names stand in the buffer, relative to the directory in `dir`; answers come back in the buffer.
+/// The kind of an operation. Names are in the buffer, relative to the directory in `dir`; answers come back
+/// in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// `length` bytes at `offset` into the buffer; the result is how many there were.
+    /// Reads `length` bytes at `offset` into the buffer. The result is the number of bytes read.
     Read,
-    /// `length` bytes of the buffer to `offset`; the result is how many were taken.
+    /// Writes `length` bytes of the buffer at `offset`. The result is the number of bytes accepted.
     Write,
-    /// Data and metadata of the file, or the names in the directory, survive the loss of power.
+    /// Makes the file's data and metadata, or the names in the directory, survive a loss of power.
     Sync,
-    /// Data and what is needed to find it survive the loss of power.
+    /// Makes data, and the metadata needed to find it, survive a loss of power.
     SyncData,
-    /// Space from 0 to `offset` is reserved, the file's size stays.
+    /// Reserves space from 0 to `offset`; the file's size stays.
     Allocate,
-    /// The file's size becomes `offset`.
+    /// Sets the file's size to `offset`.
     Truncate,
-    /// The named file into slot `file`.
+    /// Opens the named file into slot `file`.
     Open(Open),
-    /// The named directory into slot `file`.
+    /// Opens the named directory into slot `file`.
     OpenDir,
-    /// The slot is empty again.
+    /// Empties the slot.
     Close,
-    /// Looks at the named entry, not through a symlink; a [`crate::listing::Stat`] into the buffer.
+    /// Stats the named entry without following a symlink; puts a [`crate::listing::Stat`] into the buffer.
     Stat,
-    /// The next entries of the directory in `file` into the buffer, see [`crate::listing`]; 0 at the end.
+    /// Puts the next entries of the directory in `file` into the buffer, in the format of [`crate::listing`];
+    /// 0 at the end.
     List,
     /// Removes the named file.
     Unlink,
@@ -115,7 +118,8 @@ pub enum OpKind {
     MakeDir,
     /// Renames: two names in the buffer with a NUL between, from `dir` to `file`. `length` is that of the first.
     Rename,
-    /// Nothing is asked of the storage, whatever the slots: what an operation costs besides.
+    /// Does nothing on the storage, whatever the slots. It measures the cost of an operation without the
+    /// storage.
     Nop,
 }
 
@@ -140,7 +144,7 @@ impl OpKind {
         OpKind::Nop,
     ];
 
-    /// Moves file data.
+    /// Returns true if the kind moves file data.
     #[inline]
     pub const fn is_data(self) -> bool {
         matches!(self, OpKind::Read | OpKind::Write)
@@ -150,18 +154,18 @@ impl OpKind {
 /// One operation with its memory.
 #[derive(Debug)]
 pub struct Operation {
-    /// What is done.
+    /// The kind of operation.
     pub kind: OpKind,
-    /// The file it is done to, or into which it opens.
+    /// The file it acts on, or the slot it opens into.
     pub file: Slot,
-    /// Where a name is looked up.
+    /// The directory in which a name is looked up.
     pub dir: Slot,
     /// Bytes of data or of the name.
     pub length: u32,
-    /// Where in the file, in bytes; for a listing, where to go on.
+    /// The position in the file, in bytes; for a listing, the position to continue from.
     pub offset: u64,
-    /// By what its issuer knows it again when it completes, such as the place in its in-flight table. It means nothing to
-    /// engines, which give it back as it was; as `user_data` is in `io_uring`.
+    /// The issuer's identifier, such as a place in its in-flight table, to match the completion. Engines
+    /// ignore it and return it unchanged, like `user_data` of `io_uring`.
     pub tag: u64,
     /// Data, name or answer.
     pub buffer: Buffer,
@@ -186,7 +190,7 @@ impl Operation {
         Operation { kind, file, dir: ROOT, length: 0, offset: 0, tag: 0, buffer }
     }
 
-    /// An operation on a name, which is written into the buffer with a NUL behind it.
+    /// An operation on a name, which is copied into the buffer and ends with a NUL.
     #[inline]
     pub fn named(kind: OpKind, dir: Slot, file: Slot, name: &[u8], mut buffer: Buffer) -> Self {
         buffer[..name.len()].copy_from_slice(name);
@@ -194,27 +198,27 @@ impl Operation {
         Operation { kind, file, dir, length: name.len() as u32, offset: 0, tag: 0, buffer }
     }
 
-    /// The same under a tag.
+    /// Returns the operation with this tag.
     #[inline]
     #[must_use]
     pub fn tagged(self, tag: u64) -> Self {
         Operation { tag, ..self }
     }
 
-    /// The name in the buffer.
+    /// Returns the name in the buffer.
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.buffer[..self.length as usize]
     }
 
-    /// The second name of a rename; empty if there is none.
+    /// Returns the second name of a rename; empty if there is none.
     pub fn second_name(&self) -> &[u8] {
         let behind = self.buffer.get(self.length as usize + 1..).unwrap_or_default();
         behind.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 
-/// An error number of the kernel, or of a [`ListingBound`]: a fault of the storage is data, not a message.
+/// An error number of the kernel, or of a [`ListingBound`]. A fault of the storage is data, not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
 
@@ -237,15 +241,15 @@ errnos! {
     ENOSPC = ENOSPC;
     /// No such file or directory.
     ENOENT = ENOENT;
-    /// It exists.
+    /// The name exists already.
     EEXIST = EEXIST;
     /// The slot holds no open file.
     EBADF = EBADF;
     /// The arguments make no sense, such as a name with a slash.
     EINVAL = EINVAL;
-    /// No directory.
+    /// Not a directory.
     ENOTDIR = ENOTDIR;
-    /// A directory.
+    /// Is a directory.
     EISDIR = EISDIR;
     /// The directory is not empty.
     ENOTEMPTY = ENOTEMPTY;
@@ -274,7 +278,8 @@ errnos! {
 }
 
 impl Errno {
-    /// The file system does not know the operation at all, rather than having failed at it.
+    /// Returns true if the file system does not support the operation at all, rather than having failed at
+    /// it.
     pub fn is_refusal(self) -> bool {
         matches!(self, Errno::EOPNOTSUPP | Errno::ENOSYS)
     }
@@ -295,7 +300,7 @@ impl From<ListingBound> for Errno {
     }
 }
 
-/// An error that says what it says as an [`Errno`].
+/// An error with the same message as its [`Errno`].
 impl From<Errno> for std::io::Error {
     fn from(errno: Errno) -> Self {
         match ListingBound::of_number(errno.0) {
@@ -311,17 +316,17 @@ impl From<rustix::io::Errno> for Errno {
     }
 }
 
-/// An operation that is done, with its buffer back.
+/// A completed operation, with its buffer.
 #[derive(Debug)]
 pub struct Completion {
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
     /// Bytes moved, bytes of the answer, or 0.
     pub result: Result<u32, Errno>,
-    /// When it should have been issued.
+    /// The time at which it should have been issued.
     pub due: Nanos,
-    /// When it was.
+    /// The time at which it was issued.
     pub issued: Nanos,
-    /// When it was done.
+    /// The time at which it completed.
     pub finished: Nanos,
 }

@@ -1,4 +1,5 @@
-//! What is kept of every operation: counters, two histograms, a time series. No allocation, no clock, some 10 ns.
+//! The statistics kept of every operation: counters, two histograms, a time series. No allocation, no clock,
+//! some 10 ns.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +7,41 @@ use nilometer_model::{Histogram, Invalid, Nanos, Sample, Series, WorkerTotals};
 
 use crate::{Completion, Errno, OpKind};
 
-/// What counts as an operation of a sample. Bytes, errors and the end count whatever they come from.
+/// The operations that count in a sample. Bytes, errors and the end always count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Every operation, also one that failed.
+    /// Every operation, even one that failed.
     All,
-    /// Those of one kind that succeeded.
+    /// Operations of one kind that succeeded.
     Kind(OpKind),
-    /// Every operation but reads: what a copy reads is what it writes, and counts when it is written. Of the reads only
-    /// faults are kept.
+    /// Every operation except reads: a copy writes the bytes that it reads, and they count when it writes
+    /// them. Only faults of reads are kept.
     Copied,
     /// Files, from the issue of the open to the completion of the close, if both succeeded.
     Files,
 }
 
-/// What one worker did.
+/// The statistics of one worker.
 #[derive(Debug, Clone)]
 pub struct Tally {
     start: Nanos,
     counted: Counted,
-    /// Files that are open, by slot.
+    /// Open files, by slot.
     files: Vec<Option<Begun>>,
     totals: WorkerTotals,
     latency: Histogram,
-    /// Of all operations that count, together.
+    /// The sum over all operations that count.
     latency_sum: Nanos,
     lateness: Histogram,
     series: Series,
     errors: BTreeMap<i32, u64>,
     /// Space could not be reserved.
     refused: bool,
-    /// Latency counts from when an operation was due.
+    /// Latency starts when an operation was due.
     from_due: bool,
 }
 
-/// What counts when it is done.
+/// An operation or file that counts when it completes.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     due: Nanos,
@@ -49,12 +50,12 @@ struct Begun {
 }
 
 impl Tally {
-    /// Nothing yet, and every operation will count; times count from `start`.
+    /// Creates an empty tally that counts every operation; times are relative to `start`.
     pub fn new(start: Nanos) -> Self {
         Tally::counting(Counted::All, start)
     }
 
-    /// Nothing yet; times count from `start`.
+    /// Creates an empty tally; times are relative to `start`.
     pub fn counting(counted: Counted, start: Nanos) -> Self {
         Tally {
             start,
@@ -71,8 +72,8 @@ impl Tally {
         }
     }
 
-    /// The same, where operations are due at times that the storage has no say in: latency counts from these, so that what is
-    /// issued late because those before it took too long is seen (no coordinated omission).
+    /// Measures latency from the times at which operations are due, which the storage has no influence on. An
+    /// operation issued late because earlier ones took too long then shows (no coordinated omission).
     #[must_use]
     pub fn from_due(self) -> Self {
         Tally { from_due: true, ..self }
@@ -96,12 +97,12 @@ impl Tally {
         }
     }
 
-    /// Bytes that it moved; a failure is counted.
+    /// Returns the bytes moved, and counts a failure.
     #[inline]
     fn moved(&mut self, completion: &Completion) -> u64 {
         match completion.result {
             Ok(moved) if completion.operation.kind.is_data() => {
-                // A read may meet the end of a file that a time limit cut short.
+                // A read may reach the end of a file that a time limit cut short.
                 if completion.operation.kind == OpKind::Write && moved < completion.operation.length {
                     self.add_error(Sample::SHORT);
                 }
@@ -136,7 +137,7 @@ impl Tally {
                 self.files[slot] = Some(Begun { due, issued, bytes });
             }
             OpKind::Close => {
-                // A directory that is closed was never here.
+                // A closed directory was never in the table.
                 let file = self.files.get_mut(slot).and_then(Option::take);
                 if let Some(file) = file.filter(|_| result.is_ok()) {
                     self.count(file, finished);
@@ -156,14 +157,14 @@ impl Tally {
             return self.count(Begun { due, issued, bytes }, finished);
         }
         self.totals.bytes -= bytes;
-        // A source is as long as it was made.
+        // A source has the length that it was made with.
         if result.is_ok_and(|moved| moved < operation.length) {
             self.add_error(Sample::SHORT);
         }
     }
 
-    /// A file system that can't reserve space has not failed: data are written all the same, and the sample says what it is
-    /// not.
+    /// Counts a failure. A file system that can't reserve space has not failed: the data are written anyway,
+    /// and the sample notes the missing reservation.
     #[cold]
     fn fail(&mut self, kind: OpKind, errno: Errno) -> u64 {
         if kind == OpKind::Allocate && errno.is_refusal() {
@@ -179,17 +180,17 @@ impl Tally {
         *self.errors.entry(errno).or_default() += 1;
     }
 
-    /// What was done so far.
+    /// Returns the totals so far.
     pub fn totals(&self) -> &WorkerTotals {
         &self.totals
     }
 
-    /// The latencies of all operations that counted so far, added up: over their number it is the mean.
+    /// Returns the sum of latencies of all operations counted so far; divided by their number it is the mean.
     pub fn latency_sum(&self) -> Nanos {
         self.latency_sum
     }
 
-    /// Errors so far, of all kinds.
+    /// Returns the errors so far, of all kinds.
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
     use crate::{Buffer, Errno, Open, Operation, Slot};
 
-    /// Issued at a multiple of a microsecond, done 100 ns later.
+    /// An operation issued at a multiple of a microsecond and done 100 ns later.
     fn done(kind: OpKind, slot: u32, result: Result<u32, Errno>, micros: u64) -> Completion {
         let operation = Operation { length: 10, ..Operation::on(kind, Slot(slot), Buffer::empty()) };
         let issued = Nanos(micros * 1000);
@@ -234,7 +235,7 @@ mod tests {
         sample
     }
 
-    /// Two files at the same time in a directory; a third can't be opened, and the second not be closed.
+    /// Two files at once in a directory; opening a third fails, and so does closing the second.
     fn files() -> [Completion; 9] {
         let open = OpKind::Open(Open::CREATE);
         [

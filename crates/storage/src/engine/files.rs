@@ -1,7 +1,7 @@
 //! The table of open files, and every operation as a system call relative to a directory descriptor.
 //!
-//! No name with a slash is taken and no symlink is followed, so nothing outside the run's directory can be reached but
-//! the files of the directory that copies come from, and those only to be read.
+//! Names with a slash are rejected and symlinks are not followed. An operation can therefore reach only the
+//! run's directory and, for reading, the files of the directory that copies come from.
 
 use std::{
     ffi::CStr,
@@ -15,12 +15,12 @@ use crate::{
     operation::{Errno, OpKind, Open, Operation, SOURCE, Slot},
 };
 
-/// What an engine can reach: the run's own directory, and one that files can be read from.
+/// The directories an engine can reach: the run's own, and one to read files from.
 #[derive(Debug)]
 pub struct Reach {
     /// The run's own directory.
     pub root: OwnedFd,
-    /// What [`SOURCE`] stands for.
+    /// The directory that [`SOURCE`] stands for.
     pub source: Option<OwnedFd>,
 }
 
@@ -30,7 +30,7 @@ impl From<OwnedFd> for Reach {
     }
 }
 
-/// Where an operation finds the open files of its slots.
+/// Gives an operation the open files of its slots.
 pub(super) trait Table {
     /// The open file in a slot; it stays open for as long as the answer is held.
     fn at(&self, slot: Slot) -> Result<impl AsFd, Errno>;
@@ -38,13 +38,13 @@ pub(super) trait Table {
     fn source(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// What an operation came to, and what it changes in the table.
+/// The result of an operation, and its change to the table.
 pub(super) enum Outcome {
     /// The result.
     Answer(u32),
-    /// This belongs into the operation's slot.
+    /// The file to put into the operation's slot.
     Opened(OwnedFd),
-    /// The operation's slot is to be emptied.
+    /// The operation's slot must be emptied.
     Closed,
 }
 
@@ -67,7 +67,7 @@ impl Table for Files {
 }
 
 impl Files {
-    /// `slots` at least 1.
+    /// Creates the table. `slots` is at least 1.
     pub(super) fn new(Reach { root, source }: Reach, slots: u32) -> Self {
         let mut table: Vec<_> = (0..slots.max(1)).map(|_| None).collect();
         table[0] = Some(root);
@@ -80,7 +80,7 @@ impl Files {
         self.table.get(slot.0 as usize).and_then(Option::as_ref).map(AsFd::as_fd).ok_or(Errno::EBADF)
     }
 
-    /// Does the operation in the calling thread.
+    /// Runs the operation in the calling thread.
     #[inline]
     pub(super) fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
         match perform(self, operation)? {
@@ -90,7 +90,7 @@ impl Files {
         }
     }
 
-    /// Fills or empties a slot; what was in it is closed. The root stays.
+    /// Fills or empties a slot and closes the file that was in it. Slot 0, the root, stays.
     pub(super) fn put(&mut self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
         match self.table.get_mut(slot.0 as usize) {
             Some(place) if slot.0 > 0 && (file.is_some() || place.is_some()) => {
@@ -102,7 +102,7 @@ impl Files {
     }
 }
 
-/// Does the operation in the calling thread, apart from changes to the table.
+/// Runs the operation in the calling thread, but does not change the table.
 #[inline]
 pub(super) fn perform(table: &impl Table, operation: &mut Operation) -> Result<Outcome, Errno> {
     let Operation { kind, file, offset, .. } = *operation;
@@ -132,7 +132,7 @@ fn perform_rare(table: &impl Table, operation: &mut Operation) -> Result<Outcome
     Ok(Outcome::Answer(0))
 }
 
-/// All that can be done in the directory that copies come from.
+/// Opens a file of the directory that copies come from: for reading, nothing else is allowed there.
 fn open_source(table: &impl Table, operation: &Operation) -> Result<Outcome, Errno> {
     let source = table.source().ok_or(Errno::EBADF)?;
     let name = checked(operation)?;
@@ -182,7 +182,7 @@ fn rename(dir: BorrowedFd<'_>, name: &CStr, table: &impl Table, operation: &Oper
     Ok(fs::renameat(dir, name, table.at(operation.file)?, second)?)
 }
 
-/// `getdents64`, which has no safe wrapper that leaves the records as they are.
+/// Calls `getdents64`, which has no safe wrapper that leaves the records as they are.
 fn list(dir: BorrowedFd<'_>, operation: &mut Operation) -> Result<u32, Errno> {
     let buffer = &mut *operation.buffer;
     // SAFETY: the kernel writes at most `len` bytes into the buffer, which is borrowed for the whole call.
@@ -215,7 +215,8 @@ fn checked(operation: &Operation) -> Result<&CStr, Errno> {
     name.filter(|name| plain(name.to_bytes())).ok_or(Errno::EINVAL)
 }
 
-/// Names an entry of a directory, or the directory itself; never its parent or anything further away.
+/// Returns true if `name` is an entry of a directory or the directory itself, never its parent or anything
+/// further away.
 #[inline]
 pub fn plain(name: &[u8]) -> bool {
     !name.is_empty() && name != b".." && !name.contains(&b'/')

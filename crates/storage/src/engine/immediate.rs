@@ -1,5 +1,6 @@
-//! The engines that do an operation while it is submitted, in the calling thread. One clock reading an operation: the
-//! end of one is the start of the next, because an extra reading costs as much as all the rest of the loop.
+//! Engines that run an operation while it is submitted, in the calling thread. They read the clock once per
+//! operation: the end of one is the start of the next. An extra reading costs as much as the rest of the
+//! loop.
 
 use std::sync::Arc;
 
@@ -8,13 +9,13 @@ use nilometer_model::Nanos;
 use super::{Engine, EngineError, Wait, Wake, pause::Pause};
 use crate::{Arena, Clock, Completion, Errno, Operation};
 
-/// Does one operation to its end.
+/// Runs one operation to its end.
 pub trait Execute {
-    /// Bytes moved, bytes of the answer, or 0.
+    /// Returns the bytes moved, the bytes of the answer, or 0.
     fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno>;
 }
 
-/// An engine around that.
+/// An engine that runs each operation with an [`Execute`].
 #[derive(Debug)]
 pub struct Immediate<X> {
     execute: X,
@@ -26,7 +27,7 @@ pub struct Immediate<X> {
 }
 
 impl<X: Execute> Immediate<X> {
-    /// For the calling thread.
+    /// Creates an engine for the calling thread.
     pub fn around(execute: X, depth: usize, clock: Clock) -> Self {
         let last = clock.now();
         let done = Vec::with_capacity(depth);

@@ -1,4 +1,4 @@
-//! Where an engine that is served by other threads finds what they have done, and waits for it.
+//! The mailbox in which an engine served by other threads finds their news, and waits for it.
 
 use std::sync::{
     Condvar, Mutex, MutexGuard,
@@ -10,12 +10,13 @@ use nilometer_model::Nanos;
 use super::{Wait, Wake, pause::AWAKE_BEFORE};
 use crate::Clock;
 
-/// News for one reader from any threads, in the order in which they came. Who posts counts: it has no limit of its own.
+/// News for one reader from any thread, in order of arrival. The mailbox has no limit of its own; the senders
+/// must count.
 #[derive(Debug)]
 pub struct Mailbox<M> {
     news: Mutex<Post<M>>,
     came: Condvar,
-    /// Something came: to be read without the lock.
+    /// True if there is news; readable without the lock.
     any: AtomicBool,
 }
 
@@ -34,7 +35,7 @@ impl<M> Post<M> {
 const HELD: &str = "nothing panics under this lock";
 
 impl<M> Mailbox<M> {
-    /// With room for so many before it has to grow.
+    /// Creates a mailbox with room for `capacity` messages before it has to grow.
     pub fn with_capacity(capacity: usize) -> Self {
         Mailbox {
             news: Mutex::new(Post { letters: Vec::with_capacity(capacity), woken: false }),
@@ -47,7 +48,7 @@ impl<M> Mailbox<M> {
         self.news.lock().expect(HELD)
     }
 
-    /// Adds one, from any thread.
+    /// Adds a message, from any thread.
     pub fn post(&self, letter: M) {
         self.tell(|post| post.letters.push(letter));
     }
@@ -60,7 +61,7 @@ impl<M> Mailbox<M> {
         self.came.notify_all();
     }
 
-    /// Appends all that came, waiting as told; a wake ends `News` and `Until`, with nothing.
+    /// Appends all news and waits as `wait` says; a wake ends `News` and `Until` with nothing.
     pub fn take(&self, wait: Wait, clock: &Clock, into: &mut Vec<M>) {
         let mut news = match wait {
             Wait::Poll if !self.any.load(Ordering::Acquire) => return,
@@ -76,7 +77,7 @@ impl<M> Mailbox<M> {
         self.any.store(news.woken, Ordering::Relaxed);
     }
 
-    /// Asleep until shortly before the time, then awake.
+    /// Sleeps until shortly before `time`, then spins.
     fn until(&self, time: Nanos, clock: &Clock) -> MutexGuard<'_, Post<M>> {
         let left = time.since(clock.now());
         if left > AWAKE_BEFORE {

@@ -1,4 +1,4 @@
-//! How operations are issued. An engine only does what it is told; what to do is a [`crate::Workload`]'s part.
+//! How operations are issued. An engine only executes them; a [`crate::Workload`] chooses them.
 
 mod files;
 mod immediate;
@@ -27,28 +27,30 @@ use nilometer_model::{EngineKind, Nanos};
 
 use crate::{Arena, Clock, Completion, Operation};
 
-/// Does operations. Belongs to the thread that made it.
+/// Executes operations. It belongs to the thread that made it.
 ///
-/// Operations in flight have no order among themselves, with one exception: an operation uses the file that its slot
-/// held when it was submitted, or that an open submitted before it puts there. So a close may follow a read at once, but
-/// a sync covers only writes that were completed before it was submitted.
+/// Operations in flight have no order among themselves, with one exception. An operation uses the file that
+/// its slot held when it was submitted, or that an open submitted before it puts there. A close may therefore
+/// follow a read at once, but a sync covers only writes that completed before it was submitted.
 pub trait Engine {
-    /// How many operations may be in flight. The caller counts; `submit` is then never refused.
+    /// The number of operations that may be in flight. The caller counts them, so `submit` never refuses one.
     fn depth(&self) -> usize;
-    /// The last clock reading (when something finished, or by `tick`): costs nothing.
+    /// The last clock reading (of a completion or of `tick`). It costs nothing.
     fn now(&self) -> Nanos;
     /// Reads the clock.
     fn tick(&mut self) -> Nanos;
     /// Takes an operation that should have been issued at `due`.
     fn submit(&mut self, operation: Operation, due: Nanos);
-    /// Appends what is done, waiting as told. It may return early with nothing.
+    /// Appends completions and waits as `wait` says. It may return early with nothing.
     fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>);
-    /// Makes a waiting `reap` of this engine return, from any thread; if none waits, the next one.
+    /// Returns a handle that ends a waiting `reap` of this engine from any thread. If none waits, it ends the
+    /// next one.
     fn waker(&self) -> Arc<dyn Wake>;
-    /// Memory that operations will use, so that the kernel can keep it mapped. May be called several times. After an
-    /// error the engine works all the same, without the advantage.
+    /// Registers memory that operations will use, so that the kernel can keep it mapped. You may call it
+    /// several times. After an error the engine still works, without the advantage.
     fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError>;
-    /// In virtual time: when `reap` will next have something. On a real clock nobody asks.
+    /// In virtual time, the time at which `reap` will next return something. No caller needs it on a real
+    /// clock.
     fn next_event(&self) -> Option<Nanos> {
         None
     }
@@ -67,51 +69,51 @@ pub enum Wait {
     News,
 }
 
-/// The end of an engine that other threads hold.
+/// Wakes an engine from another thread.
 pub trait Wake: Send + std::marker::Sync {
-    /// Makes the engine look up.
+    /// Ends a wait of the engine.
     fn wake(&self);
 }
 
-/// An engine that can't be made.
+/// Why an engine can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The kernel or its administrator does not allow it.
     #[error("the engine `{engine}` is not permitted here ({source}): use engine = \"{instead}\"")]
     NotPermitted {
-        /// The word in plans.
+        /// The engine's name in plans.
         engine: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
-        /// What works everywhere.
+        /// An engine that works everywhere.
         instead: &'static str,
     },
     /// The target can't be driven this way.
     #[error("the engine `{engine}` can't drive {target}: use one of {choices}")]
     Unsuitable {
-        /// The word in plans.
+        /// The engine's name in plans.
         engine: &'static str,
         /// The target's kind.
         target: &'static str,
-        /// What would do.
+        /// The engines that work.
         choices: &'static str,
     },
     /// A resource ran out while it was set up.
     #[error("the engine `{engine}` could not be set up: {what}: {source}")]
     Setup {
-        /// The word in plans.
+        /// The engine's name in plans.
         engine: &'static str,
         /// The step that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
 
-/// How an engine is wanted.
+/// The settings of an engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Which one.
+    /// The kind of engine.
     pub kind: EngineKind,
     /// Operations in flight.
     pub depth: u32,
@@ -121,7 +123,7 @@ pub struct Options {
     pub clock: Clock,
 }
 
-/// An engine on the files of a directory, which may also read those of another.
+/// Creates an engine on the files of a directory. It may also read the files of a second one.
 pub fn on_directory(reach: impl Into<Reach>, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
     let reach = reach.into();
     let Options { kind, depth, slots, clock } = *options;
@@ -131,7 +133,7 @@ pub fn on_directory(reach: impl Into<Reach>, options: &Options) -> Result<Box<dy
         EngineKind::Pool => {
             Ok(Box::new(Pool::new(shared::SharedFiles::new(reach, slots), slots, depth, clock)?))
         }
-        // It is made by those who have started MPI.
+        // The code that starts MPI makes this engine.
         EngineKind::MpiIo => Err(EngineError::Unsuitable {
             engine: kind.name(),
             target: "a directory without processes that MPI has started",

@@ -1,5 +1,5 @@
-//! Does nothing at once: what the loop itself costs, the ceiling of the harness. Also the engine of workloads that
-//! issue nothing, such as a simulated instrument.
+//! An engine that completes every operation at once and does nothing: the cost of the loop itself, the
+//! ceiling of the harness. Workloads that issue nothing, such as a simulated instrument, use it too.
 
 use super::immediate::{Execute, Immediate};
 use crate::{Clock, Errno, OpKind, Operation, listing::Stat};
@@ -7,12 +7,12 @@ use crate::{Clock, Errno, OpKind, Operation, listing::Stat};
 /// Does nothing, in the calling thread.
 pub type Null = Immediate<Nothing>;
 
-/// Each operation succeeds, and nothing is done.
+/// Lets each operation succeed without doing anything.
 #[derive(Debug)]
 pub struct Nothing;
 
 impl Null {
-    /// For the calling thread.
+    /// Creates an engine for the calling thread.
     pub fn new(depth: usize, clock: Clock) -> Self {
         Immediate::around(Nothing, depth, clock)
     }
@@ -24,7 +24,7 @@ impl Execute for Nothing {
         if operation.kind.is_data() {
             return Ok(operation.length);
         }
-        // Whatever is looked at is an empty file: its answer is read.
+        // Every file is empty: the caller reads the size from the answer.
         if operation.kind == OpKind::Stat && operation.buffer.len() >= Stat::BYTES {
             Stat { size: 0, directory: false }.put(&mut operation.buffer);
             return Ok(Stat::BYTES as u32);

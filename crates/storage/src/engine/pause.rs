@@ -1,4 +1,4 @@
-//! How an engine without operations of its own in flight waits: asleep until woken, and awake in time.
+//! How an engine that has no operations of its own in flight waits: asleep until a wake, and awake in time.
 
 use std::{
     sync::{
@@ -13,12 +13,12 @@ use nilometer_model::Nanos;
 use super::{Wait, Wake};
 use crate::Clock;
 
-/// A sleeping thread wakes 50 to 90 us late on an idle machine: the last stretch is spent awake.
+/// A sleeping thread wakes 50 to 90 us late on an idle machine, so it spins through the last stretch.
 pub(super) const AWAKE_BEFORE: Nanos = Nanos(80_000);
-/// News that comes within a few microseconds is awaited awake: falling asleep and being woken costs both sides more.
+/// Spins before a sleep: news within a few microseconds costs both sides less than a sleep and a wake.
 const SPINS: u32 = 500;
 
-/// The owning thread's pause, with an end for others to break it.
+/// The owning thread's pause, with a handle that lets other threads end it.
 #[derive(Debug)]
 pub(super) struct Pause(Arc<Bell>);
 
@@ -46,7 +46,7 @@ impl Bell {
 }
 
 impl Pause {
-    /// For the calling thread.
+    /// Creates a pause for the calling thread.
     pub(super) fn here() -> Self {
         let rung = AtomicBool::new(false);
         let asleep = AtomicBool::new(false);
@@ -57,7 +57,7 @@ impl Pause {
         self.0.clone()
     }
 
-    /// Waits as told, in the owning thread; a wake ends it. Returns the time.
+    /// Waits in the owning thread as `wait` says, or until a wake. Returns the time.
     pub(super) fn wait(&self, wait: Wait, clock: &Clock) -> Nanos {
         match wait {
             Wait::Poll | Wait::ForOne => {}
@@ -90,7 +90,7 @@ impl Pause {
         self.sleep(std::thread::park);
     }
 
-    /// Asleep while the bell is not rung; may end early.
+    /// Sleeps unless the bell was rung; may end early.
     fn sleep(&self, park: impl FnOnce()) {
         self.0.asleep.store(true, Ordering::SeqCst);
         if !self.0.is_rung() {
@@ -99,7 +99,7 @@ impl Pause {
         self.0.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Returns the time.
+    /// Waits until `time` or a wake. Returns the current time.
     fn until(&self, time: Nanos, clock: &Clock) -> Nanos {
         let mut now = clock.now();
         let left = time.since(now);

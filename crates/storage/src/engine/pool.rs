@@ -1,5 +1,6 @@
-//! Many operations in flight by as many threads, each blocked in one: for systems that are bound by latency and for
-//! libraries that know no other way. Slots keep their order, see [`SlotOrder`]; all else is done as the threads come to it.
+//! An engine of many threads, each blocked in one operation: for systems bound by latency, and for libraries
+//! that offer only blocking calls. Slots keep their order ([`SlotOrder`]); the threads take all other
+//! operations as they become free.
 
 mod exchange;
 
@@ -11,19 +12,20 @@ use self::exchange::{Exchange, ThreadNews};
 use super::{Engine, EngineError, SlotOrder, SubmittedOperation, Wait, Wake};
 use crate::{Arena, Clock, Completion, Operation, operation::Errno};
 
-/// Does an operation in the calling thread, in any of many threads at once.
+/// Runs an operation in the calling thread; many threads may call it at once.
 pub trait Blocking: Send + std::marker::Sync + 'static {
-    /// Bytes moved, bytes of the answer, or 0.
+    /// Returns the bytes moved, the bytes of the answer, or 0.
     fn execute(&self, operation: &mut Operation) -> Result<u32, Errno>;
 }
 
-/// So long a dropped pool waits for threads that are in the middle of an operation, before it leaves them behind.
+/// How long a dropped pool waits for threads that are in the middle of an operation before it leaves them
+/// behind.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// Threads need no more than what a system call or a library needs.
+/// The stack of a thread: enough for a system call or a library.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// See the module.
+/// An engine of threads that each block in one operation.
 #[derive(Debug)]
 pub struct Pool {
     exchange: Arc<Exchange>,
@@ -37,7 +39,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `depth` threads, from 1 to 4096, that do operations on `slots` files.
+    /// Creates a pool of `depth` threads, from 1 to 4096, for operations on `slots` files.
     pub fn new(blocking: impl Blocking, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
         assert!((1..=4096).contains(&depth), "limits are checked where they are configured");
         let depth = depth as usize;
@@ -76,7 +78,7 @@ impl Pool {
     }
 }
 
-/// What a thread of the pool does.
+/// The loop of a pool thread.
 fn serve(exchange: &Exchange, blocking: &dyn Blocking, clock: Clock) {
     struct Stay<'a>(&'a Exchange);
     impl Drop for Stay<'_> {

@@ -1,5 +1,5 @@
-//! The table of open files that many threads share. A slot is looked up once an operation, and the file stays open for
-//! as long as an operation uses it.
+//! The table of open files that many threads share. An operation looks a slot up once; the file stays open
+//! while an operation uses it.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -20,14 +20,14 @@ pub(super) struct SharedFiles {
 }
 
 impl SharedFiles {
-    /// `slots` at least 1.
+    /// Creates the table. `slots` is at least 1.
     pub(super) fn new(Reach { root, source }: Reach, slots: u32) -> Self {
         let mut table: Vec<_> = (0..slots.max(1)).map(|_| RwLock::new(None)).collect();
         table[0] = RwLock::new(Some(Arc::new(root)));
         SharedFiles { table, source }
     }
 
-    /// Fills or empties a slot. The root stays.
+    /// Fills or empties a slot. Slot 0, the root, stays.
     fn put(&self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
         let place = self.table.get(slot.0 as usize).filter(|_| slot.0 > 0).ok_or(Errno::EBADF)?;
         let mut place = place.write().expect("no thread panics while it holds a slot");

@@ -1,5 +1,6 @@
-//! Which operations may be done now, when threads do them at the same time: what comes behind an open or a close of a
-//! slot waits for it, and a close waits for what is being done with the slot. All else is free.
+//! The order that slots impose on operations which threads run at the same time. An operation submitted after
+//! an open or a close of a slot waits for it, and a close waits for the running operations on the slot. All
+//! others are free.
 
 use std::collections::VecDeque;
 
@@ -10,13 +11,13 @@ use crate::operation::{OpKind, Operation, Slot};
 /// An operation that no thread has begun.
 #[derive(Debug)]
 pub struct SubmittedOperation {
-    /// What is to be done.
+    /// The operation to run.
     pub operation: Operation,
-    /// When it should have been issued.
+    /// The time at which it should have been issued.
     pub due: Nanos,
 }
 
-/// What is being done with each slot, and what waits for it.
+/// The running operations of each slot, and the operations that wait for them.
 #[derive(Debug)]
 pub struct SlotOrder {
     places: Vec<Place>,
@@ -31,7 +32,7 @@ struct Place {
     change_held: bool,
 }
 
-/// What an operation does with its slots: it changes one, or uses up to two.
+/// The effect of an operation on its slots: it changes one, or uses up to two.
 struct Touch {
     changed: Option<Slot>,
     used: [Option<Slot>; 2],
@@ -53,12 +54,12 @@ fn touch(operation: &Operation) -> Touch {
 }
 
 impl SlotOrder {
-    /// For so many slots, all of them empty.
+    /// Creates the order of `slots` empty slots.
     pub fn new(slots: u32) -> Self {
         SlotOrder { places: vec![Place::default(); slots.max(1) as usize], held: VecDeque::new() }
     }
 
-    /// The job back if it may be done now; else it is held.
+    /// Returns the job if it may run now; otherwise holds it.
     pub fn submit(&mut self, job: SubmittedOperation) -> Option<SubmittedOperation> {
         if self.admit(&job.operation) {
             return Some(job);
@@ -67,7 +68,7 @@ impl SlotOrder {
         None
     }
 
-    /// This one is done. Appends those that it held up.
+    /// Marks an operation as finished and appends the jobs that it held up.
     pub fn finished(&mut self, operation: &Operation, ready: &mut Vec<SubmittedOperation>) {
         self.mark(&touch(operation), |place| place.changing = false, |place| place.users -= 1);
         if !self.held.is_empty() {
@@ -75,7 +76,7 @@ impl SlotOrder {
         }
     }
 
-    /// Goes through what is held as if it were submitted now, in the same order.
+    /// Submits all held jobs again, in the same order.
     fn review(&mut self, ready: &mut Vec<SubmittedOperation>) {
         for place in &mut self.places {
             (place.use_held, place.change_held) = (false, false);
@@ -101,7 +102,8 @@ impl SlotOrder {
         free
     }
 
-    /// A slot outside the table has no order: nothing can be done with it.
+    /// Marks the slots of an operation. A slot outside the table has no order: no operation on it can
+    /// succeed.
     fn mark(&mut self, touch: &Touch, changed: fn(&mut Place), used: fn(&mut Place)) {
         let [first, second] = touch.used;
         for (slot, mark) in [(touch.changed, changed), (first, used), (second, used)] {

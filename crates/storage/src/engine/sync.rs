@@ -1,4 +1,4 @@
-//! One system call at a time.
+//! An engine that makes one system call at a time.
 
 use super::{
     files::Files,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{Clock, Errno, Operation};
 
-/// See the module.
+/// The engine that makes each system call in the calling thread.
 pub type Sync = Immediate<SystemCalls>;
 
-/// Each operation is a system call in the calling thread.
+/// Runs each operation as a system call in the calling thread.
 #[derive(Debug)]
 pub struct SystemCalls(Files);
 

@@ -1,11 +1,11 @@
-//! The engine of `io_uring`, with many operations in flight from one thread: reads, writes and syncs go
-//! through the kernel's ring, everything else is done at once in the calling thread, since the kernel would
-//! hand it to worker threads at twice the cost.
+//! The `io_uring` engine: many operations in flight from one thread. Reads, writes and syncs go through the
+//! kernel's ring. All other operations run at once in the calling thread, because the kernel would hand them
+//! to worker threads at twice the cost.
 //!
-//! Slots are fixed files, registered arenas are fixed buffers. `submit` only queues; `reap` hands over what
-//! is queued and waits in one system call, and reads the clock once for all that it finds. What has no order
-//! is what is in flight together; only slots keep it: an open or a close acts on the operations that are
-//! submitted behind it. For example:
+//! Slots are fixed files, registered arenas are fixed buffers. `submit` only queues. `reap` hands the queue
+//! to the kernel and waits in one system call, and reads the clock once for all completions it finds.
+//! Operations in flight together have no order. Only slots keep one: an open or a close acts on the
+//! operations submitted after it. For example:
 //!
 //! ```text
 //! call                       system calls   what happens
@@ -19,8 +19,8 @@
 //! reap(Poll)                 1              hands the write over; the sync, the close and the open come back
 //! ```
 //!
-//! Had only the read been in flight, the close would have been done at once: the kernel takes hold of the
-//! file of a read or a write when it is handed over.
+//! If only the read had been in flight, the close would have run at once: the kernel takes hold of the file
+//! of a read or write when it receives the entry.
 
 mod bell;
 mod flights;
@@ -51,7 +51,7 @@ const NAME: &str = "io_uring";
 /// How long a dropped engine waits for operations in flight before it leaves their memory to the kernel.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
-/// An engine on the files of a directory, by `io_uring`. It belongs to the thread that made it.
+/// An `io_uring` engine on the files of a directory. It belongs to the thread that made it.
 pub struct Uring {
     // Dropped first: the kernel lets go before the memory and the files go.
     ring: IoUring,
@@ -59,10 +59,10 @@ pub struct Uring {
     flights: Flights,
     files: Files,
     bell: Bell,
-    /// What is completed and was not given out by `reap` yet.
+    /// Completions that `reap` has not returned yet.
     done: Vec<Completion>,
     clock: Clock,
-    /// The last reading of the clock: when something finished, or by `tick`.
+    /// The last clock reading, of a completion or of `tick`.
     last: Nanos,
     depth: usize,
 }
@@ -77,11 +77,11 @@ impl std::fmt::Debug for Uring {
     }
 }
 
-/// Setups of the ring, the best first; older kernels refuse what they don't know.
+/// Setups of the ring, the best first; older kernels refuse flags they don't know.
 const SETUPS: [fn(&mut Builder); 3] = [
     // Linux 6.0. Completions wait for the next system call and never interrupt this thread. Deferring them
-    // further (`DEFER_TASKRUN`, 6.1) costs more: 4210 against 3440 ns of processor time a 4 KiB read at depth
-    // 32, and 2990 against 2510 ns of the whole machine's.
+    // further (`DEFER_TASKRUN`, 6.1) costs more. A 4 KiB read at depth 32 takes 4210 instead of 3440 ns of
+    // processor time, and 2990 instead of 2510 ns of the whole machine's.
     |builder| {
         builder.setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
     },
@@ -92,7 +92,7 @@ const SETUPS: [fn(&mut Builder); 3] = [
     |_| (),
 ];
 
-/// A ring with room for so many entries, set up as well as this kernel can.
+/// Creates a ring for `entries` entries, with the best setup that this kernel accepts.
 fn ring(entries: u32) -> Result<IoUring, EngineError> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
     for setup in SETUPS {
@@ -110,7 +110,8 @@ fn ring(entries: u32) -> Result<IoUring, EngineError> {
     Err(not_made(refused))
 }
 
-/// A ring, if it can wait with a time limit. The recorder then goes on with another engine, as where there is no ring.
+/// Returns the ring if it can wait with a time limit. Otherwise the recorder uses another engine, as it does
+/// without a ring.
 fn usable<R>(ring: R, waits_with_limit: bool) -> Result<R, EngineError> {
     if waits_with_limit {
         return Ok(ring);
@@ -121,7 +122,7 @@ fn usable<R>(ring: R, waits_with_limit: bool) -> Result<R, EngineError> {
 
 fn not_made(source: io::Error) -> EngineError {
     match source.raw_os_error() {
-        // Out of memory it is where little may be locked (`ulimit -l`).
+        // The kernel reports ENOMEM if the limit of locked memory is small (`ulimit -l`).
         Some(libc::EPERM | libc::ENOSYS | libc::EACCES | libc::ENOMEM) => {
             EngineError::NotPermitted { engine: NAME, source, instead: "sync" }
         }
@@ -134,14 +135,13 @@ fn setup(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
 }
 
 impl Uring {
-    /// For the calling thread. `depth` from 1 to 4096.
+    /// Creates an engine for the calling thread. `depth` is from 1 to 4096.
     pub(super) fn new(reach: Reach, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
         assert!((1..=4096).contains(&depth), "limits are checked where they are configured");
-        // One place more is for the bell. The kernel's queue of completions is twice as long, so that it
-        // never overflows.
+        // The extra entry is for the bell. The kernel's completion queue is twice as long, so it never
+        // overflows.
         let ring = ring((depth + 1).next_power_of_two())?;
-        // All slots are registered now, as empty: later only single entries change, which costs the kernel
-        // less.
+        // Register all slots now, as empty. Later only single entries change, which costs the kernel less.
         let mut table = vec![-1; slots.max(1) as usize];
         table[0] = reach.root.as_raw_fd();
         ring.submitter()
@@ -166,11 +166,11 @@ impl Uring {
         let (number, operation) = self.flights.put(Flight { operation, due, issued: self.last });
         let entry = entry(operation, &self.memory).user_data(u64::from(number));
         // SAFETY: the entry's memory belongs to the operation, which stays in `flights` until its completion,
-        // and is never freed if that does not come.
+        // and is never freed if the completion never comes.
         unsafe { self.push(&entry) }
     }
 
-    /// Queues an entry; hands over what is queued if there is no room.
+    /// Queues an entry. If there is no room, hands the queue to the kernel first.
     ///
     /// # Safety
     /// The entry's memory must stay valid, and untouched by anything else, until its completion.
@@ -182,13 +182,12 @@ impl Uring {
         }
     }
 
-    /// Hands over what is queued and waits for `want` completions, but not longer than the limit. May return
-    /// early.
+    /// Hands the queue to the kernel and waits for `want` completions, up to `limit`. May return early.
     fn enter(&mut self, want: usize, limit: Option<Nanos>) {
         if let Err(error) = self.try_enter(want, limit) {
             match error.raw_os_error() {
                 Some(libc::EINTR | libc::ETIME) => {}
-                // Short of memory: what is queued stays queued.
+                // The kernel is short of memory: queued entries stay queued.
                 Some(libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
                 _ => panic!(
                     "the kernel refuses a ring that it made itself, in the thread that made it: {error}"
@@ -197,17 +196,17 @@ impl Uring {
         }
     }
 
-    /// One system call that hands over what is queued and waits.
+    /// Hands the queue to the kernel and waits, in one system call.
     fn try_enter(&self, want: usize, limit: Option<Nanos>) -> io::Result<usize> {
         let Some(limit) = limit else { return self.ring.submit_and_wait(want) };
         let limit = types::Timespec::from(limit.duration());
         self.ring.submitter().submit_with_args(want, &types::SubmitArgs::new().timespec(&limit))
     }
 
-    /// Takes over what the kernel has completed, with one reading of the clock.
+    /// Takes the kernel's completions, with one clock reading for all.
     fn collect(&mut self) {
         let completed = self.ring.completion();
-        // No reading of the clock for nothing: this is asked for in every turn of a poll.
+        // Avoid a clock reading for nothing: a poll calls this in every turn.
         if completed.is_empty() {
             return;
         }
@@ -224,11 +223,11 @@ impl Uring {
         }
     }
 
-    /// Hands over what is queued and takes over what is completed, without waiting.
+    /// Hands the queue to the kernel and takes completions, without waiting.
     fn look(&mut self) {
         let queue = self.ring.submission();
-        // Without this completions could stay away: with `coop_taskrun` the kernel posts them only in a
-        // system call of this thread, and says by the flag that some wait for one.
+        // Without this, completions could stay away: with `coop_taskrun` the kernel posts them only in a
+        // system call of this thread, and sets a flag while some wait for one.
         let call = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
         drop(queue);
         if call {
@@ -254,15 +253,15 @@ impl Uring {
         self.arm();
         self.enter(1, None);
         self.collect();
-        // With a completion a wake is kept for the next wait; without one it is what ended this.
+        // With a completion, keep a wake for the next wait. Without one, the wake ended this wait.
         if self.done.is_empty() {
             self.bell.answer();
             self.tick();
         }
     }
 
-    /// Waits for a completion, a wake or this time: asleep until shortly before it, then awake, since a
-    /// sleeping thread wakes 50 to 90 us late.
+    /// Waits for a completion, a wake or `time`. It sleeps until shortly before that and then spins, because
+    /// a sleeping thread wakes 50 to 90 us late.
     fn wait_until(&mut self, time: Nanos) {
         if self.bell.answer() {
             return self.look();
@@ -283,7 +282,7 @@ impl Uring {
         }
     }
 
-    /// Queues the watch on wakes of other threads, if there is none.
+    /// Queues the watch for wakes from other threads, unless one is queued already.
     fn arm(&mut self) {
         if let Some(watch) = self.bell.watch() {
             // SAFETY: a watch on a descriptor has no memory.
@@ -291,9 +290,9 @@ impl Uring {
         }
     }
 
-    /// Does an operation at once, in the calling thread.
+    /// Runs an operation at once, in the calling thread.
     fn execute(&mut self, mut operation: Operation, due: Nanos) {
-        // Operations that were submitted before keep the file that the slot has now.
+        // Operations submitted earlier keep the file that the slot holds now.
         let changes = matches!(operation.kind, OpKind::Open(_) | OpKind::OpenDir | OpKind::Close);
         if changes {
             self.settle(operation.file);
@@ -307,8 +306,8 @@ impl Uring {
         self.done.push(Completion { operation, result, due, issued, finished });
     }
 
-    /// Makes sure that all operations so far have got hold of the file in the slot. The kernel takes hold of
-    /// a file when it is handed a read or a write, but of a sync only when a worker thread begins it.
+    /// Waits until all submitted operations hold the file in the slot. The kernel takes hold of the file of a
+    /// read or write when it receives the entry, but of a sync only when a worker thread begins it.
     fn settle(&mut self, slot: Slot) {
         while !self.ring.submission().is_empty() {
             self.enter(0, None);
@@ -319,13 +318,13 @@ impl Uring {
         }
     }
 
-    /// Makes the kernel's entry of a slot the same as in our table.
+    /// Copies a slot of our table into the kernel's table.
     fn mirror(&mut self, slot: Slot) -> Result<u32, Errno> {
         let descriptor = self.files.descriptor(slot).map_or(-1, |file| file.as_raw_fd());
         match self.ring.submitter().register_files_update(slot.0, &[descriptor]) {
             Ok(_) => Ok(0),
             Err(error) => {
-                // Whoever opened a file is told that it failed: then the slot must not have it in our table
+                // The caller of the open sees it fail, so the slot must not hold the file in our table
                 // either.
                 self.files.put(slot, None).ok();
                 Err(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
@@ -333,11 +332,11 @@ impl Uring {
         }
     }
 
-    /// Tells the kernel all registered memory anew. Nothing is in flight.
+    /// Registers all memory with the kernel again. Nothing is in flight.
     fn pin(&mut self) -> io::Result<()> {
-        // The kernel takes all regions in one call: those that it has are given up before.
+        // The kernel takes all regions in one call, so first give up the registered ones.
         self.memory.registered(&[]);
-        // Fails if nothing was registered.
+        // This fails if nothing was registered.
         self.ring.submitter().unregister_buffers().ok();
         let vectors = self.memory.vectors();
         if !vectors.is_empty() {
@@ -350,7 +349,7 @@ impl Uring {
     }
 }
 
-/// The queue's entry for a read, write or sync. Its memory lies in the operation's buffer.
+/// Builds the queue entry of a read, write or sync. Its memory is the operation's buffer.
 #[inline]
 fn entry(operation: &mut Operation, memory: &Memory) -> squeue::Entry {
     let Operation { kind, length, offset, ref mut buffer, .. } = *operation;
@@ -359,8 +358,7 @@ fn entry(operation: &mut Operation, memory: &Memory) -> squeue::Entry {
         OpKind::Read => {
             let bytes = &mut buffer[..length as usize];
             let fixed = memory.index_of(bytes);
-            // A fixed buffer needs an index: memory that is not registered is mapped by the kernel for each
-            // operation.
+            // Only a fixed buffer has an index. The kernel maps unregistered memory for each operation.
             let start = bytes.as_mut_ptr();
             match fixed {
                 Some(index) => opcode::ReadFixed::new(file, start, length, index).offset(offset).build(),
@@ -409,8 +407,7 @@ impl Engine for Uring {
 
     fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
         match wait {
-            // What was done at once, or came while something else was waited for: there is something to give
-            // out.
+            // Operations that ran at once, or completed during another wait, are ready to return.
             _ if !self.done.is_empty() => self.look(),
             Wait::Poll => self.look(),
             Wait::ForOne => self.wait_for_one(),
@@ -428,8 +425,8 @@ impl Engine for Uring {
         self.bell.waker()
     }
 
-    /// Waits for what is in flight. If the kernel refuses (it counts against `ulimit -l`), the engine goes on
-    /// without.
+    /// Waits for all operations in flight. If the kernel refuses (the memory counts against `ulimit -l`), the
+    /// engine works without registration.
     fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
         if self.memory.holds(arena) {
             return Ok(());
@@ -442,7 +439,8 @@ impl Engine for Uring {
         let outcome = self.pin();
         if outcome.is_err() {
             self.memory.pop();
-            // If the kernel refuses even what it had before, nothing is registered, and that is known.
+            // If the kernel refuses even the memory it had before, nothing is registered, and `memory`
+            // reflects that.
             self.pin().ok();
         }
         outcome.map_err(setup("keep memory mapped (raise `ulimit -l`)"))
@@ -451,8 +449,8 @@ impl Engine for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Buffers can be freed only when the kernel is done with them, but no storage that hangs may hold
-        // this thread.
+        // Buffers can be freed only when the kernel is done with them, but hung storage must not block this
+        // thread.
         let end = self.clock.now() + LAST_WAIT;
         while self.flights.count() > 0 && self.clock.now() < end {
             match self.try_enter(1, Some(end.since(self.clock.now()))) {

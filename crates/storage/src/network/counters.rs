@@ -1,5 +1,6 @@
-//! What the kernel counted of packets on their way to a socket: at the interface, on the processors that took them from
-//! there, in UDP. Where one of them grows while packets are missing is where they were lost.
+//! The kernel's counters of packets on their way to a socket: at the interface, on the processors that take
+//! packets from there, and in UDP. If packets are missing, the counter that grows shows the place of the
+//! loss.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +8,24 @@ use serde::Serialize;
 
 use super::{interfaces, kernel_text};
 
-/// Counted since the machine was started, or between two looks.
+/// Counters since the machine started, or between two readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NetworkCounters {
-    /// By interface, and by name as in `/sys/class/net/*/statistics`.
+    /// By interface, then by name as in `/sys/class/net/*/statistics`.
     pub interfaces: BTreeMap<String, BTreeMap<&'static str, u64>>,
-    /// By name as in `/proc/net/snmp`, of UDP on this machine.
+    /// UDP counters of this machine, by name as in `/proc/net/snmp`.
     pub udp: BTreeMap<String, u64>,
-    /// By name as in `/proc/net/snmp`: what became of fragments of IP packets, of both versions together.
+    /// Counters of IP fragments, of both versions together, by name as in `/proc/net/snmp`.
     pub ip: BTreeMap<String, u64>,
-    /// Packets that processors dropped because too many waited, and times that they were stopped with more to do
-    /// (`/proc/net/softnet_stat`).
+    /// Packets that processors dropped because too many waited (`/proc/net/softnet_stat`).
     pub softnet_dropped: u64,
-    /// See `softnet_dropped`.
+    /// Times that processors had to stop with packets left to process.
     pub softnet_squeezed: u64,
 }
 
-/// What came.
+/// Counters of packets received.
 const CAME: [&str; 2] = ["rx_packets", "rx_bytes"];
-/// What was lost at an interface.
+/// Counters of losses at an interface.
 pub const LOST: [&str; 7] = [
     "rx_dropped",
     "rx_errors",
@@ -35,13 +35,13 @@ pub const LOST: [&str; 7] = [
     "rx_crc_errors",
     "rx_nohandler",
 ];
-/// What was lost in UDP.
+/// Counters of losses in UDP.
 pub const UDP_LOST: [&str; 4] = ["RcvbufErrors", "InErrors", "InCsumErrors", "MemErrors"];
-/// What was lost in IP: packets of which not all fragments came.
+/// Counters of losses in IP: packets with missing fragments.
 pub const IP_LOST: [&str; 2] = ["ReasmFails", "ReasmTimeout"];
 
 impl NetworkCounters {
-    /// As they are now. What the kernel does not tell is not there.
+    /// Reads the counters now. Counters that the kernel does not report are absent.
     pub fn now() -> Self {
         let (softnet_dropped, softnet_squeezed) =
             softnet(&kernel_text("/proc/net/softnet_stat").unwrap_or_default());
@@ -55,7 +55,7 @@ impl NetworkCounters {
         }
     }
 
-    /// What was counted since `earlier`; interfaces by which nothing came are left out.
+    /// Returns the difference to `earlier`, without interfaces that received nothing.
     #[must_use]
     pub fn since(&self, earlier: &NetworkCounters) -> Self {
         let none = BTreeMap::new();
@@ -74,7 +74,7 @@ impl NetworkCounters {
         }
     }
 
-    /// All that was lost on the way, by where; empty if nothing was.
+    /// Lists all losses with their places; empty if there were none.
     pub fn losses(&self) -> Vec<String> {
         let mut losses = Vec::new();
         for (name, counts) in &self.interfaces {
@@ -110,17 +110,18 @@ fn of_interface(name: &str) -> BTreeMap<&'static str, u64> {
     CAME.into_iter().chain(LOST).filter_map(read).collect()
 }
 
-/// Packets that the kernel dropped on their way to some UDP socket of this network namespace, though the socket had room.
+/// Packets the kernel dropped on their way to some UDP socket of this network namespace, though the socket
+/// had room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DatagramErrors {
-    /// Their UDP checksum was wrong (`InCsumErrors`). The socket counts them among its own drops.
+    /// The UDP checksum was wrong (`InCsumErrors`). The socket counts these among its own drops.
     pub checksum: u64,
-    /// Not all of their IP fragments came (`ReasmFails`), or not all have come yet: the kernel gives up after 30 s.
+    /// Fragments are missing (`ReasmFails`), or have not arrived yet: the kernel gives up after 30 s.
     pub incomplete: u64,
 }
 
 impl DatagramErrors {
-    /// Since the machine was started. What the kernel does not tell is 0.
+    /// Reads the counters since the machine started. A counter that the kernel does not report is 0.
     pub fn now() -> Self {
         let versions = SnmpTexts::now();
         let sockets =
@@ -133,7 +134,7 @@ impl DatagramErrors {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// Returns the difference to `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         DatagramErrors {
@@ -162,7 +163,7 @@ fn udp_of(texts: &SnmpTexts) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Of IP only what is said of fragments.
+/// Keeps only the IP counters of fragments.
 fn ip_of(texts: &SnmpTexts) -> BTreeMap<String, u64> {
     let mut counts = of_layer("Ip:", &texts.four);
     counts.retain(|name, _| name.starts_with("Reasm"));
@@ -170,7 +171,7 @@ fn ip_of(texts: &SnmpTexts) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Adds the counters of version 6, a line each, to those of the same names.
+/// Adds the counters of version 6, one per line, to those of the same names.
 fn add_version_6(prefix: &str, text: &str, counts: &mut BTreeMap<String, u64>) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -182,14 +183,14 @@ fn add_version_6(prefix: &str, text: &str, counts: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// Packets of which fragments wait for others: `FRAG: inuse 3 memory 2448`, or `FRAG6:`.
+/// Counts packets of which fragments wait for others: `FRAG: inuse 3 memory 2448`, or `FRAG6:`.
 fn fragments_in_use(text: &str) -> u64 {
     let line = text.lines().find(|line| line.starts_with("FRAG"));
     let number = line.and_then(|line| line.split_whitespace().nth(2));
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The two lines that begin so: names, and their values.
+/// Reads the two lines with this prefix: names, and their values.
 fn of_layer(layer: &str, text: &str) -> BTreeMap<String, u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(layer));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return BTreeMap::new() };
@@ -197,7 +198,8 @@ fn of_layer(layer: &str, text: &str) -> BTreeMap<String, u64> {
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
 }
 
-/// A line a processor, in hexadecimal: the second number are packets dropped, the third times squeezed.
+/// Sums lines of hexadecimal numbers, one per processor. The second number counts dropped packets, the third
+/// squeezes.
 fn softnet(text: &str) -> (u64, u64) {
     let lines = text.lines().map(|line| {
         let mut fields = line.split_whitespace().skip(1);

@@ -1,15 +1,15 @@
-//! Which processors the queues of a network card wake.
+//! The processors that the queues of a network card wake.
 
 use std::{fmt, fs};
 
 use super::{kernel_text, links::interface_folder};
 
-/// The interrupts of an interface since the machine was started.
+/// The interrupts of an interface since the machine started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InterruptSpread {
-    /// Interrupts that came at all: as many as there are queues in use.
+    /// Interrupts that occurred at all: one per queue in use.
     pub queues: usize,
-    /// Each processor that was woken, with its share of all in percent.
+    /// Each processor that was woken, with its share of all interrupts in percent.
     pub processors: Vec<(usize, u64)>,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for InterruptSpread {
 }
 
 impl InterruptSpread {
-    /// Of an interface, if `/proc/interrupts` has any of it.
+    /// Reads the interrupts of an interface; `None` if `/proc/interrupts` lists none.
     pub fn of(name: &str) -> Option<Self> {
         let device = interface_folder(name).join("device");
         // A virtual card's interrupts belong to the device above it.
@@ -34,9 +34,9 @@ impl InterruptSpread {
         InterruptSpread::in_table(name, &table, &numbers.unwrap_or_default())
     }
 
-    /// The lines of these interrupts, or those that name the interface.
+    /// Sums the lines with these interrupt numbers, or those that name the interface.
     fn in_table(name: &str, table: &str, numbers: &[String]) -> Option<Self> {
-        // Those that are offline have no column.
+        // Offline processors have no column.
         let head = table.lines().next().unwrap_or_default().split_whitespace();
         let columns: Vec<usize> = head.filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect();
         let processors = columns.len();

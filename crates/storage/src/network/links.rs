@@ -1,4 +1,4 @@
-//! The links of this machine to others, as its kernel tells them.
+//! The links of this machine to others, from its kernel.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,31 +9,31 @@ use nilometer_model::{BondMember, ByteRate, Bytes, LinkBond, NetworkLink};
 
 use super::{interfaces, kernel_text};
 
-/// What the kernel has of an interface.
+/// Returns the kernel's folder of an interface.
 pub fn interface_folder(name: &str) -> PathBuf {
     Path::new("/sys/class/net").join(name)
 }
 
-/// Whether packets come by it from other machines.
+/// Returns true if the interface receives packets from other machines.
 pub fn is_up(name: &str) -> bool {
     let is = |what: &str| kernel_text(interface_folder(name).join(what));
     // ARPHRD_ETHER and its like; loopback is 772.
     is("operstate").as_deref() == Some("up") && is("type").as_deref() != Some("772")
 }
 
-/// What `ethtool` says, which only looks; none if it is not there or does not know.
+/// Returns the output of `ethtool`, which changes nothing; `None` if it is not installed or reports an error.
 pub fn ethtool(option: &str, name: &str) -> Option<String> {
     let output = Command::new("ethtool").arg(option).arg(name).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// All that are up, members of bonds apart, in the order of their names; none where `/sys` is that of another network, as in a
-/// container that sees its host's.
+/// Returns all links that are up, except members of bonds, ordered by name. Empty if `/sys` shows another
+/// network, as in a container that sees its host's.
 pub fn links() -> Vec<NetworkLink> {
     names_up().iter().map(|name| link(name)).collect()
 }
 
-/// The same as far as the kernel's files say it, without what `ethtool` does.
+/// Does the same from the kernel's files alone, without `ethtool`.
 pub fn links_by_kernel() -> Vec<NetworkLink> {
     names_up().iter().map(|name| link_by_kernel(name)).collect()
 }
@@ -46,7 +46,7 @@ fn names_up() -> Vec<String> {
     interfaces().into_iter().filter(|name| is_up(name) && !is_member(name)).collect()
 }
 
-/// The names in `/proc/net/dev`, which is of the network that this process is in; in their order.
+/// Returns the sorted names in `/proc/net/dev`, which shows the network of this process.
 fn device_names(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut names: Vec<String> = lines.map(|(name, _)| name.trim().to_owned()).collect();
@@ -58,7 +58,7 @@ fn is_member(name: &str) -> bool {
     interface_folder(name).join("bonding_slave").exists()
 }
 
-/// One of them.
+/// Returns the link of this name.
 pub fn link(name: &str) -> NetworkLink {
     let offloads = ethtool("-k", name).map(|said| offloads(&said));
     NetworkLink { offloads, ..link_by_kernel(name) }
@@ -79,13 +79,13 @@ fn link_by_kernel(name: &str) -> NetworkLink {
     }
 }
 
-/// The kernel says -1 where a driver does not know.
+/// Reads the speed. The kernel reports -1 if a driver does not know it.
 fn speed(name: &str) -> Option<ByteRate> {
     let megabits = kernel_text(interface_folder(name).join("speed"))?.parse::<i64>().ok()?;
     (megabits > 0).then_some(ByteRate(megabits as f64 * 125e3))
 }
 
-/// The members of a bond, and how they are used (Documentation/networking/bonding.rst).
+/// Returns the members of a bond, and its mode (Documentation/networking/bonding.rst).
 fn bond(name: &str) -> Option<LinkBond> {
     let bonding = interface_folder(name).join("bonding");
     let mode = kernel_text(bonding.join("mode"))?;
@@ -100,12 +100,12 @@ fn bond(name: &str) -> Option<LinkBond> {
     Some(LinkBond { mode: first_word(&mode), members: members.collect() })
 }
 
-/// `802.3ad 4`: the mode's name, then its number.
+/// Returns the mode's name from `802.3ad 4`; the number follows it.
 fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
-/// What stands in `ethtool -k`, with the short words by which it is set.
+/// Names in the output of `ethtool -k`, with the short words that set them.
 const OFFLOADS: [(&str, &str); 6] = [
     ("tcp-segmentation-offload", "tso"),
     ("generic-segmentation-offload", "gso"),
@@ -115,7 +115,7 @@ const OFFLOADS: [(&str, &str); 6] = [
     ("tx-checksumming", "tx"),
 ];
 
-/// Those of them that are on, of the lines of `ethtool -k`.
+/// Returns the short words of the offloads that are on in the output of `ethtool -k`.
 pub fn offloads(said: &str) -> Vec<String> {
     let is_on = |feature: &str| {
         let line = said.lines().find_map(|line| line.trim().strip_prefix(feature)?.strip_prefix(':'));

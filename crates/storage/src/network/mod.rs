@@ -1,4 +1,4 @@
-//! The network of this machine: its interfaces, what they are, and what the kernel counted there.
+//! The network of this machine: its interfaces, their properties and the kernel's counters.
 
 pub mod counters;
 pub mod interrupts;
@@ -6,12 +6,12 @@ pub mod links;
 
 use std::{fs, path::Path};
 
-/// The text of a file of `/proc` or `/sys`; none if there is no such file here.
+/// Reads a file of `/proc` or `/sys`; `None` if it does not exist here.
 pub fn kernel_text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned())
 }
 
-/// The network interfaces, in order of their names.
+/// Returns the network interfaces, ordered by name.
 pub fn interfaces() -> Vec<String> {
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,4 +1,5 @@
-//! Names of files that are not whole yet: which process makes the file, so that another one can tell whether it still runs.
+//! Names of unfinished files. A name identifies the process that makes the file, so that others can tell if
+//! it still runs.
 //!
 //! ```text
 //! .frames.raw.4711.0.88123.1f0a4c55.0c7f3a9b.5e1d22a0.partial
@@ -16,28 +17,28 @@ use rustix::system::uname;
 
 use crate::process::BootId;
 
-/// Bytes of the name that stand in the temporary one, which has at most 255.
+/// The bytes of the final name kept in the temporary one, which has at most 255.
 const NAME_KEPT: usize = 180;
 const SUFFIX: &str = ".partial";
-/// Fields behind the name, without the checksum.
+/// The number of fields after the name, without the checksum.
 const FIELDS: usize = 5;
 
 /// The name of a file that a process makes and has not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartialName {
-    /// The beginning of the name that the file is to have.
+    /// The beginning of the file's final name.
     stem: String,
     process: u32,
     number: u32,
-    /// When the process was started, in ticks since the machine was.
+    /// The start of the process, in ticks since the machine started.
     started: u64,
     place: WritersPlace,
 }
 
-/// Where a process runs.
+/// The machine, namespace and boot in which a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WritersPlace {
-    /// The machine, and the PID namespace in which the process has its number.
+    /// The machine, and the PID namespace of the process number.
     machine: u32,
     /// The start of the machine.
     boot: u32,
@@ -55,14 +56,14 @@ impl WritersPlace {
 }
 
 impl PartialName {
-    /// For a file of this process.
+    /// Returns a name for a file of this process.
     pub fn of_this_process(name: &str, number: u32) -> Self {
         let process = std::process::id();
         let started = start_of(process).unwrap_or(0);
         PartialName { stem: stem(name), process, number, started, place: WritersPlace::here() }
     }
 
-    /// Reads a name; none if this program did not make it.
+    /// Parses a name; `None` if this program did not make it.
     pub fn read(text: &str) -> Option<Self> {
         let (signed, checksum) = text.strip_suffix(SUFFIX)?.rsplit_once('.')?;
         if checksum != checksum_of(signed) {
@@ -81,8 +82,8 @@ impl PartialName {
         })
     }
 
-    /// Whether a temporary name is of a file that is to have this name, also one that an older version of this program made:
-    /// `.NAME.PROCESS.NUMBER.partial`.
+    /// Returns true if a temporary name belongs to a file of this final name. It also accepts names by older
+    /// versions of this program: `.NAME.PROCESS.NUMBER.partial`.
     pub fn is_of(partial: &str, name: &str) -> bool {
         if let Some(read) = PartialName::read(partial) {
             return read.stem == stem(name);
@@ -92,23 +93,23 @@ impl PartialName {
         numbers.is_some_and(|numbers| numbers.split('.').count() == 2 && numbers.split('.').all(is_number))
     }
 
-    /// Whether the process that made it has ended, if this process can know that.
+    /// Returns true if the process that made the name has ended; `None` if this process can't know that.
     pub fn is_dead(&self) -> Option<bool> {
         let here = WritersPlace::here();
         if self.place.machine != here.machine {
             return None;
         }
-        // Another process may have got the number.
+        // Another process may have the same number by now.
         Some(self.place.boot != here.boot || start_of(self.process) != Some(self.started))
     }
 
-    /// The same of another process that ends or has ended.
+    /// Returns the name as another process, which ends or has ended, would have made it.
     #[cfg(test)]
     pub(super) fn of_process(self, process: u32) -> Self {
         PartialName { process, started: 1, ..self }
     }
 
-    /// Whether it was made since this machine was started.
+    /// Returns true if it was made since this machine started.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.place.boot == WritersPlace::here().boot
     }
@@ -127,16 +128,16 @@ fn checksum_of(signed: &str) -> String {
     format!("{:08x}", crc32fast::hash(signed.as_bytes()))
 }
 
-/// The beginning of a name.
+/// Returns the beginning of a name.
 fn stem(name: &str) -> String {
     name.char_indices().map_while(|(at, letter)| (at < NAME_KEPT).then_some(letter)).collect()
 }
 
-/// When a process was started, in ticks since the machine was (`starttime` of `proc_pid_stat(5)`); none if there is none, or
-/// it has ended and nobody has waited for it.
+/// Returns the start of a process, in ticks since the machine started (`starttime` of `proc_pid_stat(5)`).
+/// `None` if it does not exist, or has ended and nobody has waited for it.
 fn start_of(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program stands in brackets, and may have any characters.
+    // The program's name is in brackets and may contain any characters.
     let (_, behind) = text.rsplit_once(") ")?;
     let mut fields = behind.split(' ');
     let state = fields.next()?;

@@ -14,20 +14,20 @@ use rustix::{
 
 use super::partial_name::PartialName;
 
-/// Temporary files that stood in a directory and that no process writes any more, or perhaps none.
+/// Temporary files in a directory whose writer has ended, or may have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DeadPartials {
-    /// Those that were removed.
+    /// Files that were removed.
     pub removed: Vec<PathBuf>,
-    /// Those that stay, each with the reason.
+    /// Files that stay, each with the reason.
     pub left: Vec<(PathBuf, String)>,
 }
 
 /// Kinds of files in a temporary directory.
 const MADE_IN_DIRECTORY: [&str; 3] = [".h5", ".journal", ".raw"];
 
-/// Removes what killed processes left in a directory, of the file of this name or of all. A name that this program did not
-/// make, a process that still runs, and a file of another user are left alone.
+/// Removes leftovers of killed processes from a directory, for the file of this name or for all. It leaves
+/// names that this program did not make, files of running processes and files of other users alone.
 pub fn remove_dead(directory: &Path, name: Option<&str>) -> DeadPartials {
     let mut dead = DeadPartials::default();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -50,7 +50,7 @@ pub fn remove_dead(directory: &Path, name: Option<&str>) -> DeadPartials {
     dead
 }
 
-/// The temporary names in a directory, in order.
+/// Returns the temporary names in a directory, in order.
 fn partials_in(directory: &Path) -> Vec<(String, PartialName)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -83,7 +83,7 @@ fn check_own(stat: &Stat) -> io::Result<()> {
     Err(io::Error::other(format!("it belongs to user {}", stat.st_uid)))
 }
 
-/// A temporary directory has the file that is made and a journal, and nothing else.
+/// Removes a temporary directory, which contains the unfinished file, a journal and nothing else.
 fn remove_directory(above: &OwnedFd, name: &str) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(above, name, flags, Mode::empty())?;
@@ -111,7 +111,7 @@ fn modified(stat: &Stat) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0))
 }
 
-/// When this machine was started (`btime` of `proc_stat(5)`).
+/// Returns the time at which this machine started (`btime` of `proc_stat(5)`).
 fn start_of_machine() -> io::Result<SystemTime> {
     let text = fs::read_to_string("/proc/stat")?;
     let seconds = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());

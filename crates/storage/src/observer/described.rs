@@ -1,4 +1,4 @@
-//! What an observed machine is: the header of its observations.
+//! The description of an observed machine: the header of its observations.
 
 use std::{fs, path::Path, thread};
 
@@ -48,9 +48,9 @@ fn observed_link(link: nilometer_model::NetworkLink) -> ObservedLink {
     }
 }
 
-/// None of a device without a medium, as most loops are.
+/// Describes a disk; `None` for a device without a medium, such as most loops.
 fn disk(name: &str) -> Option<ObservedDisk> {
-    /// Of `/sys/block/*/size`, whatever the disk's own is.
+    /// The unit of `/sys/block/*/size`, whatever the disk's own sector is.
     const SECTOR: u64 = 512;
     let folder = Path::new("/sys/block").join(name);
     let size: u64 = fs::read_to_string(folder.join("size")).ok()?.trim().parse().ok()?;
@@ -69,10 +69,11 @@ fn disk(name: &str) -> Option<ObservedDisk> {
     })
 }
 
-/// Types of file systems with neither a device nor a server in the table.
+/// Types of file systems whose entry in the mount table has neither a device nor a server.
 const POOLS: [&str; 6] = ["btrfs", "zfs", "gpfs", "lustre", "ceph", "beegfs"];
 
-/// On a block device, of a server, or of a daemon that serves one: not what the kernel keeps in memory.
+/// Returns true if the mount is on a block device, a server, or a daemon that serves one, not in the kernel's
+/// memory.
 fn is_storage(mount: &Mount) -> bool {
     let on_device = mount.numbers.split(':').next().is_some_and(|major| major != "0");
     let is_served = mount.source.contains(':') || mount.file_system.starts_with("fuse.");

@@ -1,5 +1,5 @@
-//! Looks at a whole machine from the kernel's counters, for `nilometer observe`: no file, disk or mount of it is touched, only
-//! `/proc` and `/sys` are read.
+//! Observes a whole machine through the kernel's counters, for `nilometer observe`. It touches no file, disk
+//! or mount, and reads only `/proc` and `/sys`.
 
 mod described;
 mod temperatures;
@@ -23,23 +23,23 @@ use crate::{
 use described::described;
 use temperatures::Thermometers;
 
-/// Looks at this machine.
+/// Reads the counters of this machine.
 #[derive(Debug)]
 pub struct MachineObserver {
     thermometers: Thermometers,
     looks: u64,
-    /// Names in `/proc/diskstats` that are those of whole devices, and of partitions.
+    /// Names in `/proc/diskstats`, each a whole device or a partition.
     devices: BTreeMap<String, DeviceExtent>,
 }
 
-/// What a name in `/proc/diskstats` is that of.
+/// The kind of a name in `/proc/diskstats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeviceExtent {
     Whole,
     Partition,
 }
 
-/// Sensors are read at every so many looks: some take a moment, and what they tell changes slowly.
+/// Sensors are read at every Nth look: some take a moment, and their values change slowly.
 const TEMPERATURES_EVERY: u64 = 10;
 
 impl Default for MachineObserver {
@@ -49,12 +49,12 @@ impl Default for MachineObserver {
 }
 
 impl MachineObserver {
-    /// What this machine is, for an observer that looks so often.
+    /// Describes this machine, for an observer with this interval.
     pub fn header(&self, host: String, interval: Nanos) -> ObservedHeader {
         described(host, interval)
     }
 
-    /// All counters as they are now. What the kernel does not tell is not there, or zero.
+    /// Reads all counters now. Counters that the kernel does not report are absent, or zero.
     pub fn look(&mut self) -> ObservedLook {
         let text = |path: &str| kernel_text(path).unwrap_or_default();
         let Calendar { time, running } = Calendar::now();
@@ -78,7 +78,8 @@ impl MachineObserver {
         }
     }
 
-    /// Partitions are counted with their disks; devices that never did anything say nothing.
+    /// Returns the counters of whole disks, which include their partitions. Devices that never did anything
+    /// are left out.
     fn disks(&mut self, text: &str) -> BTreeMap<String, DiskCounters> {
         let mut disks = BTreeMap::new();
         for (name, counters) in proc_text::disks(text) {
@@ -106,7 +107,7 @@ fn processors(stat: &str) -> ProcessorCounters {
     ProcessorCounters { all, each_busy_ms: times.map(|times| times.busy_ms).collect() }
 }
 
-/// The block device that a file lies on, by its name; none where it lies on none of this machine.
+/// Returns the block device of a file, by name; `None` if it is on no device of this machine.
 pub fn device_of(file: &fs::File) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let device = file.metadata().ok()?.dev();
@@ -116,7 +117,7 @@ pub fn device_of(file: &fs::File) -> Option<String> {
     Some(disk.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The names of whole block devices.
+/// Returns the names of whole block devices.
 fn whole_devices() -> BTreeSet<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

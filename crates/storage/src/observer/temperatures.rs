@@ -10,7 +10,7 @@ use std::{
 #[derive(Debug, Default)]
 pub(super) struct Thermometers(Vec<(String, PathBuf)>);
 
-/// Drivers that ask the disk for its temperature: that would be a request to what is observed.
+/// Drivers that query the disk for its temperature: that would be a request to the observed device.
 const OF_DISKS: [&str; 2] = ["drivetemp", "nvme"];
 
 impl Thermometers {
@@ -29,14 +29,14 @@ impl Thermometers {
         Thermometers(sensors)
     }
 
-    /// Degrees Celsius; a sensor that gives nothing is left out.
+    /// Returns degrees Celsius by sensor, without sensors that give nothing.
     pub(super) fn read(&self) -> BTreeMap<String, f64> {
         let degrees = |path: &Path| text(path)?.parse::<f64>().ok().map(|millis| millis / 1000.0);
         self.0.iter().filter_map(|(name, path)| Some((name.clone(), degrees(path)?))).collect()
     }
 }
 
-/// `temp1_input` and its like.
+/// Returns files such as `temp1_input`.
 fn inputs(monitor: &Path) -> impl Iterator<Item = PathBuf> {
     paths(monitor).into_iter().filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -44,7 +44,8 @@ fn inputs(monitor: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// `coretemp Core 0`, or `acpitz temp1` where it has no label; with the monitor's number, as several may be called alike.
+/// Returns `coretemp Core 0`, or `acpitz temp1` without a label. The monitor's number precedes it, since
+/// names may repeat.
 fn sensor_name(monitor: &str, input: &Path) -> String {
     let file = input.file_name().unwrap_or_default().to_string_lossy();
     let short = file.trim_end_matches("_input");

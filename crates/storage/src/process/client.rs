@@ -1,9 +1,9 @@
-//! What serves a file system in this machine besides the caller: the kernel's threads, which write back, complete and
-//! encrypt, and the daemon of a FUSE mount.
+//! The processes that serve a file system on this machine besides the caller. They are the kernel's threads,
+//! which write back, complete and encrypt, and the daemon of a FUSE mount.
 //!
-//! Their processor time is read from their clocks (`clock_getcpuclockid(3)`), which counts every thread of a daemon, also
-//! those that have ended, and costs a system call each. What a kernel thread did that ended in between is missing, and so
-//! is what is done in interrupts.
+//! Their processor time comes from their clocks (`clock_getcpuclockid(3)`). It includes every thread of a
+//! daemon, even ended ones, and costs one system call each. Missing are kernel threads that ended in between,
+//! and work in interrupts.
 
 use std::{fs, mem::MaybeUninit};
 
@@ -14,19 +14,19 @@ use nilometer_model::{Nanos, TargetDescription};
 pub struct Served(Vec<(i32, Nanos)>);
 
 impl Served {
-    /// Of all kernel threads that can be seen.
+    /// Reads the time of all visible kernel threads.
     pub fn by_kernel() -> Self {
         Self::by(&kernel_threads())
     }
 
-    /// Of these processes.
+    /// Reads the time of these processes.
     pub fn by(processes: &[i32]) -> Self {
         let mut served: Vec<_> = processes.iter().filter_map(|&id| Some((id, spent(id)?))).collect();
         served.sort_unstable();
         Served(served)
     }
 
-    /// What was spent since `earlier`; a process that is new since then counts from its start.
+    /// Returns the time spent since `earlier`; a process that is new since then counts from its start.
     pub fn since(&self, earlier: &Served) -> Nanos {
         let before = |id| match earlier.0.binary_search_by_key(&id, |&(id, _)| id) {
             Ok(at) => earlier.0[at].1,
@@ -36,7 +36,7 @@ impl Served {
     }
 }
 
-/// The children of `kthreadd`; none in a container, where they can't be seen.
+/// Returns the children of `kthreadd`; empty in a container, where they can't be seen.
 fn kernel_threads() -> Vec<i32> {
     const KTHREADD: i32 = 2;
     let text = |file: &str| fs::read_to_string(format!("/proc/{KTHREADD}/{file}")).unwrap_or_default();
@@ -47,10 +47,10 @@ fn kernel_threads() -> Vec<i32> {
     children.split_whitespace().filter_map(|id| id.parse().ok()).chain([KTHREADD]).collect()
 }
 
-/// Processor time of a process since it began; none if it is gone.
+/// Returns the processor time of a process since it started; `None` if it is gone.
 fn spent(process: i32) -> Option<Nanos> {
     let mut clock = MaybeUninit::<libc::clockid_t>::uninit();
-    // SAFETY: the kernel writes the clock's number only, and says whether it did.
+    // SAFETY: the kernel writes only the clock's number, and reports if it did.
     if unsafe { libc::clock_getcpuclockid(process, clock.as_mut_ptr()) } != 0 {
         return None;
     }
@@ -60,10 +60,12 @@ fn spent(process: i32) -> Option<Nanos> {
     told.then(|| Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()))
 }
 
-/// The processes that serve a target's mount, if it is one of FUSE: those that hold `/dev/fuse` open for its connection.
-/// The kernel tells the connection since Linux 6.16 (`fuse_connection` in `proc_pid_fdinfo(5)`: the minor number of the
-/// mount's device), and other users' processes only to root. Before that, they are those that hold any connection and
-/// were given the mount point as an argument. A daemon that can't be recognised is left out.
+/// Returns the processes that serve a target's FUSE mount: those that hold `/dev/fuse` open for its
+/// connection. Since Linux 6.16 the kernel reports the connection, which is the minor number of the mount's
+/// device (`fuse_connection` in `proc_pid_fdinfo(5)`). Only root sees it for other users' processes.
+///
+/// On older kernels a daemon is a process that holds any connection and has the mount point among its
+/// arguments. Daemons that can't be recognised are left out.
 pub fn daemons(description: &TargetDescription) -> Vec<i32> {
     if !description.file_system.starts_with("fuse") {
         return Vec::new();
@@ -76,7 +78,8 @@ pub fn daemons(description: &TargetDescription) -> Vec<i32> {
     ids.filter(|id| serves(*id, connection, &point)).collect()
 }
 
-/// Whether a process holds this connection of FUSE open, or some connection while the mount point is one of its arguments.
+/// Returns true if a process holds this FUSE connection, or any connection with the mount point among its
+/// arguments.
 fn serves(process: i32, connection: Option<u32>, point: &str) -> bool {
     fuse_descriptors(process).iter().any(|info| match connection_of(info) {
         Some(number) => Some(number) == connection,
@@ -84,15 +87,15 @@ fn serves(process: i32, connection: Option<u32>, point: &str) -> bool {
     })
 }
 
-/// The minor device number of what is mounted at a point, as the mount table says it: `42 27 0:39 / /mnt ...`, spaces
-/// and backslashes in octal.
+/// Returns the minor device number of the mount at a point, from the mount table: `42 27 0:39 / /mnt ...`,
+/// with spaces and backslashes in octal.
 fn connection(table: &str, point: &str) -> Option<u32> {
     let point = point.replace('\\', "\\134").replace(' ', "\\040");
     let at_point = |line: &&str| line.split(' ').nth(4).is_some_and(|mounted| mounted == point);
     table.lines().rfind(at_point)?.split(' ').nth(2)?.split_once(':')?.1.parse().ok()
 }
 
-/// The `fdinfo` of each descriptor of a process for `/dev/fuse`.
+/// Returns the `fdinfo` of each descriptor of a process for `/dev/fuse`.
 fn fuse_descriptors(process: i32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let fuse = entries
@@ -133,7 +136,7 @@ mod tests {
             let after = Served(vec![(id, spent(id).expect("it still does"))]);
             after.since(&Served(vec![(id, before)])) > Nanos::from_millis(1)
         };
-        // On a busy machine others have the processor for a while.
+        // On a busy machine other tasks have the processor for a while.
         while !is_spent() {
             assert!(clock.now() < Nanos::from_millis(60_000), "a minute of work is no time: {before:?}");
         }

@@ -1,6 +1,6 @@
-//! What a container or a job allows this process: the limits of its control groups on memory and on processor time (the kernel's
-//! `admin-guide/cgroup-v1/memory.rst`, `scheduler/sched-bwc.rst` and `admin-guide/cgroup-v2.rst`). Each group above it counts too, as far
-//! as this process sees them.
+//! The limits of a container or a job: the control groups of this process bound its memory and processor
+//! time. Each visible group above it counts too. The kernel documents them in
+//! `admin-guide/cgroup-v1/memory.rst`, `scheduler/sched-bwc.rst` and `admin-guide/cgroup-v2.rst`.
 
 use std::{
     fs,
@@ -12,24 +12,26 @@ use nilometer_model::{Bytes, Nanos};
 /// Memory that a control group allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMemory {
-    /// In all.
+    /// The limit.
     pub limit: Bytes,
-    /// What is left: pages of files that can be dropped count as free.
+    /// The memory left; pages of files that can be dropped count as free.
     pub available: Bytes,
 }
 
-/// The memory that the control groups of this process allow, where one has a limit: of several the one that leaves least.
+/// Returns the memory that the control groups of this process allow: of several limits, the one that leaves
+/// least.
 pub fn group_memory() -> Option<GroupMemory> {
     Hierarchies::of_this_process().memory()
 }
 
-/// How many processors' time the control groups of this process allow it, where one has a quota: 0.5 is half of one.
+/// Returns the processor time that the control groups of this process allow, if they set a quota; 0.5 is half
+/// a processor.
 pub fn processor_quota() -> Option<f64> {
     Hierarchies::of_this_process().quota()
 }
 
-/// For how long the processes of this control group were kept from running so far, since their quota was spent: of all processors
-/// together, and of the group above it that was kept longest.
+/// Returns the time for which processes of this control group could not run because their quota was spent. It
+/// adds all processors, and takes the longest time of the groups above it.
 pub fn throttled() -> Nanos {
     Hierarchies::of_this_process().throttled()
 }
@@ -48,7 +50,7 @@ struct Groups {
     directories: Vec<PathBuf>,
 }
 
-/// Those of the controllers that matter here.
+/// The groups of the controllers used here.
 #[derive(Debug, Clone, Default)]
 struct Hierarchies {
     memory: Vec<Groups>,
@@ -61,7 +63,8 @@ impl Hierarchies {
         Hierarchies::of(&text("/proc/self/cgroup"), &text("/proc/self/mountinfo"))
     }
 
-    /// From the texts of `/proc/self/cgroup` (`cgroups(7)`) and `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
+    /// Builds it from the texts of `/proc/self/cgroup` (`cgroups(7)`) and `/proc/self/mountinfo`
+    /// (`proc_pid_mountinfo(5)`).
     fn of(cgroup: &str, mountinfo: &str) -> Self {
         let found = |controller: &str| {
             let lines = cgroup.lines().filter_map(|line| groups_of(line, controller, mountinfo));
@@ -92,7 +95,8 @@ impl Hierarchies {
     }
 }
 
-/// The groups that a line of `/proc/self/cgroup` names, if it is of this controller: `4:memory:/job`, or `0::/job` of version 2.
+/// Returns the groups of a line of `/proc/self/cgroup` for this controller: `4:memory:/job`, or `0::/job` of
+/// version 2.
 fn groups_of(line: &str, controller: &str, mountinfo: &str) -> Option<Groups> {
     let mut parts = line.splitn(3, ':');
     let number = parts.next()?;
@@ -104,13 +108,13 @@ fn groups_of(line: &str, controller: &str, mountinfo: &str) -> Option<Groups> {
         _ => return None,
     };
     let (root, mount) = mountinfo.lines().find_map(|line| mounted(line, version, controller))?;
-    // A container may see a part of the tree only, whose root is its own group.
+    // A container may see only a part of the tree, whose root is its own group.
     let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
     let directories = below.ancestors().map(|part| mount.join(part)).collect();
     Some(Groups { version, directories })
 }
 
-/// The root and the place of a mount, if it is that of the controller.
+/// Returns the root and the mount point of a mount, if it belongs to the controller.
 fn mounted(line: &str, version: Version, controller: &str) -> Option<(PathBuf, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut system = system.split(' ');
@@ -130,7 +134,7 @@ fn number(path: PathBuf) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// `key value` in a file with one on each line.
+/// Reads the value of `key value` from a file with one pair per line.
 fn field(path: PathBuf, key: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));

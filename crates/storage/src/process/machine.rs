@@ -1,5 +1,5 @@
-//! What the whole machine did: processors, disks, networks, pressure, from the counters in `/proc` (`proc_stat(5)`,
-//! `proc_diskstats(5)`, `proc_net(5)`, the kernel's `accounting/psi.rst`).
+//! The activity of the whole machine: processors, disks, networks and pressure, from the counters in `/proc`
+//! (`proc_stat(5)`, `proc_diskstats(5)`, `proc_net(5)`, the kernel's `accounting/psi.rst`).
 
 use std::{fs, path::Path};
 
@@ -8,18 +8,18 @@ use nilometer_model::{Activity, Nanos, Pressure};
 use super::proc_text;
 use crate::Clock;
 
-/// Time and counters are read one after the other, and again where more time than this went by between the first and the last: then
-/// something else had the processor.
+/// Time and counters are read in turn. If that takes longer than this, another task had the processor, and
+/// the read is repeated.
 const READ_MOST: Nanos = Nanos::from_millis(2);
-/// So often at the most: on a machine that is always as busy the last ones have to do.
+/// The most reads: on a machine that is always as busy, the last one must do.
 const READS_MOST: u32 = 8;
 
-/// All counters at one moment. Taking them costs some 0.1 ms.
+/// All counters at one moment. Reading them costs some 0.1 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine(Activity);
 
 impl Machine {
-    /// Reads them. What `/proc` does not tell counts as nothing.
+    /// Reads the counters. A counter that `/proc` does not show counts as zero.
     pub fn now(clock: &Clock) -> Self {
         let mut machine = Machine::read(clock);
         for _ in 1..READS_MOST {
@@ -43,7 +43,8 @@ impl Machine {
         Machine(counters)
     }
 
-    /// What was done since `earlier`. A counter that went back, because a device is gone, counts as nothing.
+    /// Returns the activity since `earlier`. A counter that went back, because a device is gone, counts as
+    /// zero.
     #[must_use]
     pub fn since(&self, earlier: &Machine) -> Activity {
         let (is, was) = (&self.0, &earlier.0);
@@ -66,7 +67,8 @@ impl Machine {
     }
 }
 
-/// A whole disk that is a device of its own: partitions, loops and what is made of other disks would count twice.
+/// Returns true for a disk with a device of its own. Partitions, loops and devices made of disks would count
+/// twice.
 fn is_disk(name: &str) -> bool {
     Path::new("/sys/block").join(name).join("device").exists()
 }
@@ -84,7 +86,7 @@ fn millis(millis: u64) -> Nanos {
 
 fn read_disks(text: &str, is_disk: impl Fn(&str) -> bool, counters: &mut Activity) {
     for (name, disk) in proc_text::disks(text) {
-        // Most loops and partitions did nothing: those need not be looked up.
+        // Most loops and partitions did nothing, so they need no look-up.
         if (disk.read_bytes > 0 || disk.written_bytes > 0) && is_disk(name) {
             counters.disk_read = counters.disk_read.saturating_add(disk.read_bytes);
             counters.disk_written = counters.disk_written.saturating_add(disk.written_bytes);

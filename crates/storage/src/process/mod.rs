@@ -1,5 +1,5 @@
-//! What this thread, what serves a file system and the whole machine spent: processor time, the time a ready thread
-//! waited for a processor, disks and networks.
+//! The time spent by this thread, by the servers of a file system and by the whole machine: processor time, a
+//! ready thread's wait for a processor, disks and networks.
 
 mod client;
 mod control_group;
@@ -14,12 +14,12 @@ pub use place::{pin_to, processors};
 
 use nilometer_model::{Bytes, Nanos, Switches};
 
-/// Which start of which machine this is: the kernel makes another one at each (`boot_id` in random(4)).
+/// The identity of a start of a machine: the kernel makes a new one at each (`boot_id` in random(4)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BootId(pub u128);
 
 impl BootId {
-    /// Of this machine now; none if the kernel does not say.
+    /// Reads it for this machine; `None` if the kernel does not provide it.
     pub fn now() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         u128::from_str_radix(&text.trim().replace('-', ""), 16).ok().map(BootId)
@@ -27,7 +27,7 @@ impl BootId {
 }
 
 impl std::fmt::Display for BootId {
-    /// As the kernel writes it: `0e4c5d3f-1f0a-4c55-9f5a-0c7f3a9b2d11`.
+    /// Formats it like the kernel: `0e4c5d3f-1f0a-4c55-9f5a-0c7f3a9b2d11`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let digits = format!("{:032x}", self.0);
         let [first, second, third, fourth, last] = [0..8, 8..12, 12..16, 16..20, 20..32];
@@ -36,26 +36,28 @@ impl std::fmt::Display for BootId {
     }
 }
 
-/// Processor time, and how often it was given up.
+/// Processor time and context switches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// In user space.
+    /// Time in user space.
     pub user: Nanos,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system: Nanos,
     /// Context switches.
     pub switches: Switches,
 }
 
 impl Usage {
-    /// Of the calling thread, since it began.
+    /// Reads the usage of the calling thread since its start.
     pub fn of_thread() -> Self {
-        // The kernel adds up a thread that runs when it leaves the processor, or when its clock is read.
+        // The kernel updates a running thread's time when the thread leaves the processor, or when its clock
+        // is read.
         let _read = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Self::of(libc::RUSAGE_THREAD)
     }
 
-    /// Of all threads of this process, since it began: the kernel's workers for `io_uring` are among them.
+    /// Reads the usage of all threads of this process since its start, including the kernel's workers for
+    /// `io_uring`.
     pub fn of_process() -> Self {
         Self::of(libc::RUSAGE_SELF)
     }
@@ -77,7 +79,7 @@ impl Usage {
         Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), switches }
     }
 
-    /// What was spent since `earlier`.
+    /// Returns the usage since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Usage) -> Self {
         let switches = Switches {
@@ -87,7 +89,7 @@ impl Usage {
         Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system), switches }
     }
 
-    /// Two threads together.
+    /// Adds the usage of another thread.
     #[must_use]
     pub fn and(self, other: Usage) -> Self {
         let switches = Switches {
@@ -97,48 +99,49 @@ impl Usage {
         Usage { user: self.user + other.user, system: self.system + other.system, switches }
     }
 
-    /// User and kernel together.
+    /// Returns the time in user space and kernel together.
     pub fn total(self) -> Nanos {
         self.user + self.system
     }
 }
 
-/// How long the calling thread was ready to run but waited for a processor, since it began
-/// (`/proc/thread-self/schedstat`, second field); zero where the kernel does not tell.
+/// Returns the time for which the calling thread was ready to run but waited for a processor, since its start
+/// (`/proc/thread-self/schedstat`, second field). Zero if the kernel does not report it.
 pub fn run_delay() -> Nanos {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Nanos(schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
-/// The load average over the last minute; 0 where `/proc` does not tell.
+/// Returns the load average over the last minute; 0 if `/proc` does not report it.
 pub fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0.0)
 }
 
-/// How many tasks of the whole machine run or are ready to run, the caller included (`procs_running` of `proc_stat(5)`);
-/// 0 where `/proc` does not tell.
+/// Returns the number of tasks on the whole machine that run or are ready to, including the caller
+/// (`procs_running` of `proc_stat(5)`). 0 if `/proc` does not report it.
 pub fn runnable_tasks() -> u64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("procs_running "));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Dirty and under write-back, in bytes, of the whole machine (`/proc/meminfo`).
+/// Returns the bytes that are dirty or under write-back on the whole machine (`/proc/meminfo`).
 pub fn dirty_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let levels = proc_text::memory(&text);
     levels.dirty_bytes + levels.writeback_bytes
 }
 
-/// Memory of this process that is there now: `VmRSS` (`proc_pid_status(5)`); 0 where `/proc` does not tell.
+/// Returns the resident memory of this process: `VmRSS` (`proc_pid_status(5)`); 0 if `/proc` does not report
+/// it.
 pub fn resident_memory() -> Bytes {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     Bytes(proc_text::meminfo(&text, "VmRSS").unwrap_or(0))
 }
 
-/// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`), or what a container or a job leaves of what it allows, if
-/// that is less.
+/// Returns the memory available without swapping: `MemAvailable` (`proc_meminfo(5)`), or the rest of a
+/// container's or job's limit if that is less.
 pub fn available_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let of_machine = proc_text::meminfo(&text, "MemAvailable").map(Bytes);
@@ -146,8 +149,8 @@ pub fn available_memory() -> Option<Bytes> {
     of_machine.into_iter().chain(allowed).min()
 }
 
-/// What is said behind what is available, where a container or a job allows less than the machine has: ` (a container or job allows 512
-/// MiB)`.
+/// Returns a note for messages about available memory if a container or a job has a limit: ` (a container or
+/// job allows 512 MiB)`.
 pub fn memory_limit_words() -> String {
     group_memory().map_or_else(String::new, |memory| format!(" (a container or job allows {})", memory.limit))
 }
@@ -166,7 +169,7 @@ mod tests {
     fn a_thread_that_never_leaves_its_processor_is_counted() {
         let (clock, before) = (crate::Clock::start(), Usage::of_thread());
         let spent = || Usage::of_thread().since(before).total();
-        // Others may have the processor meanwhile.
+        // Other tasks may have the processor meanwhile.
         while spent() < Nanos::from_millis(5) && clock.now() < Nanos::from_millis(60_000) {}
         assert!(spent() >= Nanos::from_millis(5), "{:?} of {:?}", spent(), clock.now());
     }

@@ -1,14 +1,15 @@
-//! On which processors threads run.
+//! The processors that threads run on.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The processors that this thread may run on, by their numbers; none where the kernel does not tell.
+/// Returns the numbers of the processors that this thread may run on; empty if the kernel does not report
+/// them.
 pub fn processors() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// The calling thread runs on this processor only from here on: whether the kernel does it.
+/// Binds the calling thread to this processor. Returns true if the kernel does it.
 pub fn pin_to(cpu: usize) -> bool {
     if cpu >= CpuSet::MAX_CPU {
         return false;

@@ -1,6 +1,6 @@
-//! What stands in the texts of `/proc` that count: processors (`proc_stat(5)`), disks (`proc_diskstats(5)`), interfaces
-//! (`/proc/net/dev`), pressure (the kernel's `accounting/psi.rst`), memory (`proc_meminfo(5)`), the kernel's NFS server. A
-//! field that is missing or no number counts as nothing.
+//! Parsers for the counters in `/proc`: processors (`proc_stat(5)`), disks (`proc_diskstats(5)`), interfaces
+//! (`/proc/net/dev`), pressure (the kernel's `accounting/psi.rst`), memory (`proc_meminfo(5)`) and the
+//! kernel's NFS server. A field that is missing or no number counts as zero.
 
 use nilometer_model::observed::{
     DiskCounters, LinkCounters, MemoryLevels, NfsServerCounters, PressureCounters, ProcessorTimes,
@@ -8,14 +8,14 @@ use nilometer_model::observed::{
 
 /// A tick of `/proc/stat` (`USER_HZ`), in milliseconds.
 const TICK_MS: u64 = 10;
-/// Of `/proc/diskstats`, whatever the disk's own is.
+/// The unit of `/proc/diskstats`, whatever the disk's own sector is.
 const SECTOR: u64 = 512;
 
 fn number(field: Option<&str>) -> u64 {
     field.and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// All processors together, then each.
+/// Returns the times of all processors together, then of each.
 pub(crate) fn processors(stat: &str) -> impl Iterator<Item = ProcessorTimes> {
     stat.lines().map_while(|line| line.strip_prefix("cpu")).map(|line| {
         let fields = line.split_once(' ').map_or("", |(_, fields)| fields);
@@ -29,13 +29,13 @@ pub(crate) fn processors(stat: &str) -> impl Iterator<Item = ProcessorTimes> {
     })
 }
 
-/// Context switches.
+/// Returns the number of context switches.
 pub(super) fn switches(stat: &str) -> u64 {
     number(stat.lines().find_map(|line| line.strip_prefix("ctxt ")))
 }
 
-/// `254 0 vda reads merged sectors ms writes merged sectors ms in-flight busy queue ...`: name and counts of each device,
-/// partitions too.
+/// Parses `254 0 vda reads merged sectors ms writes merged sectors ms in-flight busy queue ...`: name and
+/// counts of each device, including partitions.
 pub(crate) fn disks(text: &str) -> impl Iterator<Item = (&str, DiskCounters)> {
     text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(2);
@@ -49,7 +49,8 @@ pub(crate) fn disks(text: &str) -> impl Iterator<Item = (&str, DiskCounters)> {
     })
 }
 
-/// `  eth0: bytes packets errs drop fifo frame compressed multicast bytes packets errs drop ...`: all but the loopback.
+/// Parses `  eth0: bytes packets errs drop fifo frame compressed multicast bytes packets errs drop ...`,
+/// without loopback.
 pub(crate) fn interfaces(text: &str) -> impl Iterator<Item = (&str, LinkCounters)> {
     text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo").map(
         |(name, values)| {
@@ -67,7 +68,8 @@ pub(crate) fn interfaces(text: &str) -> impl Iterator<Item = (&str, LinkCounters
     )
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, in microseconds: of processors, input and output, memory.
+/// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, in microseconds, for processors, I/O and
+/// memory.
 pub(crate) fn pressure(cpu: &str, io: &str, memory: &str) -> Option<PressureCounters> {
     let total = |text: &str| {
         let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -77,14 +79,14 @@ pub(crate) fn pressure(cpu: &str, io: &str, memory: &str) -> Option<PressureCoun
     Some(PressureCounters { cpu_us: total(cpu)?, io_us: total(io)?, memory_us: total(memory)? })
 }
 
-/// `Dirty:   1234 kB`; none where there is no such line.
+/// Returns the bytes of a line such as `Dirty:   1234 kB`; `None` if there is no such line.
 pub(crate) fn meminfo(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// Those that change while data are written.
+/// Returns the levels that change while data are written.
 pub(crate) fn memory(text: &str) -> MemoryLevels {
     let bytes = |name: &str| meminfo(text, name).unwrap_or(0);
     MemoryLevels {
@@ -94,7 +96,7 @@ pub(crate) fn memory(text: &str) -> MemoryLevels {
     }
 }
 
-/// The lines `io READ WRITTEN`, `th THREADS ...` and `rpc CALLS ...`; none where no server runs.
+/// Parses the lines `io READ WRITTEN`, `th THREADS ...` and `rpc CALLS ...`; `None` if no server runs.
 pub(crate) fn nfs_server(text: &str) -> Option<NfsServerCounters> {
     let fields = |name: &str| {
         let mut lines = text.lines().map(str::split_whitespace);

@@ -21,91 +21,93 @@ use nilometer_model::{Coldness, DeviceTraffic, FileSystemSpace, Seed, StripeLayo
 
 use crate::engine::{Engine, EngineError, Options};
 
-/// Says what it is, prepares for a run, and makes the engines that can drive it.
+/// Describes a storage system, prepares it for a run, and makes the engines that can drive it.
 pub trait Target: Send + Sync + std::fmt::Debug {
-    /// What it is and what it can do, found before the run.
+    /// Returns its kind and capabilities, found before the run.
     fn description(&self) -> &TargetDescription;
 
-    /// An engine for the calling thread, on the run's own directory.
+    /// Makes an engine for the calling thread, on the run's own directory.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
 
-    /// Where copies to this target come from: its engines know the run's directory there as [`crate::SOURCE`].
+    /// The target that copies to this one come from. Engines know its run directory as [`crate::SOURCE`].
     fn source(&self) -> Option<&Arc<dyn Target>> {
         None
     }
 
-    /// Of several targets that a recording lies on at once each; none of a single one.
+    /// The targets that one recording is striped over; empty for a single target.
     fn members(&self) -> &[Arc<dyn Target>] {
         &[]
     }
 
-    /// The run's own directory, for who reads its files by their paths; none where they have none.
+    /// The run's own directory, for callers that read its files by path; `None` if its files have no paths.
     fn directory(&self) -> Option<&Path> {
         None
     }
 
-    /// Lets other processes of the campaign work in the run: what they must be told to find it. None where they can't, or where
-    /// nothing is kept that they would have to find.
+    /// Lets other processes of the campaign work in the run, and returns the data they need to find it.
+    /// `None` if they can't, or if the target keeps nothing that they would have to find.
     fn share(&self) -> Result<Option<SharedRun>, TargetError> {
         Ok(None)
     }
 
-    /// Free space, now.
+    /// Returns the free space now.
     fn space(&self) -> Result<FileSystemSpace, TargetError>;
 
-    /// Drops the file of this name from the cache of this machine, and says whether it is gone: not provable where there
-    /// is no such cache to be asked.
+    /// Drops the file of this name from the cache of this machine and reports whether it is gone. The answer
+    /// is "not provable" if this machine has no such cache to query.
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
         let _ = name;
         Ok(Coldness::NotProvable)
     }
 
-    /// Writes everything out and lets this machine drop what it keeps of all its file systems: data, names and inodes. Whether
-    /// it did: it takes root, and there is nothing to be dropped of what lies in memory.
+    /// Writes everything out and lets this machine drop its cached data, names and inodes of all file
+    /// systems. Returns true if it did. It needs root, and a target in memory has nothing to drop.
     fn drop_caches(&self) -> Result<bool, TargetError> {
         Ok(false)
     }
 
-    /// What came to the device below since it was attached; none if there is no device here.
+    /// The traffic of the device below since it was attached; `None` if there is no device here.
     fn traffic(&self) -> Option<DeviceTraffic> {
         None
     }
 
-    /// Spreads the files that are made from now on over storage devices so, what is none as before the first call. How it
-    /// will be, as read back, since systems give less than asked without saying so; none where the target has no choice.
+    /// Sets how new files are spread over storage devices; a value that is `None` stays as before the first
+    /// call. Returns the layout read back, since systems silently give less than requested; `None` if the
+    /// target has no choice.
     fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
         let _ = asked;
         Ok(None)
     }
 
-    /// Removes all that the run has made so far; the run's directory stays.
+    /// Removes everything that the run has made; the run's directory stays.
     fn clear(&self) -> Result<(), TargetError>;
 
     /// Removes the run's directory.
     fn remove(&self) -> Result<(), TargetError>;
 }
 
-/// A new directory on a target, for files that stay: what a recording writes is the user's. Nothing outside it is touched.
+/// A new directory on a target, for files that stay: a recording belongs to the user. Nothing outside it is
+/// touched.
 pub trait KeptDirectory: Target {
-    /// Where it is, as a user names it.
+    /// The directory's path, as a user names it.
     fn path(&self) -> &Path;
 
-    /// Puts a new file into the directory, for good: all of it or nothing, also after a loss of power. It takes the place of
-    /// nothing that is there.
+    /// Puts a new file into the directory for good: all of it or nothing, even after a loss of power. It
+    /// never replaces an existing entry.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes the directory with plain files of these names, which the caller has made in it, if there is nothing else: for
-    /// one that was made and then not needed.
+    /// Removes the directory and plain files of these names, which the caller made in it, if nothing else is
+    /// there: for a directory that turned out not to be needed.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError>;
 }
 
-/// Different for each run: names of run directories are never used twice.
+/// An id that differs for each run: names of run directories are never reused.
 pub fn run_id() -> Seed {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
-/// A target that can't be used, or no longer.
+/// Why a target can't be used, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// A system call on the target failed.
@@ -121,70 +123,70 @@ pub enum TargetError {
     /// The path is no directory.
     #[error("{path}: not a directory: name a directory on the storage to be evaluated")]
     NotADirectory {
-        /// As the user named it.
+        /// The path as the user gave it.
         path: PathBuf,
     },
-    /// Nothing here says that Nilometer made it.
+    /// No proof here that Nilometer made it.
     #[error("{path}: not a run directory of nilometer ({why}): nothing was removed")]
     NotOurs {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// Which check failed.
+        /// The check that failed.
         why: String,
     },
     /// Something in a run directory was not made by the run, or could not be removed.
     #[error("{path}: left where it is: {why}")]
     Kept {
-        /// What stays.
+        /// The entry that stays.
         path: PathBuf,
-        /// Why it does.
+        /// The reason.
         why: String,
     },
-    /// A running campaign holds it.
+    /// A running campaign uses it.
     #[error("{path}: in use by a running campaign{}: nothing was removed", numbered(*.process))]
     InUse {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// The process that measures there, as far as its marker says.
+        /// The process that measures there, if its marker names one.
         process: Option<u32>,
     },
-    /// It did not answer.
+    /// The target did not answer.
     #[error("{path}: no answer within {limit}: is the file system hung?")]
     Hung {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// How long was waited.
+        /// The time waited.
         limit: nilometer_model::Nanos,
     },
-    /// A client in this process can't reach it, or not do this.
+    /// A client in this process can't reach the target, or can't do this to it.
     #[error("{place}: can't {action} it: {why}")]
     Client {
-        /// Where, as a URL.
+        /// The target as a URL.
         place: String,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the client or the server said.
+        /// The error of the client or the server.
         why: String,
     },
-    /// This program has no client for it.
+    /// This build has no client for the target.
     #[error("{place}: {why}")]
     NotBuilt {
-        /// Where, as a URL.
+        /// The target as a URL.
         place: String,
-        /// What is missing, and what to do.
+        /// The missing part, and the remedy.
         why: &'static str,
     },
-    /// Describing it failed in the child process.
+    /// The child process failed to describe the target.
     #[error("{path}: {message}")]
     Probe {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// What the child said.
+        /// The child's message.
         message: String,
     },
 }
 
-/// ` (process 1234)`, if it is known.
+/// Returns ` (process 1234)`, or an empty string if the process is unknown.
 fn numbered(process: Option<u32>) -> String {
     process.map(|id| format!(" (process {id})")).unwrap_or_default()
 }

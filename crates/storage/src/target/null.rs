@@ -1,4 +1,4 @@
-//! A target that takes everything and keeps nothing: what the tool itself can do, the ceiling of all that is measured.
+//! A target that discards all data: the rate of the tool itself, and the ceiling of every measurement.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,15 @@ use nilometer_model::{
 use super::{Target, TargetError};
 use crate::engine::{Engine, EngineError, Null, Options};
 
-/// Every operation succeeds at once in the calling thread, and does nothing.
+/// A target on which every operation succeeds at once in the calling thread and does nothing.
 #[derive(Debug)]
 pub struct NullTarget(TargetDescription);
 
-/// More than is ever written: 4 EiB.
+/// More than any run writes: 4 EiB.
 const SPACE: Bytes = Bytes(1 << 62);
 
 impl NullTarget {
-    /// What `null:` is.
+    /// Creates the target `null:`.
     pub fn new() -> Self {
         let space = FileSystemSpace { size: SPACE, free: SPACE, used: None, inodes: None, free_inodes: None };
         NullTarget(TargetDescription {
@@ -39,8 +39,8 @@ impl NullTarget {
         })
     }
 
-    /// It passes for another target, so that a recorder works as it does there: through the cache or past it, in whole
-    /// blocks or not.
+    /// Creates a target that passes for another, so that a recorder works as it does there: through the cache
+    /// or past it, in whole blocks or not.
     #[must_use]
     pub fn in_place_of(other: &TargetDescription) -> Self {
         NullTarget(other.clone())
@@ -58,7 +58,7 @@ impl Target for NullTarget {
         &self.0
     }
 
-    /// Whatever engine the options name: there is nothing to wait for.
+    /// Ignores the kind of engine in the options: there is nothing to wait for.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         Ok(Box::new(Null::new(options.depth as usize, options.clock)))
     }

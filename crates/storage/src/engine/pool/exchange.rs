@@ -1,5 +1,5 @@
-//! What the owner of a pool and its threads hand to each other. Bounded both ways: the caller counts, so there is never
-//! more than `depth` in either queue.
+//! The queues between the owner of a pool and its threads. Both are bounded: the caller counts, so neither
+//! queue ever holds more than `depth` entries.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use crate::{
     engine::{Mailbox, SubmittedOperation, Wait, Wake},
 };
 
-/// Jobs one way, news the other.
+/// Carries jobs to the threads and news back.
 #[derive(Debug)]
 pub(super) struct Exchange {
     work: Mutex<Work>,
@@ -28,11 +28,11 @@ struct Work {
     ended: bool,
 }
 
-/// What a thread has to say.
+/// News from a thread.
 #[derive(Debug)]
 pub(super) enum ThreadNews {
     Done(Completion),
-    /// It took an operation with it.
+    /// The thread panicked and lost its operation.
     Panicked,
 }
 
@@ -49,30 +49,30 @@ impl Exchange {
         }
     }
 
-    /// Gives a job to whichever thread is free.
+    /// Queues a job for the next free thread.
     pub(super) fn give(&self, job: SubmittedOperation) {
         self.work.lock().expect(HELD).jobs.push_back(job);
         self.given.notify_one();
     }
 
-    /// The next job, for a thread; none at the end.
+    /// Returns the next job for a thread; `None` once the pool ends.
     pub(super) fn next(&self) -> Option<SubmittedOperation> {
         let work = self.work.lock().expect(HELD);
         let mut work = self.given.wait_while(work, |work| work.jobs.is_empty() && !work.ended).expect(HELD);
         if work.ended { None } else { work.jobs.pop_front() }
     }
 
-    /// A thread has done its job.
+    /// Reports a finished job to the owner.
     pub(super) fn report(&self, completion: Completion) {
         self.news.post(ThreadNews::Done(completion));
     }
 
-    /// There is one thread more.
+    /// Counts a new thread.
     pub(super) fn enter(&self) {
         *self.threads.lock().expect(HELD) += 1;
     }
 
-    /// A thread ends.
+    /// Counts off a thread that ends.
     pub(super) fn leave(&self) {
         if std::thread::panicking() {
             self.news.post(ThreadNews::Panicked);
@@ -81,12 +81,12 @@ impl Exchange {
         self.left.notify_all();
     }
 
-    /// Appends what came, waiting as told.
+    /// Appends all news and waits as `wait` says.
     pub(super) fn take(&self, wait: Wait, clock: &Clock, came: &mut Vec<ThreadNews>) {
         self.news.take(wait, clock, came);
     }
 
-    /// Tells the threads to end, drops what none has begun, and waits for them, but not longer than the limit.
+    /// Ends the threads, drops jobs that none has begun, and waits for the threads up to `limit`.
     pub(super) fn end(&self, limit: Duration) {
         let mut work = self.work.lock().expect(HELD);
         work.ended = true;

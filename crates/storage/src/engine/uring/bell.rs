@@ -1,5 +1,5 @@
-//! How other threads break the ring's sleep: an eventfd that the ring watches, armed only when someone sleeps and only
-//! if someone holds the other end, so that reads and writes pay nothing for it.
+//! How other threads end the ring's sleep: an eventfd that the ring watches. The engine arms it only before
+//! it sleeps, and only if another thread holds a waker, so that reads and writes pay nothing for it.
 
 use std::{
     cell::Cell,
@@ -16,7 +16,7 @@ use crate::engine::Wake;
 /// The `user_data` of the watch.
 pub(super) const TAG: u64 = u64::MAX;
 
-/// The engine's end.
+/// The engine's side of the bell.
 #[derive(Debug)]
 pub(super) struct Bell {
     line: Arc<Line>,
@@ -30,7 +30,7 @@ struct Line(OwnedFd);
 
 impl Wake for Line {
     fn wake(&self) {
-        // Fails only if 2^64 - 2 wakes are pending: then it is rung.
+        // This fails only if 2^64 - 2 wakes are pending, and then the bell has rung already.
         rustix::io::write(&self.0, &1_u64.to_ne_bytes()).ok();
     }
 }
@@ -41,13 +41,13 @@ impl Bell {
         Ok(Bell { line: Arc::new(Line(line)), handed_out: Cell::new(false), armed: false, rung: false })
     }
 
-    /// The end of another thread.
+    /// Returns the handle for other threads.
     pub(super) fn waker(&self) -> Arc<dyn Wake> {
         self.handed_out.set(true);
         self.line.clone()
     }
 
-    /// The watch that has to be queued before a sleep, if any. It needs no memory.
+    /// Returns the watch to queue before a sleep, if one is needed. It uses no memory.
     pub(super) fn watch(&mut self) -> Option<squeue::Entry> {
         if self.armed || !self.handed_out.get() {
             return None;
@@ -57,15 +57,15 @@ impl Bell {
         Some(opcode::PollAdd::new(line, libc::POLLIN as u32).build().user_data(TAG))
     }
 
-    /// The watch has ended.
+    /// Notes that the watch has ended.
     pub(super) fn ring(&mut self) {
         (self.armed, self.rung) = (false, true);
     }
 
-    /// Whether there was a wake since the last answer; all wakes until now are answered by it.
+    /// Returns true if there was a wake since the last call, and clears all wakes until now.
     pub(super) fn answer(&mut self) -> bool {
         if self.rung {
-            // Fails only if a wake is still on its way: then the next watch finds it.
+            // This fails only if a wake is still on its way: the next watch finds it.
             rustix::io::read(&self.line.0, &mut [0_u8; 8]).ok();
         }
         std::mem::take(&mut self.rung)

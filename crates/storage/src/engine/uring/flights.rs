@@ -1,5 +1,5 @@
-//! Operations in the kernel's hands, found again by a number. What is in here must stay where it is in memory until
-//! the kernel is done with it: buffers do, whatever happens to their owner.
+//! Operations that the kernel holds, found again by number. Their memory must not move until the kernel is
+//! done with it. Buffers stay in place even if their owner moves.
 
 use nilometer_model::Nanos;
 
@@ -13,7 +13,7 @@ pub(super) struct Flight {
     pub(super) issued: Nanos,
 }
 
-/// A place for each operation in flight.
+/// The operations in flight, one place each.
 #[derive(Debug)]
 pub(super) struct Flights {
     places: Vec<Option<Flight>>,
@@ -26,13 +26,13 @@ impl Flights {
         Flights { places: (0..depth).map(|_| None).collect(), free: (0..depth).rev().collect(), syncs: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of operations in flight.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Takes one in and tells its number.
+    /// Stores a flight and returns its number.
     #[inline]
     pub(super) fn put(&mut self, flight: Flight) -> (u32, &mut Operation) {
         self.syncs += usize::from(!flight.operation.kind.is_data());
@@ -40,7 +40,7 @@ impl Flights {
         (number, &mut self.places[number as usize].insert(flight).operation)
     }
 
-    /// The one of this number, which is done.
+    /// Removes the flight with this number, which has completed.
     #[inline]
     pub(super) fn take(&mut self, number: u64) -> Flight {
         let flight = self.places[number as usize].take().expect("the kernel completes an operation once");
@@ -49,7 +49,7 @@ impl Flights {
         flight
     }
 
-    /// Whether the file in this slot is being synced.
+    /// Returns true if a sync of the file in this slot is in flight.
     pub(super) fn sync(&self, slot: Slot) -> bool {
         let syncs = |flight: &Flight| {
             flight.operation.file == slot && matches!(flight.operation.kind, OpKind::Sync | OpKind::SyncData)
@@ -57,7 +57,7 @@ impl Flights {
         self.syncs > 0 && self.places.iter().flatten().any(syncs)
     }
 
-    /// Leaves all memory to the kernel, for ever: it may still write there.
+    /// Leaves all memory to the kernel for ever: it may still write there.
     pub(super) fn abandon(&mut self) {
         for flight in self.places.iter_mut().filter_map(Option::take) {
             std::mem::forget(flight);

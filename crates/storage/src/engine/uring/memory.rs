@@ -1,4 +1,4 @@
-//! Which memory the kernel keeps mapped for a ring: arenas, cut into pieces of a size that it takes.
+//! The memory that the kernel keeps mapped for a ring: arenas, cut into pieces of a size it accepts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::Arena;
 /// The kernel takes at most 1 GiB in one registered buffer.
 const PIECE_BYTES: usize = 1 << 30;
 
-/// Registered arenas, which stay alive as long as this.
+/// Registered arenas, which live as long as this value.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     arenas: Vec<Arc<Arena>>,
@@ -23,28 +23,28 @@ struct Piece {
 }
 
 impl Memory {
-    /// Whether the arena is among them.
+    /// Returns true if the arena is registered.
     pub(super) fn holds(&self, arena: &Arc<Arena>) -> bool {
         self.arenas.iter().any(|held| Arc::ptr_eq(held, arena))
     }
 
-    /// One arena more.
+    /// Adds an arena.
     pub(super) fn push(&mut self, arena: Arc<Arena>) {
         self.arenas.push(arena);
     }
 
-    /// Without the last arena.
+    /// Removes the last arena.
     pub(super) fn pop(&mut self) {
         self.arenas.pop();
     }
 
-    /// What to tell the kernel, in the order of its indices.
+    /// Returns the regions to register, in the order of the kernel's indices.
     pub(super) fn vectors(&self) -> Vec<libc::iovec> {
         let regions = self.arenas.iter().map(|arena| arena.region());
         regions.flat_map(|(base, bytes)| cut(base, bytes)).collect()
     }
 
-    /// From now on these are registered, and nothing else.
+    /// Records that exactly these regions are registered.
     pub(super) fn registered(&mut self, vectors: &[libc::iovec]) {
         let piece = |(index, vector): (usize, &libc::iovec)| {
             let start = vector.iov_base as usize;
@@ -54,7 +54,7 @@ impl Memory {
         self.pieces.sort_unstable_by_key(|piece| piece.start);
     }
 
-    /// The kernel's index of the piece in which these bytes lie.
+    /// Returns the kernel's index of the piece that contains these bytes.
     #[inline]
     pub(super) fn index_of(&self, bytes: &[u8]) -> Option<u16> {
         let start = bytes.as_ptr() as usize;
@@ -64,7 +64,7 @@ impl Memory {
     }
 }
 
-/// So many bytes from an address on, in pieces that the kernel takes.
+/// Cuts `bytes` bytes from an address on into pieces that the kernel accepts.
 fn cut(base: *mut u8, bytes: usize) -> impl Iterator<Item = libc::iovec> {
     (0..bytes).step_by(PIECE_BYTES).map(move |from| libc::iovec {
         iov_base: base.wrapping_add(from).cast(),

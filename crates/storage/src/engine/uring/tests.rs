@@ -15,7 +15,7 @@ fn engine(depth: u32) -> (tempfile::TempDir, Uring) {
     (directory, engine)
 }
 
-/// An engine whose slot 1 is the end of a pipe that no one writes to yet.
+/// An engine whose slot 1 is the read end of an empty pipe.
 fn with_pipe(depth: u32) -> (Uring, OwnedFd) {
     let (_directory, mut engine) = engine(depth);
     let (reader, writer) = io::pipe().expect("a pipe");
@@ -162,7 +162,7 @@ fn a_ring_of_an_older_kernel_is_none_and_another_engine_is_named() {
     assert!(error.to_string().contains("Linux 5.11"), "{error}");
 }
 
-/// For the calling thread, as a container's seccomp filter does.
+/// Forbids rings for the calling thread, as a container's seccomp filter does.
 fn forbid_rings() {
     const fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
         libc::sock_filter { code: code as u16, jt, jf, k }
@@ -174,7 +174,7 @@ fn forbid_rings() {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: the filter is copied by the kernel during the call; it holds for this thread only.
+    // SAFETY: the kernel copies the filter during the call; it holds for this thread only.
     let outcome = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)

@@ -1,5 +1,6 @@
-//! The page cache of one file: dropped, and looked into, because a drop is a wish and a figure needs the fact. And all that the
-//! kernel keeps of all file systems, of which no list can be had: what was dropped shows in what a device then delivers.
+//! The page cache of one file: drops it and inspects it, because a drop is only a request and a figure needs
+//! the fact. It also drops everything the kernel caches of all file systems. The kernel lists none of that,
+//! so only the bytes a device then delivers show the drop.
 
 use std::{
     fs::File,
@@ -11,23 +12,24 @@ use std::{
 use rustix::{fs, io::Errno};
 
 const PAGE: usize = 4096;
-/// A window of the file is mapped at a time.
+/// The file is mapped in windows of this size.
 const WINDOW: u64 = 1 << 30;
 
-/// Writes the file's dirty pages out, drops it from the page cache, and counts the pages that stayed.
+/// Writes the file's dirty pages out, drops the file from the page cache, and counts the pages that stayed.
 pub(super) fn drop_pages(file: &OwnedFd) -> Result<u64, Errno> {
     fs::fdatasync(file)?;
     fs::fadvise(file, 0, None, fs::Advice::DontNeed)?;
     resident_pages(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Where root tells the kernel to drop clean caches (proc(5)).
+/// Root writes to this file to make the kernel drop clean caches (proc(5)).
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-/// Data, and names and inodes.
+/// Drops data, names and inodes.
 const EVERYTHING: &str = "3";
 
-/// Writes the file system of this directory out, and drops all pages, names and inodes of the machine that nobody holds; false
-/// where that is not permitted. Twice, because pages of metadata are held by a journal of which the second part lets go.
+/// Writes the file system of this directory out, and drops all unused pages, names and inodes of the machine.
+/// Returns false if that is not permitted. It drops twice, because a journal holds pages of metadata until
+/// the second drop.
 pub(super) fn drop_all(directory: impl AsFd) -> Result<bool, Errno> {
     fs::syncfs(directory)?;
     for _ in 0..2 {
@@ -40,13 +42,13 @@ pub(super) fn drop_all(directory: impl AsFd) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Containers have the file read-only, or not at all.
+/// Returns true if this process may not drop caches: containers have the file read-only, or not at all.
 fn is_not_ours_to_drop(error: &io::Error) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
-/// How many pages of the file are in the page cache (mincore(2)).
+/// Counts the pages of the file that are in the page cache (mincore(2)).
 pub(super) fn resident_pages(file: impl AsFd) -> io::Result<u64> {
     let size = fs::fstat(&file).map_err(io::Error::from)?.st_size.cast_unsigned();
     let file = File::from(file.as_fd().try_clone_to_owned()?);
@@ -56,7 +58,7 @@ pub(super) fn resident_pages(file: impl AsFd) -> io::Result<u64> {
         .sum()
 }
 
-/// Maps the file's first page as memory that is shared with all who map it, without touching it.
+/// Maps the file's first page as shared memory, without touching it.
 pub(super) fn map_shared(file: &OwnedFd) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let descriptor = file.as_raw_fd();
@@ -66,7 +68,7 @@ pub(super) fn map_shared(file: &OwnedFd) -> io::Result<()> {
     if map == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the mapping made above, which nothing refers to.
+    // SAFETY: the mapping made above; nothing refers to it.
     unsafe { libc::munmap(map, PAGE) };
     Ok(())
 }
@@ -85,7 +87,7 @@ fn resident_in(file: &File, start: u64, length: usize) -> io::Result<u64> {
     // SAFETY: the mapping has `length` bytes, the vector a byte for each of its pages.
     let result = unsafe { libc::mincore(map, length, pages.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: the mapping made above, which nothing refers to.
+    // SAFETY: the mapping made above; nothing refers to it.
     unsafe { libc::munmap(map, length) };
     if result == 0 { Ok(pages.iter().filter(|&&page| page & 1 != 0).count() as u64) } else { Err(error) }
 }

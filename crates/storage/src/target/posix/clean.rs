@@ -1,4 +1,4 @@
-//! Removes what killed runs left at a path, and nothing else.
+//! Removes the directories that killed runs left at a path, and nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,22 @@ use super::{
     run_directory::{NEW_MARKER, RunDirectory, held_marker, is_unfinished, names, process, well_named},
 };
 
-/// What was found at a path.
+/// The result of a clean.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// Run directories that are gone.
+    /// Run directories that were removed.
     pub removed: Vec<PathBuf>,
-    /// Directories with such a name that were left, and why.
+    /// Directories with the name of a run directory that stay, and why.
     pub left: Vec<TargetError>,
 }
 
 /// Cleans below `path`, or `path` itself if it is a run directory.
 pub fn clean(path: &Path) -> Result<Cleaned, TargetError> {
-    // Without `.` and without a slash at the end, behind which a symlink would be followed.
+    // Drop `.` components and a slash at the end, behind which a symlink would be followed.
     let path: PathBuf = path.components().collect();
     path.symlink_metadata().map_err(cannot_find(&path))?;
     let mut cleaned = Cleaned::default();
-    // A name that is well formed is taken as it stands: a symlink of such a name is not followed.
+    // A well-formed name is used as it is: a symlink of such a name is not followed.
     let real = match run_name(&path) {
         Some(name) => canonical(path.parent().unwrap_or(Path::new("")))?.join(name),
         None => canonical(&path)?,
@@ -44,7 +44,7 @@ fn run_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str().filter(|name| well_named(name))
 }
 
-/// The path without symlinks; the working directory if it is empty.
+/// Returns the path without symlinks; an empty path is the working directory.
 fn canonical(path: &Path) -> Result<PathBuf, TargetError> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     path.canonicalize().map_err(cannot_find(path))
@@ -65,7 +65,7 @@ fn clean_below(path: &Path, cleaned: &mut Cleaned) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// A campaign that runs.
+/// A running campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// Its directory.
@@ -74,8 +74,8 @@ pub struct Holder {
     pub process: Option<u32>,
 }
 
-/// The campaign that runs at `path`, if one does: the first that holds a run directory there. Of other users' directories
-/// nothing can be known.
+/// Returns the campaign that runs at `path`: the first that holds a run directory there. Directories of other
+/// users can't be inspected.
 pub fn in_use(path: &Path) -> Result<Option<Holder>, TargetError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = fs::open(path, flags, Mode::empty()).map_err(TargetError::io(path, "open"))?;
@@ -102,8 +102,8 @@ fn clean_one(parent: &Path, name: &str, cleaned: &mut Cleaned) {
     }
 }
 
-/// A run that was killed before its marker was complete leaves an empty directory, or one with an unfinished marker.
-/// None if this is no such directory.
+/// Removes the directory of a run that was killed before its marker was complete: it is empty, or has an
+/// unfinished marker. `None` if this is no such directory.
 fn remove_unborn(path: &Path) -> Option<Result<(), TargetError>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = fs::open(path, flags, Mode::empty()).ok()?;

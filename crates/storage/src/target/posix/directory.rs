@@ -1,4 +1,4 @@
-//! A new directory below one that the user named, for files that stay: what a recording writes is the user's.
+//! A new directory below one that the user named, for files that stay: a recording belongs to the user.
 
 use std::{
     fs::{File, Metadata},
@@ -22,7 +22,7 @@ use crate::{
     new_file::{self, NewFile},
 };
 
-/// See the module. Nothing outside it is touched, and nothing in it is ever removed by this target.
+/// A new directory for files that stay. This target touches nothing outside it and removes nothing in it.
 #[derive(Debug)]
 pub struct Directory {
     description: TargetDescription,
@@ -32,7 +32,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory of this name at the described path; it must not exist.
+    /// Makes the directory of this name at the described path. It must not exist.
     pub fn create(description: TargetDescription, name: &str) -> Result<Self, TargetError> {
         let below = directory_of(&description)?;
         let path = below.join(name);
@@ -40,17 +40,17 @@ impl Directory {
         let parent = fs::open(below, flags, Mode::empty()).map_err(TargetError::io(below, "open"))?;
         fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
             .map_err(TargetError::io(&path, "make the directory"))?;
-        // What is called durable in it must still have a name after the loss of power.
+        // Files that were reported as durable in it must still have a name after a loss of power.
         fs::fsync(&parent).map_err(TargetError::io(below, "sync"))?;
         let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
-        // Held for as long as something is recorded here, so that others see that; where a file system has no locks, they
-        // can't.
+        // Held while something is recorded here, to show that to others. Without file locks they can't see
+        // it.
         fs::flock(&root, FlockOperation::NonBlockingLockExclusive).ok();
         Ok(Directory { description, path, parent, root })
     }
 
-    /// Moves a file of this directory up into that where it was made, under a name that must be free there; then it has these
-    /// bits of a mode, as far as this process gives them to anything that it makes, and survives the loss of power.
+    /// Moves a file of this directory up into its parent, under a name that must be free there. The file then
+    /// has these mode bits, reduced by this process's umask, and survives a loss of power.
     pub fn move_up(&self, name: &str, to: &str, mode: impl FnOnce(&Metadata) -> u32) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file: File = fs::openat(&self.root, name, flags, Mode::empty())?.into();
@@ -60,7 +60,7 @@ impl Directory {
         Ok(fs::fsync(&self.parent)?)
     }
 
-    /// Removes the directory if it is empty: for one that was made and then not needed.
+    /// Removes the directory if it is empty: for one that turned out not to be needed.
     pub fn remove_if_empty(self) -> Result<(), TargetError> {
         self.remove_unused(&[])
     }
@@ -78,14 +78,14 @@ impl KeptDirectory for Directory {
         &self.path
     }
 
-    /// It goes into the directory that was made, whatever has its path by now.
+    /// Puts the file into the directory made by this target, even if another entry has its path by now.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = NewFile::create_in(self.root.try_clone()?, name)?;
         file.file().write_all(bytes)?;
         file.finish(0o666)
     }
 
-    /// Whatever has the directory's path by now is not touched.
+    /// Does not touch another entry that has the directory's path by now.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError> {
         for name in names {
             let there = fs::statat(&self.root, name.as_str(), AtFlags::SYMLINK_NOFOLLOW);

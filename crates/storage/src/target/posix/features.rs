@@ -1,5 +1,5 @@
-//! What a mount can do, tried in a run directory: each with small files of its own, so that what one leaves does not help or
-//! hurt another.
+//! The features of a mount, tried in a run directory. Each attempt uses small files of its own, so that
+//! leftovers of one neither help nor hurt another.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use rustix::{
 
 use super::cache;
 
-/// The table of a system: what is published of it, and behind it what was tried here.
+/// Builds the table of a system: its published features first, then those tried here.
 pub(super) fn features(kind: FileSystemKind, tried: Vec<FeatureFinding>) -> Vec<FeatureFinding> {
     let is_tried =
         |published: &FeatureFinding| tried.iter().any(|finding| finding.feature == published.feature);
@@ -24,9 +24,9 @@ pub(super) fn features(kind: FileSystemKind, tried: Vec<FeatureFinding>) -> Vec<
 
 /// Why a feature can't be used.
 enum NotOffered {
-    /// The kernel said so.
+    /// The kernel refused it.
     Refused(Errno),
-    /// It was taken, and something else done.
+    /// The kernel accepted it but did something else.
     Different(String),
 }
 
@@ -48,7 +48,7 @@ impl NotOffered {
 /// Uses a feature once, in the root of a run directory.
 type Attempt = fn(BorrowedFd<'_>) -> Result<(), NotOffered>;
 
-/// Tries what can be tried, in the root of a run directory.
+/// Tries every feature that can be tried, in the root of a run directory.
 pub(super) fn tried(root: BorrowedFd<'_>, direct: &DirectIo) -> Vec<FeatureFinding> {
     let attempts: [(StorageFeature, Attempt); 7] = [
         (StorageFeature::Rename, renames),
@@ -81,12 +81,13 @@ fn made(root: BorrowedFd<'_>, name: &str, more: OFlags) -> Result<OwnedFd, Errno
     fs::openat(root, name, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// Nothing is said if it is so; otherwise what was found instead.
+/// Succeeds if `is_so`; otherwise fails with a description of the finding.
 fn expect(is_so: bool, found: impl FnOnce() -> String) -> Result<(), NotOffered> {
     if is_so { Ok(()) } else { Err(NotOffered::Different(found())) }
 }
 
-/// A file gets the name of another, which is gone then. What is in it tells which it is: inodes need not stay the same.
+/// Renames a file onto another; the old name must be gone. The content identifies the file, because inodes
+/// may change.
 fn renames(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     rustix::io::pwrite(made(root, "n_from", OFlags::empty())?, b"5", 0)?;
     made(root, "n_onto", OFlags::empty())?;
@@ -104,7 +105,8 @@ fn links(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     expect(count == 2, || format!("taken, but the file says that it has {count} names"))
 }
 
-/// The two kinds on files of their own: some systems release one late, and refuse the other until then.
+/// Tries the two kinds of lock on separate files: some systems release one late, and refuse the other until
+/// then.
 fn locks(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let range = made(root, "n_range", OFlags::empty())?;
     fs::fcntl_lock(&range, FlockOperation::NonBlockingLockExclusive)?;
@@ -134,7 +136,7 @@ fn has_attributes(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     expect(&value[..length] == b"5", || "taken, but another value is read".into())
 }
 
-/// Two writers that each believe to be at the beginning.
+/// Appends from two writers that both believe they are at the beginning.
 fn appends(root: BorrowedFd<'_>) -> Result<(), NotOffered> {
     let first = made(root, "n_append", OFlags::APPEND)?;
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -158,7 +160,7 @@ mod tests {
         let found = tried(root.as_fd(), &DirectIo::Real { alignment: 512 });
         assert_eq!(found.len(), 8);
         assert!(found.iter().all(|finding| finding.answer == "yes"), "{found:?}");
-        // Every name is taken now: nothing can be made.
+        // Every name is taken now, so no attempt can make its files.
         let refused = tried(root.as_fd(), &DirectIo::Buffered);
         assert!(refused.iter().all(|finding| finding.answer.starts_with("no: ")), "{refused:?}");
         let table = features(FileSystemKind::Ext4, found);

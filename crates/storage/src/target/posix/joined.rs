@@ -1,9 +1,10 @@
-//! The second lock of a run's directory: processes that work in one that another process of their campaign made hold it
-//! together. The first is the marker's, which only the maker holds: were that shared, nobody could tell who may remove.
+//! The second lock of a run's directory. Processes that work in a directory which another process of their
+//! campaign made hold this lock together. The first lock is the marker's, held only by the maker. If it were
+//! shared, nobody could tell who may remove the directory.
 //!
-//! The maker makes its file, so that a directory which is not shared can't be joined. Who wants to remove takes the marker's
-//! lock first, then all of this one, and keeps both to the end; who joins takes its part of this one first and looks then
-//! whether the marker is there.
+//! The maker creates the lock file, so a directory that is not shared can't be joined. To remove the
+//! directory, a process takes the marker's lock, then all of this one, and keeps both to the end. To join, a
+//! process first takes its share of this lock and then checks that the marker is there.
 
 use std::{os::fd::OwnedFd, time::Duration};
 
@@ -12,20 +13,20 @@ use rustix::{
     io::Errno,
 };
 
-/// The file that is locked.
+/// The lock file.
 pub(super) const JOINED: &str = ".nilometer-joined";
 
-/// Makes the file; it may be there already.
+/// Creates the lock file; it may exist already.
 pub(super) fn allow(root: &OwnedFd) -> Result<(), Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(root, JOINED, flags, Mode::RUSR | Mode::WUSR).map(drop)
 }
 
-/// Who asks whether the lock is free holds it for a moment.
+/// Processes that test the lock hold it for a moment.
 const TRIES: u32 = 50;
 const TRY_EVERY: Duration = Duration::from_millis(2);
 
-/// Takes the lock, which others may hold too; it is kept for as long as the descriptor.
+/// Takes the lock, which other processes may share, for the life of the descriptor.
 pub(super) fn hold(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let file = open_marker(root, JOINED)?;
     for _ in 0..TRIES {
@@ -37,8 +38,9 @@ pub(super) fn hold(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     Err(Errno::WOULDBLOCK)
 }
 
-/// Takes the lock from all others, to remove what it guards: nobody can join as long as the descriptor is kept. None where the
-/// directory is not shared. Fails where another process works in it, and where that can't be known.
+/// Takes the lock alone, to remove the directory it guards: nobody can join while the descriptor is open.
+/// `None` if the directory is not shared. Fails if another process works in it, or if that can't be
+/// determined.
 pub(super) fn claim(root: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     match open_marker(root, JOINED) {
         Ok(file) => fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| Some(file)),
@@ -47,8 +49,8 @@ pub(super) fn claim(root: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Opens a marker if it is a plain file: to open a device may already do something. Writable, because NFS wants that for
-/// an exclusive lock.
+/// Opens a marker if it is a plain file, because opening a device may already have effects. It opens for
+/// writing, because NFS requires that for an exclusive lock.
 pub(super) fn open_marker(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let mode = fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
     if !FileType::from_raw_mode(mode).is_file() {

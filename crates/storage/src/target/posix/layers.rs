@@ -1,5 +1,5 @@
-//! What lies below a local file system: the block devices that it is made of, from `/sys`. The root of that tree is an
-//! argument, so that tests can give one.
+//! The block devices below a local file system, from `/sys`. The root of that tree is an argument, so that
+//! tests can replace it.
 
 use std::{
     fs,
@@ -8,20 +8,21 @@ use std::{
 
 use nilometer_model::{BlockLayer, BlockLayerKind, Bytes};
 
-/// Arrays of volumes of arrays: no more levels than this are followed.
+/// Follows arrays of volumes of arrays down to this many levels.
 const LEVELS: u32 = 16;
 
-/// The device of these numbers, `8:1`, with all below it; none if there is no such block device.
+/// Returns the device of these numbers, such as `8:1`, with all devices below it; `None` if it does not
+/// exist.
 pub(super) fn device_of_number(sys: &Path, numbers: &str) -> Option<BlockLayer> {
     walk(&fs::canonicalize(sys.join("dev/block").join(numbers)).ok()?, LEVELS)
 }
 
-/// The device of this name, with all below it.
+/// Returns the device of this name, with all devices below it.
 pub(super) fn device_of_name(sys: &Path, name: &str) -> Option<BlockLayer> {
     walk(&fs::canonicalize(sys.join("class/block").join(name)).ok()?, LEVELS)
 }
 
-/// All devices of the btrfs file system that one of them belongs to, by the kernel's list of them.
+/// Returns all devices of the btrfs file system that the device `one` belongs to, from the kernel's list.
 pub(super) fn btrfs_devices(sys: &Path, one: &str) -> Vec<BlockLayer> {
     let pools = entries(&sys.join("fs/btrfs"));
     let pool = pools.into_iter().find(|pool| pool.join("devices").join(one).exists());
@@ -29,7 +30,7 @@ pub(super) fn btrfs_devices(sys: &Path, one: &str) -> Vec<BlockLayer> {
     members.iter().filter_map(|member| device_of_name(sys, name_of(member)?)).collect()
 }
 
-/// How the data of that file system are spread: `raid0`, `single`.
+/// Returns the data profile of that btrfs file system: `raid0`, `single`.
 pub(super) fn btrfs_profile(sys: &Path, one: &str) -> Option<String> {
     let pools = entries(&sys.join("fs/btrfs"));
     let pool = pools.into_iter().find(|pool| pool.join("devices").join(one).exists())?;
@@ -51,7 +52,7 @@ fn walk(device: &Path, levels: u32) -> Option<BlockLayer> {
     })
 }
 
-/// What a partition is a part of; what else a device is made of stands in its `slaves`.
+/// Returns the disk of a partition; the members of any other device are listed in its `slaves`.
 fn below(device: &Path, levels: u32) -> Vec<BlockLayer> {
     if device.join("partition").exists() {
         return device.parent().and_then(|disk| walk(disk, levels)).into_iter().collect();
@@ -83,8 +84,8 @@ fn kind(device: &Path, name: &str) -> BlockLayerKind {
     }
 }
 
-/// How an `NVMe` disk is reached. With several ways to it (native multipath) these hang on its subsystem, and the one that is no
-/// bus of this machine counts.
+/// Returns the transport of an `NVMe` disk. With several paths to it (native multipath) these belong to its
+/// subsystem, and the path that is no bus of this machine counts.
 fn nvme_transport(device: &Path) -> Option<String> {
     let above = device.join("device");
     if let Some(transport) = text(&above.join("transport")) {
@@ -96,7 +97,7 @@ fn nvme_transport(device: &Path) -> Option<String> {
     ways.iter().find(|way| *way != "pcie").or(ways.first()).cloned()
 }
 
-/// A disk, unless its name or its way in `/sys/devices` says that it is on a network.
+/// Returns a disk, unless its name or its path in `/sys/devices` shows that it is on a network.
 fn beyond(device: &Path, name: &str) -> BlockLayerKind {
     let networks = ["nbd", "rbd", "drbd"];
     if let Some(by) = networks.iter().find(|by| name.starts_with(**by)) {
@@ -104,7 +105,7 @@ fn beyond(device: &Path, name: &str) -> BlockLayerKind {
     }
     let passes =
         |prefix: &str| device.components().any(|part| part.as_os_str().to_string_lossy().starts_with(prefix));
-    // As the kernel's transport classes of iSCSI and Fibre Channel name what a disk hangs on.
+    // The kernel's transport classes of iSCSI and Fibre Channel name the parents of a disk like this.
     match () {
         () if passes("session") => BlockLayerKind::Network("iscsi".into()),
         () if passes("rport-") => BlockLayerKind::Network("fc".into()),
@@ -123,9 +124,9 @@ fn array(md: &Path) -> BlockLayerKind {
     }
 }
 
-/// The kernel does not say in `/sys` whether a mapped device is striped, but the driver for stripes says in its limits that
-/// a good request is as long as all stripes, and one of a stripe the least. Where requests of members have limits of their
-/// own, the number of members decides.
+/// Classifies a mapped device. `/sys` does not show whether it is striped, but the driver for stripes sets
+/// its limits: the optimal request spans all stripes, the minimum one stripe. If requests of members have
+/// limits of their own, the number of members decides.
 fn mapped(device: &Path) -> BlockLayerKind {
     let uuid = text(&device.join("dm/uuid")).unwrap_or_default();
     let by = uuid.split('-').next().filter(|by| !by.is_empty()).unwrap_or("mapped").to_ascii_lowercase();
@@ -149,13 +150,14 @@ fn mapped(device: &Path) -> BlockLayerKind {
     }
 }
 
-/// Limits of a member that is itself in stripes are those of the whole, which need not be.
+/// Returns true if a member is striped itself. Its limits then become those of the whole, which need not be
+/// striped.
 fn has_striped_member(device: &Path) -> bool {
     let best = |member: &PathBuf| number(&member.join("queue/optimal_io_size")).unwrap_or_default();
     entries(&device.join("slaves")).iter().any(|member| best(member) > 0)
 }
 
-/// What is in a directory, by name; nothing if it is not there.
+/// Lists a directory by name; empty if it does not exist.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A tree as `/sys` has it: devices in `devices`, found by links.
+    /// A tree like `/sys`: devices in `devices`, found through links.
     struct SysTree(tempfile::TempDir);
 
     impl SysTree {

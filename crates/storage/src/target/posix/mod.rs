@@ -38,22 +38,22 @@ use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
 use stripe::{kept_beside, layout, restore_layout, set_layout};
 
-/// The block device of this name, with all below it; none if there is no such device.
+/// Returns the block device of this name, with all devices below it; `None` if it does not exist.
 pub(crate) fn block_device(name: &str) -> Option<BlockLayer> {
     layers::device_of_name(Path::new("/sys"), name)
 }
 
-/// A directory of our own below the path under test. It is removed when the target is dropped.
+/// The run's own directory below the path under test. Dropping the target removes it.
 #[derive(Debug)]
 pub struct Posix {
     description: TargetDescription,
     run: RunDirectory,
     source: Option<Source>,
-    /// The layout before it was first changed.
+    /// The layout before the first change.
     default_layout: OnceLock<StripeLayout>,
 }
 
-/// Where copies come from.
+/// The target that copies come from.
 #[derive(Debug)]
 struct Source {
     target: Arc<dyn Target>,
@@ -67,15 +67,15 @@ impl Posix {
         Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
     }
 
-    /// Works in the run's directory that another process of the campaign made at the described path: it stays when this is
-    /// dropped, and to clear it is left to its maker.
+    /// Works in the run's directory that another process of the campaign made at the described path. Dropping
+    /// this target leaves the directory in place, and only its maker clears it.
     pub fn join(description: TargetDescription, shared: &SharedRun) -> Result<Self, TargetError> {
         let run = RunDirectory::join(directory_of(&description)?, shared)?;
         Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
     }
 
-    /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed
-    /// with this one.
+    /// Lets engines also read the files in the run directory of `source`, by [`crate::SOURCE`]. Clearing or
+    /// removing this target also clears or removes `source`.
     pub fn with_source(self, source: Posix) -> Result<Self, TargetError> {
         let io = |source_error| TargetError::Io {
             path: source.directory().into(),
@@ -86,7 +86,7 @@ impl Posix {
         Ok(Posix { source: Some(Source { target: Arc::new(source), directory }), ..self })
     }
 
-    /// Where [`Posix::create`] makes the run's directory.
+    /// The path at which [`Posix::create`] makes the run's directory.
     pub fn run_directory(path: &Path, id: u64) -> PathBuf {
         path.join(run_directory::name(id))
     }
@@ -152,7 +152,8 @@ impl Target for Posix {
             return Ok(None);
         }
         if unchanged {
-            // Only the first of two at once is kept, and both read the same. A directory may say nothing of what it inherits.
+            // If two calls race, only the first value stays; both read the same. A directory may not report a
+            // layout it inherits.
             let before = match layout(control, self.run.path())? {
                 nothing if nothing == StripeLayout::default() => layout_of_new_file(control, &self.run)?,
                 before => before,
@@ -181,10 +182,11 @@ impl Target for Posix {
     }
 }
 
-/// The file that is made to see how files are laid out.
+/// A file that is made only to read back its layout.
 const LAYOUT_FILE: &str = "n_layout";
 
-/// How a file is really laid out that is made now: of a directory systems say what was asked. A byte makes it have chunks.
+/// Returns the real layout of a new file, since systems report the requested one for a directory. One byte
+/// gives it chunks.
 fn layout_of_new_file(control: StripeControl, run: &RunDirectory) -> Result<StripeLayout, TargetError> {
     let path = run.path().join(LAYOUT_FILE);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -197,37 +199,39 @@ fn layout_of_new_file(control: StripeControl, run: &RunDirectory) -> Result<Stri
     found
 }
 
-/// The directory of a target that is one.
+/// Returns the directory of a target that has one.
 fn directory_of(description: &TargetDescription) -> Result<&Path, TargetError> {
     let is_none = || TargetError::NotADirectory { path: description.address.to_string().into() };
     description.directory().ok_or_else(is_none)
 }
 
-/// What came to the device below.
+/// The traffic of the device below.
 fn device_traffic(description: &TargetDescription) -> Option<DeviceTraffic> {
     traffic::of_device(Path::new("/sys"), description.device.as_ref()?)
 }
 
-/// Size and free space at a path.
+/// Returns the size and free space at a path.
 fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
     let stat = rustix::fs::statvfs(path).map_err(TargetError::io(path, "ask for the free space of"))?;
     let counted = counts_inodes(stat.f_files, stat.f_favail);
     Ok(FileSystemSpace {
         size: Bytes(stat.f_blocks * stat.f_frsize),
         free: Bytes(stat.f_bavail * stat.f_frsize),
-        // Not what is free for the system only.
+        // Excludes space that is reserved for the system.
         used: Some(Bytes((stat.f_blocks - stat.f_bfree) * stat.f_frsize)),
         inodes: counted.then_some(stat.f_files),
         free_inodes: counted.then_some(stat.f_favail),
     })
 }
 
-/// Whether what `statvfs` says of inodes is a count. Where they are made as needed it says 0 (btrfs), and ceph-fuse says -1.
+/// Returns true if the inode numbers of `statvfs` are counts. btrfs makes inodes as needed and reports 0;
+/// ceph-fuse reports -1.
 fn counts_inodes(all: u64, free: u64) -> bool {
     all > 0 && i64::try_from(all).is_ok() && free <= all
 }
 
-/// Drops the file of this name in a directory on described storage from the cache of this machine: see [`Target::chill`].
+/// Drops the file of this name, in a directory on described storage, from the cache of this machine
+/// ([`Target::chill`]).
 fn chilled(
     directory: impl AsFd,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Which file system a path is on, from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
+//! Finds the file system of a path, in `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 #[expect(clippy::struct_field_names, reason = "a mount point is called so")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Its number among all mounts, which an open file says too (`mnt_id` of `/proc/self/fdinfo`).
+    /// Its number among all mounts; an open file reports it too (`mnt_id` of `/proc/self/fdinfo`).
     pub(crate) id: u64,
-    /// `8:1` of a file system on a block device; the first is 0 of others.
+    /// `8:1` for a file system on a block device; the first number is 0 for others.
     pub(crate) numbers: String,
     pub(crate) mount_point: PathBuf,
     pub(crate) file_system: String,
@@ -16,19 +16,19 @@ pub(crate) struct Mount {
     pub(crate) options: String,
 }
 
-/// All mounts of this process, by the kernel's table: none of them is touched.
+/// Reads all mounts of this process from the kernel's table, without touching any of them.
 pub(crate) fn mount_table() -> Vec<Mount> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     table.lines().filter_map(parse).collect()
 }
 
-/// The mount a path lies on: the longest mount point that is a prefix, and of equal ones the last, which covers the
+/// Returns the mount of a path: the longest mount point that is a prefix. Of equal ones the last covers the
 /// others.
 pub(super) fn mount_of(path: &Path, table: &str) -> Option<Mount> {
     table.lines().filter_map(parse).filter(|mount| path.starts_with(&mount.mount_point)).max_by_key(depth)
 }
 
-/// The mount of this number.
+/// Returns the mount of this number.
 pub(super) fn mount_of_id(id: u64, table: &str) -> Option<Mount> {
     table.lines().filter_map(parse).find(|mount| mount.id == id)
 }
@@ -37,7 +37,7 @@ fn depth(mount: &Mount) -> usize {
     mount.mount_point.components().count()
 }
 
-/// `36 35 98:0 /root /mount/point options optional... - type source super-options`
+/// Parses `36 35 98:0 /root /mount/point options optional... - type source super-options`.
 fn parse(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ');
@@ -55,7 +55,8 @@ fn parse(line: &str) -> Option<Mount> {
     Some(Mount { id, numbers, mount_point: mount_point.into(), file_system, source, options })
 }
 
-/// The kernel writes space, tab, newline, backslash and hash as a backslash and three octal digits.
+/// Decodes a field: the kernel writes space, tab, newline, backslash and hash as a backslash and three octal
+/// digits.
 fn unescape(field: &str) -> String {
     let mut text = String::with_capacity(field.len());
     let mut rest = field;
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!((spaced.file_system.as_str(), spaced.source.as_str()), ("fuse", "mfs#10.77.0.1:9421"));
         assert_eq!((of("/mnt/a").source.as_str(), of("/mnt/a").numbers.as_str()), ("/dev/loop0", "0:28"));
         assert_eq!(of("/mntx").file_system, "ext4");
-        // What is below a mount that came later is covered, though its path is longer.
+        // Mounts below one that was mounted later are covered, though their path is longer.
         assert_eq!(mount_of_id(32, TABLE).map(|mount| mount.file_system), Some("xfs".into()));
         assert_eq!(mount_of_id(5, TABLE), None);
     }

@@ -1,4 +1,5 @@
-//! Finds out what a path is on. A hung file system never answers, so a campaign asks through a child process.
+//! Describes the storage at a path. A hung file system never answers, so a campaign queries it through a
+//! child process.
 
 use std::{
     os::fd::OwnedFd,
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::Buffer;
 
-/// Describes a path: what is mounted there, and what it can do, which is tried in a run directory of its own.
+/// Describes a path: the mounted file system and its capabilities, tried in a run directory of its own.
 pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let io = |action| move |source| TargetError::Io { path: path.into(), action, source };
     let real = path.canonicalize().map_err(io("find"))?;
@@ -39,7 +40,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let found = recognise(&real).map_err(io("find out where it is mounted"))?;
     let striping = stripe_control(found.profile.kind);
     let tried = try_mount(&real, striping);
-    // A full disk can be written: what is missing is said when the plan is resolved.
+    // A full disk still counts as writable; resolving the plan reports the missing space.
     let writable = tried.as_ref().map_or_else(is_full, |_| true);
     let tried = tried.unwrap_or_default();
     let findings = findings(&found, &real, striping, tried.layout);
@@ -64,23 +65,23 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     })
 }
 
-/// What was tried on a mount.
+/// The results of trying a mount.
 #[derive(Debug)]
 struct TriedMount {
     direct: DirectIo,
     features: Vec<FeatureFinding>,
-    /// Of a file that was made.
+    /// The layout of a file that was made.
     layout: Option<StripeLayout>,
 }
 
 impl Default for TriedMount {
-    /// Nothing.
+    /// No results.
     fn default() -> Self {
         TriedMount { direct: DirectIo::Unknown, features: Vec::new(), layout: None }
     }
 }
 
-/// Tries what can be tried, in a run directory; an error if nothing can be written here at all.
+/// Tries every feature in a run directory; an error if nothing can be written here at all.
 fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, TargetError> {
     let id = u64::from(std::process::id()) << 32
         | u64::from(rustix::thread::gettid().as_raw_pid().cast_unsigned());
@@ -91,7 +92,7 @@ fn try_mount(path: &Path, control: Option<StripeControl>) -> Result<TriedMount, 
     };
     let tried = direct.map(|direct| TriedMount {
         features: tried(run.root(), &direct),
-        // Why it can't be asked is said where the directory's is asked for.
+        // The query for the directory's layout reports why it fails.
         layout: control.and_then(|control| layout_of_new_file(control, &run).ok()),
         direct,
     });
@@ -121,14 +122,14 @@ fn direct_in(run: &RunDirectory) -> Result<DirectIo, Errno> {
     })
 }
 
-/// What the file system states (statx(2), since Linux 6.1).
+/// Returns the alignment that the file system states (statx(2), since Linux 6.1).
 fn stated_alignment(file: &OwnedFd) -> Option<u32> {
     let stat = fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(0x2000)).ok()?;
     let alignment = stat.stx_dio_mem_align.max(stat.stx_dio_offset_align);
     (alignment.is_power_of_two() && alignment <= 1 << 20).then_some(alignment)
 }
 
-/// The least of the usual alignments that is taken.
+/// Returns the smallest of the usual alignments that the file system accepts.
 fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
     let taken = |&alignment: &u32| {
         rustix::io::pwrite(file, &block[..alignment as usize], u64::from(alignment)).is_ok()
@@ -136,8 +137,8 @@ fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
     [512, 4096].into_iter().find(taken).unwrap_or(64 << 10)
 }
 
-/// Has a target described by a child process, `program describe --exchange -- ADDRESS`, which is given up after the limit:
-/// storage that hangs never answers.
+/// Lets a child process describe a target, `program describe --exchange -- ADDRESS`. Gives up after `limit`,
+/// because hung storage never answers.
 pub fn describe_in_child(
     program: &Path,
     path: &Path,
@@ -152,7 +153,7 @@ pub fn describe_in_child(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed("start"))?;
-    // Read beside it: one that says more than a pipe holds would wait for ever.
+    // Other threads read the pipes: a child that writes more than a pipe holds would wait for ever.
     let pipes = [reader(child.stdout.take()), reader(child.stderr.take())];
     let steps = limit.0 / STEP.as_nanos() as u64;
     for _ in 0..steps.max(1) {
@@ -162,7 +163,7 @@ pub fn describe_in_child(
         }
         std::thread::sleep(STEP);
     }
-    // A child in uninterruptible sleep can't be killed: it is left behind, and must not be waited for.
+    // A child in uninterruptible sleep can't be killed. Leave it behind without waiting.
     drop(child.kill());
     Err(TargetError::Hung { path: path.into(), limit })
 }

@@ -1,5 +1,6 @@
-//! What a directory is on: the mount table says what it calls itself, statfs(2) confirms it, the mount itself is asked where
-//! neither tells, and `/sys` says what is below. Who asks may wait for ever: see [`super::probe`].
+//! Recognises the storage below a directory. The mount table names a type and statfs(2) confirms it. If
+//! neither is enough, the code queries the mount itself; `/sys` shows the devices below. A query may hang for
+//! ever (see [`super::probe`]).
 
 use std::{
     io,
@@ -15,24 +16,24 @@ use super::{
     mounts::{Mount, mount_of, mount_of_id},
 };
 
-/// A directory's mount, and what it was recognised as.
+/// A directory's mount, and the storage recognised there.
 #[derive(Debug)]
 pub(super) struct Recognised {
     pub(super) mount: Mount,
     pub(super) profile: StorageProfile,
-    /// The block device that is mounted, in `/sys/class/block`.
+    /// The mounted block device, by its name in `/sys/class/block`.
     pub(super) device: Option<String>,
 }
 
-/// Where the kernel describes its devices.
+/// The directory in which the kernel describes its devices.
 pub(super) const SYS: &str = "/sys";
 
-/// Recognises what a directory, named without symlinks, is on.
+/// Recognises the storage of a directory whose path has no symlinks.
 pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
-    // Opening is what an automounter waits for: only then the table has what is mounted.
+    // Opening makes an automounter mount: only then does the table contain the file system.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    // A mount point of somebody else need not be text.
+    // Mount points of other users need not be text.
     let table = std::fs::read("/proc/self/mountinfo")?;
     let table = String::from_utf8_lossy(&table);
     let mount = mount_id(&opened).and_then(|id| mount_of_id(id, &table));
@@ -45,23 +46,23 @@ pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
     Ok(Recognised { profile: StorageProfile { kind, layers, ..StorageProfile::default() }, mount, device })
 }
 
-/// The mount that an open directory is on. By its path alone it could be one that another covers.
+/// Returns the mount of an open directory. Its path alone could name a mount that another covers.
 fn mount_id(opened: &OwnedFd) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
-/// In a chroot whose root is no mount, the table of mounts has none for it.
+/// In a chroot whose root is no mount, the mount table has no entry for it.
 fn not_mounted() -> io::Error {
     let why = "/proc/self/mountinfo has none (a chroot needs one at its root: mount --bind ROOT ROOT)";
     io::Error::new(io::ErrorKind::NotFound, why)
 }
 
-/// The mount itself is asked where its type may be that of several systems, or its source be what any program chose.
+/// Queries the mount itself if several systems share its type, or if any program may have chosen its source.
 fn asked(called: FileSystemKind, mount_point: &Path, directory: &Path) -> FileSystemKind {
     let has = |name: &str| mount_point.join(name).symlink_metadata().is_ok();
     match called {
-        // Both can be opened by name, and are not listed.
+        // Both files can be opened by name, but are not listed.
         FileSystemKind::MooseFs if !has(".masterinfo") => FileSystemKind::Fuse,
         FileSystemKind::Nfs if directory.join(".(tags)()").symlink_metadata().is_ok() => {
             FileSystemKind::DCache
@@ -76,7 +77,7 @@ fn has_attribute(path: &Path, name: &str) -> bool {
     rustix::fs::getxattr(path, name, &mut [0; 4096]).is_ok()
 }
 
-/// The block devices below a mount, and the one that is mounted.
+/// Returns the block devices below a mount, and the name of the mounted one.
 fn below(mount: &Mount, kind: FileSystemKind) -> (Vec<nilometer_model::BlockLayer>, Option<String>) {
     let sys = Path::new(SYS);
     if let Some(device) = device_of_number(sys, &mount.numbers) {
@@ -92,7 +93,7 @@ fn below(mount: &Mount, kind: FileSystemKind) -> (Vec<nilometer_model::BlockLaye
     (layers, name)
 }
 
-/// The name in `/sys/class/block` of a mounted device, as the source names it.
+/// Returns the name in `/sys/class/block` of a mounted device, given the mount's source.
 fn device_of_source(source: &str) -> Option<String> {
     let path: PathBuf = Path::new(source).canonicalize().ok().filter(|path| path.starts_with("/dev"))?;
     let name = path.file_name()?.to_str()?.to_owned();
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_automounter_alone_is_not_what_it_mounts() {
-        // As a table is before and after somebody opened the directory (proc_pid_mountinfo(5)): a replay.
+        // The table before and after somebody opened the directory (proc_pid_mountinfo(5)): a replay.
         const BEFORE: &str = "50 22 0:40 / /data rw - autofs systemd-1 rw,fd=30,direct";
         let after = format!("{BEFORE}\n51 50 0:41 / /data rw - nfs4 server:/export rw,vers=4.2");
         let kind = |table: &str| {

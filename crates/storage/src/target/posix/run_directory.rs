@@ -1,14 +1,17 @@
-//! The one directory that a run makes on a target, and the proof that it is ours.
+//! The directory that a run makes on a target, and the proof that it is ours.
 //!
-//! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory's own inode and
-//! birth: a marker that was copied or moved elsewhere proves nothing, and one that was left before the file system was
-//! mounted anew still counts. The marker is locked while the run lives, and names its process. All entries that the run makes in it begin with
-//! [`OURS`]; nothing else is ever removed. Symlinks are not followed, mount points are not crossed, and every step is
-//! relative to an open descriptor, so that a path which changes in the meantime leads nowhere else.
+//! Its name is `nilometer-` and 16 hexadecimal digits. It holds a marker, which names the directory's own
+//! inode and birth. A marker that was copied or moved elsewhere proves nothing; one from before the file
+//! system was mounted again still counts. The marker is locked while the run lives, and names its process.
 //!
-//! Other processes of the same campaign may work in it ([`RunDirectory::join`]), on this node or on others. Who made it says
-//! what its marker holds, which is the proof; it alone clears and removes. Each of the others holds a lock of its own
-//! ([`joined`]), so that neither its maker nor `clean` removes what one of them still uses, even when the maker is gone.
+//! All entries that the run makes in it begin with [`OURS`]; nothing else is ever removed. The code follows
+//! no symlinks and crosses no mount points. Every step is relative to an open descriptor, so a path that
+//! changes in the meantime leads nowhere else.
+//!
+//! Other processes of the same campaign may work in it ([`RunDirectory::join`]), on this node or on others.
+//! Its maker tells them the content of its marker, which is the proof; only the maker clears and removes.
+//! Each of the others holds a lock of its own ([`joined`]). Neither the maker nor `clean` can then remove
+//! files still in use, even when the maker is gone.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -40,7 +43,7 @@ pub(super) const NEW_MARKER: &str = ".nilometer-run.new";
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The name of a run's directory.
+/// Returns the name of a run's directory.
 pub fn name(id: u64) -> String {
     format!("{PREFIX}{id:016x}")
 }
@@ -51,23 +54,24 @@ pub(super) struct RunDirectory {
     path: PathBuf,
     parent: OwnedFd,
     root: OwnedFd,
-    /// Keeps the lock. Gone once the directory was removed or given up. Of one that was joined, the lock of those who did.
+    /// Holds the lock: the marker's, or in a joined directory the lock of those who joined. `None` once the
+    /// directory was removed or given up.
     marker: Mutex<Option<OwnedFd>>,
-    /// Another process made it, and removes what is in it.
+    /// Another process made the directory and removes its content.
     is_joined: bool,
 }
 
-/// By what another process of the campaign finds a run's directory, and knows that it is this one.
+/// The data by which another process of the campaign finds a run's directory and recognises it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedRun {
     /// Its name below the path under test.
     pub name: String,
-    /// What its marker holds: the inode and birth of the directory, and the process that made it.
+    /// The content of its marker: the inode and birth of the directory, and the process that made it.
     pub marker: String,
 }
 
 impl RunDirectory {
-    /// Makes a new one below `parent`.
+    /// Makes a new directory below `parent`.
     pub(super) fn create(parent: &Path, id: u64) -> Result<Self, TargetError> {
         let name = name(id);
         let path = parent.join(&name);
@@ -77,14 +81,14 @@ impl RunDirectory {
         match open_marked(&parent_fd, &name) {
             Ok((root, marker)) => Ok(RunDirectory::held(path, parent_fd, root, marker)),
             Err(errno) => {
-                // On a full disk nothing is to stay behind; if this fails too, the first error says why.
+                // Leave nothing behind on a full disk. If this fails too, the first error explains it.
                 fs::unlinkat(&parent_fd, &name, AtFlags::REMOVEDIR).ok();
                 Err(TargetError::io(&path, "write the marker in")(errno))
             }
         }
     }
 
-    /// Takes over one that a killed run left.
+    /// Takes over a directory that a killed run left.
     pub(super) fn adopt(parent: &Path, name: &str) -> Result<Self, TargetError> {
         let path = parent.join(name);
         let not_ours = |why: String| TargetError::NotOurs { path: path.clone(), why };
@@ -107,7 +111,7 @@ impl RunDirectory {
         RunDirectory { path, parent, root, marker: Mutex::new(Some(marker)), is_joined: false }
     }
 
-    /// Lets other processes of the campaign join: what they must be told.
+    /// Lets other processes of the campaign join, and returns the data they need.
     pub(super) fn share(&self) -> Result<SharedRun, TargetError> {
         joined::allow(&self.root).map_err(TargetError::io(&self.path, "let others join"))?;
         let marker = open_marker(&self.root, MARKER).and_then(|marker| content(&marker));
@@ -116,7 +120,8 @@ impl RunDirectory {
         Ok(SharedRun { name, marker })
     }
 
-    /// Works in the directory that another process of the campaign made and shares. It stays when this is dropped.
+    /// Works in the directory that another process of the campaign made and shares. Dropping this value
+    /// leaves it in place.
     pub(super) fn join(parent: &Path, shared: &SharedRun) -> Result<Self, TargetError> {
         let SharedRun { name, marker: expected } = shared;
         let path = parent.join(name);
@@ -129,7 +134,7 @@ impl RunDirectory {
         let root = fs::openat(&parent_fd, name.as_str(), DIRECTORY, Mode::empty())
             .map_err(|errno| not_ours(format!("it can't be opened as a directory: {errno}")))?;
         let lock = joined::hold(&root).map_err(|errno| not_ours(format!("it can't be joined: {errno}")))?;
-        // Behind the lock: from here on nobody removes it.
+        // The lock is held: from here on nobody removes the directory.
         let marker =
             open_marker(&root, MARKER).map_err(|errno| not_ours(format!("no marker {MARKER}: {errno}")))?;
         verify_plain(&root, &marker).map_err(not_ours)?;
@@ -149,13 +154,13 @@ impl RunDirectory {
         self.root.as_fd()
     }
 
-    /// A descriptor of its own for an engine.
+    /// Duplicates the descriptor, for an engine.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         self.root.try_clone()
     }
 
-    /// Removes all entries that are ours; foreign ones stay, and the first is told as an error. Where another process made the
-    /// directory it is that one's to do.
+    /// Removes all entries that are ours. Foreign entries stay, and the first is returned as an error. Does
+    /// nothing if another process made the directory, which is then in charge.
     pub(super) fn clear(&self) -> Result<(), TargetError> {
         if self.is_joined {
             return Ok(());
@@ -164,7 +169,7 @@ impl RunDirectory {
         kept.map_or(Ok(()), |Kept { path, why }| Err(TargetError::Kept { path: self.path.join(path), why }))
     }
 
-    /// Removes it all: contents, marker, directory. Does nothing the second time.
+    /// Removes everything: contents, marker, directory. Does nothing the second time.
     pub(super) fn remove(&self) -> Result<(), TargetError> {
         let mut marker = self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.is_joined {
@@ -195,12 +200,12 @@ impl RunDirectory {
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
-        // Whoever needs to know calls `remove`; what is left here is left to `nilometer clean`.
+        // Callers that need the result call `remove`. `nilometer clean` handles anything left here.
         drop(self.remove());
     }
 }
 
-/// Opens the new directory and marks it; what was begun of the marker is undone where that fails.
+/// Opens the new directory and marks it; on failure it removes a partial marker.
 fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno> {
     let root = fs::openat(parent, name, DIRECTORY, Mode::empty())?;
     let marker = write_marker(&root).inspect_err(|_| {
@@ -211,7 +216,7 @@ fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno
     Ok((root, marker))
 }
 
-/// Completes the marker under another name first: a marker is whole or absent.
+/// Writes the marker under another name and then renames it: a marker is whole or absent.
 fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let marker = fs::openat(root, NEW_MARKER, flags, Mode::RUSR | Mode::WUSR)?;
@@ -221,14 +226,15 @@ fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     if rustix::io::write(&marker, text.as_bytes())? != text.len() {
         return Err(Errno::NOSPC);
     }
-    // Without this, a directory that outlived a crash of the machine may hold an empty marker, which proves nothing.
+    // Without this, a directory that survives a crash of the machine may hold an empty marker, which proves
+    // nothing.
     fs::fsync(&marker)?;
     fs::renameat(root, NEW_MARKER, root, MARKER)?;
     Ok(marker)
 }
 
-/// What a marker in this directory says: at best by inode and birth, which no copy shares and no new mount changes; else
-/// by inode and device.
+/// Returns the two texts that a marker in this directory may have. The first names inode and birth, which no
+/// copy shares and no new mount changes, if the birth is available. The second names inode and device.
 fn marker_texts(directory: &OwnedFd) -> Result<[String; 2], Errno> {
     let stat = fs::fstat(directory)?;
     let device = marker_text(stat.st_ino, &format!("of device {}", stat.st_dev));
@@ -240,14 +246,14 @@ fn marker_text(inode: u64, which: &str) -> String {
     format!("A run of nilometer made this directory. `nilometer clean` removes it.\ninode {inode} {which}\n")
 }
 
-/// When the directory was made, where the file system keeps that.
+/// Returns the directory's creation time, if the file system stores it.
 fn birth(directory: &OwnedFd) -> Option<String> {
     let stat = fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
     let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
     known.then(|| format!("born {}.{:09}", stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
 }
 
-/// Why this is not ours, if it is not.
+/// Checks that the directory is ours; the error gives the reason if it is not.
 fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     if !well_named(name) {
         return Err(NOT_WELL_NAMED.into());
@@ -263,7 +269,7 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
 
 const NOT_WELL_NAMED: &str = "the name is not nilometer- and 16 hexadecimal digits";
 
-/// Why directory and marker are not a user's own and plain, if they are not.
+/// Checks that directory and marker are plain and belong to this user; the error gives the reason if not.
 fn verify_plain(root: &OwnedFd, marker: &OwnedFd) -> Result<(), String> {
     let directory = fs::fstat(root).map_err(text)?;
     let file = fs::fstat(marker).map_err(text)?;
@@ -280,13 +286,13 @@ fn verify_plain(root: &OwnedFd, marker: &OwnedFd) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a marker's text names the inode of this directory. Its birth or device was compared where it was made: another
-/// node may see another device, and what it sees must be what the maker says.
+/// Returns true if a marker's text names the inode of this directory. Its maker compares birth or device:
+/// another node may see another device, so the text must match the maker's.
 fn names_inode(marker: &str, root: &OwnedFd) -> bool {
     fs::fstat(root).is_ok_and(|stat| marker.starts_with(marker_text(stat.st_ino, "").trim_end_matches('\n')))
 }
 
-/// Whether an unfinished marker is the beginning of one of this directory.
+/// Returns true if an unfinished marker is the beginning of a marker of this directory.
 pub(super) fn is_unfinished(directory: &OwnedFd, marker: &OwnedFd) -> bool {
     let (Ok(content), Ok(texts)) = (content(marker), marker_texts(directory)) else { return false };
     let is_whole = |text: &String| {
@@ -295,17 +301,17 @@ pub(super) fn is_unfinished(directory: &OwnedFd, marker: &OwnedFd) -> bool {
     texts.iter().any(|text| text.starts_with(&content) || is_whole(text))
 }
 
-/// `process ` and a number.
+/// The longest length of `process ` and a number.
 const PROCESS_LINE_MAX: usize = 32;
 
-/// What a marker says; one that is no text, or longer than any of ours, is none of ours.
+/// Reads a marker. A marker that is no text, or longer than any of ours, is not ours.
 fn content(marker: &OwnedFd) -> Result<String, Errno> {
     let mut content = [0; 256];
     let count = rustix::io::pread(marker, &mut content, 0)?;
     Ok(String::from_utf8_lossy(&content[..count]).into_owned())
 }
 
-/// The last line of a marker begins so. Markers of older versions end before it.
+/// The start of a marker's last line. Markers of older versions end before it.
 const PROCESS: &str = "process ";
 
 fn is_process_or_nothing(rest: &str) -> bool {
@@ -313,12 +319,12 @@ fn is_process_or_nothing(rest: &str) -> bool {
     rest.is_empty() || line.is_some_and(|id| id.parse::<u32>().is_ok())
 }
 
-/// The process that made a marker, if it says so.
+/// Returns the process that made a marker, if the marker names it.
 pub(super) fn process(marker: &OwnedFd) -> Option<u32> {
     content(marker).ok()?.lines().find_map(|line| line.strip_prefix(PROCESS)?.parse().ok())
 }
 
-/// The marker of a directory that a running campaign holds; none if no one does.
+/// Returns the marker of a directory that a running campaign holds; `None` if none does.
 pub(super) fn held_marker(parent: &OwnedFd, name: &str) -> Option<OwnedFd> {
     let root = fs::openat(parent, name, DIRECTORY, Mode::empty()).ok()?;
     let marker = open_marker(&root, MARKER).ok()?;
@@ -330,7 +336,7 @@ fn text(errno: Errno) -> String {
     errno.to_string()
 }
 
-/// Whether a name is that of a run directory.
+/// Returns true if a name is that of a run directory.
 pub fn well_named(name: &str) -> bool {
     let digits = name.strip_prefix(PREFIX).unwrap_or_default();
     digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -350,7 +356,7 @@ struct Kept {
     why: String,
 }
 
-/// Removes the entries of ours in a run directory. The first that stays, if any does.
+/// Removes our entries in a run directory. Returns the first that stays.
 fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
     let mount = mount_of(root)?;
     let mut kept = None;
@@ -363,7 +369,7 @@ fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
     Ok(kept)
 }
 
-/// Removes one entry with what is in it; what of it stays, if anything does.
+/// Removes an entry with its content. Returns the part that stays, if any.
 fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) -> Option<Kept> {
     let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
     if !name.to_bytes().starts_with(OURS) {
@@ -388,7 +394,7 @@ fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) ->
     }
 }
 
-/// Not every file system says in a listing what an entry is.
+/// Returns the kind of an entry, since not every file system includes it in a listing.
 fn known(directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<FileType, Errno> {
     match kind {
         FileType::Unknown => fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -397,7 +403,7 @@ fn known(directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<FileType, E
     }
 }
 
-/// Removes what is in a directory of ours; the first that stays, if any does.
+/// Removes the content of a directory of ours. Returns the first entry that stays.
 fn remove_below(directory: &OwnedFd, name: &CStr, mount: u64) -> Result<Option<Kept>, Errno> {
     let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
     let below = fs::openat(directory, name, DIRECTORY, Mode::empty())?;
@@ -412,7 +418,8 @@ fn remove_below(directory: &OwnedFd, name: &CStr, mount: u64) -> Result<Option<K
     Ok(kept.map(|Kept { path: inner, why }| Kept { path: path.join(inner), why }))
 }
 
-/// The mount that an open directory was reached by. A bind mount has the device of what it shows, but a number of its own.
+/// Returns the mount of an open directory. A bind mount has the device of its origin, but a number of its
+/// own.
 fn mount_of(directory: &OwnedFd) -> Result<u64, Errno> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd()))
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -420,7 +427,7 @@ fn mount_of(directory: &OwnedFd) -> Result<u64, Errno> {
     number.ok_or(Errno::NOSYS)
 }
 
-/// All names of a directory but `.` and `..`, read before anything is removed.
+/// Lists all names of a directory except `.` and `..`, before anything is removed.
 pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(std::ffi::CString, FileType)>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {

@@ -25,7 +25,7 @@ fn a_marker_names_its_process_and_nothing_else_may_stand_at_its_end() {
         let refused = RunDirectory::adopt(parent.path(), NAME);
         assert!(matches!(refused, Err(TargetError::NotOurs { .. })), "{foreign}: {refused:?}");
     }
-    // As versions before wrote it.
+    // The format of older versions.
     std::fs::write(&marker, identity).expect("space");
     RunDirectory::adopt(parent.path(), NAME).expect("it is ours").remove().expect("and can be removed");
     assert!(!marker.exists());
@@ -41,7 +41,7 @@ fn is_in_use<T: std::fmt::Debug>(result: &Result<T, TargetError>) {
     assert!(matches!(result, Err(TargetError::InUse { .. })), "{result:?}");
 }
 
-/// Locks belong to descriptors, so that two of one process stand for two processes.
+/// Locks belong to descriptors, so two descriptors of one process stand for two processes.
 #[test]
 fn who_joins_keeps_the_directory_from_being_removed_and_removes_nothing() {
     let parent = tempfile::tempdir().expect("a temporary directory");
@@ -56,7 +56,7 @@ fn who_joins_keeps_the_directory_from_being_removed_and_removes_nothing() {
     is_in_use(&RunDirectory::adopt(parent.path(), NAME));
     run.clear().expect("its maker may clear it between cells");
     assert!(!run.path().join("n_w0").exists() && run.path().join(MARKER).exists());
-    // The maker dies, another lives on: `clean` takes nothing from under it.
+    // The maker dies and another process lives on: `clean` must not remove its directory.
     *run.marker.lock().expect("not poisoned") = None;
     is_in_use(&RunDirectory::adopt(parent.path(), NAME));
     assert!(held_marker(&run.parent, NAME).is_some(), "a campaign still runs there");
@@ -81,7 +81,7 @@ fn only_what_the_maker_shares_is_joined_and_only_by_its_marker() {
     refused(&SharedRun { name: format!("../{NAME}"), ..shared.clone() });
     let others = shared.marker.replace("process ", "process 1");
     refused(&SharedRun { marker: others, ..shared.clone() });
-    // A copy of the directory has the marker's text, and another inode.
+    // A copy of the directory has the marker's text, but another inode.
     let copy = parent.path().join(name(9));
     std::fs::create_dir(&copy).expect("space");
     for file in [MARKER, JOINED] {
