@@ -1,4 +1,4 @@
-//! What `--help` shows beside the options: the commands in the three groups of the README, and examples of each.
+//! What `--help` shows beside the options: the commands in the groups of docs/commands.md, and examples of each.
 
 use std::fmt::Write;
 

@@ -8,11 +8,15 @@ use nilometer_plan::{Key, Results, TargetEntry};
 use nilometer_record::Record;
 use nilometer_tests::{nilometer, one_cell, root, start};
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 11] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/commands.md",
+    "docs/features.md",
     "docs/install.md",
+    "docs/plans.md",
+    "docs/report.md",
     "docs/service.md",
     "docs/sizing.md",
     "docs/words.md",
@@ -146,13 +150,10 @@ fn documents() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn the_readmes_commands_are_accepted() {
-    let Ok(readme) = fs::read_to_string(root().join("README.md")) else {
-        eprintln!("skipped: there is no README.md yet");
-        return;
-    };
-    let commands = commands(&readme);
-    assert!(!commands.is_empty(), "the README shows no command");
+fn commands_of_the_readme_and_of_the_examples_are_accepted() {
+    let text = |page| fs::read_to_string(root().join(page)).expect("it is there");
+    let commands = [commands(&text("README.md")), commands(&text("docs/commands.md"))].concat();
+    assert!(commands.len() > 60, "{} commands", commands.len());
     let complaints: Vec<_> = commands.iter().filter_map(|arguments| complaint(arguments)).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
