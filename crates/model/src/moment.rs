@@ -1,4 +1,4 @@
-//! A moment of the calendar in UTC, in the form of schedules (`2026-11-22T18:00:00Z`) or of VEX files
+//! A moment of the calendar in UTC. Its text is that of schedules (`2026-11-22T18:00:00Z`) or of VEX files
 //! (`2026y326d18h00m00s`, with the day of the year from 1). Seconds may have decimals. Leap seconds are not
 //! counted.
 

@@ -18,10 +18,10 @@ use crate::{ByteRate, Nanos};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkProtocol {
-    /// As fast as the receiver takes the data.
+    /// TCP: as fast as the receiver takes the data.
     #[default]
     Tcp,
-    /// At a given rate.
+    /// UDP: at a given rate.
     Udp,
 }
 
@@ -263,8 +263,8 @@ pub struct NetworkStage {
 pub struct CampaignMachine {
     /// Its host name.
     pub name: String,
-    /// Facts about it, key and value. Those of the first machine are in `environment` of the campaign's
-    /// results instead.
+    /// Facts about it, key and value. The first machine has none here: its facts are in `environment` of the
+    /// campaign's results.
     pub facts: Vec<(String, String)>,
     /// Its links to others.
     pub links: Vec<NetworkLink>,

@@ -67,7 +67,7 @@ fn pair(usual: &Series, changed: &Series) -> Option<Pair> {
     Some(Pair { ratio: (changed.rate / usual.rate).ln(), variance: usual.variance + changed.variance })
 }
 
-/// Of one pass: bytes a second, and the variance of its logarithm.
+/// The rate of one pass in bytes a second, and the variance of its logarithm.
 struct Level {
     rate: f64,
     variance: f64,

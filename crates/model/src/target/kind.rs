@@ -253,7 +253,7 @@ impl FromStr for FileSystemKind {
     }
 }
 
-/// Returns true if the data of this file system are in the machine's memory: nothing on it survives a loss of
+/// Returns true if the data of this file system are in the machine's memory. Nothing on it survives a loss of
 /// power, even after a sync. For joined targets one such member is enough.
 pub fn is_volatile(file_system: &str) -> bool {
     let mut types = file_system.split(TargetDescription::BETWEEN);
@@ -264,7 +264,7 @@ pub fn is_volatile(file_system: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Entries of mount tables. Those seen on real systems are in the replays of `nilometer_storage`.
+    /// Entries of mount tables. The replays of `nilometer_storage` contain the ones seen on real systems.
     const MOUNTS: &[(&str, &str, &str)] = &[
         ("ext4", "/dev/vda", "ext4"),
         ("zfs", "tank/data", "zfs"),

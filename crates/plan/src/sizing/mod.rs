@@ -56,7 +56,7 @@ use std::fmt;
 
 use nilometer_model::{ByteRate, Bytes};
 
-/// How many elements are needed, and why so many.
+/// The number of elements needed, with the reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizing {
     /// The recorders of each kind of instrument, in the order of [`Demand::kinds`].
@@ -65,7 +65,7 @@ pub struct Sizing {
     pub shared_least: u64,
     /// Storage servers, those to spare apart.
     pub servers: u64,
-    /// What each stage asks for, in the order in which data pass it.
+    /// The demand on each stage, in the order in which data pass it.
     pub stages: Vec<SizingStage>,
     /// The buffer of days.
     pub buffer: BufferCapacity,
@@ -78,11 +78,11 @@ pub struct Recorders {
     pub count: u64,
     /// Streams of the fullest one.
     pub streams: u64,
-    /// Network links that streams come in over, of all of them together.
+    /// Network links for incoming streams, over all recorders.
     pub links: u64,
-    /// At what rate the fullest one must take frames out of its memory, before it packs them.
+    /// The rate at which the fullest one must take frames out of its memory, before compression.
     pub drain: ByteRate,
-    /// At what rate it must write.
+    /// The rate at which it must write.
     pub write: ByteRate,
 }
 
@@ -103,12 +103,12 @@ pub enum Place {
     Space,
 }
 
-/// What a stage is asked for, or what an element of it gives.
+/// The demand on a stage, or the capacity of an element of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     /// Bytes a second, of storage.
     Rate(ByteRate),
-    /// The same of a network, where it is said in bits.
+    /// Bytes a second of a network, shown in bits.
     Network(ByteRate),
     /// Processor cores kept busy.
     Cores(f64),
@@ -116,14 +116,14 @@ pub enum Amount {
     Size(Bytes),
 }
 
-/// What a stage comes to.
+/// The result for a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizingStage {
     /// Which.
     pub place: Place,
-    /// What all instruments together ask of it.
+    /// The demand of all instruments together.
     pub demand: Amount,
-    /// What one element gives, headroom included: a recorder, or a storage server.
+    /// The capacity of one element, headroom included: a recorder, or a storage server.
     pub limit: Amount,
     /// Elements that this stage alone asks for.
     pub needed: u64,
@@ -142,11 +142,11 @@ pub enum SizingError {
     Stream {
         /// The instrument.
         kind: String,
-        /// Where.
+        /// The place that is too small.
         place: Place,
-        /// What a stream needs.
+        /// The need of a stream.
         needs: Amount,
-        /// What one element gives, less the headroom.
+        /// The capacity of one element, less the headroom.
         gives: Amount,
         /// The headroom.
         percent: f64,
@@ -156,7 +156,7 @@ pub enum SizingError {
         "{growth} come more than are copied out: no space is enough, so a number of servers can't be found by space"
     )]
     Growing {
-        /// What stays every second.
+        /// The data that accumulate every second.
         growth: ByteRate,
     },
 }
@@ -190,7 +190,7 @@ impl Place {
         }
     }
 
-    /// What there is more or less of.
+    /// The word for an element.
     pub const fn element(self) -> &'static str {
         match self {
             Place::Storage | Place::Space => "storage server",
@@ -198,13 +198,13 @@ impl Place {
         }
     }
 
-    /// Whether it is of the storage, not of a recorder.
+    /// Returns true if it belongs to the storage rather than a recorder.
     pub const fn is_storage(self) -> bool {
         matches!(self, Place::Storage | Place::Space)
     }
 }
 
-/// Finds how many elements carry what comes.
+/// Finds the number of elements that carry the inflow.
 pub fn size(demand: &Demand, limits: &Limits) -> Result<Sizing, SizingError> {
     let buffer = capacity::buffer(demand);
     let recorders = demand.kinds.iter().map(|kind| recorders(kind, limits));
@@ -250,7 +250,7 @@ fn shared_least(demand: &Demand, limits: &Limits) -> u64 {
     recorder::ceil(parts.into_iter().fold(0.0, f64::max))
 }
 
-/// So many recorders for a kind, whether or not they carry it.
+/// A kind's streams on `count` recorders, even if they do not carry them.
 fn spread(kind: &Kind, count: u64, limits: &Limits) -> Recorders {
     let streams = kind.streams.div_ceil(count);
     let fuller = kind.streams - count * (kind.streams / count);
@@ -393,7 +393,7 @@ fn used(place: Place, kind: &Kind, recorders: &Recorders, limits: &Limits) -> f6
 }
 
 impl Sizing {
-    /// The stage with the least left free: where more would first be too much.
+    /// The stage with the least left free: the first to be overloaded by more.
     pub fn limiting(&self) -> &SizingStage {
         let fullest = self.stages.iter().rev().max_by(|a, b| a.used.total_cmp(&b.used));
         fullest.expect("there are stages in every sizing")
@@ -409,7 +409,7 @@ impl Sizing {
         self.recorders.iter().map(|recorders| recorders.links).sum()
     }
 
-    /// The same with one recorder or server of the limiting stage fewer; none if there was only one.
+    /// The sizing with one recorder or server of the limiting stage fewer; `None` if there was only one.
     pub fn one_fewer(&self, demand: &Demand, limits: &Limits) -> Option<Sizing> {
         let mut fewer = self.clone();
         let limiting = self.limiting();

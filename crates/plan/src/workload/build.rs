@@ -1,4 +1,4 @@
-//! `build`: what `make` asks of the storage.
+//! `build`: the storage operations of `make`.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 
@@ -38,10 +38,10 @@ parameters! {
     }
 }
 
-/// An object is so many times as long as its source.
+/// The length of an object, as a multiple of its source's.
 pub const OBJECT_TIMES: u64 = 2;
 
-/// What a file of a source tree is for, in a build.
+/// The role of a file of a source tree in a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
     /// May be compiled.
@@ -53,7 +53,7 @@ pub enum FileRole {
 }
 
 impl FileRole {
-    /// Of the file with this number: of twenty in a row, nine are sources and seven are headers.
+    /// The role of the file with this number: of twenty in a row, nine are sources and seven are headers.
     pub const fn of(file: u32) -> Self {
         match file % 20 {
             0..=8 => FileRole::Source,
@@ -63,7 +63,7 @@ impl FileRole {
     }
 }
 
-/// Sources among so many files.
+/// Number of sources among this many files.
 fn sources(files: u32) -> u32 {
     files / 20 * 9 + (files % 20).min(9)
 }

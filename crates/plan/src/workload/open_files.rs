@@ -77,7 +77,7 @@ impl Parameters for OpenFilesCell {
         self.cold && !phase.is_setup()
     }
 
-    /// Files that are drawn again are at hand; half of so many are different ones.
+    /// Files that are drawn again may be cached; half of the draws are different files.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.operations.min(self.files.into()) * 32)
     }

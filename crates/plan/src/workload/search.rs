@@ -1,4 +1,4 @@
-//! `search`: what recursive grep does.
+//! `search`: the file accesses of recursive grep.
 
 use nilometer_model::{Bytes, Phase};
 
@@ -70,7 +70,7 @@ impl Parameters for SearchCell {
         self.cold && !phase.is_setup()
     }
 
-    /// Of what is read nine tenths, as the end of a file may lie in its inode.
+    /// Nine tenths of the bytes read, as the end of a file may be in its inode.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.bytes / 10 * 9)
     }

@@ -20,7 +20,7 @@ pub enum Way {
     AtOnce,
 }
 
-/// What a program collected in records that do not say it.
+/// The buffer of the program in records that lack it.
 const COLLECTED: Bytes = Bytes(64 << 10);
 /// The most that one system call is given: the kernel takes less than 2 GiB.
 pub const AT_ONCE_MAX: Bytes = Bytes(1 << 30);

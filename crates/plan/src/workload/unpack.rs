@@ -1,4 +1,4 @@
-//! `unpack`: what `tar -x` does.
+//! `unpack`: the file operations of `tar -x`.
 
 use nilometer_model::{Bytes, Phase};
 

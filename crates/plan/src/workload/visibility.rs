@@ -1,4 +1,4 @@
-//! `visibility`: what one process writes and closes, and when the others see it.
+//! `visibility`: files that one process writes and closes, and the time until others see them.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// By a message, once it is closed: at their first look all must be there (close-to-open consistency).
+    /// By a message, once it is closed: at their first look all data must be there (close-to-open
+    /// consistency).
     Message,
     /// They look again and again from before it is made, as jobs do that wait for a file.
     Poll,
