@@ -50,7 +50,8 @@ pub struct RecordingRun {
     /// The way to read an HDF5 recording afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadingWay>,
-    /// The most processes that record it together. `None` means no limit but the ports of its packets.
+    /// The most processes that record it together. A recording at full speed has no packets, and takes this
+    /// from the places that its packets can go to. `None` means no further limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorders: Option<u32>,
     /// The network of packets, by its addresses; `None` means that of each machine's first address.

@@ -30,7 +30,7 @@ pub struct NetworkTrial {
     pub rate: Option<u64>,
 }
 
-/// As fast as a sender can; the record has room for this number.
+/// The rate of a sender without limit; the record has room for this number.
 const UNLIMITED: u64 = i64::MAX as u64;
 /// A sender that reaches less than this share of the request is at its limit.
 const SENT: f64 = 0.95;

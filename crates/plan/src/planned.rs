@@ -54,7 +54,8 @@ impl PlannedCampaign {
         places.into_iter().map(|place| self.targets[place].clone()).collect()
     }
 
-    /// Over which targets at once a recording is made: the first of those that can do it, for each number that its plan says.
+    /// The sets of targets that a recording stripes over: the first of those that can do it, for each number
+    /// in its plan.
     pub fn recorded_over(&self, run: &RecordingRun) -> Vec<Vec<usize>> {
         let mounted = Capabilities::of(&[Capability::Mounted]);
         let is_able = |target: &usize| {

@@ -119,8 +119,8 @@ impl Cell {
     }
 }
 
-/// The number for a cell, if the other cells of its stage have these numbers. Without any number, one process
-/// stays implicit.
+/// The count to show for a cell, if cells of its stage have both numbers and all, and `all` is the total. A
+/// count of 1 stays implicit if there is only one. Other stages show their cells' own counts.
 fn in_numbers(this: Option<u32>, stage: impl Iterator<Item = Option<u32>>, all: Option<u32>) -> Option<u32> {
     let (numbers, alls): (Vec<_>, Vec<_>) = stage.partition(Option::is_some);
     if numbers.is_empty() || alls.is_empty() {

@@ -30,8 +30,8 @@ impl From<&RecordingRun> for AskedProcesses {
     }
 }
 
-/// On which node each process of a campaign runs: its node's number, by rank. Nodes are numbered in the order of the first
-/// rank on each, so that rank 0 is on node 0.
+/// The node of each process of a campaign: its node's number, by rank. Nodes are numbered in the order of the
+/// first rank on each, so that rank 0 is on node 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankNodes {
     nodes: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Which part of an instrument each process records, where several record it together.
+//! The part of an instrument that each of several processes records.
 //!
 //! ```text
 //! instruments   there are as many as processes, or more: whole ones are dealt out
@@ -6,8 +6,8 @@
 //! frames        else each process takes every n-th frame, as the files of one recording are dealt to writers
 //! ```
 //!
-//! What is dealt out goes in blocks of neighbours, which differ by one at most. Memory and what stays go with it, so that all
-//! parts together have what one recorder would have.
+//! Processes get blocks of neighbours, whose sizes differ by one at most. Memory and the space to keep are
+//! shared alike, so that all parts together have as much as one recorder would.
 
 use nilometer_model::{Burst, Bytes, Frequency, Instrument};
 

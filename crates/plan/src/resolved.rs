@@ -200,7 +200,7 @@ pub fn parse_with(
     Ok(ResolvedPlan { merged, network, ..resolved(plan, scale, accept, cells) })
 }
 
-/// Checks that no worker waits for its next operation, or thinks, so long that it seems to hang.
+/// Checks that `hang_after` exceeds the longest wait of a worker for its next operation, or to think.
 fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     let is_held = |cell: &Cell| {
         let load = cell.background().is_some_and(|load| !load.offered.is_none());

@@ -1,5 +1,6 @@
-//! A setting outside of the program as a dimension of a plan: a mount option, a tuning of the kernel, an MTU. The user's own
-//! commands apply it, read it back and undo it, around each repeat, so that it is shuffled like any parameter.
+//! A setting outside of the program as a dimension of a plan: a mount option, a tuning of the kernel, an MTU.
+//! The user's own commands apply it, read it back and undo it around each repeat, so that it is shuffled like
+//! any parameter.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 plan_table! {
-    /// What an offer must do.
+    /// The terms that an offer must meet.
     #[derive(Debug, Clone, Default)]
     AcceptTerms {
         /// What each target costs, in their order, for the page.
@@ -25,7 +25,7 @@ plan_table! {
 }
 
 plan_table! {
-    /// What must be found when an instrument is recorded.
+    /// The demands on the recording of an instrument.
     #[derive(Debug, Clone)]
     InstrumentDemands {
         /// What delivers frames: a name of the catalogue, or the path of a .toml file.
@@ -64,7 +64,7 @@ plan_table! {
 }
 
 plan_table! {
-    /// What must be found of a workload, in all cells of a stage.
+    /// The demands on a workload, in all cells of a stage.
     #[derive(Debug, Clone)]
     StageDemands {
         /// A stage of the plan with a workload.

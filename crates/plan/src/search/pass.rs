@@ -29,8 +29,8 @@ pub(super) struct Bracket {
     pub(super) lost: Option<ByteRate>,
 }
 
-/// A rate of the grid: its logarithm to the base 1 + grid, in B/s. Independent of the search, so that two searches of the
-/// same grid try the same rates.
+/// A rate of the grid: the logarithm of its B/s to the base 1 + grid. It is independent of the search, so
+/// that two searches of the same grid try the same rates.
 type Notch = i32;
 
 type Poll = BTreeMap<Notch, Votes>;

@@ -1,10 +1,11 @@
-//! The highest rate that a storage carries without loss with a given buffer. A search makes several passes,
-//! and unites what they found: a storage that others share is faster in one minute than in the next.
+//! The highest rate that a storage carries without loss with a given buffer. A search makes several passes
+//! and unites their results, because shared storage is faster in one minute than in the next.
 //!
 //! A pass tries rates of a grid, each one 5 % above the one before. From the hint it goes up or down in steps
-//! that double, and halves the range between the highest rate that is carried and the lowest that is not. For
-//! example, a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing, `L`: one
-//! that lost frames):
+//! that double. It then halves the range between the highest rate that is carried and the lowest that is not.
+//!
+//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing,
+//! `L`: one that lost frames):
 //!
 //! ```text
 //! MB/s         382  401  421  442  464  487  511  537
@@ -18,9 +19,9 @@
 //!        14                             c                 the lower end must carry 3 of 3
 //! ```
 //!
-//! The pass found: carries 487, loses at 511. The next one begins at 487 and needs 6 trials if nothing has
-//! changed. If the storage has become slower meanwhile, so that the last of three passes finds 382 and 401,
-//! the search says: carries 382, loses at 511, in passes that lie within 28 %.
+//! The result of the pass is: carries 487, loses at 511. The next one begins at 487 and needs 6 trials if
+//! nothing has changed. Suppose the storage has become slower meanwhile, and the last of three passes finds
+//! 382 and 401. The search then reports: carries 382, loses at 511, in passes that lie within 28 %.
 
 use std::fmt;
 
@@ -122,8 +123,8 @@ impl RateSearch {
         Advice::Found(self.limit(&found, trials))
     }
 
-    /// The next trial of a pass that is not complete, while there are trials left: of all that were made, `rest` are the
-    /// pass's.
+    /// The next trial of an incomplete pass, while there are trials left. Of all trials so far, `rest` belong
+    /// to the pass.
     fn go_on(
         &self,
         pass: &Pass<'_>,

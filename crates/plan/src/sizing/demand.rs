@@ -171,8 +171,9 @@ impl Kind {
 
 /// The usual processor time to record a gigabyte, network included.
 ///
-/// On a shared virtual machine with two processors (bench/README.md) packets of 8 kB took 2.7 us each, 0.34 s
-/// for a gigabyte, with all work for the storage. CBF takes 1.2 s more; bit transposition with LZ4 0.5 s.
+/// It was measured on a shared virtual machine with two processors (bench/README.md). Packets of 8 kB took
+/// 2.7 us each, 0.34 s for a gigabyte, with all work for the storage. CBF takes 1.2 s more; bit transposition
+/// with LZ4 0.5 s.
 fn usual_cost(recording: &RecordingLayout) -> Figure<f64> {
     let seconds = match recording.format {
         Format::Cbf => 1.6,

@@ -1,22 +1,27 @@
-//! Sizing: from what instruments bring and what one element gives to how many elements are needed.
+//! Sizing: the number of elements needed, from the data of instruments and the capacity of one element.
 //!
 //! The chain is: streams of instruments -> network links of a recorder -> its processor -> its memory -> its writer
 //! streams -> storage servers, from which readers and the copy to an archive read -> a buffer of days.
 //!
 //! # The closed formula
 //!
-//! All limits are first made less by the headroom. A stream brings frames of `f` bytes at the rate `p` within bursts of
-//! `B` seconds, and at `m` with its pauses. The most it brings in any time `t` is the arrival curve
+//! The headroom is first subtracted from all limits. A stream brings frames of `f` bytes at the rate `p`
+//! within bursts of `B` seconds, and at `m` with its pauses. The most it brings in any time `t` is the
+//! arrival curve
 //!
 //! ```text
 //! a(t) = f + min(p t, (p - m) B + m t)
 //! ```
 //!
-//! and the least that a writer at rate `d` has written after `t` seconds, stalls of `T` included, is the service curve
-//! `d (t - T)`, from `T` on. The most that can wait in memory is the greatest vertical distance of the two curves (Cruz, "A
-//! calculus for network delay, part I", IEEE Transactions on Information Theory 37, 1991; Le Boudec and Thiran, "Network
-//! Calculus", 2001, theorem 1.4.1). Both are bent only at `T` and `B`, so it is found there. `q` streams on one recorder with
-//! `L` links of rate `l`, a processor that moves `c`, memory `M` and `w` writers of rate `s` are carried if
+//! The least that a writer at rate `d` has written after `t` seconds, stalls of `T` included, is the service
+//! curve `d (t - T)`, from `T` on. The most that can wait in memory is the greatest vertical distance of the
+//! two curves. Both bend only at `T` and `B`, so the maximum is there.
+//!
+//! Sources: Cruz, "A calculus for network delay, part I", IEEE Transactions on Information Theory 37, 1991;
+//! Le Boudec and Thiran, "Network Calculus", 2001, theorem 1.4.1.
+//!
+//! Take a recorder with `L` links of rate `l`, a processor that moves `c`, memory `M` and `w` writers of rate
+//! `s`. It carries `q` streams if
 //!
 //! ```text
 //! network     q <= L floor(l / p)              a stream is not split, and nothing waits before a link
@@ -25,18 +30,22 @@
 //! writers     d(q) <= w s,  where  d(q) = max(q m, (q (h + a(B)) - M) / (B - T))
 //! ```
 //!
-//! `h = 3 f + p (f / s + f / W)` is in hand of each stream while it is written. The second term of `d` counts only for
-//! `B > T`: the rate at which a burst must be written so that it does not fill the memory. Where the recorder packs frames,
-//! `k` times smaller, a writer and a server take `k s` and `k W` of them: links, processor and memory see frames as they come,
-//! the storage as they are packed. The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. With `D` the sum of
-//! `d / k` over all recorders, and `R` what readers and the copy read, servers that take `W` or give `G` must be at least
+//! Each stream has `h = 3 f + p (f / s + f / W)` in hand while it is written. The second term of `d` counts
+//! only for `B > T`. It is the rate at which a burst must be written so that it does not fill the memory.
+//!
+//! If the recorder makes frames `k` times smaller, a writer and a server take `k s` and `k W` of them. Links,
+//! processor and memory see frames as they arrive, the storage sees them compressed.
+//!
+//! The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. Let `D` be
+//! the sum of `d / k` over all recorders, and `R` the rate of readers and the copy. A server takes `W` or
+//! gives `G`. The least number of servers is
 //!
 //! ```text
 //! servers     N >= D / W + R / G
 //! ```
 //!
-//! The buffer of days holds what came within the time that data are kept, or what waits for the copy, whichever is more; all
-//! instruments may begin their day at the same moment.
+//! The buffer of days holds the data of the retention time, or the data that wait for the copy, whichever are
+//! more. All instruments may begin their day at the same moment.
 //!
 //! [`simulation`] checks this, event by event.
 

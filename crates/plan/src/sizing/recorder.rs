@@ -2,7 +2,8 @@
 
 use super::{Kind, Limits, Place};
 
-/// A little more than a limit is rounding, not an excess: sizes of frames are whole bytes and periods whole nanoseconds.
+/// The share by which rounding may exceed a limit: sizes of frames are whole bytes and periods whole
+/// nanoseconds.
 const ROUNDING: f64 = 1e-6;
 
 /// Frames of each stream in memory besides those that wait for the storage. One was being written when it
@@ -64,8 +65,8 @@ fn burst_end(kind: &Kind, limits: &Limits) -> Option<(f64, f64)> {
     (after > 0.0).then(|| (after, in_hand(kind, limits) + kind.most_in(burst)))
 }
 
-/// The rate, in bytes of frames before compression, at which this many streams must be written to stay within
-/// the memory of their recorder, less the headroom.
+/// The rate at which this many streams must be written to stay within the memory of their recorder, less the
+/// headroom. It counts bytes of frames before compression.
 pub(super) fn drain(kind: &Kind, streams: u64, limits: &Limits) -> f64 {
     let limits = &limits.without_headroom();
     let room = limits.memory.value.0 as f64;

@@ -12,12 +12,14 @@ use super::{
 use crate::background::PATIENCE;
 
 parameters! {
-    /// What `make -j N` asks of the storage, with N workers on one tree a process: each takes the next source, reads it and its
-    /// headers, and writes an object to a name of its own, which it then gets its own by a rename. When all objects are there,
-    /// the worker that made the last one reads them all and writes the program.
+    /// The storage operations of `make -j N`, with N workers on one tree a process.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Nothing is computed: what a
-    /// compiler would need is a think time, in which its worker waits.
+    /// Each worker takes the next source, reads it and its headers, writes an object to a temporary name, and
+    /// renames it. When all objects are there, the worker that made the last one reads them all and writes
+    /// the program.
+    ///
+    /// The tree has the spread of real source trees; the same numbers give the same tree. Nothing is
+    /// computed: a worker waits for a think time instead of a compiler.
     BuildSweep => BuildCell {
         /// Directories in all, the first included.
         directories: u32,

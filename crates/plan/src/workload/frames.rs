@@ -90,8 +90,8 @@ impl FramesCell {
         if self.frame_stride(workers) == self.frame_size() { 1 } else { self.modules(workers) }
     }
 
-    /// Rows of the region that is read, and bytes of each: the middle half of both, at least one. It begins at a quarter of
-    /// both.
+    /// Rows of the region to read, and bytes of each: the middle half of both, at least one. It begins at a
+    /// quarter of both.
     pub fn region(&self) -> (u32, u64) {
         ((self.rows / 2).max(1), (self.row_size.0 / 2).max(1))
     }

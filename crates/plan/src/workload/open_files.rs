@@ -11,9 +11,10 @@ use super::{
 };
 
 parameters! {
-    /// Random files of a tree a worker are opened, and their first and last bytes are read: how fast any file is at hand.
+    /// Opens random files of a tree a worker, and reads their first and last bytes. It measures how fast any
+    /// file is available.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same.
+    /// The tree has the spread of real source trees; the same numbers give the same tree.
     OpenFilesSweep => OpenFilesCell {
         /// Directories in all, the first included.
         directories: u32,

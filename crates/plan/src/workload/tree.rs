@@ -36,9 +36,10 @@ pub enum Items {
 parameters! {
     /// mdtest's phases over a tree of directories with items in each: creation, stat, read, rename, removal.
     ///
-    /// What differs from mdtest: a directory of the tree is opened once and its items are handled relative to it, where
-    /// mdtest gives each call a path from the top; every phase goes through the tree depth first; and files are renamed,
-    /// each to another name in its directory, where mdtest (-U) passes the names of directories on in a ring.
+    /// It differs from mdtest in three ways. It opens a directory of the tree once and handles its items
+    /// relative to it; mdtest gives each call a path from the top. Every phase goes through the tree depth
+    /// first. It renames each file to another name in its directory; mdtest (-U) passes the names of
+    /// directories on in a ring.
     TreeSweep => TreeCell {
         /// Levels of directories below the first (mdtest -z).
         levels: u32,

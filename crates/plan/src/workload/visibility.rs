@@ -20,9 +20,11 @@ pub enum Notice {
 }
 
 parameters! {
-    /// Files that one process writes and closes while all others look for them: how long until they are seen, whether what is
-    /// seen is whole, and whether the second of two files is ever seen without the first. The processes write in turn; one is
-    /// rewritten too, so that what was in a cache is stale. Needs two processes at least; most is told by two nodes.
+    /// Files that one process writes and closes while all others look for them.
+    ///
+    /// It measures how long until others see them, if they see them whole, and if they ever see the second of
+    /// two files without the first. The processes write in turn. One file is rewritten too, so that its data
+    /// in a cache are stale. It needs two processes at least; two nodes show the most.
     VisibilitySweep => VisibilityCell {
         /// Turns of each process as the one that writes.
         rounds: u32,

@@ -8,7 +8,8 @@ use super::{
 };
 
 parameters! {
-    /// Waits until given times, and asks nothing of the storage: what differs between two targets is noise (A/A).
+    /// Waits until given times, and does nothing on the storage: differences between two targets are noise
+    /// (A/A).
     WaitSweep => WaitCell {
         /// From one time to the next.
         duration: Nanos,

@@ -23,8 +23,9 @@ pub enum WalkCommand {
 parameters! {
     /// A tree a worker, made before: list every directory, stat every entry.
     ///
-    /// The tree is a regular one of empty files, by `levels`, `branching` and `files`; or, by `directories`, `total_files` and
-    /// `total_size`, one with the spread of real source trees, the same one wherever these numbers are the same.
+    /// The tree is a regular one of empty files, by `levels`, `branching` and `files`. Or it is one with the
+    /// spread of real source trees, by `directories`, `total_files` and `total_size`; the same numbers give
+    /// the same tree.
     WalkSweep => WalkCell {
         /// Levels of directories below the first, of a regular tree.
         levels: u32 = 0,
