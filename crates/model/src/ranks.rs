@@ -81,7 +81,7 @@ impl Sample {
     /// process's sample stays as it is, without parts.
     ///
     /// - Bytes, operations, processor times, context switches, delays and errors add up; latencies and series
-    /// merge.
+    ///   merge.
     /// - The wall time is from the agreed start to the last operation of all; filling and settling are the longest.
     /// - Figures of a machine (its activity, its client, its device) count once a node, from the first rank
     ///   there.

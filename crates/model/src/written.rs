@@ -49,8 +49,8 @@ impl Instrument {
     /// How many times smaller the recorder makes a frame, as far as the instrument's file tells: 1 if it does
     /// not compress.
     ///
-    /// Byte offset takes one byte for a pixel that differs by less than 128 from the one before, else 3, 5 or
-    /// 7. In an image with few photons nearly all take one, which is the minimum.
+    /// Byte offset takes one byte for a pixel that differs by less than 128 from the one before. Other pixels
+    /// take 3, 5 or 7 bytes. In an image with few photons nearly all take one, which is the minimum.
     pub fn packing(&self) -> f64 {
         if !self.recording.packs() {
             return 1.0;

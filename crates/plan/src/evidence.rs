@@ -5,8 +5,8 @@ use nilometer_model::{Bytes, Goal, Nanos};
 
 use super::{Onto, RecordingRun, ResolvedPlan};
 
-/// A buffer overflows within this many times its size if storage is a tenth slower than the frames. That is
-/// long enough for several stalls of the length that the buffer covers.
+/// A buffer overflows within this many times its size if storage is a tenth slower than the frames. This
+/// volume is large enough for several stalls of the length that the buffer covers.
 const TIMES_THE_BUFFER: u64 = 10;
 
 /// A cache fills within this many times its size if storage is a twentieth slower than the frames. Until then

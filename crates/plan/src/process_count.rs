@@ -1,5 +1,5 @@
-//! `nodes` and `processes` of a plan: numbers, or `"all"` that a launcher started. The number of `"all"` is
-//! known once the processes run.
+//! `nodes` and `processes` of a plan: numbers, or `"all"` that a launcher started. The processes must run
+//! before `"all"` has a number.
 
 use std::{fmt, mem::take};
 

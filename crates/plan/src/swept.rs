@@ -43,7 +43,7 @@ pub struct Swept {
     pub processes: Option<u32>,
 }
 
-/// The instrument of recordings. Recordings of one instrument are compared with each other, whatever their
+/// The instrument of recordings. Reports compare recordings of one instrument with each other, with any
 /// goals.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordedInstrument {

@@ -123,8 +123,8 @@ impl RateSearch {
         Advice::Found(self.limit(&found, trials))
     }
 
-    /// The next trial of an incomplete pass, while there are trials left. Of all trials so far, `rest` belong
-    /// to the pass.
+    /// The next trial of an incomplete pass, while there are trials left. `rest` are the trials of the pass
+    /// so far.
     fn go_on(
         &self,
         pass: &Pass<'_>,
