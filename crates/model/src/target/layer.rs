@@ -133,7 +133,7 @@ impl fmt::Display for BlockLayerKind {
 }
 
 impl fmt::Display for BlockLayer {
-    /// On one line: `md0 (md raid5 of 3) on sda (disk, rotational) + sdb (disk, rotational)`.
+    /// On one line: `md0 (md raid5 of 3) on [sda (disk, rotational) + sdb (disk, rotational)]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}", self.name, self.kind)?;
         if self.below.is_empty() {

@@ -134,7 +134,7 @@ impl StripeLayout {
 }
 
 impl std::fmt::Display for StripeLayout {
-    /// `4 stripes of 1 MiB, 2 copies, pool flash`.
+    /// `stripe count 4 of 1 MiB, 2 copies, pool flash`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stripes = match (self.stripe_count, self.stripe_size) {
             (Some(count), Some(size)) => Some(format!("stripe count {count} of {size}")),
