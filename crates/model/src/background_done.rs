@@ -1,10 +1,10 @@
-//! What a load did beside a measured phase.
+//! The work that a background load did during a measured phase.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Nanos};
 
-/// What a load did while a phase was measured, of all its workers.
+/// The work of a load during a measured phase, summed over its workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackgroundDone {
     /// From the begin of the phase to its end.
@@ -13,31 +13,32 @@ pub struct BackgroundDone {
     pub bytes: u64,
     /// Operations finished.
     pub operations: u64,
-    /// The latencies of these operations, added up; where they were due at a time, from then.
+    /// The sum of the latencies of these operations. An operation with a due time counts from then.
     pub latency_sum: Nanos,
     /// Operations that failed.
     pub errors: u64,
-    /// What became of its frames, where it is an instrument.
+    /// The fate of its frames if the load is an instrument; `None` for other loads.
     pub frames: Option<FramesBeside>,
 }
 
-/// What became of the frames of instruments that were a load, of all together.
+/// The fate of the frames of all instruments in a load together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FramesBeside {
-    /// Frames that came.
+    /// Frames that came due.
     pub due: u64,
-    /// Of these, those that found no room in the ring, or whose write failed.
+    /// Frames that found no room in the ring, or whose write failed.
     pub lost: u64,
-    /// Those that were acknowledged later than the allowance.
+    /// Frames acknowledged later than the allowance.
     pub late: u64,
     /// How late a frame may be.
     pub allowance: Nanos,
-    /// The longest time in which frames waited and none was acknowledged, since the load was begun, just before the phase.
+    /// The longest time in which frames waited and none was acknowledged. It counts from the start of the
+    /// load, just before the phase.
     pub longest_stall: Nanos,
 }
 
 impl FramesBeside {
-    /// What came since an earlier moment of the same load.
+    /// The counts since an earlier moment of the same load.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         FramesBeside {
@@ -48,7 +49,7 @@ impl FramesBeside {
         }
     }
 
-    /// Of two phases, or of two instruments.
+    /// The sum of two phases, or of two instruments.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         FramesBeside {
@@ -62,7 +63,7 @@ impl FramesBeside {
 }
 
 impl BackgroundDone {
-    /// What came since an earlier moment; `wall` of both is a time of the same clock.
+    /// The counts since an earlier moment; `wall` of both is a time of the same clock.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         BackgroundDone {
@@ -75,7 +76,7 @@ impl BackgroundDone {
         }
     }
 
-    /// Of two phases, together.
+    /// The sum of two phases.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         BackgroundDone {
@@ -96,7 +97,8 @@ impl BackgroundDone {
         ByteRate::of(self.bytes, self.wall)
     }
 
-    /// The mean latency of its operations; none of none, and of frames.
+    /// The mean latency of its operations; `None` if there were no operations, or if the load is an
+    /// instrument.
     pub fn latency(&self) -> Option<Nanos> {
         if self.frames.is_some() {
             return None;

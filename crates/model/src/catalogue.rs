@@ -1,5 +1,6 @@
-//! What is built in: plans, instruments and facilities, each from its own file in the repository, as text. What a user names
-//! is looked for here first; the files of users are read by whoever may do I/O.
+//! The built-in plans, instruments and facilities, each the text of its own file in the repository.
+//!
+//! The program looks up names here first. Callers that may do I/O read the files of users.
 
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use crate::Instrument;
 /// A file of the repository that is part of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// As users name it: the file's name without `.toml`.
+    /// The name that users write: the file's name without `.toml`.
     pub name: &'static str,
-    /// What the file says, in TOML.
+    /// The content of the file, in TOML.
     pub text: &'static str,
 }
 
@@ -28,25 +29,25 @@ pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(
 /// The facilities of `facilities/`.
 pub const FACILITIES: [BuiltIn; 2] = built_in!("facilities": "template", "wa105");
 
-/// It shows how a file is written, and is no instrument or facility.
+/// The name of the files that show how to write an instrument or facility, and are neither.
 pub const TEMPLATE: &str = "template";
 
 /// A name that is neither built in nor the path of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no {what} `{name}`: {}, or the path of a .toml file", choices(name, known))]
 pub struct UnknownName {
-    /// What was looked for: a plan, an instrument.
+    /// The kind of thing looked up: a plan, an instrument.
     pub what: String,
-    /// As the user wrote it.
+    /// The name in the words of the user.
     pub name: String,
     /// The names that are built in.
     pub known: Vec<&'static str>,
 }
 
-/// Names that are less alike than this were hardly meant (Jaro-Winkler, 0 to 1).
+/// Names less similar than this are no suggestions (Jaro-Winkler, 0 to 1).
 const ALIKE_LEAST: f64 = 0.85;
 
-/// What may be written instead: the names that are much like the one that was written, else all.
+/// The names to suggest: those similar to `name`, or all if none is.
 fn choices(name: &str, known: &[&'static str]) -> String {
     let mut alike: Vec<(f64, &str)> =
         known.iter().map(|known| (strsim::jaro_winkler(&canonical(name), known), *known)).collect();
@@ -66,7 +67,7 @@ fn choices(name: &str, known: &[&'static str]) -> String {
     }
 }
 
-/// More of them are a list to be read.
+/// The most names to suggest; more would be a list to read.
 const SUGGESTIONS: usize = 3;
 
 /// The instruments of the catalogue.
@@ -76,7 +77,7 @@ pub fn instruments() -> Vec<Instrument> {
         .collect()
 }
 
-/// Whether an instrument of this name is built in.
+/// Returns true if an instrument of this name is built in.
 pub fn has_instrument(name: &str) -> bool {
     INSTRUMENTS.iter().any(|known| known.name == canonical(name))
 }
@@ -87,12 +88,13 @@ fn canonical(name: &str) -> String {
     words.join("-").to_lowercase()
 }
 
-/// The one of this name, none if it is the path of a file: a path has a slash in it, or ends in `.toml`. `what` names in the
-/// error what was looked for.
+/// Finds the file of this name, or `None` if the name is the path of a file.
+///
+/// A path contains a slash or ends in `.toml`. `what` names the kind of thing in the error.
 ///
 /// # Errors
 ///
-/// It is neither.
+/// The name is neither built in nor a path.
 pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<BuiltIn>, UnknownName> {
     if let Some(found) = among.iter().find(|known| known.name == canonical(name)) {
         return Ok(Some(*found));

@@ -1,5 +1,7 @@
-//! How the dataset of frames in an HDF5 file is cut into chunks, and which dimensions of a scan it has beside those of a frame:
-//! what a user writes of it, slowest dimension first, as HDF5 counts.
+//! How users write the chunks of the dataset of frames in an HDF5 file, and the dimensions of a scan beside
+//! those of a frame.
+//!
+//! The slowest dimension comes first, as in HDF5.
 
 use std::{fmt, str::FromStr};
 
@@ -8,14 +10,15 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// Dimensions of a chunk at the most.
+/// The most dimensions of a chunk.
 const SIDES_MAX: usize = 8;
-/// Of a scan: with those of a frame no more than HDF5 has.
+/// The most dimensions of a scan: with those of a frame no more than HDF5 has.
 const SCAN_SIDES_MAX: usize = 6;
-/// Frames that stand in one line of a scan, all its dimensions but the first: positions are counted with that.
+/// The most frames in one line of a scan, that is in all its dimensions but the first. Positions count in
+/// lines.
 const LINE_MAX: u64 = 1 << 24;
 
-/// A few numbers in place, so that what has them can be copied.
+/// Up to `SIDES_MAX` numbers stored inline, so that types that contain them are `Copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct ShapeSides {
     count: u8,
@@ -35,12 +38,12 @@ impl ShapeSides {
     }
 }
 
-/// The dimensions of a chunk in pixels, slowest first; one more in front, if several frames are in it.
+/// The dimensions of a chunk in pixels, slowest first; one more in front, if it holds several frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkShape(ShapeSides);
 
 impl ChunkShape {
-    /// Of 1 to 8 dimensions of at least 1 each.
+    /// A chunk of 1 to 8 dimensions of at least 1 each; `None` for others.
     pub fn of(sides: &[u64]) -> Option<Self> {
         ShapeSides::of(sides).filter(|_| !sides.is_empty()).map(ChunkShape)
     }
@@ -51,7 +54,8 @@ impl ChunkShape {
     }
 }
 
-/// The dimensions of a scan that frames stand in, slowest first, of which the first may be open: as many lines as come.
+/// The dimensions of a scan of frames, slowest first. The first may be open: the scan then has as many lines
+/// as arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanShape {
     first: Option<u64>,
@@ -59,7 +63,7 @@ pub struct ScanShape {
 }
 
 impl ScanShape {
-    /// Lines of it; none if as many as come.
+    /// The number of lines; `None` if it is open.
     pub fn lines(&self) -> Option<u64> {
         self.first
     }
@@ -69,20 +73,20 @@ impl ScanShape {
         self.rest.get()
     }
 
-    /// Frames of a line: of all dimensions but the first.
+    /// Frames in a line: the product of all dimensions but the first.
     pub fn line(&self) -> u64 {
         self.rest().iter().product()
     }
 
-    /// Frames of all of it; none if as many as come.
+    /// Frames in the whole scan; `None` if the number of lines is open.
     pub fn frames(&self) -> Option<u64> {
         self.first.map(|lines| lines.saturating_mul(self.line()))
     }
 
-    /// Whether so many frames are all of it, or whole lines.
+    /// Checks that this many frames fill the scan, or whole lines if it is open.
     ///
     /// # Errors
-    /// What would be.
+    /// They don't; the message says how many would.
     pub fn check_frames(&self, frames: u64) -> Result<(), String> {
         let line = self.line();
         match self.frames() {
@@ -115,7 +119,7 @@ impl FromStr for ChunkShape {
     }
 }
 
-/// Why a text is no scan, with what would be one.
+/// The message for a text that is no scan, with an example of one.
 fn no_scan(text: &str) -> String {
     format!(
         "scan {text}: write 1 to {SCAN_SIDES_MAX} numbers of at least 1 with `x` between them, slowest first: 20x30, or \
@@ -168,7 +172,7 @@ fn joined(sides: &[u64]) -> String {
     sides.join("x")
 }
 
-/// As text, or as a list of numbers: of either a text is made that is read.
+/// Reads a text or a list of numbers; it turns a list into text for `FromStr`.
 struct SidesVisitor;
 
 impl<'de> Visitor<'de> for SidesVisitor {

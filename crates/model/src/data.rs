@@ -1,4 +1,4 @@
-//! What is in an instrument's frames: the `data` of its file, as a word or as a table.
+//! The content of an instrument's frames: the `data` of its file, as a word or as a table.
 //!
 //! ```toml
 //! data = "files:/data/2026-07/*.cbf"
@@ -20,15 +20,16 @@ use serde::{
 /// The content of frames.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Data {
-    /// Which recipe, or whose files.
+    /// The recipe for the frames, or the path of the user's files.
     pub kind: DataKind,
-    /// What compresses the less the more there is of it: photons a pixel for diffraction, electrons a pixel for
-    /// tomography, counts of noise for liquid argon. The usual one if none is given.
+    /// The quantity that makes frames less compressible: photons a pixel for diffraction, electrons a pixel
+    /// for tomography, counts of noise for liquid argon. `None` means the usual one.
     pub intensity: Option<f64>,
-    /// How many times smaller bitshuffle with LZ4 makes the frames: `intensity` is searched so that this is met within
-    /// 10 %.
+    /// How many times smaller bitshuffle with LZ4 makes the frames. The generator searches an `intensity`
+    /// that meets this within 10 %.
     pub compressibility: Option<f64>,
-    /// Frames that differ in more than their stamp; they are sent round. As many as suit their size if none is given.
+    /// Number of frames that differ in more than their stamp; they repeat in a cycle. `None` means as many as
+    /// suit their size.
     pub distinct: Option<u64>,
 }
 
@@ -46,7 +47,8 @@ pub enum DataKind {
     LiquidArgon,
     /// Noise of a radio telescope in two bits a sample.
     Vlbi,
-    /// The user's own files: a path whose last part may have `*` in it. CBF, or the bytes of a frame.
+    /// The user's own files: a path whose last part may contain `*`. Each is a CBF file, or the raw bytes of
+    /// a frame.
     Files(String),
 }
 
@@ -58,11 +60,11 @@ const NAMES: [(&str, DataKind); 5] = [
     ("liquid_argon", DataKind::LiquidArgon),
     ("vlbi", DataKind::Vlbi),
 ];
-/// Distinct frames of a campaign.
+/// The most distinct frames of a campaign.
 const DISTINCT_MAX: u64 = 4096;
 
 impl DataKind {
-    /// The intensity where none is wished; none for kinds that have none.
+    /// The intensity if the user gives none; `None` for kinds without an intensity.
     pub const fn usual_intensity(&self) -> Option<f64> {
         match self {
             DataKind::Diffraction => Some(0.5),
@@ -120,7 +122,7 @@ impl From<DataKind> for Data {
     }
 }
 
-/// As written in a table.
+/// The table form of `data`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -158,7 +160,7 @@ impl<'de> Visitor<'de> for WordOrTable {
 }
 
 impl Data {
-    /// What makes no sense, with what would.
+    /// Refuses values that make no sense; the message says how to correct it.
     fn check(&self) -> Result<(), String> {
         let Data { kind, intensity, compressibility, distinct } = self;
         if intensity.is_some() && compressibility.is_some() {
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(files.to_string(), "files:a b/*.cbf");
         let wished = Data { compressibility: Some(19.0), ..DataKind::Diffraction.into() };
         assert_eq!(read("[data]\nkind = \"diffraction\"\ncompressibility = 19.0"), Ok(wished.clone()));
-        // What goes into a record can be read again.
+        // A record can be read again.
         let written = serde_json::to_string(&wished).expect("it can be written");
         assert_eq!(serde_json::from_str::<Data>(&written).expect("and read"), wished);
     }

@@ -1,29 +1,29 @@
-//! What came to the block device below a target.
+//! The traffic of the block device below a target.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// What a block device did over some time, whoever asked for it.
+/// The work that a block device did over some time, for any process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceTraffic {
     /// Bytes read.
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// Times that it was told to put its cache onto what lasts; none where it has no cache that a loss of power empties, or
-    /// where the kernel does not count that.
+    /// Number of cache flushes. `None` if the device has no volatile cache, or the kernel does not count
+    /// flushes.
     pub flushes: Option<u64>,
-    /// How it was used; none where the kernel does not count that.
+    /// How busy the device was; `None` if the kernel does not count that.
     pub use_of: Option<DeviceUse>,
 }
 
-/// How long a device had something to do.
+/// How long a device had requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceUse {
-    /// It had at least one request.
+    /// Time with at least one request.
     pub busy: Nanos,
-    /// The same, each moment as often as there were requests.
+    /// Time weighted by the number of requests in progress.
     pub queue: Nanos,
 }
 
@@ -31,7 +31,7 @@ pub struct DeviceUse {
 const COUNTED_TO: u64 = 1_000_000 << 32;
 
 impl DeviceUse {
-    /// What came after `earlier`, if the counters began anew once at the most.
+    /// The difference from `earlier`, if the counters wrapped around at most once.
     fn since(self, earlier: DeviceUse) -> Self {
         let since = |is: Nanos, was: Nanos| {
             if is < was { Nanos(is.0 + COUNTED_TO).since(was) } else { is.since(was) }
@@ -39,14 +39,14 @@ impl DeviceUse {
         DeviceUse { busy: since(self.busy, earlier.busy), queue: since(self.queue, earlier.queue) }
     }
 
-    /// Of two devices the one that was busier, with what waited at both.
+    /// Combines two devices: the busy time of the busier one, and the queues of both.
     fn and(self, other: DeviceUse) -> Self {
         DeviceUse { busy: self.busy.max(other.busy), queue: self.queue + other.queue }
     }
 }
 
 impl DeviceTraffic {
-    /// What came to another device too.
+    /// Adds the traffic of another device.
     #[must_use]
     pub fn and(self, other: DeviceTraffic) -> Self {
         DeviceTraffic {
@@ -60,7 +60,7 @@ impl DeviceTraffic {
         }
     }
 
-    /// What came after `earlier`.
+    /// The traffic after `earlier`.
     #[must_use]
     pub fn since(self, earlier: DeviceTraffic) -> Self {
         let flushes = self.flushes.zip(earlier.flushes);

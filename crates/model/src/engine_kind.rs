@@ -1,4 +1,4 @@
-//! Which engine issues operations.
+//! The engine that issues operations.
 
 use serde::{Deserialize, Serialize};
 

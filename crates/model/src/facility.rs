@@ -1,5 +1,5 @@
-//! A facility: which instruments deliver at the same time, who reads what they deliver, and how long it is kept. One TOML
-//! file each in `facilities/`.
+//! A facility: instruments that deliver at the same time, the readers of their data, and how long data stay.
+//! Each is one TOML file in `facilities/`.
 //!
 //! ```toml
 //! title = "Two beamlines"
@@ -21,21 +21,21 @@ use crate::{ByteRate, Bytes, Nanos, Readers};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facility {
-    /// What it is, in a line.
+    /// A description in one line.
     pub title: String,
-    /// Where the figures were published, if they were.
+    /// The publication of the figures, if there is one.
     #[serde(default)]
     pub source: Option<String>,
     /// The instruments, at least one.
     #[serde(rename = "instrument", deserialize_with = "some_members")]
     pub instruments: Vec<Member>,
-    /// How fast the data are copied to an archive. None if they are not.
+    /// How fast the facility copies data to an archive. `None` if it does not.
     #[serde(default, deserialize_with = "some_rate")]
     pub copy_out: Option<ByteRate>,
-    /// How long data stay at least, from when they came. None if they may go as soon as they are copied.
+    /// How long data stay at least after they arrive. `None` if they may go as soon as they are copied.
     #[serde(default, deserialize_with = "some_time")]
     pub retention: Option<Nanos>,
-    /// The space that there is for data. None if it is to be found.
+    /// The space for data. `None` if it is to be found.
     #[serde(default, deserialize_with = "some_space")]
     pub capacity: Option<Bytes>,
 }
@@ -52,18 +52,20 @@ pub struct Member {
     /// Share of each day in which it delivers, its own pauses included: above 0, at most 1.
     #[serde(default = "whole", deserialize_with = "share")]
     pub duty: f64,
-    /// Who reads what each of them delivers meanwhile: who reads such an instrument as a rule, if it is not said.
+    /// The readers of each instrument's data while it delivers. `None` means the usual readers of that
+    /// instrument.
     #[serde(default)]
     pub readers: Option<Readers>,
 }
 
-/// A facility's file that can't be used: no valid TOML, not of this shape, or a value that makes no sense.
+/// A facility's file that can't be used: invalid TOML, unknown or missing keys, or a value that makes no
+/// sense.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {source}")]
 pub struct FacilityError {
     /// The file as the user named it.
     pub file: String,
-    /// With line, word and what is valid.
+    /// The TOML error with line, word and valid choices.
     pub source: Box<toml::de::Error>,
 }
 
@@ -77,7 +79,7 @@ const fn whole() -> f64 {
     1.0
 }
 
-/// Checked while it is read, so that the message shows the line.
+/// Checks the count during deserialization, so that the message shows the line.
 fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let count = i64::deserialize(deserializer)?;
     let valid = u64::try_from(count).ok().filter(|count| (1..=COUNT_MAX).contains(count));
@@ -119,12 +121,12 @@ fn some_members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member
 }
 
 impl Facility {
-    /// Reads a facility. `file` is what messages call it. The instruments are only named here.
+    /// Reads a facility. Messages call it `file`. This resolves no instruments, only their names.
     pub fn parse(text: &str, file: &str) -> Result<Self, FacilityError> {
         toml::from_str(text).map_err(|source| FacilityError { file: file.into(), source: Box::new(source) })
     }
 
-    /// A facility of one instrument, with the readers that it has as a rule, without archive.
+    /// A facility of one instrument, with its usual readers and without archive.
     pub fn of(instrument: &crate::Instrument) -> Self {
         let member = Member { name: instrument.name.clone(), count: 1, duty: 1.0, readers: None };
         Facility {
@@ -137,7 +139,7 @@ impl Facility {
         }
     }
 
-    /// Whether a file's text is meant as a facility, not as an instrument: it has instruments in it.
+    /// Returns true if the text is a facility rather than an instrument: it lists instruments.
     pub fn is_meant(text: &str) -> bool {
         text.lines()
             .any(|line| line.trim_start().starts_with("[[instrument]]") || line.starts_with("instrument"))

@@ -1,4 +1,4 @@
-//! How frames are compressed before they are written.
+//! How the recorder compresses frames before it writes them.
 
 use std::{fmt, str::FromStr};
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PixelType, PluginFilter};
 
-/// A filter that readers of HDF5 find in the package `hdf5plugin`, another by its number, or none. Those with a name are without
-/// loss.
+/// The compression of frames. The named filters are lossless, and readers of HDF5 find them in the package
+/// `hdf5plugin`. Any other filter goes by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum FrameCompression {
-    /// As they are.
+    /// Uncompressed.
     #[default]
     None,
-    /// Bit transposition and LZ4: what photon-counting detectors send.
+    /// Bit transposition and LZ4: the format that photon-counting detectors send.
     Bslz4,
     /// Bit transposition and Zstandard: smaller, and slower.
     Bszstd,
@@ -27,7 +27,7 @@ pub enum FrameCompression {
 }
 
 impl FrameCompression {
-    /// All that are built in, in the order of the numbers that journals have for them.
+    /// All built-in ones, in the order of their numbers in journals.
     pub const ALL: [FrameCompression; 5] = [
         FrameCompression::None,
         FrameCompression::Bslz4,
@@ -36,7 +36,7 @@ impl FrameCompression {
         FrameCompression::Zstd,
     ];
 
-    /// The word in instruments and on the command line.
+    /// Its word in instruments and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             FrameCompression::None => "none",
@@ -88,7 +88,7 @@ impl fmt::Display for FrameCompression {
 }
 
 impl PixelType {
-    /// Bytes of a pixel, if it is whole bytes, as types of HDF5 are.
+    /// Bytes of a pixel, if it is whole bytes as HDF5 types are.
     pub const fn whole_bytes(self) -> Option<u64> {
         match self.bits() {
             bits @ (8 | 16 | 32 | 64) => Some(bits / 8),

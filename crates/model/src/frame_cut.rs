@@ -1,33 +1,35 @@
-//! How frames are cut into chunks of an HDF5 dataset, or several put into one.
+//! How frames divide into chunks of an HDF5 dataset, or several frames share a chunk.
 
 use crate::{Bytes, ChunkShape};
 
-/// Chunks of a frame: the table of them in front of a frame stays small, and so does the index of the file.
+/// The most chunks in a frame, so that the table in front of a frame and the index of the file stay small.
 pub const TILES_MAX: u64 = 1 << 16;
-/// Chunks at the edges of a frame are filled up: all have at most so many times the pixels of the frame.
+/// The most that padding at the edges may enlarge a frame: its chunks have at most this many times its
+/// pixels.
 pub const TILES_FILLED: u64 = 4;
-/// A chunk has less than 4 GiB: HDF5 keeps its size in 32 bits.
+/// The largest chunk: less than 4 GiB, since HDF5 keeps its size in 32 bits.
 const CHUNK_MAX: u64 = u32::MAX as u64;
-/// What does not get smaller gets longer by one in so many bytes at the most when it is compressed; a chunk costs so many beside
-/// its pixels, and the table of them so many beside that.
+/// Bounds on the stored size. Incompressible data grow by at most one byte in `LONGER`. Each chunk adds
+/// `TILE_COSTS` bytes beside its pixels, and their table adds `TABLE_COSTS`.
 const LONGER: u64 = 64;
 const TILE_COSTS: u64 = 256;
 const TABLE_COSTS: u64 = 4096;
 
-/// What a chunk has of frames.
+/// The part of one or more frames that a chunk holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameCut {
-    /// So many frames.
+    /// Number of frames in the chunk.
     pub frames: u64,
-    /// The dimensions of what it has of each, slowest first: those of a frame, if it has all of it.
+    /// The dimensions of its part of each frame, slowest first; the dimensions of a frame if it holds whole
+    /// frames.
     pub sides: Vec<u64>,
 }
 
 impl ChunkShape {
-    /// What such a chunk has of frames of these dimensions, with pixels of so many bytes.
+    /// The part of frames with dimensions `shape` that such a chunk holds; a pixel has `pixel` bytes.
     ///
     /// # Errors
-    /// What can't be a chunk of them, with what would be.
+    /// Such a chunk is impossible; the message says how to correct it.
     pub fn of_frames(self, shape: &[u64], pixel: u64) -> Result<FrameCut, String> {
         let cut = self.cut_of(shape)?;
         let sides = &cut.sides;
@@ -70,7 +72,8 @@ impl ChunkShape {
         Ok(FrameCut { frames, sides: sides.into() })
     }
 
-    /// The chunks of a frame, or of several that are cut together, are one extent, whose length journals have in 32 bits.
+    /// Checks the padded size. All chunks of a frame, or of frames that share chunks, are one extent, whose
+    /// length journals keep in 32 bits.
     fn check_filled(self, filled: u64, tiles: u64, frames: u64) -> Result<(), String> {
         let extent = filled
             .saturating_add(filled / LONGER)
@@ -91,7 +94,7 @@ impl ChunkShape {
     }
 }
 
-/// Dimensions as users write them.
+/// Dimensions in the form that users write.
 pub(crate) fn sides_text(sides: &[u64]) -> String {
     let sides: Vec<_> = sides.iter().map(u64::to_string).collect();
     sides.join("x")

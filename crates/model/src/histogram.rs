@@ -1,7 +1,7 @@
-//! A log-linear histogram of nanoseconds: 64 buckets an octave, so a bucket is at most 1.6 % wide, as those of fio are.
+//! A log-linear histogram of nanoseconds: 64 buckets an octave, so a bucket is at most 1.6 % wide, as in fio.
 //!
-//! Fixed size, one allocation with the first value and none after it, and two histograms merge by adding their counts, in memory as in the
-//! record, where only the used buckets stand.
+//! Its size is fixed: it allocates once, with the first value. Two histograms merge by adding their counts,
+//! in memory as in the record. The record stores only the used buckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,13 @@ const PER_OCTAVE_BITS: u32 = 6;
 const PER_OCTAVE: u64 = 1 << PER_OCTAVE_BITS;
 const BUCKETS: usize = 1 << 12;
 
-/// Counts by bucket, from 0 ns to 2^63 ns. No memory until something is added: a report holds many empty ones.
+/// Counts by bucket, from 0 ns to 2^63 ns. It allocates nothing before the first value, since a report holds
+/// many empty ones.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "UsedBuckets", from = "UsedBuckets")]
 pub struct Histogram(Vec<u64>);
 
-/// As one process tells another: the used buckets with their counts.
+/// The serialized form: the used buckets with their counts.
 type UsedBuckets = Vec<(u16, u64)>;
 
 impl From<Histogram> for UsedBuckets {
@@ -95,7 +96,7 @@ impl Histogram {
         }
     }
 
-    /// Adds all that `other` counted.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         for (bucket, count) in other.buckets() {
             self.add_bucket(bucket, count);
@@ -120,7 +121,8 @@ impl Histogram {
         0
     }
 
-    /// The bucket in which the `fraction` quantile lies, from its lowest value to that of the next; empty if nothing was added.
+    /// The bucket of the `fraction` quantile, from its lowest value to that of the next; empty if nothing was
+    /// added.
     pub fn quantile_range(&self, fraction: f64) -> std::ops::Range<u64> {
         let lowest = self.quantile(fraction);
         if self.count() == 0 { 0..0 } else { lowest..Self::lowest(Self::bucket(lowest) as u16 + 1) }

@@ -1,22 +1,22 @@
-//! A recording that was measured: what it was to show, and what became of its frames, its packets and its readers.
+//! The results of a measured recording: its goal, and the fate of its frames, packets and readers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Histogram, Level, Levels, Nanos, Switches};
 
-/// What a recording is to show.
+/// The question that a recording answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// How fast the storage takes frames: they come as soon as there is room.
+    /// How fast the storage takes frames: frames arrive as soon as there is room.
     Limit,
-    /// Whether the instrument is carried: frames come when they are due.
+    /// Does the storage keep up with the instrument? Frames arrive when they are due.
     #[default]
     Pace,
-    /// The highest rate without loss: many recordings, each at a rate that follows from the ones before.
+    /// The highest rate without loss: many recordings, each at a rate that follows from earlier ones.
     Search,
-    /// The smallest buffer without loss at the instrument's pace: many recordings, each with a buffer that follows from the
-    /// ones before.
+    /// The smallest buffer without loss at the instrument's pace: many recordings, each with a buffer that
+    /// follows from earlier ones.
     Buffer,
 }
 
@@ -24,7 +24,7 @@ impl Goal {
     /// All of them.
     pub const ALL: [Goal; 4] = [Goal::Limit, Goal::Pace, Goal::Search, Goal::Buffer];
 
-    /// The word in the record.
+    /// Its word in the record.
     pub const fn name(self) -> &'static str {
         match self {
             Goal::Limit => "limit",
@@ -34,7 +34,7 @@ impl Goal {
         }
     }
 
-    /// A recording is one trial of many.
+    /// True if a recording is one trial of many.
     pub const fn searches(self) -> bool {
         matches!(self, Goal::Search | Goal::Buffer)
     }
@@ -45,103 +45,106 @@ impl Goal {
     }
 }
 
-/// Of more stalls than this the longest are kept.
+/// The most stalls in a result; of more, only the longest stay.
 pub const STALLS_MOST: usize = 200;
 
-/// What the recorder did with an instrument's frames in an ingest phase.
+/// The fate of an instrument's frames in an ingest phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ingest {
-    /// So many of it, each with a recorder of its own; figures are of all together.
+    /// Number of instruments of this kind, each with its own recorder. Figures are totals of all.
     pub count: u32,
-    /// What the recording was to show.
+    /// The question that the recording answers.
     pub goal: Goal,
     /// Bytes of a frame.
     pub frame_size: Bytes,
-    /// The mean time from one frame to the next, of all together, as they came.
+    /// The mean time between frames, over all instruments, as they arrived.
     pub period: Nanos,
-    /// How long frames came.
+    /// How long frames arrived.
     pub duration: Nanos,
     /// Frames that were due.
     pub due: u64,
     /// Frames acknowledged by the storage.
     pub stored: u64,
-    /// Bytes of frames that the storage was given: fewer than they have where they are compressed.
+    /// Bytes given to the storage; fewer than the frames have if they are compressed.
     pub written: Bytes,
     /// Frames that found no free slot, or whose write failed everywhere.
     pub lost: u64,
     /// Slots of the ring.
     pub slots: u64,
-    /// The most slots that were in use at once.
+    /// The most slots in use at once.
     pub slots_high: u64,
-    /// The longest time in which frames waited and none was acknowledged, whether or not it is longer than the allowance.
+    /// The longest time in which frames waited and none was acknowledged, even if it is within the allowance.
     pub longest_stall: Nanos,
-    /// What a stall is longer than, and how late a frame may be.
+    /// How late a frame may be; a longer wait counts as a stall.
     pub allowance: Nanos,
     /// Frames that were acknowledged later than the allowance after they were due.
     pub late: u64,
-    /// Times longer than the allowance in which frames waited and none was acknowledged, on the recording's clock from
-    /// its first frame: the longest, if there were many.
+    /// Times longer than the allowance in which frames waited and none was acknowledged. They count from the
+    /// recording's first frame. If there were many, only the longest.
     pub stalls: Vec<Stall>,
-    /// How many there were.
+    /// Number of stalls.
     pub stall_count: u64,
-    /// How long all of them together.
+    /// Total time of all stalls.
     pub stalled: Nanos,
-    /// The fewest bytes acknowledged in any whole second; none if it was shorter.
+    /// The fewest bytes acknowledged in any whole second; `None` if the recording was shorter.
     pub slowest_second: Option<Bytes>,
-    /// From due until the frame survives the loss of power; empty if that was not asked for.
+    /// From due until the frame survives a loss of power; empty if the plan did not ask for that.
     pub durable: Histogram,
-    /// From due until the frame can be read: it and all before it are settled.
+    /// From due until a reader can read the frame: the frame and all before it are settled.
     pub readable: Histogram,
     /// Slots in use and frames lost over time.
     pub levels: Levels,
-    /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
+    /// The other instruments recorded at the same time, each by its own recorder; empty if there were none.
     pub company: String,
-    /// The condition that the target was brought into; empty for as it is.
+    /// The condition that the target was brought into; empty if it was left as it is.
     pub condition: String,
-    /// What worked on the target meanwhile, in words; empty for nothing.
+    /// The background load on the target, in words; empty if there was none.
     pub load: String,
-    /// Who read it meanwhile.
+    /// The readers during the recording.
     pub readers: Vec<ReaderTotals>,
-    /// From due until a reader had read the frame and found it right, all readers together.
+    /// From due until a reader had read the frame and found it right, over all readers.
     pub read: Histogram,
-    /// What became of its packets, if it sent some: frames are then blocks of them.
+    /// The fate of its packets, if the instrument sends packets: frames are then blocks of them.
     pub packets: Option<PacketTotals>,
 }
 
-/// A ring fills if what waits at the end grows by more than this share of what comes.
+/// A ring fills if the frames that wait grow by more than this share of the arrivals.
 const FILLS: f64 = 0.025;
 
-/// And if nothing else tells whether the storage keeps up, by more than this share.
+/// The share if nothing else shows that the storage keeps up.
 const GROWS: f64 = 0.002;
 
-/// Slots in use for so many frames' time say nothing: they are on their way.
+/// Slots in use for this many frame periods prove nothing: these frames are on their way.
 const ON_THE_WAY: f64 = 8.0;
 
 impl Ingest {
-    /// The target was as it is, and nothing else worked on it.
+    /// True if the target was as it is, without background load.
     pub fn is_undisturbed(&self) -> bool {
         self.condition.is_empty() && self.load.is_empty()
     }
 
-    /// The longest time from when a frame was due until it could be read: it and all before it were settled.
+    /// The longest time from due until a reader can read the frame: it and all before it are settled.
     pub fn latest(&self) -> Nanos {
         Nanos(self.readable.max())
     }
 
-    /// Whether the ring was still filling when the last frame came, so that a longer recording would have lost some. A ring
-    /// that fills by stalls is drained between them: it is the least that waited at any moment of the last third against
-    /// that of the first third which counts. Of several recorders the levels are those of the one that was heard of last,
-    /// which stands for all.
+    /// Returns true if the ring was still filling at the last frame, so that a longer recording would have
+    /// lost some.
+    ///
+    /// A ring that stalls fill is drained between them. The test therefore compares the fewest waiting frames
+    /// of the first third with those of the last third. If there are several recorders, the levels are those
+    /// of the last one to report; it stands for all.
     pub fn is_filling(&self) -> bool {
         self.fills_by(FILLS)
     }
 
-    /// The same, of a ring that fills however slowly, as far as it can be told from frames on their way.
+    /// Like [`Ingest::is_filling`], and also true for a slow growth, if frames on their way do not explain
+    /// it.
     pub fn is_growing(&self) -> bool {
         self.fills_by(GROWS)
     }
 
-    /// By more than this share of what comes.
+    /// True if the ring fills by more than this share of the arrivals.
     fn fills_by(&self, share: f64) -> bool {
         let spent = self.due.saturating_mul(self.period.0);
         let width = self.levels.width().0;
@@ -155,102 +158,103 @@ impl Ingest {
         (grown * u64::from(self.count.max(1)) * self.period.0) as f64 > most
     }
 
-    /// The longest of its stalls, in the order of time.
+    /// Keeps only the longest stalls, in order of time.
     pub fn limit_stalls(&mut self) {
         self.stalls.sort_by_key(|stall| std::cmp::Reverse(stall.length));
         self.stalls.truncate(STALLS_MOST);
         self.stalls.sort_by_key(|stall| stall.at);
     }
 
-    /// What was lost: packets where there are some, otherwise frames.
+    /// The number of losses: packets if there are any, otherwise frames.
     pub fn losses(&self) -> u64 {
         self.packets.map_or(self.lost, |packets| packets.lost().max(self.lost))
     }
 }
 
-/// What became of packets that a simulated instrument sent over loopback. All counts are of packets, unless they say
-/// otherwise.
+/// The fate of packets that a simulated instrument sent over loopback. Counts are of packets, unless their
+/// text says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PacketTotals {
-    /// The longest of them, with what is not kept.
+    /// The longest packet, including the bytes that are not stored.
     pub size: Bytes,
-    /// That were due.
+    /// Packets that were due.
     pub due: u64,
-    /// That the simulated instrument could not hand to the network.
+    /// Packets that the simulated instrument could not hand to the network.
     pub unsent: u64,
-    /// That came out of the kernel.
+    /// Packets received from the kernel.
     pub came: u64,
-    /// Messages that the kernel says it dropped: of one packet each, or of several that it had joined.
+    /// Messages dropped by the kernel, by its own count. Each has one packet, or several that the kernel had
+    /// joined.
     pub dropped: u64,
-    /// That came and found no room in the ring, or were in blocks that no lane was left to take.
+    /// Packets received that found no room in the ring, or were in blocks that no lane was left to take.
     pub ring: u64,
-    /// That have their place on the storage.
+    /// Packets that have their place on the storage.
     pub stored: u64,
-    /// Times that packets were missing one after the other (RFC 3357, loss periods).
+    /// Runs of missing packets (RFC 3357, loss periods).
     pub losses: u64,
     /// The most packets missing in a row.
     pub longest_loss: u64,
-    /// That came after one with a higher number (RFC 4737, section 3.3).
+    /// Packets that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// By how many others one of them was overtaken at the most (RFC 4737, section 4.2, reordering extent).
+    /// The most packets that overtook a single one (RFC 4737, section 4.2, reordering extent).
     pub extent: u64,
-    /// And all of them together.
+    /// The sum of the packets that overtook others.
     pub overtaken: u64,
-    /// That came twice.
+    /// Packets that arrived twice.
     pub duplicates: u64,
-    /// How many bytes of packets may wait in the kernel: what it gave.
+    /// The socket buffer that the kernel granted, in bytes.
     pub room: Bytes,
-    /// How late a packet left at the most.
+    /// The latest departure of a packet after its due time.
     pub late: Nanos,
-    /// Processor time of the simulated instrument, which waits for a packet's time awake.
+    /// Processor time of the simulated instrument, which waits actively for the time of a packet.
     pub sending: Nanos,
-    /// Processor time of what receives packets.
+    /// Processor time of the receiving side.
     pub receiving: Nanos,
 }
 
-/// What an instrument's sender says of a stream of packets.
+/// The counts that an instrument's sender reports for a stream of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentPackets {
     /// Packets that were due.
     pub due: u64,
-    /// That were handed to the network.
+    /// Packets handed to the network.
     pub packets: u64,
     /// Their bytes, without the headers of the network.
     pub bytes: u64,
     /// How late they left, in nanoseconds.
     pub lateness: Histogram,
-    /// Processor time of who sent, in user space.
+    /// Processor time of the sender in user space.
     pub user: Nanos,
-    /// And in the kernel.
+    /// Processor time of the sender in the kernel.
     pub system: Nanos,
-    /// Its context switches.
+    /// Context switches of the sender.
     pub switches: Switches,
 }
 
 impl SentPackets {
-    /// Processor time of who sent.
+    /// Processor time of the sender, in user space and the kernel.
     pub fn processor(&self) -> Nanos {
         self.user + self.system
     }
 }
 
 impl PacketTotals {
-    /// That were sent and are not on the storage.
+    /// Packets sent that are not on the storage.
     pub const fn lost(&self) -> u64 {
         self.due.saturating_sub(self.unsent).saturating_sub(self.stored)
     }
 
-    /// Of these, those that never came out of the kernel: its buffer was full.
+    /// Lost packets that never came out of the kernel: its buffer was full.
     pub const fn in_kernel(&self) -> u64 {
         self.due.saturating_sub(self.unsent).saturating_sub(self.came)
     }
 
-    /// Of those that were lost, those for which there is no such reason.
+    /// Lost packets without such a reason: lost neither in the kernel nor at the ring.
     pub const fn otherwise(&self) -> u64 {
         self.lost().saturating_sub(self.in_kernel()).saturating_sub(self.ring)
     }
 
-    /// Those of another instrument of the same kind too.
+    /// Adds the packets of another instrument of the same kind.
     #[must_use]
     pub fn and(self, other: PacketTotals) -> Self {
         PacketTotals {
@@ -275,34 +279,34 @@ impl PacketTotals {
     }
 }
 
-/// What a reader got that followed a recording.
+/// The results of a reader that followed a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReaderTotals {
-    /// It wrote what it read to a second target.
+    /// True if it wrote its data to a second target.
     pub copies: bool,
-    /// It read what was kept when the recording was over.
+    /// True if it read the stored frames after the recording had ended.
     pub after: bool,
-    /// Frames that it read, and found right.
+    /// Frames that it read and found right.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
     /// From its first frame until its last.
     pub wall: Nanos,
-    /// Frames that were removed to make room before it came to them.
+    /// Frames removed to make room before it reached them.
     pub missed: u64,
-    /// Frames that it read and that were not what the instrument delivered.
+    /// Frames that it read and that differ from the instrument's.
     pub wrong: u64,
-    /// Reads and writes of it that failed.
+    /// Reads and writes that failed.
     pub failed: u64,
-    /// It wrote a copy, did not end in time and was given up.
+    /// True if it wrote a copy, did not end in time and was given up.
     pub hung: bool,
 }
 
 /// A time in which frames waited and none was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When it began, from the first frame on.
+    /// Its start, counted from the first frame.
     pub at: Nanos,
-    /// How long it was.
+    /// Its length.
     pub length: Nanos,
 }

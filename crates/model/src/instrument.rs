@@ -1,4 +1,5 @@
-//! An instrument: what arrives, how often, whether or not storage is ready. One TOML file each in `instruments/`.
+//! An instrument: the frames that it delivers, and how often, whether or not storage is ready. Each is one
+//! TOML file in `instruments/`.
 
 #[cfg(test)]
 mod tests;
@@ -14,18 +15,18 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instrument {
-    /// The name in the catalogue, as in the file's name.
+    /// The name in the catalogue, equal to the file's name.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub title: String,
-    /// Where the figures were published.
+    /// The publication of the figures.
     pub source: String,
-    /// Keys whose values no source gives.
+    /// Keys with values that no source gives.
     #[serde(default)]
     pub assumed: Vec<String>,
     /// Pixels of a frame: slowest dimension first.
     pub shape: Vec<u64>,
-    /// Of one pixel.
+    /// The type of a pixel.
     pub pixel: PixelType,
     /// Frames a second, of each stream.
     pub frame_rate: Frequency,
@@ -35,26 +36,27 @@ pub struct Instrument {
     /// Frames come in bursts, with a pause after each.
     #[serde(default)]
     pub burst: Option<Burst>,
-    /// Into which files its frames go, and how each is written, unless a plan or the command line says otherwise.
+    /// The files that its frames go into, and how the recorder writes each, unless a plan or the command line
+    /// overrides it.
     #[serde(default)]
     pub recording: RecordingLayout,
-    /// What the headers of its CBF files say of how pictures were exposed.
+    /// Exposure data for the headers of its CBF files.
     #[serde(default, skip_serializing_if = "CbfHeader::is_empty")]
     pub cbf: CbfHeader,
-    /// What is in the frames. Random bytes, if it is not said.
+    /// The content of the frames. The default is random bytes.
     #[serde(default = "incompressible")]
     pub data: Data,
-    /// Who reads it meanwhile.
+    /// The usual readers of its data during a recording.
     #[serde(default)]
     pub readers: Readers,
-    /// The detector compresses its frames before it sends them, as many times as `data` says by its compressibility.
+    /// True if the detector compresses its frames before it sends them, by the compressibility in `data`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub compressed: bool,
-    /// What all streams deliver together, pauses apart, as the source has it: then this is not assumed, even where the
-    /// frames that it is made from are.
+    /// The published rate of all streams together, without pauses. With it the rate is not assumed, even if
+    /// the frames behind it are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<ByteRate>,
-    /// How frames come over a network. If it is not said, they can only be made in place.
+    /// How frames arrive over a network. Without it, Nilometer can only make them in memory.
     #[serde(default)]
     pub packets: Option<Packets>,
 }
@@ -72,20 +74,20 @@ fn one() -> u64 {
     1
 }
 
-/// Keys of an instrument's file that may stand in `assumed`.
+/// Keys of an instrument's file that may appear in `assumed`.
 const FIGURES: [&str; 9] =
     ["shape", "pixel", "frame_rate", "streams", "burst", "recording", "data", "readers", "packets"];
 
-/// How a frame is written.
+/// The format of a frame on storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Its bytes as they are.
+    /// Its bytes, unchanged.
     #[default]
     Raw,
-    /// A CBF file each, compressed by byte offset, as Pilatus detectors write them.
+    /// One CBF file each, compressed by byte offset, as Pilatus detectors write them.
     Cbf,
-    /// Chunks of a dataset in an HDF5 file with the structure of NeXus.
+    /// Chunks of a dataset in an HDF5 file with NeXus structure.
     Hdf5,
     /// VDIF frames, as they come from the network.
     #[serde(skip)]
@@ -96,12 +98,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// Those that an instrument's frames can be written in.
+    /// The formats for an instrument's frames.
     pub const ALL: [Format; 3] = [Format::Raw, Format::Cbf, Format::Hdf5];
-    /// With those that packets bring along; in the order of the numbers that journals have for them.
+    /// [`Format::ALL`] and the formats that packets bring along, in the order of their numbers in journals.
     pub const STORED: [Format; 5] = [Format::Raw, Format::Cbf, Format::Vdif, Format::Mark5b, Format::Hdf5];
 
-    /// The number that journals have for it.
+    /// Its number in journals.
     pub const fn number(self) -> u32 {
         match self {
             Format::Raw => 0,
@@ -112,7 +114,7 @@ impl Format {
         }
     }
 
-    /// The suffix of files.
+    /// The suffix of its files.
     pub const fn suffix(self) -> &'static str {
         match self {
             Format::Hdf5 => "h5",
@@ -120,7 +122,7 @@ impl Format {
         }
     }
 
-    /// The word in instruments and on the command line.
+    /// Its word in instruments and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Raw => "raw",
@@ -132,7 +134,7 @@ impl Format {
     }
 }
 
-/// The type of a pixel in memory and in raw files: little-endian, and without gaps where it is no whole byte.
+/// The type of a pixel in memory and in raw files: little-endian, and without gaps if it is not whole bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PixelType {
@@ -175,7 +177,7 @@ impl PixelType {
         }
     }
 
-    /// The word in instruments.
+    /// Its word in instruments.
     pub const fn name(self) -> &'static str {
         match self {
             PixelType::Uint2 => "uint2",
@@ -194,15 +196,15 @@ impl PixelType {
     }
 }
 
-/// An instrument that can't be.
+/// An instrument that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InstrumentError {
-    /// No valid TOML, or not of this shape; the source shows line, word and choices.
+    /// Invalid TOML, or wrong keys or types; the source shows line, word and choices.
     #[error("{file}: {source}")]
     Written {
         /// The file as the user named it.
         file: String,
-        /// With line and valid names.
+        /// The TOML error with line and valid names.
         source: Box<toml::de::Error>,
     },
     /// A value that makes no sense.
@@ -210,18 +212,18 @@ pub enum InstrumentError {
     Value {
         /// The file as the user named it.
         file: String,
-        /// The key, its value, and what is valid.
+        /// The key, its value, and the valid values.
         why: String,
     },
 }
 
 const FRAME_MAX: u64 = 2 << 30;
 const STREAMS_MAX: u64 = 1000;
-/// Published rates are rounded.
+/// The share by which rates may deviate from published ones, since those are rounded.
 const PUBLISHED_TOLERANCE: f64 = 0.05;
 
 impl Instrument {
-    /// Reads an instrument. `file` is what messages call it.
+    /// Reads an instrument. Messages call it `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, InstrumentError> {
         let instrument: Instrument = toml::from_str(text)
             .map_err(|source| InstrumentError::Written { file: file.into(), source: Box::new(source) })?;
@@ -231,7 +233,8 @@ impl Instrument {
         Ok(instrument)
     }
 
-    /// What makes no sense, with what would. Needed again only after a value was changed.
+    /// Refuses values that make no sense; the message says how to correct it. Call it again only after you change
+    /// a value.
     pub fn check(&self) -> Result<(), String> {
         let Instrument { shape, pixel, frame_rate, streams, .. } = self;
         let bits = shape.iter().try_fold(pixel.bits(), |bits, &side| bits.checked_mul(side));
@@ -272,7 +275,8 @@ impl Instrument {
         }
     }
 
-    /// Rates are changed on the command line and by plans; only a file has to agree with its source.
+    /// Checks the rate against the published one. Only a file must agree; the command line and plans may
+    /// change the rate.
     fn check_published(&self) -> Result<(), String> {
         let Some(published) = self.published else { return Ok(()) };
         let rate = self.rate();
@@ -284,12 +288,13 @@ impl Instrument {
         ))
     }
 
-    /// As the rate: changed elsewhere, it leaves the exposure as it is.
+    /// Checks the exposure data in a file. A rate changed elsewhere leaves them as they are, like the
+    /// published rate.
     fn check_cbf(&self) -> Result<(), String> {
         self.cbf.check(self.frame_rate.period()).map_err(|why| format!("cbf: {why}"))
     }
 
-    /// Whether frames that come in packets can be chunks: each is a block by itself then.
+    /// Checks that frames that arrive in packets can be HDF5 chunks: each must be a block by itself.
     fn check_packets_in_hdf5(&self) -> Result<(), String> {
         let Some(packets) = self.packets.as_ref().filter(|_| self.recording.format == Format::Hdf5) else {
             return Ok(());
@@ -320,8 +325,10 @@ impl Instrument {
         checked.map_err(|why| format!("packets: {why}"))
     }
 
-    /// A frame, where it is one picture with rows and columns, as the header of its file describes it: pictures follow each
-    /// other at the frame rate, unless it is said otherwise, and random bytes are counts of any size.
+    /// The frame for the header of its file, if it is one picture with rows and columns; else `None`.
+    ///
+    /// Without an exposure period of its own, pictures follow each other at the frame rate. For random bytes
+    /// the count may have any size.
     pub fn picture(&self) -> Option<Picture> {
         let &[rows, columns] = self.shape.as_slice() else { return None };
         let period = self.cbf.exposure_period.unwrap_or_else(|| self.frame_rate.period());
@@ -336,22 +343,22 @@ impl Instrument {
         Bytes(self.shape.iter().product::<u64>() * self.pixel.bits() / 8)
     }
 
-    /// The mean time from one frame to the next, over all streams, pauses apart.
+    /// The mean time between frames, over all streams, without pauses.
     pub fn period(&self) -> Nanos {
         Nanos((self.frame_rate.period().0 / self.streams).max(1))
     }
 
-    /// What must be written, uncompressed, over all streams, pauses apart.
+    /// The rate to be written, uncompressed, over all streams, without pauses.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.frame_size().0 as f64 * self.frame_rate.0 * self.streams as f64)
     }
 
-    /// What a stream brings, pauses apart.
+    /// The rate of one stream, without pauses.
     pub fn stream_rate(&self) -> ByteRate {
         ByteRate(self.frame_size().0 as f64 * self.frame_rate.0)
     }
 
-    /// What must be written in the long run, pauses included.
+    /// The long-term rate to be written, including pauses.
     pub fn mean_rate(&self) -> ByteRate {
         let share = self.burst.map_or(1.0, |Burst { frames, pause }| {
             let burst = frames as f64 / self.frame_rate.0;
@@ -360,7 +367,7 @@ impl Instrument {
         ByteRate(self.rate().0 * share)
     }
 
-    /// How late a frame may be, and what a stall is longer than: four frames' time, 10 ms at least.
+    /// How late a frame may be; a longer wait counts as a stall. It is four frame periods, at least 10 ms.
     pub fn allowance(&self) -> Nanos {
         Nanos(self.frame_rate.period().0.saturating_mul(4)).max(Nanos::from_millis(10))
     }

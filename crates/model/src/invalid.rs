@@ -1,7 +1,7 @@
-//! Why a figure must not be used: as a sentence for people, and as a code with its figures for the record.
+//! Reasons to reject a figure: as a sentence for people, and as a code with figures for the record.
 //!
-//! The two are apart on purpose. A sentence may get better words with any version; what stands in a record stays
-//! readable because it is a code and `name=value` pairs:
+//! The two are apart on purpose. Any version may improve the sentences. Records stay readable because they
+//! store a code and `name=value` pairs:
 //!
 //! ```text
 //! starved waited=12.3ms of=100ms allowed=5ms
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Nanos};
 
-/// Why a figure must not be used. It is printed beside its number. Figures are none in records of versions that did not
-/// note them.
+/// A reason to reject a figure; reports print it beside the number. Records of early versions lack its
+/// figures, which are then `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Invalid {
     /// The worker did not report in time and was given up.
@@ -23,72 +23,73 @@ pub enum Invalid {
     Errors,
     /// A read was served by the cache.
     WarmRead,
-    /// `O_DIRECT` was asked for and the file system used the page cache.
+    /// The plan asked for `O_DIRECT`, but the file system used the page cache.
     NotDirect,
-    /// Space was to be reserved and the file system can't.
+    /// The plan asked to reserve space, but the file system can't.
     NotPreallocated,
-    /// A reader found frames that are not what was written.
+    /// A reader found frames that differ from those written.
     Wrong,
-    /// The tool itself waited for a processor for so long that this may be what was measured.
+    /// The tool itself waited too long for a processor: the result may be its own speed.
     Starved(Option<Waited>),
-    /// The simulated instrument was slower than its own pace, and nothing was lost: the pace was not tried.
+    /// The simulated instrument was slower than its own pace, and nothing was lost: the pace went untested.
     Slow(Option<SourceLag>),
-    /// The simulated instrument was late, and then sent more packets at once than may wait: what was lost says nothing.
+    /// The simulated instrument was late, then sent more packets at once than the socket buffer holds. Its
+    /// losses prove nothing.
     Bursts(Option<SentAtOnce>),
-    /// The load that was to be there throughout the phase was not; why.
+    /// The background load did not last for the whole phase, with the reason.
     NoBackground(String),
     /// The phase could not be started.
     Refused(String),
 }
 
-/// How long the tool was ready to run and had no processor.
+/// How long the tool was ready to run but had no processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waited {
-    /// So long.
+    /// The time that it waited.
     pub waited: Nanos,
-    /// Of the time that it had.
+    /// The time in which it waited.
     pub of: Nanos,
-    /// Up to this the figure is used.
+    /// The longest wait with which the figure is still valid.
     pub allowed: Nanos,
-    /// For how long a quota on its processor time (a container's, a job's) kept it from running, of all processors together; 0 where
-    /// there is none.
+    /// How long a quota on its processor time (of a container or a job) stopped it, summed over all
+    /// processors; 0 without a quota.
     pub throttled: Nanos,
 }
 
 /// How far a simulated instrument stayed behind its own pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceLag {
-    /// Half of the frames came later than this.
+    /// Half of the frames were later than `late`.
     Late {
-        /// After they were due.
+        /// The delay after the due time.
         late: Nanos,
-        /// The time in which all were due.
+        /// The time in which all frames were due.
         of: Nanos,
-        /// Up to this the pace counts as kept.
+        /// The longest delay at which the pace counts as kept.
         allowed: Nanos,
     },
-    /// Packets were not sent at all. None is allowed.
+    /// Packets that were not sent at all. None is allowed.
     Unsent {
-        /// So many.
+        /// Number of packets not sent.
         unsent: u64,
-        /// Of those that were due.
+        /// Number of packets due.
         of: u64,
     },
 }
 
-/// What a simulated instrument sent at once after it had been late.
+/// The burst that a simulated instrument sent after it had been late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentAtOnce {
-    /// How late it was at the most.
+    /// Its longest delay.
     pub late: Nanos,
-    /// What came due meanwhile, as it waits in the kernel.
+    /// The bytes that came due in that time, by their size in the socket buffer.
     pub at_once: Bytes,
-    /// What may wait there.
+    /// The size of the socket buffer.
     pub room: Bytes,
 }
 
 impl Invalid {
-    /// One word for the kind: what the record's column begins with, and what reports count by.
+    /// A word for the kind. The record's column begins with it, and reports count by it.
     pub const fn code(&self) -> &'static str {
         match self {
             Invalid::Hung => "hung",
@@ -105,16 +106,17 @@ impl Invalid {
         }
     }
 
-    /// The tool or its machine spoilt the measurement, not the storage: measured again it may be valid.
+    /// True if the tool or its machine spoilt the measurement, not the storage. A new measurement may be
+    /// valid.
     pub const fn is_spoilt(&self) -> bool {
         matches!(self, Invalid::Starved(_) | Invalid::Slow(_) | Invalid::Bursts(_))
     }
 
-    /// How much less there is of a figure: the phase never ran, or hung; what it did is wrong; what it did is not what was asked;
-    /// only the machine was busy.
+    /// How severe the reason is. The worst: the phase never ran, or hung. Then: its work was wrong, or not
+    /// the work requested. Least: only the machine was busy.
     const fn gravity(&self) -> u32 {
         match self {
-            // A target that hangs on one node must be left out, whatever another node says.
+            // A run must skip a target that hangs on one node, even if it works on the others.
             Invalid::Hung => 9,
             Invalid::Refused(_) => 8,
             Invalid::Errors => 7,
@@ -126,14 +128,14 @@ impl Invalid {
         }
     }
 
-    /// Of two reasons, either of which may be none, the graver; of two as grave, the one further beyond what is allowed.
+    /// Returns the graver of two optional reasons; if equally grave, the one further beyond its limit.
     pub fn gravest(one: Option<Invalid>, other: Option<Invalid>) -> Option<Invalid> {
         let graver =
             |a: &Invalid, b: &Invalid| a.gravity().cmp(&b.gravity()).then(a.excess().total_cmp(&b.excess()));
         [one, other].into_iter().flatten().max_by(graver)
     }
 
-    /// What happened, without figures.
+    /// The reason in words, without figures.
     pub fn what(&self) -> &str {
         match self {
             Invalid::Hung => "hung: no answer within the time limit",
@@ -152,7 +154,7 @@ impl Invalid {
         }
     }
 
-    /// The figure and what is allowed, where they are known: `12 ms of 100 ms, allowed 5 ms`.
+    /// The figure and its limit, if recorded: `12 ms of 100 ms, allowed 5 ms`.
     pub fn figures(&self) -> Option<String> {
         match self {
             Invalid::Starved(waited) => waited.map(|waited| waited.to_string()),
@@ -163,7 +165,7 @@ impl Invalid {
         }
     }
 
-    /// How many times more than is allowed, to find the worst of a kind; 0 where that is not known.
+    /// How many times the figure exceeds its limit, to find the worst of a kind; 0 if the figure is missing.
     pub fn excess(&self) -> f64 {
         let ratio = |figure: u64, allowed: u64| figure as f64 / allowed.max(1) as f64;
         match self {
@@ -213,7 +215,7 @@ impl fmt::Display for SentAtOnce {
 }
 
 impl Waited {
-    /// `waited=12.3ms of=100ms allowed=5ms`, and `throttled=80ms` where a quota was why.
+    /// `waited=12.3ms of=100ms allowed=5ms`, with `throttled=80ms` if a quota stopped it.
     fn to_text(self) -> String {
         let Waited { waited, of, allowed, throttled } = self;
         let text = format!("waited={} of={} allowed={}", Millis(waited), Millis(of), Millis(allowed));
@@ -222,7 +224,7 @@ impl Waited {
 }
 
 impl Invalid {
-    /// The same with how long a quota on processor time kept the tool from running, where that is why it waited.
+    /// Adds the time for which a quota on processor time stopped the tool, if the reason is that it waited.
     #[must_use]
     pub fn throttled(self, throttled: Nanos) -> Self {
         match self {
@@ -231,7 +233,7 @@ impl Invalid {
         }
     }
 
-    /// As the record keeps it: the code, then figures. Read back by [`Invalid::from_text`].
+    /// The form in the record: the code, then figures. [`Invalid::from_text`] reads it.
     pub fn to_text(&self) -> String {
         let code = self.code();
         match self {
@@ -250,7 +252,7 @@ impl Invalid {
         }
     }
 
-    /// From the record. A text that begins with no known code is the reason of a refusal.
+    /// Reads the form in the record. A text without a known code is the reason of a refusal.
     pub fn from_text(text: &str) -> Self {
         Self::from_coded(text).unwrap_or_else(|| Invalid::Refused(text.to_owned()))
     }
@@ -264,7 +266,7 @@ impl Invalid {
         }
         let mut words = text.split(' ');
         let code = words.next()?;
-        // Figures that only a later version knows are passed over.
+        // Skip figures that only later versions write.
         let figures = words.map(|word| word.split_once('=')).collect::<Option<Vec<_>>>()?;
         let figures = Figures(figures);
         let mut kinds = Self::kinds().into_iter();
@@ -277,7 +279,7 @@ impl Invalid {
         })
     }
 
-    /// Each that has a code and no text, without figures.
+    /// The kinds without text, each without figures.
     fn kinds() -> [Self; 9] {
         [
             Invalid::Hung,
@@ -293,7 +295,7 @@ impl Invalid {
     }
 }
 
-/// A time in milliseconds with all its digits.
+/// A time in milliseconds with all digits.
 struct Millis(Nanos);
 
 impl fmt::Display for Millis {
@@ -304,7 +306,7 @@ impl fmt::Display for Millis {
     }
 }
 
-/// The pairs behind a code.
+/// The `name=value` pairs after a code.
 struct Figures<'a>(Vec<(&'a str, &'a str)>);
 
 impl Figures<'_> {
@@ -338,7 +340,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times of up to a day, and counts that text can hold exactly.
+    /// Times of up to a day, and counts that the text holds exactly.
     fn any_invalid() -> impl Strategy<Value = Invalid> {
         let day = 86_400_000_000_000_u64;
         let three = (0..day, 0..day, 0..day);

@@ -1,7 +1,7 @@
-//! What Nilometer says: units, time, seeds, instruments, samples and their statistics.
+//! The vocabulary of Nilometer: units, time, seeds, instruments, samples and their statistics.
 //!
-//! Nothing here does I/O or reads a clock, so everything here can be tested exactly. The campaign fills these
-//! types in, the record stores them, the analysis reads them.
+//! Nothing here does I/O or reads a clock, so tests can be exact. The campaign fills in these types, the
+//! record stores them, the analysis reads them.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What processes saw of a lock that they took in turn.
+//! The results of processes that take a lock in turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::Nanos;
 pub struct LocksSeen {
     /// Attempts to take it while another process had it.
     pub tries: u64,
-    /// Of these, those that got it: the lock excluded nobody.
+    /// Attempts that got it nevertheless: the lock excluded nobody.
     pub broken: u64,
-    /// Times that it was given back, and the process that waited for it got it.
+    /// Times that a process released it and the waiting process got it.
     pub passed: u64,
-    /// The longest time from giving it back until the next one had it.
+    /// The longest time from a release until the next process had it.
     pub longest: Nanos,
 }
 
 impl LocksSeen {
-    /// What several processes saw.
+    /// The sum over several processes.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         LocksSeen {

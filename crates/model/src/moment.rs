@@ -1,5 +1,6 @@
-//! A moment of the calendar, in UTC, as schedules write it: `2026-11-22T18:00:00Z`, or as VEX files do
-//! `2026y326d18h00m00s` (the day of the year from 1). Seconds may have decimals. Leap seconds are not counted.
+//! A moment of the calendar in UTC. Its text is that of schedules (`2026-11-22T18:00:00Z`) or of VEX files
+//! (`2026y326d18h00m00s`, with the day of the year from 1). Seconds may have decimals. Leap seconds are not
+//! counted.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +13,7 @@ use crate::Nanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Moment(pub Nanos);
 
-/// A text that is no moment.
+/// A text that is not a moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}`: write a time in UTC, such as 2026-11-22T18:00:00Z, or 2026y326d18h00m00s; from 1970 to {YEAR_MAX}"
@@ -39,18 +40,20 @@ impl Moment {
         Some(Moment(Nanos(u64::try_from(seconds).ok()? * SECOND + fraction)))
     }
 
-    /// The same moment for the calendar's library, whose years go far beyond 2554, where `u64` nanoseconds end.
+    /// The moment as a type of the calendar library, whose years go far beyond 2554, where `u64` nanoseconds
+    /// end.
     fn timestamp(self) -> Timestamp {
         Timestamp::from_nanosecond(self.0.0.into()).unwrap_or(Timestamp::MAX)
     }
 
-    /// As VEX files write it, with four decimals: `2026y326d18h00m00.0000s`.
+    /// The form of VEX files, with four decimals: `2026y326d18h00m00.0000s`.
     pub fn vex(self) -> String {
         self.timestamp().strftime("%Yy%jd%Hh%Mm%S%.4fs").to_string()
     }
 }
 
-/// Reads a time of the calendar in exactly this form. The library also takes fewer digits, blanks and a 60th second.
+/// Reads a time of the calendar in exactly this form. The library also accepts fewer digits, blanks and a
+/// 60th second.
 fn strict(text: &str, form: &str) -> Option<DateTime> {
     let time = DateTime::strptime(form, text).ok()?;
     let is_exact = time.strftime(form).to_string() == text;
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn both_forms_mean_what_the_calendar_says() {
-        // By `date -u -d 2026-11-22T18:00:00Z +%s` and so on, and `date -u -d @SECONDS +%j` for the day of the year.
+        // Made with `date -u -d 2026-11-22T18:00:00Z +%s`, and `date -u -d @SECONDS +%j` for the day of the
+        // year.
         for (iso, vex, unix) in [
             ("1970-01-01T00:00:00Z", "1970y001d00h00m00s", 0),
             ("2000-02-29T23:59:59Z", "2000y060d23h59m59s", 951_868_799),

@@ -1,30 +1,30 @@
-//! What carried out MPI-IO, and with which hints.
+//! The implementation of MPI-IO in use, and its hints.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// What carries out MPI-IO.
+/// An implementation of MPI-IO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MpiIoImplementation {
-    /// That of Open MPI.
+    /// The one of Open MPI.
     Ompio,
-    /// That of MPICH and of what is made of it, which Open MPI has too.
+    /// The one of MPICH and its derivatives; Open MPI has it too.
     Romio,
 }
 
-/// What a file is opened with, by key: `MPI_Info`.
+/// Hints for opening a file, by key: `MPI_Info`.
 pub type MpiIoHints = BTreeMap<String, String>;
 
-/// What a file was really opened by and with.
+/// The implementation and hints that were really in force for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MpiIoInForce {
-    /// What carried it out.
+    /// The implementation.
     pub implementation: MpiIoImplementation,
-    /// The MPI that it belongs to, in its own words.
+    /// The MPI that it belongs to, as the library describes itself.
     pub library: String,
-    /// All hints that the library says to go by.
+    /// All hints that the library reports to follow.
     pub hints: MpiIoHints,
 }
 
@@ -41,7 +41,7 @@ impl MpiIoImplementation {
     /// All of them, in the order in which reports show them.
     pub const ALL: [MpiIoImplementation; 2] = [MpiIoImplementation::Ompio, MpiIoImplementation::Romio];
 
-    /// The word in plans and reports.
+    /// Its word in plans and reports.
     pub const fn name(self) -> &'static str {
         match self {
             MpiIoImplementation::Ompio => "ompio",

@@ -1,4 +1,4 @@
-//! The phases that a cell is measured in.
+//! The phases of the measurement of a cell.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::Capability;
 
 macro_rules! phases {
     ($($(#[$doc:meta])* $name:ident = $word:literal needs [$($need:ident),*],)*) => {
-        /// A part of a cell that is measured by itself, with a barrier before it.
+        /// A part of a cell that Nilometer measures by itself, after a barrier.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Phase {
@@ -17,12 +17,12 @@ macro_rules! phases {
             /// Every phase, in the order in which reports show them.
             pub const ALL: &'static [Phase] = &[$(Phase::$name),*];
 
-            /// The word in the record and in reports.
+            /// Its word in the record and in reports.
             pub const fn name(self) -> &'static str {
                 match self { $(Phase::$name => $word,)* }
             }
 
-            /// What a target must be able to do for it, whatever the workload.
+            /// The capabilities that a target must have for it, in any workload.
             pub const fn needs(self) -> &'static [Capability] {
                 match self { $(Phase::$name => &[$(Capability::$need),*],)* }
             }
@@ -31,65 +31,67 @@ macro_rules! phases {
 }
 
 phases! {
-    /// What a later phase needs is made; not reported.
+    /// Makes the data that a later phase needs; reports leave it out.
     LayOut = "lay out" needs [Write],
-    /// The source of a copy is read by itself, cold: the ceiling of the copy.
+    /// Reads the source of a copy by itself, cold: the ceiling of the copy.
     Source = "source" needs [Keep, Read],
-    /// Data are written.
+    /// Writes the data.
     Write = "write" needs [Write],
-    /// They are written once more, into the same files in the same order, by the same workers.
+    /// Writes the data once more, into the same files in the same order, by the same workers.
     Rewrite = "rewrite" needs [WriteAnywhere],
-    /// They are read, cold.
+    /// Reads the data, cold.
     Read = "read" needs [Read],
-    /// They are read once more, by the same workers, and nothing is dropped from a cache.
+    /// Reads the data once more, by the same workers, and drops nothing from a cache.
     ReadAgain = "read again" needs [Read],
-    /// Reads and writes of existing data, mixed.
+    /// Mixes reads and writes of existing data.
     Mix = "mix" needs [Read, WriteAnywhere],
-    /// Every directory is listed, every entry is looked at: all of a directory, and then those below.
+    /// Lists every directory and stats every entry: all of a directory before its subdirectories.
     Walk = "ls -lR" needs [Keep, List],
-    /// The same, but a directory is entered when it is come upon.
+    /// Lists and stats like `ls -lR`, but enters a directory as soon as it finds one.
     DiskUsage = "du" needs [Keep, List],
-    /// A tree of directories and files is made and filled. An operation is a file, from its open (which creates it) to its close.
+    /// Makes and fills a tree of directories and files. An operation is a file, from its open (which creates
+    /// it) to its close.
     Unpack = "untar" needs [Write, Directories],
-    /// All files of a tree are found, read whole and searched. An operation is a file, from its open to its close.
+    /// Finds all files of a tree, reads them whole and searches them. An operation is a file, from its open
+    /// to its close.
     Search = "grep" needs [Keep, Read, List],
-    /// Random files of a tree are opened, and their first and last bytes are read. An operation is a file, from its open to its
-    /// close.
-    OpenFiles = "open" needs [Keep, Read],
-    /// Sources and headers are read, objects written and renamed, and all of them made one file. An operation is a file, from its
+    /// Opens random files of a tree and reads their first and last bytes. An operation is a file, from its
     /// open to its close.
+    OpenFiles = "open" needs [Keep, Read],
+    /// Reads sources and headers, writes and renames objects, and links them into one file. An operation is a
+    /// file, from its open to its close.
     Build = "make" needs [Keep, Read, Directories, Rename],
-    /// The directories of the tree, which hold the items, are made. An operation is a directory.
+    /// Makes the directories of the tree that hold the items. An operation is a directory.
     MakeTree = "tree creation" needs [Directories],
-    /// Directories are made in them. An operation is a directory, as in the next two.
+    /// Makes directories in the tree. An operation is a directory.
     MakeDirectories = "directory creation" needs [Directories],
-    /// Directories are looked at.
+    /// Stats the directories. An operation is a directory.
     StatDirectories = "directory stat" needs [List],
-    /// Directories are removed.
+    /// Removes the directories. An operation is a directory.
     RemoveDirectories = "directory removal" needs [Remove],
-    /// Files are made and filled. An operation is a file, from its open (which creates it) to its close.
+    /// Creates and fills files. An operation is a file, from its open (which creates it) to its close.
     CreateFiles = "file creation" needs [Write],
-    /// Files are looked at. An operation is a file.
+    /// Stats the files. An operation is a file.
     StatFiles = "file stat" needs [List],
-    /// Files are opened and read to their end. An operation is a file, from its open to its close. Nothing is dropped from a
-    /// cache before: no claim is made where the data come from, and what this machine wrote it may find in its memory.
+    /// Opens files and reads them to their end. An operation is a file, from its open to its close. Caches
+    /// are not dropped before, so data that this machine wrote may come from its memory.
     ReadFiles = "file read" needs [Read],
-    /// Files get another name in the same directory. An operation is a file.
+    /// Renames files within their directory. An operation is a file.
     RenameFiles = "file rename" needs [Rename],
-    /// Files are removed. An operation is a file.
+    /// Removes the files. An operation is a file.
     RemoveFiles = "file removal" needs [Remove],
-    /// The directories of the tree are removed. An operation is a directory.
+    /// Removes the directories of the tree. An operation is a directory.
     RemoveTree = "tree removal" needs [Remove],
-    /// Processes look for what another one wrote. An operation is a file that one of them saw whole, and its latency the time
-    /// since the file was closed.
+    /// Processes look for files of another process. An operation is a file that one of them saw whole. Its
+    /// latency is the time since the close of the file.
     Visibility = "visibility" needs [Keep, Read, WriteAnywhere],
-    /// Processes lock a file in turn. An operation is a lock that one of them had waited for, and its latency the time since
-    /// it was given back.
+    /// Processes lock a file in turn. An operation is a lock that a process had waited for. Its latency is
+    /// the time since the release.
     Locks = "locks" needs [Keep, Write],
-    /// Given times are waited for. An operation is one of them, and asks nothing of the storage.
+    /// Waits for given times. An operation is one of them, and does nothing on the storage.
     Wait = "wait" needs [],
-    /// A figure that another program or a publication gives, of a task as a whole. An operation is such a task, or what the
-    /// source counts.
+    /// A figure of a whole task from another program or a publication. An operation is such a task, or the
+    /// unit that the source counts.
     Given = "given" needs [],
     /// The recorder takes an instrument's frames.
     Ingest = "ingest" needs [Write],
@@ -101,7 +103,7 @@ impl Phase {
         Phase::ALL.iter().copied().find(|phase| phase.name() == name)
     }
 
-    /// It may be done again and again with what is there.
+    /// True if it can run again and again on the same data.
     pub const fn is_repeatable(self) -> bool {
         matches!(
             self,
@@ -120,7 +122,7 @@ impl Phase {
         )
     }
 
-    /// It only makes what a later phase needs, and is reported only if it fails.
+    /// True if it only makes the data for a later phase; reports show it only if it fails.
     pub const fn is_setup(self) -> bool {
         matches!(self, Phase::LayOut)
     }

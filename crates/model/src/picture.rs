@@ -1,8 +1,9 @@
-//! A frame that is one picture, and what the header of its CBF file says beside the pixels: what an instrument's file says under
-//! `[cbf]`.
+//! A frame that is one picture, and the exposure data for the header of its CBF file: the table `[cbf]` of an
+//! instrument's file.
 //!
-//! Sources: DECTRIS, "PILATUS CBF header" (dectris.com/support/downloads/header-docs/cbf: keywords, values and units), and the
-//! example of a mini CBF file in the imgCIF dictionary (`mmcif_img.dic`, category `ARRAY_DATA`: times in s).
+//! Sources: DECTRIS, "PILATUS CBF header" (dectris.com/support/downloads/header-docs/cbf: keywords, values
+//! and units). The imgCIF dictionary has an example of a mini CBF file (`mmcif_img.dic`, category
+//! `ARRAY_DATA`: times in s).
 
 use std::fmt;
 
@@ -10,36 +11,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Length, Nanos};
 
-/// How pictures were exposed. Processing programs take it from the header; what is not said is not written there.
+/// How pictures were exposed. Programs that process pictures read it from the header. Nilometer writes only
+/// the values given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CbfHeader {
-    /// From the sample to the detector: `Detector_distance`, in m.
+    /// The distance from sample to detector: `Detector_distance`, in m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detector_distance: Option<Length>,
-    /// Of the X-rays: `Wavelength`, in Å.
+    /// The wavelength of the X-rays: `Wavelength`, in Å.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wavelength: Option<Length>,
-    /// How long photons of a picture are counted: `Exposure_time`, in s.
+    /// The time in which a picture counts photons: `Exposure_time`, in s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure_time: Option<Nanos>,
-    /// From one picture to the next: `Exposure_period`, in s. If none, that of the frame rate.
+    /// The time between the starts of two pictures: `Exposure_period`, in s. `None` means the period of the
+    /// frame rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure_period: Option<Nanos>,
 }
 
-/// No instrument is longer, and no X-rays are.
+/// Limits that no instrument and no X-rays exceed.
 const DISTANCE_MAX: Length = Length(1_000_000_000_000_000_000);
 const WAVELENGTH_MAX: Length = Length(1_000_000_000);
 const TIME_MAX: Nanos = Nanos(86_400_000_000_000);
 
 impl CbfHeader {
-    /// Whether nothing is said.
+    /// Returns true if no value is given.
     pub fn is_empty(&self) -> bool {
         *self == CbfHeader::default()
     }
 
-    /// What makes no sense of pictures at this period, with what would.
+    /// Refuses values that make no sense for pictures with this period; the message says how to correct it.
     pub(crate) fn check(&self, period: Nanos) -> Result<(), String> {
         let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = *self;
         let is_length =
@@ -65,7 +68,7 @@ impl CbfHeader {
 }
 
 impl fmt::Display for CbfHeader {
-    /// What is said, in a line.
+    /// The given values in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = *self;
         let distance = detector_distance.map(|length| format!("detector distance {} m", length.metres()));
@@ -77,7 +80,7 @@ impl fmt::Display for CbfHeader {
     }
 }
 
-/// Pixels of a frame in rows and columns, and what its file says of them.
+/// The rows and columns of a frame, with the exposure data for its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picture {
     /// Its height in pixels.
@@ -86,7 +89,7 @@ pub struct Picture {
     pub columns: usize,
     /// How it was exposed.
     pub header: CbfHeader,
-    /// The greatest valid count of a pixel: processing programs take those above for overloaded.
+    /// The greatest valid count of a pixel: programs that process pictures treat higher ones as overloaded.
     pub count_cutoff: u32,
 }
 
@@ -94,7 +97,7 @@ pub struct Picture {
 pub const COUNT_CUTOFF: u32 = 0xf_ffff;
 
 impl Picture {
-    /// A counting detector's, of which nothing else is known.
+    /// A picture of a counting detector without exposure data.
     pub const fn new(rows: usize, columns: usize) -> Self {
         let header = CbfHeader {
             detector_distance: None,
@@ -110,7 +113,7 @@ impl Picture {
         self.rows * self.columns
     }
 
-    /// The lines of the mini header that depend on it, in the order in which a Pilatus writes them.
+    /// The lines of the mini header for these values, in the order of a Pilatus.
     pub fn header_lines(&self) -> String {
         let CbfHeader { detector_distance, wavelength, exposure_time, exposure_period } = self.header;
         let lines = [

@@ -1,6 +1,8 @@
-//! A filter of HDF5 that is not built in, as it is written: `filter:32015,5` is the filter of this number (Zstandard) with the
-//! number 5 for it (its level), as `h5repack -f UD=32015,0,1,5` has it, and h5py with `compression=32015,
-//! compression_opts=(5,)`.
+//! A filter of HDF5 that is not built in, in its text form. `filter:32015,5` is filter 32015 (Zstandard) with
+//! the value 5 (its level).
+//!
+//! The same filter is `-f UD=32015,0,1,5` in `h5repack`, and `compression=32015, compression_opts=(5,)` in
+//! h5py.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +11,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A filter by its number, and the numbers that it is given (`cd_values`). Each that is ever met is kept once.
+/// A filter by its number, with its values (`cd_values`). The program keeps each distinct filter once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PluginFilter(&'static KeptFilter);
 
@@ -22,26 +24,28 @@ struct KeptFilter {
 
 static UNSTATED: KeptFilter = KeptFilter { number: 0, values: Vec::new(), text: String::new() };
 
-/// Those that were met, by their texts. A journal that somebody forged may name any: more than so many are refused.
+/// The filters so far, by their texts. A forged journal may name any number, so the program refuses more than
+/// `KEPT_MAX`.
 static KEPT: Mutex<BTreeMap<String, PluginFilter>> = Mutex::new(BTreeMap::new());
 const KEPT_MAX: usize = 4096;
 
-/// Below are the filters of the library itself (`H5Z_FILTER_RESERVED`).
+/// The least number of a plug-in; the library's own filters have lower ones (`H5Z_FILTER_RESERVED`).
 const NUMBER_MIN: u32 = 256;
 /// `H5Z_FILTER_MAX`.
 const NUMBER_MAX: u32 = 65_535;
 const VALUES_MAX: usize = 64;
 
 impl PluginFilter {
-    /// What is written before its number.
+    /// The text before its number.
     pub const PREFIX: &str = "filter:";
-    /// One of which it is only known that there is one.
+    /// An unspecified filter: only its presence is certain.
     pub const UNSTATED: PluginFilter = PluginFilter(&UNSTATED);
 
-    /// The filter of this number with these values for it.
+    /// The filter of this number with these values.
     ///
     /// # Errors
-    /// If it is no number of a plug-in's, or these are more values than any takes.
+    /// The number is not in the range of plug-ins, there are more values than any filter takes, or the
+    /// program keeps `KEPT_MAX` filters already.
     pub fn new(number: u32, values: &[u32]) -> Result<Self, String> {
         if !(NUMBER_MIN..=NUMBER_MAX).contains(&number) {
             return Err(format!(
@@ -74,12 +78,12 @@ impl PluginFilter {
         self.0.number
     }
 
-    /// What it is given.
+    /// The values for it.
     pub fn values(self) -> &'static [u32] {
         &self.0.values
     }
 
-    /// As it is written.
+    /// Its text form.
     pub fn text(self) -> &'static str {
         &self.0.text
     }

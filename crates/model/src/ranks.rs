@@ -1,4 +1,4 @@
-//! A repeat that several processes measure together is one sample. This is how their parts become it.
+//! Joins the results of several processes that measured a repeat together into one sample.
 
 use std::collections::BTreeSet;
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Activity, Invalid, Nanos, Pressure, Sample, Switches};
 
-/// What one process of several did in a phase.
+/// The share of one process in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RankPart {
-    /// Which process, from 0.
+    /// The rank of the process, from 0.
     pub rank: u32,
     /// The name of the machine that it ran on.
     pub node: String,
-    /// How many nanoseconds its clock was ahead of that of rank 0.
+    /// How many nanoseconds its clock was ahead of rank 0's.
     pub clock_offset: i64,
-    /// That may be so many nanoseconds more or less.
+    /// The uncertainty of `clock_offset`, in nanoseconds in either direction.
     pub clock_uncertainty: u64,
     /// How long after the agreed start, by its clock, the last of its workers began.
     pub began: Nanos,
-    /// Its workers: so many of the sample's, in the order of ranks.
+    /// Number of its workers; the sample lists workers in the order of ranks.
     pub workers: u32,
     /// Bytes moved.
     pub bytes: u64,
     /// Operations finished.
     pub operations: u64,
-    /// When its first operation was done, from the agreed start.
+    /// The completion of its first operation, from the agreed start.
     pub first_done: Nanos,
-    /// When its last operation was done, from the agreed start.
+    /// The completion of its last operation, from the agreed start.
     pub last_done: Nanos,
     /// Processor time in user space.
     pub user: Nanos,
@@ -37,20 +37,20 @@ pub struct RankPart {
     pub run_delay: Nanos,
 }
 
-/// What a process measured of a phase on one target, as it tells rank 0.
+/// The measurement of a phase on one target that a process sends to rank 0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RankSample {
-    /// Which process, from 0.
+    /// The rank of the process, from 0.
     pub rank: u32,
     /// The name of the machine that it ran on.
     pub node: String,
-    /// How many nanoseconds its clock was ahead of that of rank 0.
+    /// How many nanoseconds its clock was ahead of rank 0's.
     pub clock_offset: i64,
-    /// That may be so many nanoseconds more or less.
+    /// The uncertainty of `clock_offset`, in nanoseconds in either direction.
     pub clock_uncertainty: u64,
     /// How long after the agreed start, by its clock, the last of its workers began.
     pub began: Nanos,
-    /// Its times count from the agreed start.
+    /// Its sample, with times from the agreed start.
     pub sample: Sample,
 }
 
@@ -77,12 +77,14 @@ impl RankSample {
 }
 
 impl Sample {
-    /// One sample of what several processes measured of the same phase, in the order of their ranks; what one measured alone is
-    /// its sample, without parts.
+    /// Joins the samples of several processes for the same phase, in the order of their ranks. A single
+    /// process's sample stays as it is, without parts.
     ///
-    /// - Bytes, operations, processor times, context switches, delays and errors add up; latencies and series are those of all.
+    /// - Bytes, operations, processor times, context switches, delays and errors add up; latencies and series
+    ///   merge.
     /// - The wall time is from the agreed start to the last operation of all; filling and settling are the longest.
-    /// - What is of a machine (its activity, its client, its device) counts once a node, from the first rank there.
+    /// - Figures of a machine (its activity, its client, its device) count once a node, from the first rank
+    ///   there.
     /// - The worst coldness and the gravest reason not to use the figure hold for all.
     pub fn united(ranks: Vec<RankSample>) -> Sample {
         let parts: Vec<RankPart> = ranks.iter().map(RankSample::part).collect();
@@ -154,7 +156,7 @@ impl Switches {
 }
 
 impl Activity {
-    /// Of two machines that were looked at for about as long.
+    /// Combines two machines that were observed for about the same time.
     fn and(self, other: Activity) -> Activity {
         Activity {
             over: self.over.max(other.over),
@@ -174,7 +176,7 @@ impl Activity {
 }
 
 impl Pressure {
-    /// Some task was delayed for so long on the worse of two machines: shares of a time do not add up.
+    /// The longer delay of the two machines: shares of a time do not add up.
     fn worst(self, other: Pressure) -> Pressure {
         Pressure {
             cpu: self.cpu.max(other.cpu),
@@ -200,7 +202,7 @@ mod tests {
         }
     }
 
-    /// What a rank measured: `size` in every figure.
+    /// A rank's sample with `size` in every figure.
     fn sample(size: u64) -> Sample {
         let worker =
             WorkerTotals { bytes: size, operations: 1, first_done: Nanos(size), last_done: Nanos(size) };

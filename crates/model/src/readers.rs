@@ -1,4 +1,4 @@
-//! Who reads what is recorded while it is recorded.
+//! The readers of a recording during the recording.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::{ByteRate, Nanos};
 
-/// Who reads a recording while it is made.
+/// Readers of a recording while the recorder makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Readers {
-    /// How many, each reading every frame and checking it: at most 1000.
+    /// Number of readers, at most 1000; each reads and checks every frame.
     #[serde(default, deserialize_with = "counted")]
     pub count: u32,
-    /// How long after it was due a frame is read, at the earliest.
+    /// The least delay between the due time of a frame and its reading.
     #[serde(default)]
     pub distance: Nanos,
-    /// How fast each reads, at the most; as fast as frames come, if none.
+    /// The highest rate of each reader; `None` means as fast as frames arrive.
     #[serde(default, deserialize_with = "some_rate")]
     pub rate: Option<ByteRate>,
-    /// One more copies all frames to a second target: only where one was named on the command line.
+    /// True if one more reader copies all frames to a second target, given on the command line.
     #[serde(default, skip_serializing_if = "is_false")]
     pub copy: bool,
 }
@@ -31,7 +31,7 @@ fn is_false(copy: &bool) -> bool {
     !copy
 }
 
-/// Checked while it is read, so that the message shows the line.
+/// Checks the count during deserialization, so that the message shows the line.
 fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let count = i64::deserialize(deserializer)?;
     let valid = u32::try_from(count).ok().filter(|count| *count <= COUNT_MAX);
@@ -49,7 +49,7 @@ fn some_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteRa
 }
 
 impl Readers {
-    /// Nobody reads.
+    /// True if there are no readers.
     pub fn none(&self) -> bool {
         self.count == 0 && !self.copy
     }

@@ -1,4 +1,4 @@
-//! Ways in which the frames of a dataset are read: what chunks are chosen for, beside writing.
+//! Ways to read the frames of a dataset. They decide the best chunks, beside writing.
 
 use std::{fmt, str::FromStr};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingWay {
-    /// All frames, one after the other.
+    /// All frames, in order.
     Frames,
-    /// One frame, any.
+    /// Any single frame.
     Frame,
     /// A region of interest of all frames: the middle, a quarter of each side.
     Region,
@@ -20,24 +20,24 @@ pub enum ReadingWay {
     Pixel,
 }
 
-/// A part of a frame: in each dimension where it begins and how long it is, slowest first.
+/// A part of a frame: its start and length in each dimension, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameBlock {
-    /// Pixels before it.
+    /// The start: pixels before the block.
     pub first: Vec<u64>,
-    /// Pixels of it.
+    /// The length in pixels.
     pub size: Vec<u64>,
 }
 
-/// A region has so much of a side.
+/// A region has one `REGION`th of each side.
 const REGION: u64 = 4;
 
 impl ReadingWay {
-    /// All there are.
+    /// All ways.
     pub const ALL: [ReadingWay; 5] =
         [ReadingWay::Frames, ReadingWay::Frame, ReadingWay::Region, ReadingWay::Line, ReadingWay::Pixel];
 
-    /// The word on the command line and in plans.
+    /// Its word on the command line and in plans.
     pub const fn name(self) -> &'static str {
         match self {
             ReadingWay::Frames => "frames",
@@ -48,7 +48,7 @@ impl ReadingWay {
         }
     }
 
-    /// What is read, in words.
+    /// A description in words.
     pub const fn words(self) -> &'static str {
         match self {
             ReadingWay::Frames => "all frames in order",
@@ -59,7 +59,7 @@ impl ReadingWay {
         }
     }
 
-    /// The part that is read of a frame with these sides.
+    /// The part of a frame with these sides that it reads.
     pub fn block(self, frame: &[u64]) -> FrameBlock {
         let last = frame.len().saturating_sub(1);
         let sizes = frame.iter().enumerate().map(|(at, side)| match self {
@@ -92,7 +92,7 @@ impl FromStr for ReadingWay {
 }
 
 impl FrameBlock {
-    /// Pixels of it.
+    /// Number of pixels.
     pub fn pixels(&self) -> u64 {
         self.size.iter().product()
     }

@@ -1,5 +1,7 @@
-//! Into which files a recording's frames go, and how each is written: what an instrument's file says under `[recording]`, and
-//! plans and the command line say instead. Nothing of it changes what the instrument delivers.
+//! The files that a recording's frames go into, and how the recorder writes each.
+//!
+//! It is the table `[recording]` of an instrument's file; plans and the command line can override it. It
+//! never changes the frames that the instrument delivers.
 
 use std::path::PathBuf;
 
@@ -9,56 +11,58 @@ use crate::{
     Bytes, ChunkShape, Format, FrameCompression, PixelType, ScanShape, Storing, frame_cut::sides_text,
 };
 
-/// See the module.
+/// How a recording stores its frames: files, format, compression and chunks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordingLayout {
-    /// Into which files frames go.
+    /// How frames are distributed over files.
     pub storing: Storing,
-    /// How a frame is written.
+    /// The format of a frame.
     pub format: Format,
-    /// How frames are compressed, where the format is HDF5. Not at all, if nothing is said.
+    /// Compression of frames in HDF5; `None` means uncompressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<FrameCompression>,
-    /// Dimensions of a scan that frames stand in, where the format is HDF5: a row of frames, if none.
+    /// Dimensions of a scan of frames in HDF5; `None` means a row of frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan: Option<ScanShape>,
-    /// Pixels of a chunk of an HDF5 dataset: a frame, if none.
+    /// Pixels of a chunk of an HDF5 dataset; `None` means a whole frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<ChunkShape>,
-    /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
+    /// Frames of a file, if there are many files. `None` means that the recorder chooses files of a size that
+    /// suits storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
-    /// Threads that encode frames, over all writers, where the format asks for it; as many as there are processors, if none.
+    /// Threads that encode frames, over all writers, if the format needs encoding. `None` means one a
+    /// processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
-    /// A file that says what else is in files of HDF5, in XML or TOML; a relative path is one from the directory of the
-    /// instrument's file. If none, they are NeXus.
+    /// A file in XML or TOML that describes the other content of HDF5 files. A relative path starts at the
+    /// directory of the instrument's file. `None` means NeXus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<PathBuf>,
 }
 
-/// The frames that are to be stored, as far as it matters where they go.
+/// The properties of frames that matter for their storage.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameShape<'a> {
     /// Pixels, slowest dimension first.
     pub shape: &'a [u64],
-    /// Of one pixel.
+    /// The type of a pixel.
     pub pixel: PixelType,
     /// Bytes, uncompressed.
     pub size: Bytes,
 }
 
 const FILE_MAX: u64 = 1 << 40;
-/// Of a frame in CBF, which may become almost four times as large.
+/// The largest frame in CBF, which may grow to almost four times this size.
 const CBF_MAX: u64 = 1 << 30;
-/// HDF5 has 32 dimensions at the most, `H5S_MAX_RANK`; some are left for a scan.
+/// The most dimensions of a frame. HDF5 has at most 32 (`H5S_MAX_RANK`); some are left for a scan.
 const HDF5_DIMENSIONS_MAX: usize = 24;
-/// More threads would only wait for each other.
+/// The most encoder threads; more would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
 impl RecordingLayout {
-    /// What makes no sense for such frames, with what would.
+    /// Refuses settings that make no sense for such frames; the message says how to correct it.
     pub fn check(&self, frame: FrameShape<'_>) -> Result<(), String> {
         let file = self.frames_per_file.map(|frames| frames.saturating_mul(frame.size.0));
         if file.is_some_and(|bytes| bytes == 0 || bytes > FILE_MAX) {
@@ -96,7 +100,7 @@ impl RecordingLayout {
         }
     }
 
-    /// The recorder makes frames smaller before it writes them, which keeps processors busy.
+    /// True if the recorder compresses frames before it writes them, which keeps processors busy.
     pub fn packs(&self) -> bool {
         match self.format {
             Format::Cbf => true,
@@ -129,7 +133,7 @@ impl RecordingLayout {
         }
     }
 
-    /// Frames are stored in one file, or in files of N.
+    /// True if HDF5 can be stored like this: one file, or files of N frames.
     fn suits_hdf5(&self) -> bool {
         matches!(self.storing, Storing::Files | Storing::Growing)
     }
@@ -173,7 +177,7 @@ impl RecordingLayout {
         }
     }
 
-    /// Files end with lines of a scan.
+    /// Checks that files end with a line of the scan.
     fn check_lines(&self) -> Result<(), String> {
         let (Some(scan), Some(frames)) = (self.scan, self.frames_per_file) else { return Ok(()) };
         let line = scan.line();
@@ -202,14 +206,14 @@ impl RecordingLayout {
         Ok(())
     }
 
-    /// Stores frames in another way. What was said of many files holds for many files only.
+    /// Stores frames in another way. This drops `frames_per_file` unless there are many files.
     pub fn store(&mut self, storing: Storing) {
         self.storing = storing;
         self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
     }
 
-    /// Writes frames in another format. What was said of encoding holds where there is some, and what was said of files where
-    /// they can be so.
+    /// Writes frames in another format. This drops settings of HDF5 and of encoding that do not apply, and
+    /// chooses many files if the storing does not suit HDF5.
     pub fn write_as(&mut self, format: Format) {
         self.format = format;
         if format == Format::Hdf5 && !self.suits_hdf5() {

@@ -1,4 +1,4 @@
-//! A sample: one repeat of one phase of one cell on one target. The unit of every comparison.
+//! A sample: one repeat of one phase of one cell on one target. It is the unit of every comparison.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use crate::{
     MpiIoInForce, Nanos, RankPart, Series, sustained::sustained,
 };
 
-/// What one phase of one repeat gave.
+/// The results of one phase of one repeat.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sample {
     /// Bytes moved.
     pub bytes: u64,
-    /// Operations finished; in phases over files and directories those that [`crate::Phase`] names.
+    /// Operations finished. For phases over files and directories, [`Phase`](crate::Phase) defines an
+    /// operation.
     pub operations: u64,
     /// From the barrier until the last worker was done.
     pub wall: Nanos,
@@ -22,7 +23,8 @@ pub struct Sample {
     pub user: Nanos,
     /// Processor time of this process in the kernel.
     pub system: Nanos,
-    /// Processor time of what serves the file system in this machine: kernel threads, and its daemon where it has one.
+    /// Processor time of the file system client on this machine: kernel threads, and its daemon if it has
+    /// one.
     pub client: Nanos,
     /// Processor time of the whole machine above its idle level.
     pub machine: Nanos,
@@ -30,21 +32,21 @@ pub struct Sample {
     pub switches: Switches,
     /// How long the workers waited for a processor.
     pub run_delay: Nanos,
-    /// How long buffers were filled, outside the measured time.
+    /// The time to fill buffers, outside the measured time.
     pub filling: Nanos,
     /// How long the machine took to settle before.
     pub settling: Nanos,
-    /// When it began, by the calendar: since 1970, UTC.
+    /// When it began, in UTC since 1970.
     pub started: Nanos,
     /// Load average over a minute, just before.
     pub load: f64,
-    /// What the whole machine did just before.
+    /// The activity of the whole machine just before.
     pub before: Activity,
-    /// What the whole machine did during the phase.
+    /// The activity of the whole machine during the phase.
     pub during: Activity,
-    /// What came to the target's device during the phase, if it has one.
+    /// The traffic of the target's device during the phase, if it has one.
     pub device: Option<DeviceTraffic>,
-    /// From issue to completion, of each of these operations.
+    /// From issue to completion of each of these operations.
     pub latency: Histogram,
     /// From due to issue.
     pub lateness: Histogram,
@@ -52,43 +54,45 @@ pub struct Sample {
     pub series: Series,
     /// Failed operations by the kernel's error number, or [`Sample::SHORT`].
     pub errors: BTreeMap<i32, u64>,
-    /// What each worker did, of all processes in the order of their ranks.
+    /// The totals of each worker, over all processes in the order of their ranks.
     pub workers: Vec<WorkerTotals>,
-    /// What each process did, where several measured together; see [`Sample::united`]. Empty where one did alone.
+    /// The share of each process if several measured together (see [`Sample::united`]). Empty if one measured
+    /// alone.
     pub parts: Vec<RankPart>,
-    /// For reads: whether the data came from the storage.
+    /// For reads: did the data come from the storage?
     pub coldness: Option<Coldness>,
-    /// In an ingest phase: what became of the frames.
+    /// In an ingest phase: the fate of the frames.
     pub ingest: Option<Ingest>,
-    /// What a load beside it did meanwhile, if there was one.
+    /// The work of a background load meanwhile, if there was one.
     pub background: Option<BackgroundDone>,
-    /// In a visibility phase: what was seen of files that another process wrote.
+    /// In a visibility phase: the files of another process, as others saw them.
     pub seen: Option<FilesSeen>,
-    /// In a phase of locks: what was seen of them.
+    /// In a phase of locks: the counts of attempts.
     pub locks: Option<LocksSeen>,
-    /// What its files were really opened by and with, where that is MPI-IO and it is not told of elsewhere yet.
+    /// The MPI-IO implementation and hints in force for its files, if it used MPI-IO and no other place
+    /// reports it yet.
     pub mpi_io: Option<MpiIoInForce>,
-    /// Why the figure must not be used, if so.
+    /// The reason to reject the figure, if there is one.
     pub invalid: Option<Invalid>,
 }
 
-/// How often threads of this process left the processor.
+/// Context switches of this process's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Switches {
-    /// To wait for something.
+    /// Switches to wait for something.
     pub voluntary: u64,
-    /// Because another thread's turn had come.
+    /// Switches because another thread's turn had come.
     pub involuntary: u64,
 }
 
-/// What a whole machine did over some time.
+/// The activity of a whole machine over some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Activity {
-    /// How long it was looked at.
+    /// The length of the observation.
     pub over: Nanos,
     /// Processor time of all processes and the kernel.
     pub busy: Nanos,
-    /// Processor time that the host of a virtual machine gave to others.
+    /// Processor time that the hypervisor gave to other virtual machines.
     pub stolen: Nanos,
     /// Context switches.
     pub switches: u64,
@@ -96,15 +100,15 @@ pub struct Activity {
     pub disk_read: u64,
     /// Bytes written to all disks.
     pub disk_written: u64,
-    /// Bytes received from the network, the loopback device apart.
+    /// Bytes received from the network, without the loopback device.
     pub received: u64,
-    /// Bytes sent to the network, the loopback device apart.
+    /// Bytes sent to the network, without the loopback device.
     pub sent: u64,
-    /// How long some task was delayed; none where the kernel does not tell.
+    /// How long some task was delayed; `None` if the kernel does not report it.
     pub pressure: Option<Pressure>,
 }
 
-/// How long some task waited for a resource that was busy (Linux pressure stall information, `some`).
+/// How long some task waited for a busy resource (Linux pressure stall information, `some`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pressure {
     /// For a processor.
@@ -115,34 +119,35 @@ pub struct Pressure {
     pub memory: Nanos,
 }
 
-/// What one worker did in a phase.
+/// The totals of one worker in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerTotals {
     /// Bytes moved.
     pub bytes: u64,
     /// Operations finished.
     pub operations: u64,
-    /// When its first operation was done, from the barrier.
+    /// The completion of its first operation, from the barrier.
     pub first_done: Nanos,
-    /// When its last operation was done, from the barrier.
+    /// The completion of its last operation, from the barrier.
     pub last_done: Nanos,
 }
 
-/// Whether data that was read came from the storage and not from a cache of this machine.
+/// Did the data of a read come from the storage, or from a cache of this machine?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coldness {
     /// No page was in the cache before, or the device delivered the bytes.
     Proved,
     /// Pages were in the cache.
     Contradicted,
-    /// The file system keeps a cache that this machine cannot see into.
+    /// The file system keeps a cache that is invisible to this machine.
     NotProvable,
-    /// Another client of the storage wrote them, and this one has not touched them since: there was nothing to be dropped.
+    /// Another client of the storage wrote the data, and this one has not touched them since: there was
+    /// nothing to drop.
     NeverSeen,
 }
 
 impl Coldness {
-    /// The word in the record and in reports.
+    /// Its word in the record and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Coldness::Proved => "proved",
@@ -152,7 +157,7 @@ impl Coldness {
         }
     }
 
-    /// Of several findings about one figure the one of the greatest severity holds.
+    /// The severity; of several findings about one figure the most severe holds.
     pub const fn severity(self) -> u32 {
         match self {
             Coldness::NeverSeen => 0,
@@ -171,10 +176,10 @@ impl Coldness {
 }
 
 impl Sample {
-    /// Stands for an error number where fewer bytes were written than asked: often the end of a full disk.
+    /// The key in `errors` for writes that were shorter than requested: often the end of a full disk.
     pub const SHORT: i32 = 0;
 
-    /// A sample of nothing, for a phase that hung or was refused.
+    /// An empty sample for a phase that hung or was refused.
     pub fn invalid(why: Invalid) -> Self {
         Sample { invalid: Some(why), ..Sample::new(Nanos(0)) }
     }
@@ -214,8 +219,8 @@ impl Sample {
         }
     }
 
-    /// The figure of what makes it invalid and what is allowed, where they are known: those of the reason, or what the
-    /// sample counted itself.
+    /// The figure that makes it invalid and its limit, if recorded. They come from the reason, or from the
+    /// sample's own counts.
     pub fn invalid_figures(&self) -> Option<String> {
         match self.invalid.as_ref()? {
             Invalid::Errors | Invalid::Wrong => Some(self.faults())
@@ -225,7 +230,7 @@ impl Sample {
         }
     }
 
-    /// How many times more than is allowed, to find the worst of a kind; 0 where that is not known.
+    /// How many times the figure exceeds its limit, to find the worst of a kind; 0 if the figure is missing.
     pub fn invalid_excess(&self) -> f64 {
         match &self.invalid {
             Some(Invalid::Errors | Invalid::Wrong) => self.faults() as f64,
@@ -234,7 +239,7 @@ impl Sample {
         }
     }
 
-    /// Operations that failed, or frames that were not what was written.
+    /// Number of failed operations, or of frames that differ from those written.
     fn faults(&self) -> u64 {
         if self.invalid == Some(Invalid::Errors) {
             return self.errors.values().sum();
@@ -248,7 +253,8 @@ impl Sample {
         ByteRate::of(self.bytes, self.wall)
     }
 
-    /// What a recording at full speed took in the long run, behind caches; of any other sample the rate over the wall time.
+    /// The long-term rate of a recording at full speed, behind caches; for any other sample the rate over the
+    /// wall time.
     pub fn sustained_rate(&self) -> ByteRate {
         let at_full_speed = self.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Limit);
         let long_run = if at_full_speed { sustained(&[&self.series]) } else { None };

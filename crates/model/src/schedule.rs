@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// Frames in step with the clock, whether or not anybody is ready for them. They are counted from 0 over all streams:
-/// with three streams, frames 0, 1 and 2 are due at the same time.
+/// Frames in step with the clock, whether or not storage is ready. They count from 0 over all streams: with
+/// three streams, frames 0, 1 and 2 are due at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// From one frame of a stream to its next.
+    /// The time between two frames of a stream.
     pub period: Nanos,
     /// Streams that deliver at the same time. At least 1.
     pub streams: u64,
-    /// Frames come in bursts.
+    /// The bursts of frames, if there are any.
     pub burst: Option<Burst>,
 }
 
-/// Frames and then none for a while, over and over.
+/// Repeated bursts: frames, then none for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Of each stream.
+    /// Frames in a burst, of each stream.
     pub frames: u64,
-    /// From when the next frame would be due until it comes.
+    /// How much later than a period the next frame is due.
     pub pause: Nanos,
 }
 
@@ -32,7 +32,7 @@ impl Schedule {
         Schedule { period, streams: 1, burst: None }
     }
 
-    /// When a frame is due, from the first one on.
+    /// The due time of a frame, counted from the first one.
     #[inline]
     pub fn due(&self, number: u64) -> Nanos {
         let of_stream = if self.streams == 1 { number } else { number / self.streams };
@@ -40,7 +40,7 @@ impl Schedule {
         Nanos(of_stream.saturating_mul(self.period.0).saturating_add(pauses))
     }
 
-    /// How many frames are due in a time that begins with the first.
+    /// Number of frames due in a time that begins with the first.
     pub fn frames_in(&self, duration: Nanos) -> u64 {
         let periods = |time: u64| time.div_ceil(self.period.0.max(1));
         let of_stream = self.burst.map_or_else(

@@ -1,9 +1,10 @@
-//! Every random decision comes from here, so that a campaign can be repeated, resumed and extended.
+//! The source of every random decision, so that you can repeat, resume and extend a campaign.
 //!
-//! A [`Seed`] is derived by hashing what it is for (cell, repeat, rank, worker, purpose); a [`RandomStream`] of numbers is
-//! xoshiro256** seeded through SplitMix64, as its authors recommend (Blackman and Vigna, "Scrambled linear
-//! pseudorandom number generators", 2021, section 6). Both are fixed by test vectors: a record stays repeatable when
-//! a library changes.
+//! A [`Seed`] is a hash of its purpose (cell, repeat, rank, worker, use). A [`RandomStream`] is xoshiro256**
+//! seeded through SplitMix64, as its authors recommend (Blackman and Vigna, "Scrambled linear pseudorandom
+//! number generators", 2021, section 6).
+//!
+//! Test vectors fix both, so that a record stays repeatable when a library changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The seed of one part: the same parts in the same order give the same seed.
+    /// The seed of one part. The same parts in the same order give the same seed.
     #[must_use]
     pub fn part(self, number: u64) -> Seed {
         Seed(mix(self.0 ^ mix(number.wrapping_add(GOLDEN))))
@@ -27,7 +28,7 @@ impl Seed {
         self.part(hash)
     }
 
-    /// The stream of numbers that starts here.
+    /// The stream of numbers from this seed.
     pub fn stream(self) -> RandomStream {
         let mut state = self.0;
         let mut next = || {
@@ -69,7 +70,8 @@ impl RandomStream {
         result
     }
 
-    /// A number below `bound`, by multiplication (bias below 2^-32 for bounds below 2^32). `bound` above zero.
+    /// A number below `bound`, by multiplication (bias below 2^-32 for bounds below 2^32). `bound` must be
+    /// above zero.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
@@ -80,7 +82,7 @@ impl RandomStream {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Fills `bytes` with random bytes, the rest of the last word dropped.
+    /// Fills `bytes` with random bytes, and drops the rest of the last word.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         let mut words = bytes.chunks_exact_mut(8);
         for word in &mut words {

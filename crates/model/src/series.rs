@@ -1,4 +1,4 @@
-//! Work over time, and how full a ring was over time.
+//! Work over time, and the fill level of a ring over time.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::{
 pub struct Bin {
     /// Operations finished.
     pub operations: u64,
-    /// Bytes moved by them.
+    /// Bytes that they moved.
     pub bytes: u64,
 }
 
@@ -29,12 +29,12 @@ impl Joined for Bin {
 /// Work over time.
 pub type Series = Timeline<Bin>;
 
-/// How full a ring was in one bin.
+/// The fill level of a ring in one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Level {
     /// The most slots in use.
     pub most: u64,
-    /// Slots in use at the end.
+    /// Slots in use at the end of the bin.
     pub last: u64,
     /// Frames lost.
     pub lost: u64,
@@ -50,24 +50,24 @@ impl Joined for Level {
     }
 }
 
-/// How full a ring was over time.
+/// The fill level of a ring over time.
 pub type Levels = Timeline<Level>;
 
 impl Levels {
-    /// From now on so many slots are in use.
+    /// Sets the number of slots in use from `at` on.
     #[inline]
     pub fn set(&mut self, at: Nanos, in_use: u64) {
         self.join(at, Level { most: in_use, last: in_use, lost: 0 });
     }
 
-    /// A frame is lost while so many slots are in use.
+    /// Counts a lost frame with the slots in use at that time.
     pub fn lose(&mut self, at: Nanos, in_use: u64) {
         self.join(at, Level { most: in_use, last: in_use, lost: 1 });
     }
 }
 
 impl Series {
-    /// When the last operation had finished, to the width of a bin; zero if there was none.
+    /// The end of the last operation, to the width of a bin; zero if there was none.
     pub fn last_work(&self) -> Nanos {
         let last = self.bins().iter().rposition(|bin| bin.operations > 0);
         last.map_or(Nanos(0), |last| Nanos((last as u64 + 1) * self.width().0))

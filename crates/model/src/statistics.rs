@@ -1,18 +1,18 @@
-//! Numbers over repeats. A repeat is the unit: workers of one repeat are not independent.
+//! Statistics over repeats. A repeat is the unit: workers of one repeat are not independent.
 
 use statrs::distribution::{ContinuousCDF, Gamma, StudentsT};
 
 /// The confidence of every interval that Nilometer prints.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What is known of a quantity from its repeats.
+/// Statistics of a quantity over its repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// How many repeats.
+    /// Number of repeats.
     pub count: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard error of the mean; none from fewer than two repeats.
+    /// Standard error of the mean; `None` with fewer than two repeats.
     pub sem: Option<f64>,
     /// Median.
     pub median: f64,
@@ -21,7 +21,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// None of no values.
+    /// Summarizes `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let count = values.len();
         let mut sorted = values.to_vec();
@@ -34,62 +34,69 @@ impl Summary {
         Some(Summary { count, mean, sem, median: middle(&sorted), range: (least, greatest) })
     }
 
-    /// Half the width of the interval of the mean at [`CONFIDENCE`], by Student's t; none from one repeat.
+    /// Half the width of the interval of the mean at [`CONFIDENCE`], by Student's t; `None` with one repeat.
     pub fn half_width(&self) -> Option<f64> {
         Some(self.sem? * student(self.count - 1))
     }
 
-    /// The standard deviation as a share of the mean (the coefficient of variation); none from one repeat.
+    /// The standard deviation as a share of the mean (the coefficient of variation); `None` with one repeat.
     pub fn spread(&self) -> Option<f64> {
         Some(self.sem? * (self.count as f64).sqrt() / self.mean)
     }
 }
 
-/// The median; none of no values.
+/// The median; `None` of no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| middle(&sorted))
 }
 
-/// Of sorted values, at least one.
+/// The median of sorted values; there must be at least one.
 fn middle(sorted: &[f64]) -> f64 {
     f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
-/// How many standard errors a two-sided interval at [`CONFIDENCE`] reaches to each side, by Student's t with so many
-/// degrees of freedom; infinite with none.
+/// The half width of a two-sided interval at [`CONFIDENCE`] in standard errors, by Student's t with `freedom`
+/// degrees of freedom; infinite with 0.
 pub fn student(freedom: usize) -> f64 {
     student_at(CONFIDENCE, freedom as f64)
 }
 
-/// The same at another confidence, and with degrees of freedom that need not be whole (Welch, "The generalization of
-/// 'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
+/// Like [`student`], at any confidence, and with degrees of freedom that need not be whole.
+///
+/// Source: Welch, "The generalization of 'Student's' problem when several different population variances are
+/// involved", Biometrika 34, 1947.
 pub fn student_at(confidence: f64, freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom);
     student.map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(confidence, 1.0)))
 }
 
-/// How probable it is that Student's t with so many degrees of freedom is as far from zero or farther: two-sided.
+/// The probability that Student's t with `freedom` degrees of freedom is at least as far from zero:
+/// two-sided.
 pub fn student_p(t: f64, freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom);
     student.map_or(1.0, |student| (2.0 * student.sf(t.abs())).min(1.0))
 }
 
-/// Fewer rounds say nothing of how rounds differ.
+/// The fewest rounds that show how rounds differ.
 pub const ROUNDS_LEAST: usize = 2;
 
-/// The degrees of freedom that all cells of a stage together add to those of one of them: cells may differ in their spread,
-/// so that the others say only that much about one.
+/// The most degrees of freedom that the other cells of a stage add to those of a cell. Cells may differ in
+/// their spread, so the others are weak evidence about one.
 pub const SPREAD_PRIOR: f64 = 3.0;
 
-/// The smallest difference between two targets that repeats can show, as a fraction: for one of so many cells, and for
-/// all of them together. None from fewer than [`ROUNDS_LEAST`] repeats.
+/// The smallest difference between two targets that repeats can show, as a fraction: for one of `cells`
+/// cells, and for all together. `None` with fewer than [`ROUNDS_LEAST`] repeats.
 ///
-/// `spread` is that of repeats (their standard deviation over their mean), each by itself: a target that is slower in a
-/// whole round widens both. The logarithm of the ratio of a pair has the standard deviation `spread` x sqrt 2, so the
-/// interval of a mean of n pairs is t x `spread` x sqrt (2 / n). Over all cells Student's t has `repeats` - 1 degrees of
-/// freedom, for a round counts once. In a cell the other cells add up to [`SPREAD_PRIOR`] to these.
+/// `spread` is the standard deviation of single repeats over their mean. A target that is slower in a whole
+/// round widens both intervals.
+///
+/// The logarithm of the ratio of a pair has the standard deviation `spread` x sqrt 2. The interval of a mean
+/// of n pairs is therefore t x `spread` x sqrt (2 / n).
+///
+/// Over all cells Student's t has `repeats` - 1 degrees of freedom, for a round counts once. For one cell the
+/// other cells add up to [`SPREAD_PRIOR`] to these.
 pub fn detectable(cells: usize, repeats: u32, spread: f64) -> (Option<f64>, Option<f64>) {
     let rounds = repeats as usize;
     if rounds < ROUNDS_LEAST {
@@ -103,14 +110,14 @@ pub fn detectable(cells: usize, repeats: u32, spread: f64) -> (Option<f64>, Opti
     (Some(of(freedom + SPREAD_PRIOR.min(others), rounds)), Some(of(freedom, cells * rounds)))
 }
 
-/// The highest number of events that is compatible with having seen `seen`, one-sided at [`CONFIDENCE`]: the exact
-/// Poisson bound (Garwood 1936), which is 3.0 for none seen (the "rule of three").
+/// The highest expected number of events compatible with `seen` events, one-sided at [`CONFIDENCE`]. It is
+/// the exact Poisson bound (Garwood 1936): 3.0 for none seen (the "rule of three").
 pub fn poisson_upper(seen: u64) -> f64 {
     Gamma::new(seen as f64 + 1.0, 1.0).map_or(f64::INFINITY, |gamma| gamma.inverse_cdf(CONFIDENCE))
 }
 
-/// The lowest number of events that is compatible with having seen `seen`, one-sided at [`CONFIDENCE`]: the exact Poisson
-/// bound (Garwood 1936). None if none was seen.
+/// The lowest expected number of events compatible with `seen` events, one-sided at [`CONFIDENCE`]. It is the
+/// exact Poisson bound (Garwood 1936): 0 for none seen.
 pub fn poisson_lower(seen: u64) -> f64 {
     let seen = seen as f64;
     Gamma::new(seen, 1.0).map_or(0.0, |gamma| gamma.inverse_cdf(1.0 - CONFIDENCE))

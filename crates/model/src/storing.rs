@@ -1,60 +1,60 @@
-//! Into which files a recording's frames go.
+//! How a recording's frames are distributed over files.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Capability;
 
-/// See the module. What is to be known of a way of storing stands in [`Storing::kind`], once.
+/// A way to distribute frames over files. [`Storing::kind`] describes all its properties in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Storing {
     /// Files of N frames, one after the other; each writer has its own.
     #[default]
     Files,
-    /// A file for each writer that grows with the frames: nothing is reserved or cut off, and each write begins where the
-    /// file ends, so that storage which can only append takes it.
+    /// A growing file for each writer. The writer reserves and truncates nothing and always writes at the
+    /// end, so that append-only storage works.
     Growing,
     /// One file for all writers (N-to-1): each frame at its number times the distance between frames.
     Shared,
-    /// Chunks of N consecutive frames, numbered over all writers as VLBI recorders do: `<name>.00000000` and on. In the
-    /// order of their numbers, whichever directories they are in, they are one stream without gaps.
+    /// Chunks of N consecutive frames, numbered over all writers as VLBI recorders do: `<name>.00000000` and
+    /// on. In the order of their numbers, from all directories, they are one stream without gaps.
     Scattered,
-    /// A file of a fixed size for each writer, which is written again from its beginning when it is full: only the latest
+    /// A file of a fixed size for each writer. A full file is overwritten from its beginning: only the latest
     /// frames stay.
     #[serde(skip)]
     Ring,
-    /// A file for each position of a scan, whichever writer has it: frames `p x N` to `p x N + N - 1` are in
-    /// `<name>.<p, 8 digits>.<format>`, and of a position without frames there is none.
+    /// A file for each position of a scan, by any writer. Frames `p x N` to `p x N + N - 1` are in
+    /// `<name>.<p, 8 digits>.<format>`; a position without frames has no file.
     Positions,
 }
 
-/// What a way of storing is, for those who need not know which.
+/// The properties of a way of storing, for code that treats all ways alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoringKind {
-    /// The word in instruments and on the command line.
+    /// Its word in instruments and on the command line.
     pub name: &'static str,
-    /// What is said of it to people.
+    /// Its description for people.
     pub words: &'static str,
-    /// Frames go into many files, N of them each.
+    /// True if frames go into many files, N of them each.
     pub many_files: bool,
-    /// Which number is in the names of files of consecutive frames, if that is what each writer writes.
+    /// The number in the names of files, if each writer writes files of consecutive frames.
     pub chunks: Option<ChunkNumber>,
-    /// All writers write one file.
+    /// True if all writers write one file.
     pub one_for_all: bool,
-    /// What is there is overwritten when the file is full.
+    /// True if a full file is overwritten.
     pub overwrites: bool,
 }
 
 /// The number in the name of a file of consecutive frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkNumber {
-    /// How many such files are before it, those of all writers counted.
+    /// The number of files before it, over all writers.
     InOrder,
-    /// That of its first frame, divided by the frames of a file.
+    /// The number of its first frame, divided by the frames of a file.
     Position,
 }
 
-/// A file, or a part of the only one, of the writer's own.
+/// The defaults: each writer has its own file, or its own part of the only file.
 const OWN: StoringKind = StoringKind {
     name: "",
     words: "",
@@ -65,10 +65,10 @@ const OWN: StoringKind = StoringKind {
 };
 
 impl Storing {
-    /// Those that an instrument may ask for.
+    /// The ways that an instrument may choose.
     pub const ALL: [Storing; 5] =
         [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered, Storing::Positions];
-    /// All, in the order of the numbers that journals have for them.
+    /// All ways, in the order of their numbers in journals.
     pub const STORED: [Storing; 6] = [
         Storing::Files,
         Storing::Growing,
@@ -78,7 +78,7 @@ impl Storing {
         Storing::Positions,
     ];
 
-    /// What it is.
+    /// Its properties.
     pub const fn kind(self) -> StoringKind {
         match self {
             Storing::Files => StoringKind {
@@ -117,29 +117,31 @@ impl Storing {
         }
     }
 
-    /// What storage must be able to do for it, where a file has so many frames. Files that are written from their beginning to
-    /// their end are put anywhere; others are written in places, and go on behind a sync.
+    /// The capabilities that storage must have for it, with this many frames in a file.
+    ///
+    /// Storage of any kind takes files written from beginning to end. Other files need writes at any
+    /// position, and writes after a sync.
     pub const fn needs(self, frames_per_file: Option<u64>) -> &'static [Capability] {
         match (self, frames_per_file) {
             (Storing::Files | Storing::Scattered, _) | (Storing::Positions, Some(1)) => &[Capability::Write],
-            // What is missing of a position leaves its place empty.
+            // A missing frame of a position leaves its place empty.
             (Storing::Growing | Storing::Shared | Storing::Ring | Storing::Positions, _) => {
                 &[Capability::WriteAnywhere, Capability::Sync]
             }
         }
     }
 
-    /// Frames go into many files, N of them each.
+    /// True if frames go into many files, N of them each.
     pub const fn is_many_files(self) -> bool {
         self.kind().many_files
     }
 
-    /// Each writer writes files of consecutive frames, which are numbered over all writers.
+    /// True if each writer writes files of consecutive frames, numbered over all writers.
     pub const fn is_chunked(self) -> bool {
         self.kind().chunks.is_some()
     }
 
-    /// The word in instruments and on the command line.
+    /// Its word in instruments and on the command line.
     pub const fn name(self) -> &'static str {
         self.kind().name
     }

@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The end of time.
+    /// The largest value.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// From whole milliseconds.
@@ -21,7 +21,7 @@ impl Nanos {
         Nanos((seconds * 1e9).round().max(0.0) as u64)
     }
 
-    /// As seconds.
+    /// The time in seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }
@@ -32,7 +32,7 @@ impl Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// As the standard library's duration.
+    /// The time as the standard library's duration.
     pub const fn duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)
     }

@@ -1,5 +1,5 @@
-//! Something over time, in at most 600 bins of equal width: when they are full, neighbours join and the bins are twice as
-//! wide.
+//! A quantity over time, in at most 600 bins of equal width. When all are full, neighbours join, which
+//! doubles the width.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ const MOST: usize = 600;
 /// 2^20 ns, about a millisecond.
 const NARROWEST: u32 = 20;
 
-/// What a bin holds.
+/// The content of a bin.
 pub trait Joined: Copy {
-    /// Both at once.
+    /// Joins two bins.
     #[must_use]
     fn joined(self, other: Self) -> Self;
 
-    /// What a bin holds in which nothing happened, after one like this.
+    /// The content of a bin without events that follows this one.
     #[must_use]
     fn after(self) -> Self;
 }
@@ -40,12 +40,12 @@ impl<T: Joined + Default> Timeline<T> {
         Timeline { start, shift: NARROWEST, bins: Vec::new() }
     }
 
-    /// A stored timeline.
+    /// A timeline from stored bins.
     pub fn from_bins(width: Nanos, bins: Vec<T>) -> Self {
         Timeline { start: Nanos(0), shift: width.0.max(1).ilog2(), bins }
     }
 
-    /// What happened at `at` is added to its bin.
+    /// Adds an event at `at` to its bin.
     #[inline]
     pub fn join(&mut self, at: Nanos, what: T) {
         let mut bin = (at.since(self.start).0 >> self.shift) as usize;
@@ -75,12 +75,12 @@ impl<T: Joined + Default> Timeline<T> {
         self.shift += 1;
     }
 
-    /// Adds another timeline of the same start.
+    /// Adds another timeline with the same start.
     pub fn merge(&mut self, other: Self) {
         self.merge_by(other, T::joined);
     }
 
-    /// The same, joining what happened at the same time in another way than what happened one after the other.
+    /// Merges with a `join` of its own: events at the same time may join in another way than successive ones.
     pub fn merge_by(&mut self, mut other: Self, join: impl Fn(T, T) -> T) {
         while self.shift < other.shift {
             self.widen();
@@ -94,7 +94,7 @@ impl<T: Joined + Default> Timeline<T> {
         }
     }
 
-    /// When it begins.
+    /// Its start.
     pub fn start(&self) -> Nanos {
         self.start
     }

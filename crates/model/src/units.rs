@@ -1,8 +1,8 @@
-//! Quantities with their unit, as written in plans, instruments and on the command line.
+//! Quantities with their unit, in the form of plans, instruments and the command line.
 //!
-//! Decimal and binary prefixes are both read and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096, and `4 K` is
-//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s. `10G` is read where a network is
-//! meant, and nowhere else: there it is 10 Gbit/s, as links and VLBI recorders are named.
+//! Decimal and binary prefixes are both valid and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096. `4
+//! K` is an error, because it is ambiguous. Rates may be in Gbit/s. `10G` is valid only for a network, and
+//! means 10 Gbit/s: links and VLBI recorders have such names.
 
 use std::{fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ pub struct Bytes(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct ByteRate(pub f64);
 
-/// The rate of a network link, or of what comes over one: as [`ByteRate`], and also as `10G`, which is 10 Gbit/s there.
+/// The rate of a network link, or of data over one: like [`ByteRate`], and also `10G`, which means 10 Gbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct LinkRate(pub ByteRate);
 
@@ -30,7 +30,7 @@ pub struct Frequency(pub f64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Length(pub u64);
 
-/// Why a text is no quantity.
+/// The reason why a text is no quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The text does not start with a number.
@@ -42,14 +42,14 @@ pub enum UnitError {
     /// The unit is missing or unknown.
     #[error("`{text}` has {found}; write one of {choices}")]
     Unit {
-        /// What was read.
+        /// The text.
         text: String,
-        /// "no unit" or the unit as written.
+        /// "no unit", or the unit in the text.
         found: String,
         /// The valid units.
         choices: &'static str,
     },
-    /// The quantity does not fit, or is no whole number of bytes, nanoseconds or femtometres.
+    /// The quantity is out of range, or no whole number of bytes, nanoseconds or femtometres.
     #[error("`{0}` is not a whole number of bytes, nanoseconds or femtometres below 2^63")]
     Range(String),
 }
@@ -92,7 +92,7 @@ const RATES: [Unit; 18] = [
 ];
 const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s (or bps, kbps, \
                             Mbps, Gbps, Tbps)";
-/// What a link's rate may be called besides.
+/// More units for the rate of a link.
 const LINK_RATES: [Unit; 3] = [("M", 125e3), ("G", 125e6), ("T", 125e9)];
 const TIMES: [Unit; 8] = [
     ("ns", 1.0),
@@ -108,7 +108,7 @@ const TIME_CHOICES: &str = "ns, us, ms, s, min, h, days";
 const FREQUENCIES: [Unit; 3] = [("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6)];
 const FREQUENCY_CHOICES: &str = "Hz, kHz, MHz";
 
-/// Ångström as CBF headers write it, too.
+/// Includes Ångström, the unit of CBF headers.
 const LENGTHS: [Unit; 9] = [
     ("fm", 1.0),
     ("pm", 1e3),
@@ -181,7 +181,7 @@ impl FromStr for Nanos {
 impl FromStr for Length {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        // Finer than a femtometre no length is known.
+        // No known length is finer than a femtometre.
         whole(text, parse(text, &LENGTHS, LENGTH_CHOICES)?.round()).map(Length)
     }
 }
@@ -215,7 +215,7 @@ fn scaled(value: f64, step: f64, names: &[&str]) -> String {
 }
 
 impl fmt::Display for Bytes {
-    /// Whole KiB, MiB, ... of at most four digits are written so; anything else in powers of 1000.
+    /// Whole KiB, MiB, ... of at most four digits keep their unit; anything else is in powers of 1000.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let binary = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
         let steps = if self.0 == 0 { 0 } else { (self.0.trailing_zeros() / 10).min(5) };
@@ -254,14 +254,14 @@ impl fmt::Display for Nanos {
 }
 
 impl ByteRate {
-    /// The rate at which `bytes` were moved in `time`; 0 if no time passed.
+    /// The rate of moving `bytes` in `time`; 0 if `time` is 0.
     pub fn of(bytes: u64, time: Nanos) -> Self {
         if time.0 == 0 { ByteRate(0.0) } else { ByteRate(bytes as f64 / time.seconds()) }
     }
 }
 
 impl ByteRate {
-    /// In bits, as networks are named.
+    /// The rate in bits, the unit of networks.
     pub fn bits(self) -> String {
         scaled(self.0 * 8.0, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
     }
@@ -287,7 +287,7 @@ impl Frequency {
     }
 }
 
-/// Serde by the text form; a bare number is refused with the choices, not guessed.
+/// Serde by the text form. A bare number is an error that lists the choices, not a guess.
 macro_rules! quantity {
     ($($name:ident),*) => { $(
         impl<'de> Deserialize<'de> for $name {

@@ -1,37 +1,39 @@
-//! What processes saw of files that another one wrote and closed.
+//! The files that another process wrote and closed, as other processes saw them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// Counts of files, each once for each process that looked for it. Every one of the first five is a fault where storage
-/// promises close-to-open consistency: who opens a file after it was closed sees all of it.
+/// Counts of files, each once for each process that looked for it.
+///
+/// `missing` to `never` are faults if storage promises close-to-open consistency: a process that opens a file
+/// after its close sees all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilesSeen {
-    /// Looked for.
+    /// Files looked for.
     pub files: u64,
-    /// Closed, and not there when it was opened.
+    /// Closed files that were missing at their open.
     pub missing: u64,
-    /// Closed, and shorter than it should be.
+    /// Closed files that were too short.
     pub short: u64,
-    /// Closed, and with other contents than were written last.
+    /// Closed files with older contents than the last ones written.
     pub stale: u64,
-    /// There, while the file that was closed before it was made was not, or not whole.
+    /// Files that were there although a file closed before their creation was missing or incomplete.
     pub out_of_order: u64,
-    /// Not seen whole and right within the patience of who looked.
+    /// Files never seen whole and right within the patience of the observer.
     pub never: u64,
-    /// The longest time from its close until one was seen whole and right.
+    /// The longest time from a close until a process saw the file whole and right.
     pub longest: Nanos,
 }
 
 impl FilesSeen {
-    /// Whether every file was whole for everybody who opened it after its close.
+    /// Returns true if every file was whole for every process that opened it after its close.
     pub fn kept_close_to_open(&self) -> bool {
         let Self { missing, short, stale, never, .. } = *self;
         missing + short + stale + never == 0
     }
 
-    /// What several processes saw.
+    /// The sum over several processes.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         FilesSeen {

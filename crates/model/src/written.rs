@@ -1,5 +1,5 @@
-//! What an instrument's frames come to on their way: compressed by the detector before they are sent, with the headers of
-//! their packets, packed by the recorder before they are written. Predictions and sizing go by these rates.
+//! The size of an instrument's frames on their way. The detector compresses them, packets add headers, the
+//! recorder compresses them again. Predictions and sizing use these rates.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::{ByteRate, Bytes, DataKind, Format, Instrument, PixelType, RecordingL
 /// Header and padding of a CBF file, about.
 const CBF_FRAME: f64 = 5000.0;
 
-/// Keys of an instrument's file that its rate follows from.
+/// Keys of an instrument's file that determine its rate.
 const RATE_KEYS: [&str; 4] = ["shape", "pixel", "frame_rate", "streams"];
 
-/// How many times smaller such data become by bit transposition and LZ4, if nothing is said: measured on simulated data.
+/// How many times smaller bit transposition and LZ4 make such data by default, measured on simulated data.
 const fn bit_transposed(kind: &DataKind) -> f64 {
     match kind {
         DataKind::Diffraction => 10.0,
@@ -22,8 +22,8 @@ const fn bit_transposed(kind: &DataKind) -> f64 {
 }
 
 impl Instrument {
-    /// The instrument as its frames leave it: where the detector compresses, of so many bytes that can't be compressed
-    /// again; else as it is.
+    /// The instrument with its frames as they leave it. If the detector compresses, they are that many
+    /// incompressible bytes.
     pub fn delivered(&self) -> Cow<'_, Instrument> {
         let Some(ratio) = self.data.compressibility.filter(|_| self.compressed) else {
             return Cow::Borrowed(self);
@@ -35,21 +35,22 @@ impl Instrument {
             pixel: PixelType::Uint8,
             data: DataKind::Incompressible.into(),
             compressed: false,
-            // As it comes, it is a chunk.
+            // A compressed frame is a chunk as it arrives.
             recording: RecordingLayout { compression: None, chunk: None, ..self.recording.clone() },
             ..self.clone()
         })
     }
 
-    /// What comes to the recorder: frames, or blocks of packets with those headers that are kept.
+    /// The data that the recorder receives: frames, or blocks of packets with the headers that it keeps.
     pub fn received(&self) -> Cow<'_, Instrument> {
         self.in_blocks().map_or_else(|| self.delivered(), Cow::Owned)
     }
 
-    /// How many times smaller the recorder writes a frame than it came, as far as its file tells: 1 where it packs none.
+    /// How many times smaller the recorder makes a frame, as far as the instrument's file tells: 1 if it does
+    /// not compress.
     ///
-    /// Byte offset takes a byte for a pixel that differs by less than 128 from the one before, else 3, 5 or 7: of an image
-    /// with few photons nearly all take one, which is the least there is.
+    /// Byte offset takes one byte for a pixel that differs by less than 128 from the one before. Other pixels
+    /// take 3, 5 or 7 bytes. In an image with few photons nearly all take one, which is the minimum.
     pub fn packing(&self) -> f64 {
         if !self.recording.packs() {
             return 1.0;
@@ -67,13 +68,13 @@ impl Instrument {
         frame as f64 / (pixels * of_pixel + CBF_FRAME)
     }
 
-    /// What is written, over all streams, pauses apart; packed as far as its file tells.
+    /// The rate written, over all streams, without pauses; compressed as far as the instrument's file tells.
     pub fn written_rate(&self) -> ByteRate {
         ByteRate(self.received().rate().0 / self.packing())
     }
 
-    /// Keys of its file that [`Instrument::written_rate`] rests on and that no source gives. Where the rate itself was
-    /// published, it does not matter from which frames it is made.
+    /// Keys of its file that [`Instrument::written_rate`] depends on and that no source gives. If the rate
+    /// itself was published, the keys behind it don't matter.
     pub fn assumed_of_rate(&self) -> Vec<&str> {
         let made_from = RATE_KEYS.iter().filter(|_| self.published.is_none()).copied();
         let data = (self.compressed || self.recording.packs()).then_some("data");

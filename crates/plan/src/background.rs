@@ -1,6 +1,7 @@
-//! Load beside what is measured: another workload or an instrument on the same target, in a directory of its own, throughout
-//! each measured phase of a cell, at levels. And the rate that a workload may be held to, so that what it asks of the storage
-//! is known.
+//! Background load during a measurement: another workload or an instrument on the same target, in its own
+//! directory, at several levels. It runs throughout each measured phase of a cell.
+//!
+//! This also defines the rate limit of a workload, which makes its demand on the storage known.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use super::{
 };
 
 plan_table! {
-    /// A load as written: its levels, and what it does.
+    /// A load in the plan: its levels, and its work.
     #[derive(Debug, Clone)]
     BackgroundSweep {
         /// Threads of the load on each target, 1 if it is not written; 0: no load, which others are compared with.
@@ -57,26 +58,26 @@ fn one() -> Sweep<u32> {
     Sweep::from(1)
 }
 
-/// Who is silent for longer may be taken for one that hangs.
+/// The longest silence of a worker; a longer one may be taken for a hang.
 pub(crate) const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 /// One level of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundLoad {
-    /// Threads, each with a synchronous engine; of an instrument so many of it; 0 if there is no load.
+    /// Number of threads, each with a synchronous engine, or of instruments; 0 without a load.
     pub workers: u32,
-    /// What they are held to.
+    /// Their rate limit.
     #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
     pub offered: OfferedRate,
     /// The one phase that is done over and over; all that are measured, if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What they do.
+    /// Their work.
     #[serde(flatten)]
     pub work: LoadWork,
 }
 
-/// What works beside a cell.
+/// The work of a background load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadWork {
@@ -86,12 +87,12 @@ pub enum LoadWork {
     Recording(Box<RecordingRun>),
 }
 
-/// The rate that workers together are held to: operations are issued when they are due, as long as the storage keeps up; where
-/// it does not, they are late, and the time that they are late is part of their latency.
+/// The rate limit of all workers together. Operations are issued when they are due, as long as the storage
+/// keeps up. If it does not, they are late, and the delay is part of their latency.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedRate {
-    /// As fast as the storage takes it.
+    /// No limit: as fast as the storage takes it.
     #[default]
     None,
     /// Bytes moved.
@@ -101,12 +102,12 @@ pub enum OfferedRate {
 }
 
 impl OfferedRate {
-    /// As fast as the storage takes it.
+    /// True if there is no limit.
     pub const fn is_none(&self) -> bool {
         matches!(self, OfferedRate::None)
     }
 
-    /// How much it is, to be compared with others of its kind; what is not held back is the most.
+    /// The limit as a number, for comparison with others of its kind; infinite without a limit.
     pub fn amount(self) -> f64 {
         match self {
             OfferedRate::None => f64::INFINITY,
@@ -124,7 +125,7 @@ impl OfferedRate {
         }
     }
 
-    /// In words, with what goes before; none where there is no such rate.
+    /// The limit in words, with a leading preposition; `None` without a limit.
     pub fn phrase(self) -> Option<String> {
         match self {
             OfferedRate::None => None,
@@ -133,7 +134,7 @@ impl OfferedRate {
         }
     }
 
-    /// What makes no sense.
+    /// Refuses limits that make no sense.
     pub(super) fn check(self, block: Bytes, workers: u32) -> Result<(), String> {
         match self {
             OfferedRate::Rate(rate) if !(1.0..=1e15).contains(&rate.0) => {
@@ -149,7 +150,7 @@ impl OfferedRate {
         }
     }
 
-    /// A rate in bytes holds back only what moves some.
+    /// Checks that a rate in bytes limits phases that move bytes.
     pub(super) fn check_moved(self, parameters: &dyn Parameters, measured: &[Phase]) -> Result<(), String> {
         let moves_none = |phase: &&Phase| parameters.work(**phase, 1).bytes == 0;
         match (self, measured.iter().find(moves_none)) {
@@ -160,7 +161,7 @@ impl OfferedRate {
         }
     }
 
-    /// The least time in which so much is offered.
+    /// The least time in which all this work is offered.
     pub(super) fn least_time(self, work: Work) -> Nanos {
         match self {
             OfferedRate::None => Nanos(0),
@@ -171,7 +172,7 @@ impl OfferedRate {
         }
     }
 
-    /// From one operation that moves so much to the next, of all workers together; none where they are not held to a rate.
+    /// The time between two operations of this size, over all workers; zero without a limit.
     pub fn interval(self, block: Bytes) -> Nanos {
         match self {
             OfferedRate::None => Nanos(0),
@@ -180,7 +181,7 @@ impl OfferedRate {
         }
     }
 
-    /// Each of `cells` once with each of the rates that are written.
+    /// Each of `cells` once with each rate in the plan.
     pub(super) fn over<C: Clone>(
         rates: Option<&Sweep<ByteRate>>,
         iops: Option<&Sweep<u32>>,
@@ -197,7 +198,7 @@ impl OfferedRate {
 }
 
 impl BackgroundSweep {
-    /// Its levels, in the order of the plan. There is one way of having no load.
+    /// Its levels, in the order of the plan. All levels without load count as one.
     pub(super) fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
         let loads = match (&self.workload, &self.ingest) {
             (Some(workload), None) => self.of_workload(workload)?,
@@ -252,7 +253,7 @@ impl BackgroundSweep {
     }
 }
 
-/// What a load must say, and does not.
+/// The message for a load without work, or with two kinds.
 const NO_WORK: &str = "background: write what works beside, [stage.background.workload.NAME] or \
                        [stage.background.ingest], one of them";
 /// More instruments are not recorded beside a cell.
@@ -264,7 +265,7 @@ impl BackgroundLoad {
         BackgroundLoad { workers: 1, offered: OfferedRate::None, phase: None, work }
     }
 
-    /// What its workers do over and over; none of an instrument.
+    /// The workload that its workers repeat; `None` for an instrument.
     pub fn workload(&self) -> Option<&WorkloadCell> {
         match &self.work {
             LoadWork::Workload(workload) => Some(workload),
@@ -272,7 +273,7 @@ impl BackgroundLoad {
         }
     }
 
-    /// What is recorded beside the cell, as many as there are; none of a workload, and of no load.
+    /// The recording beside the cell, with its count; `None` for a workload, and without a load.
     pub fn recording(&self) -> Option<RecordingRun> {
         match &self.work {
             LoadWork::Recording(run) if self.workers > 0 => {
@@ -335,7 +336,7 @@ impl BackgroundLoad {
         parameters.check(workers).or_else(wrong)
     }
 
-    /// How much it is, to be compared with others of its kind: first so many, then how much of each.
+    /// The size of the load, for comparison with others of its kind: first the count, then the rate of each.
     pub fn amount(&self) -> (u32, f64) {
         let of_one = match &self.work {
             LoadWork::Workload(_) => self.offered.amount(),
@@ -355,19 +356,19 @@ impl BackgroundLoad {
         phases.filter(|phase| self.phase.is_none_or(|only| only == *phase)).collect()
     }
 
-    /// The phases before these, which are done once: what is laid out, and what the one phase needs.
+    /// The phases that run once before: the layout, and the needs of its measured phase.
     pub fn prepared(&self) -> Vec<Phase> {
         let first = self.measured().first().copied();
         self.phases().into_iter().take_while(|phase| Some(*phase) != first).collect()
     }
 
-    /// The most that lies on a target of its workload; what an instrument leaves depends on the target.
+    /// The most space that its workload takes on a target; the space of an instrument depends on the target.
     pub fn footprint(&self) -> super::Footprint {
         let workload = self.workload().filter(|_| !self.is_none());
         workload.map(|workload| workload.parameters().footprint(self.workers)).unwrap_or_default()
     }
 
-    /// What a target must be able to do for it.
+    /// The capabilities that a target must have for it.
     pub fn needs(&self) -> Vec<Capability> {
         match &self.work {
             _ if self.is_none() => Vec::new(),

@@ -1,4 +1,4 @@
-//! One combination of a stage's parameters: what a repeat measures on a target.
+//! One combination of a stage's parameters: the unit that a repeat measures on a target.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use super::{
     RecordingRun, Siblings, Volumes, WorkloadCell,
 };
 
-/// What a repeat measures on a target.
+/// The unit that a repeat measures on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The stage it belongs to.
     pub stage: String,
-    /// What is done there.
+    /// The kind of measurement.
     pub measurement: Measurement,
 }
 
@@ -27,9 +27,9 @@ pub struct Cell {
 pub enum Measurement {
     /// Operations of a kind, as fast as they are done.
     Workload(WorkloadRun),
-    /// Frames of an instrument, as they come.
+    /// Frames of an instrument, as they arrive.
     Recording(Box<RecordingRun>),
-    /// What another program measured, or a publication gives: it is read and never measured here.
+    /// Results of another program or a publication: read, and never measured here.
     Imported(ImportedRun),
 }
 
@@ -44,12 +44,12 @@ impl Cell {
         Cell { stage: stage.into(), measurement: Measurement::Recording(Box::new(run)) }
     }
 
-    /// Results of a stage that come from elsewhere.
+    /// A cell for results of a stage from elsewhere.
     pub fn imported(stage: impl Into<String>, run: ImportedRun) -> Self {
         Cell { stage: stage.into(), measurement: Measurement::Imported(run) }
     }
 
-    /// What another program measured, if it is that.
+    /// The imported results, if it has those.
     pub fn as_imported(&self) -> Option<&ImportedRun> {
         match &self.measurement {
             Measurement::Imported(run) => Some(run),
@@ -73,7 +73,8 @@ impl Cell {
         }
     }
 
-    /// The whole cell in phrases that commas go between. Those that cells of a stage share are said once.
+    /// The whole cell as phrases, to be joined with commas. Reports print phrases that all cells of a stage
+    /// share only once.
     pub fn phrases(&self) -> Vec<String> {
         match &self.measurement {
             Measurement::Workload(run) => run.phrases(),
@@ -82,17 +83,18 @@ impl Cell {
         }
     }
 
-    /// Whether the tool by itself would be faster than any storage: not where it keeps to a pace.
+    /// Returns true if the tool alone would be faster than any storage. It is false for a recording that
+    /// keeps to a pace.
     pub fn has_ceiling(&self) -> bool {
         self.as_workload().is_some()
     }
 
-    /// Nothing of what comes is stored: that says nothing of a target.
+    /// True if no data are stored: the result describes no target.
     pub fn is_onto_nothing(&self) -> bool {
         self.as_recording().is_some_and(|run| run.onto == Onto::Nothing)
     }
 
-    /// What a target must be able to do for it.
+    /// The capabilities that a target must have for it.
     pub fn needs(&self) -> Capabilities {
         match &self.measurement {
             Measurement::Workload(run) => run.needs(),
@@ -110,7 +112,7 @@ impl Cell {
         }
     }
 
-    /// What works on the same target meanwhile.
+    /// The background load on the same target.
     pub fn background(&self) -> Option<&BackgroundLoad> {
         match &self.measurement {
             Measurement::Workload(run) => run.background.as_deref(),
@@ -147,18 +149,18 @@ impl fmt::Display for Cell {
 pub struct WorkloadRun {
     /// Threads of each process.
     pub workers: u32,
-    /// Of these the only one that works, from 0, where the others rest; all do if none.
+    /// The index of the only worker that works while the others rest; `None` if all work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lone_worker: Option<u32>,
-    /// Machines that take part, the first so many; all if none.
+    /// Number of machines that take part, the first ones; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Processes on each of them that take part, the first so many; all if none.
+    /// Number of processes on each of them that take part, the first ones; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
     /// How operations are issued.
     pub engine: EngineKind,
-    /// How MPI-IO is called, where it is the engine.
+    /// The way of calling MPI-IO, if it is the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi_io: Option<MpiIo>,
     /// Operations in flight a worker.
@@ -167,35 +169,36 @@ pub struct WorkloadRun {
     pub time_limit: Option<Nanos>,
     /// A phase ends for all workers when the first has done its part.
     pub stonewall: bool,
-    /// Each target by itself, or several at the same time.
+    /// One target at a time, or several at once.
     pub volumes: Volumes,
-    /// What of it should be alike.
+    /// The parts that should be alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub siblings: Option<Siblings>,
-    /// Storage devices a file is spread over, where the target can; its default if none.
+    /// Number of storage devices for a file, if the target lets you choose; `None` means its default.
     pub stripe_count: Option<u32>,
-    /// In turns of so many bytes, where the target can; its default if none.
+    /// Bytes written to a storage device before the next one, if the target lets you choose; `None` means its
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_size: Option<Bytes>,
-    /// Copies of all data, where the target can; its default if none.
+    /// Copies of all data, if the target lets you choose; `None` means its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
-    /// On the devices of the pool of this name, where the target can; its default if none.
+    /// The pool of storage devices, if the target lets you choose; `None` means its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// Settings outside of the program, which commands of the user's apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
-    /// What is in buffers that are written.
+    /// The content of write buffers.
     #[serde(default, skip_serializing_if = "BufferData::is_random")]
     pub data: BufferData,
-    /// What all workers together are held to.
+    /// The rate limit of all workers together.
     #[serde(default, skip_serializing_if = "OfferedRate::is_none")]
     pub offered: OfferedRate,
-    /// What works on the same target meanwhile.
+    /// The background load on the same target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Box<BackgroundLoad>>,
-    /// What the workers do.
+    /// The work of the workers.
     pub workload: WorkloadCell,
 }
 
@@ -206,14 +209,14 @@ impl fmt::Display for WorkloadRun {
 }
 
 impl WorkloadRun {
-    /// Nothing works beside it, no rate holds it back, and what is written can't be made smaller: its figure is what the storage
-    /// does.
+    /// True if nothing distorts the figure of the storage: no background load, no rate limit, and
+    /// incompressible data.
     pub fn is_undisturbed(&self) -> bool {
         let is_alone = self.background.as_ref().is_none_or(|load| load.is_none());
         is_alone && self.offered.is_none() && self.data.is_random()
     }
 
-    /// What a target must be able to do for it. Writes in flight are begun in the order of the file.
+    /// The capabilities that a target must have for it. Writes in flight begin in the order of the file.
     pub fn needs(&self) -> Capabilities {
         let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
         let own = self.workload.parameters().needs();
@@ -261,7 +264,7 @@ impl WorkloadRun {
         phrases
     }
 
-    /// Its workers wait between operations as their program would compute.
+    /// True if its workers wait between operations, for as long as their program would compute.
     pub(super) fn thinks(&self) -> bool {
         let parameters = self.workload.parameters();
         self.phases().into_iter().any(|phase| parameters.think_time(phase) > Nanos(0))
@@ -273,7 +276,7 @@ impl WorkloadRun {
         StripeLayout { stripe_count, stripe_size, replicas, pool: self.pool.clone() }
     }
 
-    /// The same without what of a layout can't be chosen there.
+    /// Removes the parts of a layout that you can't choose there.
     #[must_use]
     pub fn where_chosen_by(&self, control: Option<StripeControl>) -> Self {
         let chosen = control.map(|control| control.choosable(&self.layout())).unwrap_or_default();
@@ -291,17 +294,17 @@ impl WorkloadRun {
         self.workload.parameters().block_size()
     }
 
-    /// Through the page cache or past it; none where no data are moved.
+    /// Through the page cache or past it; `None` if no data are moved.
     pub fn access(&self) -> Option<Access> {
         self.workload.parameters().access()
     }
 
-    /// Data come from files in the plan's source directory.
+    /// True if its data come from files in the plan's source directory.
     pub fn copies(&self) -> bool {
         self.workload.copies()
     }
 
-    /// What so many processes leave on a target until the cell is cleared.
+    /// The space that this many processes leave on a target until the cell is cleared.
     pub fn footprint(&self, processes: u32) -> Footprint {
         let own = self.workload.parameters().footprint(self.parts(processes));
         self.background.as_ref().map_or(own, |load| own.and(load.footprint()))
@@ -312,8 +315,8 @@ impl WorkloadRun {
         if self.lone_worker.is_some() { 1 } else { self.workers }
     }
 
-    /// Among how many the work of so many processes is counted: their workers, or where those of a process work on one thing
-    /// the processes.
+    /// Number of parts that the work of `processes` processes divides into: their workers, or the processes
+    /// if the workers of a process share one task.
     pub(super) fn parts(&self, processes: u32) -> u32 {
         let workers = if self.workload.parameters().traits().one_a_process { 1 } else { self.at_work() };
         workers.saturating_mul(processes)

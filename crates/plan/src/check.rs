@@ -1,10 +1,10 @@
-//! What a plan may not ask for, whatever the targets are.
+//! Checks of a plan that hold for any targets.
 
 use nilometer_model::{EngineKind, Phase};
 
 use super::{AskedProcesses, Plan, WorkloadRun, mpi_io::check_mpi_io};
 
-/// What no campaign could be.
+/// Refuses values that no campaign could use.
 pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
     if plan.repeats == 0 || plan.repeats > 1000 {
         return Err(format!("repeats = {}: write 1 to 1000", plan.repeats));
@@ -25,7 +25,7 @@ pub(super) fn check_head(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// What no target could run.
+/// Refuses values that no target could run.
 pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     if run.workers == 0 || run.workers > 1024 {
         return Err(format!("workers = {}: write 1 to 1024", run.workers));
@@ -56,7 +56,7 @@ pub(super) fn check(run: &WorkloadRun) -> Result<(), String> {
     run.workload.parameters().check(run.workers)
 }
 
-/// No launcher starts so many.
+/// Refuses more processes than any launcher starts.
 pub(super) fn check_processes(asked: AskedProcesses) -> Result<(), String> {
     for (key, count) in [("nodes", asked.nodes), ("processes", asked.processes)] {
         if let Some(count) = count.filter(|count| !(1..=65_536).contains(count)) {

@@ -1,4 +1,4 @@
-//! What a plan chooses among: access, when data are made durable, what is in buffers.
+//! The choices of a plan: access, durability of data, content of buffers.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub enum Access {
     Buffered,
     /// `O_DIRECT`.
     Direct,
-    /// `O_DIRECT` where the target really has it, else through the page cache.
+    /// `O_DIRECT` if the target really supports it, else through the page cache.
     Best,
 }
 
@@ -18,11 +18,11 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncPolicy {
-    /// Never: the figure is that of the cache, and is named so.
+    /// Never: the figure is that of the cache, and reports name it so.
     None,
     /// Once, before the file is closed.
     Close,
-    /// After so many blocks of a worker, and before the file is closed.
+    /// After this many blocks of a worker, and before the file is closed.
     Every(u32),
 }
 
@@ -37,19 +37,20 @@ impl Access {
     }
 }
 
-/// What is in buffers that are written.
+/// The content of write buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BufferData {
-    /// What no storage can make smaller.
+    /// Random data, which no storage can compress.
     #[default]
     Random,
-    /// Zeros but for a few bytes a page, which tell blocks apart: what storage that compresses hardly has to write.
+    /// Zeros, except for a few bytes a page that tell blocks apart. Storage that compresses writes almost
+    /// nothing.
     Zeros,
 }
 
 impl BufferData {
-    /// Nothing was said.
+    /// True for the default.
     pub const fn is_random(&self) -> bool {
         matches!(self, BufferData::Random)
     }

@@ -20,7 +20,7 @@ pub enum PlanError {
         line: usize,
         /// The stage's name.
         stage: String,
-        /// What is wrong, with the valid values.
+        /// The error, with the valid values.
         why: String,
     },
     /// A value at the head of the plan that makes no sense.
@@ -28,7 +28,7 @@ pub enum PlanError {
     Head {
         /// The file as the user named it.
         file: String,
-        /// What is wrong, with the valid values.
+        /// The error, with the valid values.
         why: String,
     },
     /// Criteria that make no sense.
@@ -36,9 +36,9 @@ pub enum PlanError {
     Accept {
         /// The file as the user named it.
         file: String,
-        /// The line of what they are about, if they are about something.
+        /// The line that the error is in, if it is in one.
         line: Option<usize>,
-        /// What is wrong, with the valid values.
+        /// The error, with the valid values.
         why: String,
     },
     /// The plan measures nothing.

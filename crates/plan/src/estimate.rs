@@ -4,7 +4,7 @@ use nilometer_model::{ByteRate, Bytes, Nanos, Phase};
 
 use super::{Footprint, ResolvedPlan, Volumes, Work, WorkloadRun};
 
-/// What a storage system is assumed to do.
+/// The assumed speed of a storage system.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EstimatedSpeed {
     /// Bytes a second, all workers together.
@@ -16,10 +16,11 @@ pub struct EstimatedSpeed {
 }
 
 impl EstimatedSpeed {
-    /// Of a storage system of which nothing is known.
+    /// The speed of an unknown storage system.
     pub const ASSUMED: EstimatedSpeed =
         EstimatedSpeed { rate: ByteRate(500e6), operations: 10_000.0, cached: 500_000.0 };
-    /// Faster than any that one node can drive: what takes too long at this speed takes too long.
+    /// A speed above that of any storage for one node: if a plan takes too long at this speed, it always
+    /// does.
     pub const UTMOST: EstimatedSpeed =
         EstimatedSpeed { rate: ByteRate(100e9), operations: 10e6, cached: 100e6 };
 
@@ -29,12 +30,12 @@ impl EstimatedSpeed {
     }
 }
 
-/// What a plan takes.
+/// The time and space that a plan takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// From the first cell to the last, all rounds and targets.
+    /// The time from the first cell to the last, over all rounds and targets.
     pub time: Nanos,
-    /// What the largest cell leaves on a target until it is cleared, recordings apart.
+    /// The space that the largest cell leaves on a target until it is cleared, without recordings.
     pub space: Footprint,
     /// Bytes written to each target in all.
     pub written: Bytes,
@@ -44,7 +45,7 @@ pub struct Estimate {
 const OVERHEAD: f64 = 0.02;
 
 impl ResolvedPlan {
-    /// What it takes on so many targets of such a speed.
+    /// The estimate for this many targets of such a speed.
     pub fn estimate(&self, targets: usize, speed: EstimatedSpeed) -> Estimate {
         let rounds = f64::from(self.warm_up + self.repeats);
         let mut seconds = 0.0;
@@ -71,7 +72,7 @@ impl ResolvedPlan {
 }
 
 impl WorkloadRun {
-    /// All phases at such a speed, of so many processes.
+    /// The time of all phases at such a speed, for this many processes.
     fn seconds(&self, speed: EstimatedSpeed, processes: u32) -> f64 {
         let parameters = self.workload.parameters();
         let parts = self.parts(processes);
@@ -87,11 +88,11 @@ impl WorkloadRun {
         phases.sum()
     }
 
-    /// Bytes that a repeat of so many processes writes to a target, if no time limit ends it.
+    /// Bytes that a repeat of this many processes writes to a target, if no time limit ends it.
     fn written(&self, processes: u32) -> u64 {
         let parameters = self.workload.parameters();
         let parts = self.parts(processes);
-        // What a copy comes from is written elsewhere.
+        // The source of a copy is written elsewhere.
         let writes = |phase: &Phase| match phase {
             Phase::LayOut => !self.copies(),
             _ => matches!(phase, Phase::Write | Phase::Rewrite | Phase::CreateFiles | Phase::Unpack),
@@ -133,7 +134,7 @@ access = "buffered"
         assert_eq!(estimate(PLAN, 3).time.0, 3 * once.time.0);
     }
 
-    /// As dd copies unless told otherwise: the kernel collects such calls, and a disk never sees them.
+    /// Like dd by default: the kernel collects such calls, and a disk never sees them.
     #[test]
     fn small_blocks_in_sequence_through_the_cache_take_as_long_as_calls_do() {
         let with = |block: &str, access: &str| {

@@ -1,26 +1,28 @@
-//! How much has to be recorded before a recording can show that storage is too slow: until then memory on the way may hold what
-//! the storage doesn't take.
+//! The volume that must be recorded before a recording can show that storage is too slow. Until then memory
+//! on the way may hold the excess.
 
 use nilometer_model::{Bytes, Goal, Nanos};
 
 use super::{Onto, RecordingRun, ResolvedPlan};
 
-/// Storage that takes a tenth less than comes fills the buffer within ten times as much as that holds, and then frames are lost. That is
-/// long enough for the stalls that a buffer of this size covers to come several times.
+/// A buffer overflows within this many times its size if storage is a tenth slower than the frames. This
+/// volume is large enough for several stalls of the length that the buffer covers.
 const TIMES_THE_BUFFER: u64 = 10;
 
-/// Storage that takes a twentieth less than comes fills a cache within twenty times as much as that holds. Nothing is seen before.
+/// A cache fills within this many times its size if storage is a twentieth slower than the frames. Until then
+/// it hides that.
 const TIMES_THE_CACHE: u64 = 20;
 
-/// So many bytes have to come before storage that is too slow is seen behind a buffer and a page cache of these sizes.
+/// Bytes that must arrive before a recording can show that storage is too slow, behind a buffer and a page
+/// cache of these sizes.
 pub fn seen_after(buffer: Bytes, cache: Bytes) -> Bytes {
     let buffer = TIMES_THE_BUFFER.saturating_mul(buffer.0);
     Bytes(buffer.saturating_add(TIMES_THE_CACHE.saturating_mul(cache.0)))
 }
 
 impl RecordingRun {
-    /// How long it has to last at least, to show by itself that the storage is too slow: longer, where frames go through the page
-    /// cache.
+    /// The least duration of a recording that shows by itself that the storage is too slow. It is longer if
+    /// frames go through the page cache.
     pub fn shows_after(&self) -> Nanos {
         let buffers = Bytes(self.buffer.0.saturating_mul(u64::from(self.count)));
         let volume = seen_after(buffers, Bytes(0));
@@ -29,8 +31,8 @@ impl RecordingRun {
 }
 
 impl ResolvedPlan {
-    /// The recordings at an instrument's pace that can't show that the storage is too slow, each with its stage: they are too short, and
-    /// the instrument isn't recorded as fast as the storage takes its frames either.
+    /// The recordings at an instrument's pace that can't show that the storage is too slow, each with its
+    /// stage. They are too short, and no recording of the instrument is at full speed.
     pub fn recordings_that_show_nothing(&self) -> impl Iterator<Item = (&str, &RecordingRun)> {
         let recordings =
             self.cells.iter().filter_map(|cell| Some((cell.stage.as_str(), cell.as_recording()?)));
@@ -40,7 +42,7 @@ impl ResolvedPlan {
         })
     }
 
-    /// Whether what is recorded here is recorded as fast as the storage takes it too.
+    /// Returns true if the plan also records this at the full speed of the storage.
     fn has_full_speed(&self, run: &RecordingRun) -> bool {
         let recorded = run.recorded_instrument();
         self.recordings()

@@ -1,23 +1,23 @@
-//! What another program measured, or a publication gives: a cell that is read, and that no campaign measures.
+//! Results of another program or a publication: a cell that Nilometer reads and never measures.
 
 use serde::{Deserialize, Serialize};
 
 /// A combination of another program's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedRun {
-    /// What it comes from: the program with its version, or the publication.
+    /// The source: the program with its version, or the publication.
     pub source: String,
-    /// What was done, by the name that the source gives it.
+    /// The task, by the name that the source gives it.
     pub task: String,
     /// The source's parameters, name and value, in its order.
     pub parameters: Vec<(String, String)>,
-    /// What the source's figure is of, where that is no rate of bytes or operations that it names so.
+    /// The quantity of the source's figure, unless it is a rate of bytes or operations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub figure: String,
 }
 
 impl ImportedRun {
-    /// All of it in phrases, the source apart: that is said once for a record.
+    /// The cell as phrases, without the source, which reports print once for a record.
     pub fn phrases(&self) -> Vec<String> {
         let mut phrases = vec![self.task.clone()];
         phrases.extend(self.parameters.iter().map(|(name, value)| phrase(name, value)));

@@ -1,4 +1,4 @@
-//! One recording of an instrument: what comes, at which pace, who reads it meanwhile.
+//! One recording of an instrument: its frames, their pace, and the readers meanwhile.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,16 +14,16 @@ use crate::plan_table::plan_table;
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordingRun {
-    /// What delivers frames: as it is in the catalogue, but for what the plan says instead.
+    /// The instrument that delivers frames, with the plan's changes.
     pub instrument: Instrument,
-    /// What the plan says instead.
+    /// The plan's changes to the instrument of the catalogue.
     #[serde(default)]
     pub swept: Swept,
-    /// So many of it, each with a recorder of its own.
+    /// Number of such instruments, each with its own recorder.
     pub count: u32,
-    /// What the recording is to show.
+    /// The question that the recording answers.
     pub goal: Goal,
-    /// How long frames come at the most.
+    /// How long frames arrive at the most.
     pub duration: Nanos,
     /// Memory of each ring.
     pub buffer: Bytes,
@@ -34,65 +34,67 @@ pub struct RecordingRun {
     pub fill: Option<Fill>,
     /// How often it is measured.
     pub repeats: u32,
-    /// Who reads it while it is made.
+    /// The readers during the recording.
     pub readers: Readers,
-    /// What is recorded at the same time: all cells of a plan with the same number.
+    /// The recordings at the same time: all cells of a plan with the same number.
     pub company: Option<u32>,
-    /// In which state the target is meanwhile; as it is, if none.
+    /// The state of the target during the recording; `None` leaves it as it is.
     #[serde(default)]
     pub condition: Option<Condition>,
-    /// How frames come to the recorder.
+    /// The route of frames to the recorder.
     #[serde(default)]
     pub route: Route,
-    /// Where they are stored.
+    /// The destination of frames.
     #[serde(default)]
     pub onto: Onto,
-    /// How what was recorded in HDF5 is read, once it is recorded.
+    /// The way to read an HDF5 recording afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadingWay>,
-    /// No more processes than this record it together: as many as its packets can come to, where they do not come as packets.
+    /// The most processes that record it together. A recording at full speed has no packets, and takes this
+    /// from the places that its packets can go to. `None` means no further limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorders: Option<u32>,
-    /// The network that packets come over, by its addresses; that of each machine's first address if none.
+    /// The network of packets, by its addresses; `None` means that of each machine's first address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Subnet>,
-    /// What works on the same target meanwhile.
+    /// The background load on the same target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Box<BackgroundLoad>>,
     /// Settings outside of the program, which commands of the user's apply around each repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<AppliedSetting>,
-    /// Onto each target, and over how many of them at once: one recording each. Onto each alone, if nothing is said.
+    /// The recordings: onto each target, and one over several at once for each of these counts. Empty means
+    /// onto each alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volumes>,
 }
 
-/// Where a recorder stores frames.
+/// The destination of a recorder's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Onto {
     /// On the target.
     #[default]
     Target,
-    /// Nowhere: writes do nothing and always succeed, so that what is left is what the recorder itself costs.
+    /// Nowhere: writes do nothing and always succeed. The rest is the cost of the recorder itself.
     Nothing,
 }
 
-/// How an instrument's frames come to the recorder.
+/// The route of an instrument's frames to the recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
-    /// They are made where they are recorded from.
+    /// The frames are made in the recorder's memory.
     #[default]
     InPlace,
-    /// In packets, which the instrument sends over this machine's own network.
+    /// In packets that the instrument sends over this machine's own network.
     Loopback,
-    /// In packets, which the instrument sends from another machine over the network between them.
+    /// In packets that the instrument sends from another machine over the network.
     Network,
 }
 
 impl Route {
-    /// In words, as behind a verb.
+    /// A description in words, to follow a verb.
     pub const fn words(self) -> &'static str {
         match self {
             Route::InPlace => "in place",
@@ -110,9 +112,9 @@ impl Route {
 /// How full a target is kept: a buffer of days that always holds the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
-    /// A share of the space that its files can take, what is there already included: above 0, at most 1.
+    /// The share of the usable space that files may take, including those already there: above 0, at most 1.
     pub level: f64,
-    /// Of what there is up to that level, the share of each of this cell's recorders.
+    /// The share of each of this cell's recorders in the space up to that level.
     pub share: f64,
 }
 
@@ -134,14 +136,14 @@ plan_table! {
 }
 
 impl Condition {
-    /// Reads a condition's file. `file` is what messages call it.
+    /// Reads a condition's file. Messages call it `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let condition: Condition = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
         condition.check().map_err(|why| format!("{file}: {why}"))?;
         Ok(condition)
     }
 
-    /// What makes no sense, with what would.
+    /// Refuses values that make no sense; the message says how to correct them.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.time_limit.0 == 0 {
             return Err("time_limit is zero: write more, or leave it out".into());
@@ -156,8 +158,8 @@ impl Condition {
 }
 
 impl Fill {
-    /// What each recorder may keep on a target with so much usable space, without what is reserved for the system, and this
-    /// much of it free.
+    /// Bytes that each recorder may keep on a target, given its usable space (without the part reserved for
+    /// the system) and its free space.
     pub fn keep(&self, usable: Bytes, free: Bytes) -> Bytes {
         let used = usable.0.saturating_sub(free.0) as f64;
         let room = self.share * (self.level * usable.0 as f64 - used);
@@ -171,15 +173,15 @@ pub const FRAMES_LEAST: u64 = 20;
 /// The least time of a recording.
 pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
-/// How often the limit of the storage is looked for, and how long each time at the most.
+/// Number of recordings that find the limit of the storage, and the longest duration of each.
 const LIMIT_REPEATS: u32 = 3;
 const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
-/// What stays of a recording where nothing else is said.
+/// The space that a recording keeps by default.
 pub const USUAL_KEEP: Bytes = Bytes(2 << 30);
 
 impl RecordingRun {
-    /// One recording of one instrument by itself, at its own pace, made in place: 40 s with a buffer of 1 GiB, of which
-    /// 2 GiB stay.
+    /// One recording of one instrument by itself, at its own pace, without a network. It lasts 40 s with a
+    /// buffer of 1 GiB, and keeps 2 GiB.
     pub fn new(instrument: Instrument) -> Self {
         RecordingRun {
             instrument,
@@ -205,8 +207,8 @@ impl RecordingRun {
         }
     }
 
-    /// The same as fast as the storage takes frames, which no network is asked for, so often that what it takes in the long
-    /// run is known with its interval. Where it was not said what stays, it is as much as is usual.
+    /// The recording at full speed, without a network, repeated often enough for an interval of the long-run
+    /// rate. Unless the user set the space to keep, it is the default.
     #[must_use]
     pub fn at_full_speed(&self, keep_was_said: bool) -> Self {
         RecordingRun {
@@ -220,7 +222,7 @@ impl RecordingRun {
         }
     }
 
-    /// What a target must be able to do for it: who reads must find what was written.
+    /// The capabilities that a target must have for it; readers must find the data written.
     pub fn needs(&self) -> Capabilities {
         let mut needs = Phase::Ingest.needs().to_vec();
         needs.extend(self.background.iter().flat_map(|load| load.needs()));
@@ -245,33 +247,33 @@ impl RecordingRun {
         format!("layout of {} {pace} on {target}", self.who())
     }
 
-    /// Of what it is.
+    /// The recorded instrument, with its changes and count.
     pub fn recorded_instrument(&self) -> RecordedInstrument {
         RecordedInstrument { name: self.instrument.name.clone(), swept: self.swept, count: self.count }
     }
 
-    /// The instrument and what the plan says of it instead, in words.
+    /// The instrument and the plan's changes to it, in words.
     pub fn label(&self) -> String {
         self.recorded_instrument().label()
     }
 
-    /// The same, and how many of it.
+    /// The instrument in words, with its count.
     pub fn who(&self) -> String {
         self.recorded_instrument().to_string()
     }
 
-    /// What is recorded of each: its frames, or blocks of its packets.
+    /// The recorded form of each instrument: its frames, or blocks of its packets.
     pub fn recorded(&self) -> Cow<'_, Instrument> {
         let blocks = if self.route.has_packets() { self.instrument.in_blocks() } else { None };
         blocks.map_or(Cow::Borrowed(&self.instrument), Cow::Owned)
     }
 
-    /// What is to be recorded of all of them: of VDIF and Mark5B with the headers.
+    /// The rate to record, over all instruments; for VDIF and Mark5B it includes the headers.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.recorded().rate().0 * f64::from(self.count))
     }
 
-    /// Frames that come of each in its time, at the most.
+    /// The most frames of each instrument in the duration.
     pub fn frames(&self) -> u64 {
         let recorded = self.recorded();
         self.duration.0.div_ceil(recorded.period().0) + recorded.streams
@@ -282,15 +284,15 @@ impl RecordingRun {
         Bytes(self.frames().saturating_mul(self.recorded().frame_size().0))
     }
 
-    /// The least time that it can be recorded for: a shorter recording would show nothing. Of packets that come over a
-    /// network, frames or the blocks that are recorded of them count, whichever are more.
+    /// The least duration; a shorter recording would show nothing. For packets over a network it counts
+    /// frames or recorded blocks, whichever are more.
     pub fn least_duration(&self) -> Nanos {
         let period = self.recorded().period().min(self.instrument.period());
         Nanos(FRAMES_LEAST * period.0).max(DURATION_LEAST)
     }
 
-    /// Whether its duration is long enough to show anything; if not, why, with the least that is accepted. `asked` is what
-    /// the user wrote.
+    /// Checks that the duration is long enough to show anything. The message gives the least duration.
+    /// `asked` is the user's text.
     pub fn check_duration(&self, asked: &str) -> Result<(), String> {
         let least = self.least_duration();
         if self.duration >= least {
@@ -303,7 +305,7 @@ impl RecordingRun {
         ))
     }
 
-    /// How fast frames come, in words.
+    /// The pace of frames, in words.
     pub fn pace(&self) -> String {
         match self.goal {
             Goal::Limit => "as fast as it is taken".into(),
@@ -342,7 +344,8 @@ impl RecordingRun {
         self.volumes.is_empty() || self.volumes.contains(&Volumes::Alone)
     }
 
-    /// Over how many of so many targets it is made at once, two at least: a recording each.
+    /// The numbers of targets that it stripes over, each at least two, if there are `targets` targets: one
+    /// recording each.
     pub fn at_once(&self, targets: usize) -> Vec<usize> {
         let counts = self.volumes.iter().filter(|volumes| **volumes != Volumes::Alone);
         let mut counts: Vec<usize> = counts.filter_map(|volumes| volumes.at_once(targets)).collect();
@@ -352,13 +355,13 @@ impl RecordingRun {
         counts
     }
 
-    /// The condition that its target is brought into meanwhile, and its settings; empty for as it is.
+    /// The condition of its target and its settings, in words; empty if the target is left as it is.
     pub fn condition_name(&self) -> String {
         let condition = self.condition.iter().map(|condition| condition.name.clone());
         condition.chain(self.settings.iter().map(AppliedSetting::phrase)).collect::<Vec<_>>().join(", ")
     }
 
-    /// What works on its target meanwhile, in words; empty for nothing.
+    /// The background load on its target, in words; empty if there is none.
     pub fn load_words(&self) -> String {
         let load = self.background.as_ref().filter(|load| !load.is_none());
         load.map(ToString::to_string).unwrap_or_default()

@@ -3,8 +3,8 @@
 use super::ResolvedPlan;
 
 impl ResolvedPlan {
-    /// Several plans as one campaign: each stage is named after its plan too, and where heads differ the larger demand
-    /// holds. None of no plans.
+    /// Joins several plans into one campaign. Each stage name begins with its plan's name. If heads differ,
+    /// the larger demand holds. `None` without plans.
     pub fn joined(plans: Vec<(String, ResolvedPlan)>) -> Option<ResolvedPlan> {
         let several = plans.len() > 1;
         plans

@@ -1,4 +1,4 @@
-//! What may stand behind a key of a plan, said by the type that reads it.
+//! The values of a plan's keys, as described by the types that read them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,7 +15,7 @@ use crate::{
     Sweep, SyncPolicy, Volumes, WalkCommand, Way,
 };
 
-/// What may stand behind a key.
+/// The kind of value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueKind {
     /// A whole number, from 0 on.
@@ -24,7 +24,7 @@ pub enum ValueKind {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A text, and which: `a size, such as "4 MiB"`.
+    /// A text, with its description: `a size, such as "4 MiB"`.
     Text(&'static str),
     /// One of these words.
     Words(Vec<String>),
@@ -42,7 +42,7 @@ pub enum ValueKind {
     Tables(Vec<PlanKey>),
     /// A table for each name that the user gives.
     Named(Vec<PlanKey>),
-    /// One of several tables: name, what it is for, its keys.
+    /// One of several tables: name, purpose, its keys.
     OneOf(Vec<(&'static str, String, Vec<PlanKey>)>),
 }
 
@@ -76,10 +76,10 @@ pub trait KeyValue {
     /// A list of values makes the stage a matrix.
     const MAY_BE_LIST: bool = false;
 
-    /// What may stand behind the key.
+    /// The kind of value.
     fn kind() -> ValueKind;
 
-    /// A value as a plan would write it; none of tables, and of what is nothing.
+    /// A value in the form of a plan; `None` for tables, and for values without a text.
     fn shown(&self) -> Option<String> {
         None
     }
@@ -203,7 +203,7 @@ words! {
     ReadingWay, Route, Siblings, Split, Storing, WalkCommand, Way,
 }
 
-/// The words that a type knows: what it says when it reads another.
+/// The words that a type accepts, from its error for another word.
 fn words_of<T: for<'de> Deserialize<'de>>() -> Vec<String> {
     let unknown: Result<T, serde::de::value::Error> = T::deserialize("?".into_deserializer());
     let said = unknown.err().map(|error| error.to_string()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What is to be measured, and what was: plans, first as written (TOML), then as cells; the results of a campaign; the searches
-//! for limits; and what a storage system must be able to do for instruments. No I/O, no clock.
+//! Plans and results: plans as text (TOML) and as cells, the results of a campaign, and searches for limits.
+//! It also sizes storage systems for instruments. No I/O, no clock.
 //!
-//! Any parameter of a plan may be a list; a stage is then the matrix of all combinations. Unknown keys are refused at their own
-//! line with the valid names, because a typo that passes is a measurement of something else.
+//! Any parameter of a plan may be a list; a stage is then the matrix of all combinations. Parsing refuses
+//! unknown keys at their own line with the valid names. A typo that passes would measure something else.
 
 #![forbid(unsafe_code)]
 

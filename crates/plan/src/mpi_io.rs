@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ResolvedPlan, Sweep, Volumes, WorkloadRun, plan_table::plan_table};
 
-/// Whether processes exchange data before they write, and after they read.
+/// Do processes exchange data before they write and after they read?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MpiIoCalls {
@@ -35,12 +35,12 @@ plan_table! {
 /// One combination.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MpiIo {
-    /// By itself, or all together.
+    /// Independent or collective calls.
     pub calls: MpiIoCalls,
-    /// By processes that have this one; by whatever there is, if none.
+    /// The implementation that processes must have; `None` means any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementation: Option<MpiIoImplementation>,
-    /// What files are opened with.
+    /// The hints for opening files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hints: MpiIoHints,
 }
@@ -75,7 +75,7 @@ const KEY_MAX: usize = 35;
 const VALUE_MAX: usize = 255;
 
 impl MpiIo {
-    /// What reports call it: phrases that commas go between.
+    /// The phrases in reports, to be joined with commas.
     pub(super) fn phrases(&self) -> Vec<String> {
         let mut phrases = vec![format!("MPI-IO {}", self.calls.name())];
         phrases.extend(self.implementation.map(|which| which.name().to_owned()));
@@ -83,10 +83,11 @@ impl MpiIo {
         phrases
     }
 
-    /// Hints go to the library as they are. One that names a path could lead it out of the run's directory.
+    /// Checks hints, which go to the library unchanged. One that contains a path could lead it out of the
+    /// run's directory.
     ///
     /// # Errors
-    /// What is no hint, in words.
+    /// An invalid hint, in words.
     pub fn check(&self) -> Result<(), String> {
         let is_letter = |letter: char| letter.is_ascii_graphic() || letter == ' ';
         for (key, value) in &self.hints {
@@ -122,7 +123,7 @@ impl ResolvedPlan {
     }
 }
 
-/// What makes no sense of a run with the engine `mpi_io` on any target, or with hints and without it.
+/// Refuses `mpi_io` settings that make no sense on any target, or hints without that engine.
 pub(super) fn check_mpi_io(run: &WorkloadRun) -> Result<(), String> {
     let Some(mpi_io) = &run.mpi_io else { return Ok(()) };
     if run.workers > 1 {

@@ -1,5 +1,5 @@
-//! What a stage of a plan measures of the network between machines, as written and resolved. It is no cell: no target has a
-//! part in it, and it is measured once in each round, whatever the targets.
+//! Network measurements in a stage of a plan, as written and resolved. They are no cells: no target takes
+//! part, and each round measures them once.
 
 use std::fmt;
 
@@ -27,32 +27,32 @@ plan_table! {
     }
 }
 
-/// What is usual.
+/// The default duration.
 const DURATION: Nanos = Nanos::from_millis(1000);
-/// What is shorter has nothing in it but the beginning.
+/// The least duration; shorter streams consist of their start only.
 const DURATION_LEAST: Nanos = Nanos::from_millis(10);
 /// More would measure threads.
 const FLOWS_MAX: u32 = 1024;
 
-/// What is measured of the network.
+/// A measurement of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkRun {
     /// The stage's name.
     pub stage: String,
     /// How data go, each once.
     pub protocols: Vec<NetworkProtocol>,
-    /// Who sends to whom, each once.
+    /// The patterns of senders and receivers, each once.
     pub patterns: Vec<PatternKind>,
     /// Streams between two machines; each of these numbers.
     pub flows: Vec<u32>,
     /// How long data are sent in each trial.
     pub duration: Nanos,
-    /// Which network, where machines are in several.
+    /// The network to measure, if machines are in several.
     pub network: Option<Subnet>,
 }
 
 impl NetworkRun {
-    /// What is measured where nothing else is said.
+    /// The default measurement.
     pub fn usual(stage: &str) -> Self {
         NetworkRun {
             stage: stage.into(),
@@ -64,10 +64,10 @@ impl NetworkRun {
         }
     }
 
-    /// The same, if it makes sense; if not, why, with what would.
+    /// Returns the run if it makes sense; else a message that says how to correct it.
     ///
     /// # Errors
-    /// If it is too short, or of no flows or too many.
+    /// It is too short, or has no flows or too many.
     pub fn checked(mut self) -> Result<Self, String> {
         let NetworkRun { duration, .. } = self;
         if duration < DURATION_LEAST {
@@ -83,7 +83,7 @@ impl NetworkRun {
         Ok(self)
     }
 
-    /// What is measured between so many machines: streams by number of flows, then a search for each pair.
+    /// The cells for this many machines: streams by number of flows, then a search for each pair.
     pub fn cells(&self, machines: usize) -> Vec<NetworkCell> {
         let mut cells = Vec::new();
         for &protocol in &self.protocols {
@@ -106,7 +106,7 @@ impl NetworkRun {
         if is_ring { &[PatternKind::Ring] } else { &[PatternKind::Pairs] }
     }
 
-    /// How long so many rounds take at the least, between so many machines: a search is one trial then.
+    /// The least time of this many rounds between this many machines, with a single trial for each search.
     fn least_time(&self, machines: usize, rounds: u32) -> Nanos {
         let all = self.cells(machines);
         let (streams, searches): (Vec<_>, Vec<_>) =
@@ -130,7 +130,7 @@ impl fmt::Display for NetworkRun {
 }
 
 impl NetworkSweep {
-    /// What it says, for the stage of this name.
+    /// The run of this table, for the stage of this name.
     pub(super) fn run(&self, stage: &str) -> Result<NetworkRun, String> {
         let mut run = NetworkRun {
             protocols: self.protocol.values().into(),

@@ -1,43 +1,44 @@
-//! Which trial is next: it follows from what is asked and what was measured so far, so that a campaign goes on where it was
-//! interrupted, also within a search. Pure.
+//! Chooses the next trial from the plan and the results so far. A campaign can thus continue after an
+//! interruption, even within a search. Pure.
 
 use nilometer_model::{NetworkProtocol, NetworkResults, NetworkSample, Seed, TrafficPattern};
 
 use crate::NetworkRun;
 
-/// What is to be measured of the network, and how often.
+/// The trials of the network, and their number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkTrials {
-    /// What.
+    /// The measurement.
     pub run: NetworkRun,
     /// Rounds, those that count for nothing too.
     pub rounds: u32,
     /// The order of trials follows from it.
     pub seed: Seed,
-    /// Of packets, the bytes a second of each flow in every round; none for the search for the highest rate without loss.
+    /// For packets, the bytes a second of each flow in every round; `None` searches the highest rate without
+    /// loss.
     pub packet_rate: Option<u64>,
 }
 
 /// One trial that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkTrial {
-    /// Of which cell.
+    /// The cell.
     pub cell: usize,
-    /// In which round; of a search, which of its trials.
+    /// The round; in a search, the number of the trial.
     pub repeat: u32,
-    /// Of packets, the bytes a second of each flow.
+    /// For packets, the bytes a second of each flow.
     pub rate: Option<u64>,
 }
 
-/// As fast as a sender can: a number that the record has room for.
+/// The rate of a sender without limit; the record has room for this number.
 const UNLIMITED: u64 = i64::MAX as u64;
-/// A sender that does less of what was asked can do no more.
+/// A sender that reaches less than this share of the request is at its limit.
 const SENT: f64 = 0.95;
-/// Trials of a search: what is left open is a 128th of where it began.
+/// Trials of a search: they narrow the range to a 128th of its start.
 const HALVINGS: usize = 8;
 
 impl NetworkTrials {
-    /// The trial that is next of the first so many rounds; searches come behind the last round.
+    /// The next trial of the first `rounds` rounds; searches come after the last round.
     pub fn next(&self, results: &NetworkResults, rounds: u32) -> Option<NetworkTrial> {
         let rounds = rounds.min(self.rounds);
         let streams = (0..rounds).find_map(|round| self.next_of_round(results, round));
@@ -61,13 +62,13 @@ impl NetworkTrials {
         }
     }
 
-    /// Trials of so many rounds, and searches, each as one.
+    /// Number of trials in this many rounds; each search counts as one.
     pub fn planned(results: &NetworkResults, rounds: u32) -> usize {
         let streams = of_protocol(results, NetworkProtocol::Tcp).count();
         streams * rounds as usize + of_protocol(results, NetworkProtocol::Udp).count()
     }
 
-    /// Of these, those that were made; a search is when it has come to its end.
+    /// Number of these trials that are complete; a search counts when it has ended.
     pub fn made(results: &NetworkResults) -> usize {
         let streams = of_protocol(results, NetworkProtocol::Tcp).map(|cell| results.of_cell(cell).count());
         let searches = of_protocol(results, NetworkProtocol::Udp)
@@ -102,7 +103,7 @@ fn next_of_search(results: &NetworkResults, cell: usize) -> Option<NetworkTrial>
     Some(NetworkTrial { cell, repeat: made.len() as u32, rate: Some(rate) })
 }
 
-/// The most that a stream carried on the same way; nothing can be said where none was measured.
+/// The highest rate of a stream with the same pattern; unlimited if there is none.
 fn fastest(results: &NetworkResults, pattern: TrafficPattern) -> u64 {
     let alike =
         of_protocol(results, NetworkProtocol::Tcp).filter(|cell| results.cells[*cell].pattern == pattern);
@@ -111,8 +112,8 @@ fn fastest(results: &NetworkResults, pattern: TrafficPattern) -> u64 {
     if most > 0 { most } else { UNLIMITED }
 }
 
-/// The rate of the next trial of a search: half way between the highest without loss and the lowest with loss; none when it
-/// has come to its end.
+/// The rate of the next trial of a search: half way between the highest without loss and the lowest with
+/// loss. `None` when the search has ended.
 fn next_rate(made: &[&NetworkSample], fastest: u64) -> Option<u64> {
     if made.len() >= HALVINGS {
         return None;
@@ -152,7 +153,7 @@ mod tests {
         (NetworkTrials { run, rounds: 2, seed: Seed(7), packet_rate: None }, results)
     }
 
-    /// A network that carries so many bytes a second, and a sender that can send so many.
+    /// A sample of a network with capacity `carries` and a sender with capacity `sends`, in bytes a second.
     fn sample(next: NetworkTrial, carries: u64, sends: u64) -> NetworkSample {
         let sent = next.rate.map_or(carries, |rate| rate.min(sends));
         let counts = |bytes: u64| Some(DatagramCounts { packets: bytes, reordered: 0 });
@@ -166,7 +167,7 @@ mod tests {
         NetworkSample { cell: next.cell, repeat: next.repeat, asked: next.rate, flows: vec![flow] }
     }
 
-    /// All that is asked, on such a network.
+    /// The results of all trials on such a network.
     fn measured(carries: u64, sends: u64) -> NetworkResults {
         let (trials, mut results) = begun();
         while let Some(next) = trials.next(&results, 2) {
@@ -231,7 +232,7 @@ mod tests {
         let next = |rate| NetworkTrial { cell: 0, repeat: 0, rate: Some(rate) };
         assert_eq!(made(&[]), Some(UNLIMITED));
         assert_eq!(made(&[sample(next(UNLIMITED), 5000, 2000)]), None, "nothing was lost at the most");
-        // What was sent bounds it, not what was asked.
+        // The rate sent bounds it, not the request.
         let mut samples = vec![sample(next(UNLIMITED), 1500, 2000)];
         assert_eq!(made(&samples), Some(1000));
         samples.push(sample(next(1000), 1500, 2000));

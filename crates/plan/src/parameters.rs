@@ -1,12 +1,14 @@
-//! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
+//! The parameters of a workload, listed once for both forms: as written in a plan, where each may be a list,
+//! and as one combination.
 
 use nilometer_model::{Bytes, Capability, Nanos, Phase};
 
 use super::{Access, MpiIoCalls};
 
-/// What a campaign must know of a workload's parameters, whichever workload it is.
+/// The properties of a workload's parameters that a campaign needs, for any workload.
 pub trait Parameters {
-    /// What reports call it: phrases that commas go between. Those that cells of a stage share are said once.
+    /// The phrases in reports, to be joined with commas. Reports print phrases that all cells of a stage
+    /// share only once.
     fn phrases(&self) -> Vec<String>;
 
     /// The phases, in order.
@@ -15,22 +17,22 @@ pub trait Parameters {
     /// The most bytes that an operation moves.
     fn block_size(&self) -> Bytes;
 
-    /// Through the page cache or past it; none where no data are moved.
+    /// Through the page cache or past it; `None` if no data are moved.
     fn access(&self) -> Option<Access>;
 
-    /// What is said of it by a word.
+    /// Its properties that hold for all phases.
     fn traits(&self) -> WorkloadTraits {
         WorkloadTraits::default()
     }
 
-    /// What all workers together leave on the target until the cell is cleared.
+    /// The space that all workers together leave on the target until the cell is cleared.
     fn footprint(&self, workers: u32) -> Footprint;
 
-    /// What all workers together do in a phase.
+    /// The work of all workers together in a phase.
     fn work(&self, phase: Phase, workers: u32) -> Work;
 
-    /// Sizes of operations and distances in files by the parameter that they follow from: past the page cache each must
-    /// be a multiple of what the target asks for.
+    /// Sizes of operations and distances in files, each with the parameter that determines it. Past the page
+    /// cache each must be a multiple of the target's alignment.
     fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
         vec![("block_size", self.block_size())]
     }
@@ -40,39 +42,41 @@ pub trait Parameters {
         Nanos(0)
     }
 
-    /// How long the workers of a process wait in a phase, together, for nothing of the storage: what their program would compute.
+    /// How long the workers of a process together wait in a phase without using the storage, in place of
+    /// their program's computing.
     fn think_time(&self, _phase: Phase) -> Nanos {
         Nanos(0)
     }
 
-    /// What a target must be able to do beside what [`Phase::needs`] says.
+    /// The capabilities that a target must have beside [`Phase::needs`].
     fn needs(&self) -> Vec<Capability> {
         Vec::new()
     }
 
-    /// Whether a time limit may end the phase: what comes after it can do with less.
+    /// Returns true if a time limit may end the phase: later phases can do with less.
     fn may_end_early(&self, phase: Phase) -> bool {
         !phase.is_setup()
     }
 
-    /// Whether the phase takes, on several nodes, only files that another node wrote, and that no process here has touched.
+    /// Returns true if, on several nodes, the phase uses only files that another node wrote and no process
+    /// here has touched.
     fn reads_what_others_wrote(&self, _phase: Phase) -> bool {
         false
     }
 
-    /// Caches of this machine are dropped before the phase, of names and inodes too: what is listed, looked at or read comes
-    /// from the storage.
+    /// Returns true if the phase begins with empty caches of this machine, for names and inodes too. All data
+    /// then come from the storage.
     fn drops_caches(&self, _phase: Phase) -> bool {
         false
     }
 
-    /// Bytes that the storage delivers at the least while so much is done after caches were dropped: of an entry's name and inode
-    /// no less than this.
+    /// The least bytes that the storage delivers for this work after caches were dropped: at least this for
+    /// an entry's name and inode.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.operations.saturating_mul(ENTRY_LEAST))
     }
 
-    /// What MPI-IO can't do of it, called so.
+    /// Refuses work that MPI-IO can't do with these calls.
     fn check_mpi_io(&self, _calls: MpiIoCalls) -> Result<(), String> {
         Err("this workload is not made by it: write `stream`, or another engine".into())
     }
@@ -80,28 +84,29 @@ pub trait Parameters {
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
     fn scale(&mut self, factor: f64);
 
-    /// What makes no sense on any target.
+    /// Refuses values that make no sense on any target.
     fn check(&self, workers: u32) -> Result<(), String>;
 }
 
-/// What is said of a workload with its parameters by a word: whether it is so, whatever the phase.
+/// Properties of a workload with its parameters that hold for all phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is so by itself")]
 pub struct WorkloadTraits {
-    /// A worker reads what another one wrote, and does not know how far that one came.
+    /// A worker reads data of another one without knowing how far that one came.
     pub needs_all_of_others: bool,
-    /// Workers take what their likes on the next node made.
+    /// Workers use the data of their counterparts on the next node.
     pub shifts_by_node: bool,
-    /// Its operations follow each other in files and go through the page cache, so that the storage sees larger ones.
+    /// Its operations are sequential in files and go through the page cache, so the storage sees larger ones.
     pub in_sequence_through_the_cache: bool,
-    /// All workers of a process work on one thing together: where others are given the number of workers, this is given that
-    /// of processes.
+    /// All workers of a process share one task. Functions with a number of workers then get the number of
+    /// processes.
     pub one_a_process: bool,
-    /// Each worker has files of its own and needs nothing that others made, so that any of them can work while the others rest.
+    /// Each worker has its own files and needs no data of others, so any of them can work while the others
+    /// rest.
     pub has_workers_apart: bool,
     /// The workers of all processes write and read one file.
     pub shares_a_file: bool,
-    /// So many processes are needed at the least.
+    /// The least number of processes.
     pub least_processes: u32,
 }
 
@@ -122,7 +127,7 @@ impl Default for WorkloadTraits {
 /// Bytes of the name and the inode of an entry, and of the operations on it each, that no file system can do without.
 const ENTRY_LEAST: u64 = 64;
 
-/// What lies on a target.
+/// Space taken on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
     /// Bytes of all files.
@@ -132,7 +137,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// As often at the same time.
+    /// The space for `times` of it at once.
     #[must_use]
     pub const fn times(self, times: u64) -> Self {
         let Footprint { bytes: Bytes(bytes), entries } = self;
@@ -149,7 +154,7 @@ impl Footprint {
     }
 }
 
-/// What a phase does.
+/// The work of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
     /// Bytes moved.
@@ -198,8 +203,11 @@ pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
     Ok(())
 }
 
-/// From one list of parameters: the struct as written, the struct of one combination, and the matrix between them. A
-/// parameter with a value behind it need not be written, and one that says `#[serde(default)]` may be missing in a record.
+/// Generates three things from one list of parameters: the struct as written, the struct of one combination,
+/// and the matrix between them.
+///
+/// A parameter with a value after it is optional in a plan. One with `#[serde(default)]` may be missing in a
+/// record.
 macro_rules! parameters {
     (
         $(#[doc = $doc:literal])*

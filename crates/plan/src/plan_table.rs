@@ -1,8 +1,8 @@
-//! The tables of a plan, each of whose keys is declared once: name, type, what it is for and what holds if it is not written.
-//! Parsing, `nilometer plan keys`, its page in the documentation and the JSON schema come from that.
+//! The tables of a plan. Each key is declared once: name, type, purpose and default. Parsing, `nilometer plan
+//! keys`, its page in the documentation and the JSON schema use this declaration.
 
-/// A struct whose fields are the keys of a table. A key with a value behind it need not be written; nor need one of `Option`.
-/// What `as` says stands in references in place of what the type says.
+/// A struct whose fields are the keys of a table. A key with a value after it is optional; so is an `Option`.
+/// The text after `as` replaces the type's description in references.
 macro_rules! plan_table {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! A plan with the storage that it is to be carried out on: what a record keeps of it.
+//! A plan with the storage for it, as a record keeps it.
 
 use nilometer_model::{Capabilities, Capability, TargetAddress, TargetDescription};
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,13 @@ pub struct PlannedCampaign {
     pub plan: ResolvedPlan,
     /// Described in the order of the command line, and behind them those that are several of these at once.
     pub targets: Vec<TargetDescription>,
-    /// Where copies come from, if there are any.
+    /// The source of copies, if there are any.
     pub source: Option<TargetDescription>,
-    /// Where recordings are copied to while they are made, if any are.
+    /// The destination for copies of recordings meanwhile, if there are any.
     pub archive: Option<TargetDescription>,
-    /// The index of the target that keeps nothing and was not asked for: what the tool itself can do in each workload, which
-    /// reports hold the figures of the others against. The last one, if there is one.
+    /// The index of the target that discards data and that the user did not ask for. It shows the limit of
+    /// the tool itself in each workload; reports compare other figures with it. It is the last target, if
+    /// there is one.
     #[serde(default)]
     pub ceiling: Option<usize>,
 }
@@ -53,7 +54,8 @@ impl PlannedCampaign {
         places.into_iter().map(|place| self.targets[place].clone()).collect()
     }
 
-    /// Over which targets at once a recording is made: the first of those that can do it, for each number that its plan says.
+    /// The sets of targets that a recording stripes over: the first of those that can do it, for each number
+    /// in its plan.
     pub fn recorded_over(&self, run: &RecordingRun) -> Vec<Vec<usize>> {
         let mounted = Capabilities::of(&[Capability::Mounted]);
         let is_able = |target: &usize| {
@@ -65,7 +67,8 @@ impl PlannedCampaign {
         run.at_once(able.len()).into_iter().map(|count| able[..count].to_vec()).collect()
     }
 
-    /// Whether a cell is about such a target: a recording over several of them is made there, and all else on each.
+    /// Returns true if a cell applies to such a target: a recording over several targets applies to their
+    /// union, all else to each.
     pub fn is_about(&self, cell: usize, target: usize) -> bool {
         let run = self.plan.cells[cell].as_recording();
         if self.targets[target].is_joined() {
@@ -75,25 +78,25 @@ impl PlannedCampaign {
         run.is_none_or(RecordingRun::is_onto_each)
     }
 
-    /// Whether some cell copies.
+    /// Returns true if some cell copies.
     pub fn copies(&self) -> bool {
         self.plan.workloads().any(|(_, _, run)| run.copies())
     }
 
-    /// What a target would have to be able to do for a cell, and can't.
+    /// The capabilities that a target lacks for a cell.
     pub fn lacking(&self, cell: usize, target: usize) -> Vec<Capability> {
         self.targets[target].capabilities.lacking(&self.plan.cells[cell].needs())
     }
 
-    /// Whether a target is one of those that a cell can be measured on. The tool's own ceiling is that of workloads.
+    /// Returns true if a cell can be measured on a target. The tool's own ceiling is for workloads only.
     pub fn suits(&self, cell: usize, target: usize) -> bool {
         let able = self.lacking(cell, target).is_empty();
         let asked = self.ceiling != Some(target) || self.plan.cells[cell].has_ceiling();
         able && asked && self.is_about(cell, target) && self.plan.applies(cell, self.targets[target].striping)
     }
 
-    /// Whether a cell is measured on a target: of a workload for the first targets at once, on these. The ceiling of several
-    /// at once is measured as soon as they are.
+    /// Returns true if a cell is measured on a target. A workload for the first targets at once is measured
+    /// on these. The ceiling of several at once is measured as soon as they are.
     pub fn applies(&self, cell: usize, target: usize) -> bool {
         if !self.suits(cell, target) {
             return false;
@@ -104,7 +107,7 @@ impl PlannedCampaign {
             || self.at_once(cell).contains(&target)
     }
 
-    /// The targets that a workload is measured on at the same time; empty where each is measured by itself.
+    /// The targets of a workload that are measured at the same time; empty if each is measured by itself.
     pub fn at_once(&self, cell: usize) -> Vec<usize> {
         let volumes = self.plan.cells[cell].as_workload().map_or(Volumes::Alone, |run| run.volumes);
         let able: Vec<usize> = self.asked().filter(|&target| self.suits(cell, target)).collect();

@@ -1,5 +1,5 @@
-//! `nodes` and `processes` as a plan has them: numbers, or `"all"` that a launcher started. What `"all"` comes to is known when
-//! the processes are.
+//! `nodes` and `processes` of a plan: numbers, or `"all"` that a launcher started. The processes must run
+//! before `"all"` has a number.
 
 use std::{fmt, mem::take};
 
@@ -12,7 +12,7 @@ use super::{AskedProcesses, Cell, Measurement, ResolvedPlan};
 pub enum ProcessCount {
     /// All that there are.
     All,
-    /// The first so many.
+    /// The first N.
     First(u32),
 }
 
@@ -60,8 +60,9 @@ impl de::Visitor<'_> for CountOrAll {
 }
 
 impl ResolvedPlan {
-    /// The plan with so many processes on each node. Where a stage has cells of numbers and of all, these say how many all are;
-    /// what is then the same is one cell, so that by one process alone `[1, "all"]` is measured once.
+    /// Resolves the plan for this many processes on each node. If a stage has cells with numbers and with
+    /// `"all"`, the latter get the number too, and equal cells merge. By one process alone `[1, "all"]` is
+    /// thus measured once.
     #[must_use]
     pub fn on_processes(mut self, node_ranks: &[u32]) -> Self {
         self.ranks = node_ranks.iter().sum::<u32>().max(1);
@@ -118,7 +119,8 @@ impl Cell {
     }
 }
 
-/// What a cell says, where those of its stage say this and so many are all. Of one of one nothing is said.
+/// The count to show for a cell, if cells of its stage have both numbers and all, and `all` is the total. A
+/// count of 1 stays implicit if there is only one. Other stages show their cells' own counts.
 fn in_numbers(this: Option<u32>, stage: impl Iterator<Item = Option<u32>>, all: Option<u32>) -> Option<u32> {
     let (numbers, alls): (Vec<_>, Vec<_>) = stage.partition(Option::is_some);
     if numbers.is_empty() || alls.is_empty() {
@@ -161,7 +163,8 @@ files = 1
         // On nodes with different numbers of processes all of them are no number.
         let some = [Some(1), Some(2), None];
         assert_eq!(cells(&[3, 2]), [Some(1), Some(2)].map(|nodes| some.map(|count| [nodes, count])).concat());
-        // As many processes as the stage asks for are missing: that is said when the plan meets its targets.
+        // The stage asks for more processes than there are; the error appears when the plan meets its
+        // targets.
         let plan = parse(PLAN, "my.toml", 1.0).expect("a valid plan").on_processes(&[1]);
         assert!(plan.workloads().any(|(_, _, run)| plan.too_few_processes(run).is_some()));
     }

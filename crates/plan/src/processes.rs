@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{RecordingRun, ResolvedPlan, WorkloadRun};
 
-/// How many processes a cell asks for, where it says so.
+/// The number of processes that a cell asks for, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AskedProcesses {
-    /// Machines: the first so many.
+    /// Number of machines, the first ones.
     pub nodes: Option<u32>,
-    /// Processes on each of them: the first so many.
+    /// Number of processes on each of them, the first ones.
     pub processes: Option<u32>,
     /// With this implementation of MPI-IO.
     pub mpi_io: Option<MpiIoImplementation>,
@@ -30,22 +30,22 @@ impl From<&RecordingRun> for AskedProcesses {
     }
 }
 
-/// On which node each process of a campaign runs: its node's number, by rank. Nodes are numbered in the order of the first
-/// rank on each, so that rank 0 is on node 0.
+/// The node of each process of a campaign: its node's number, by rank. Nodes are numbered in the order of the
+/// first rank on each, so that rank 0 is on node 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankNodes {
     nodes: Vec<u32>,
-    /// By rank, which implementation of MPI-IO it has; of none nothing is known, or it has none.
+    /// The implementation of MPI-IO by rank; `None` if it is unknown or missing.
     mpi_io: Vec<Option<MpiIoImplementation>>,
 }
 
 impl RankNodes {
-    /// Of a campaign of one process.
+    /// For a campaign of one process.
     pub fn alone() -> Self {
         RankNodes { nodes: vec![0], mpi_io: Vec::new() }
     }
 
-    /// Of the names of their machines, by rank.
+    /// From the names of their machines, by rank.
     pub fn of(names: &[String]) -> Self {
         let mut known: BTreeMap<&str, u32> = BTreeMap::new();
         let mut nodes = Vec::with_capacity(names.len());
@@ -56,7 +56,7 @@ impl RankNodes {
         RankNodes { nodes, mpi_io: Vec::new() }
     }
 
-    /// The same with what each rank has of MPI-IO.
+    /// Adds the implementation of MPI-IO of each rank.
     #[must_use]
     pub fn with_mpi_io(self, by_rank: Vec<Option<MpiIoImplementation>>) -> Self {
         RankNodes { mpi_io: by_rank, ..self }
@@ -86,13 +86,13 @@ impl RankNodes {
         (0..).zip(&self.nodes).filter(move |(_, of)| **of == node).map(|(rank, _)| rank)
     }
 
-    /// Whether no rank below this one is on its node.
+    /// Returns true if no lower rank is on its node.
     pub fn is_first_on_node(&self, rank: u32) -> bool {
         let node = self.nodes.get(rank as usize);
         self.nodes.iter().position(|of| Some(of) == node) == Some(rank as usize)
     }
 
-    /// Whether no two ranks on different nodes have the same of something.
+    /// Returns true if no two ranks on different nodes have equal values.
     pub fn share_nothing<T: PartialEq>(&self, of_rank: impl Fn(u32) -> T) -> bool {
         let all: Vec<T> = (0..self.nodes.len() as u32).map(of_rank).collect();
         let same = |one: usize, other: usize| self.nodes[one] != self.nodes[other] && all[one] == all[other];
@@ -108,8 +108,8 @@ impl RankNodes {
         used.flat_map(|node| self.on(node).filter(has).take(most).collect::<Vec<_>>()).collect()
     }
 
-    /// Who sends the packets that a rank records of an instrument: one on another node, in turn those that record nothing of it, or
-    /// else the like on the next node. None if all are on one node.
+    /// The sender of the packets of an instrument that a rank records. It is a rank on another node: in turn
+    /// those that do not record it, or else the counterpart on the next node. `None` if all are on one node.
     pub fn sender_to(&self, rank: u32, run: &RecordingRun) -> Option<u32> {
         self.sender_among(rank, &self.used_by(run), &self.recorded_by(run))
     }
@@ -177,7 +177,7 @@ impl ResolvedPlan {
         there
     }
 
-    /// What processes there are, if they are too few for a cell.
+    /// Describes the processes if they are too few for a cell.
     pub fn too_few_processes(&self, asked: impl Into<AskedProcesses>) -> Option<String> {
         let AskedProcesses { nodes, processes, mpi_io } = asked.into();
         let there = self.processes_there(mpi_io);
@@ -239,7 +239,7 @@ files = 1
 
     #[test]
     fn a_cell_uses_the_first_processes_of_the_first_nodes() {
-        // As launchers number them: by slot, or by node in turn.
+        // The orders of launchers: by slot, or by node in turn.
         for (names, expected) in [("aabb", [[0, 2], [0, 1]]), ("abab", [[0, 1], [0, 2]])] {
             let of = |cell: usize| {
                 let plan = plan(&[2, 2]);

@@ -4,11 +4,14 @@ use nilometer_model::{Ingest, Level, Nanos, RankSample, Sample};
 
 use crate::{RecordingRun, RecordingSplit};
 
-/// One sample of the parts of a recording, in the order of their ranks; `run` is the whole of it.
+/// Joins the samples of the parts of a recording, in the order of their ranks; `run` is the whole.
 ///
-/// Frames, bytes, packets and stalls add up, latencies are those of all, and the longest stall is that of any. Memory, and
-/// how full it was, adds up where an instrument was dealt out; where whole instruments were, it is that of the fullest. What makes one
-/// part INVALID makes the whole so. What is of processes and machines is joined as [`Sample::united`] says.
+/// Frames, bytes, packets and stalls add up; latencies merge; the longest stall is that of any part. Memory
+/// and its fill level add up if an instrument was split. If whole instruments were dealt out, they are those
+/// of the fullest.
+///
+/// A reason that makes one part INVALID makes the whole INVALID. Figures of processes and machines join as in
+/// [`Sample::united`].
 pub fn recorded_together(run: &RecordingRun, mut parts: Vec<RankSample>) -> Sample {
     let split = run.split(parts.len() as u32);
     let recorded: Vec<Ingest> = parts.iter_mut().filter_map(|part| part.sample.ingest.take()).collect();
@@ -22,7 +25,7 @@ pub fn recorded_together(run: &RecordingRun, mut parts: Vec<RankSample>) -> Samp
     whole
 }
 
-/// What another process recorded at the same time, too. Count and period are those of the first one.
+/// Adds the recording of another process at the same time. Count and period are those of the first one.
 fn joined(mut all: Ingest, other: Ingest, split: RecordingSplit) -> Ingest {
     all.due += other.due;
     all.stored += other.stored;
@@ -93,7 +96,7 @@ mod tests {
     }
 
     fn recorded(stored: u64, lost: u64, stall: u64) -> Ingest {
-        // Each another, so that what is taken of one alone shows.
+        // All values differ, so that a value of one part alone shows.
         let level = Level { most: stall, last: stall - 2, lost };
         Ingest {
             frame_size: Bytes(800),

@@ -63,11 +63,12 @@ plan_table! {
     }
 }
 
-/// What the recordings of a stage are to show; searches belong to one instrument and many recordings.
+/// The question that the recordings of a stage answer. A search belongs to one instrument and takes many
+/// recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IngestGoal {
-    /// Whether the instrument is carried.
+    /// Does the storage keep up with the instrument?
     #[default]
     Pace,
     /// How fast the storage takes frames.
@@ -84,7 +85,8 @@ const LONG_ENOUGH: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
 pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
 
 impl IngestSweep {
-    /// The matrix, in the order of the plan; counts of frames are multiplied by the scale. What makes no sense is said.
+    /// The matrix, in the order of the plan; the scale multiplies counts of frames. Refuses values that make
+    /// no sense.
     pub(super) fn runs(
         &self,
         repeats: u32,
@@ -149,7 +151,7 @@ impl IngestSweep {
         Ok(runs)
     }
 
-    /// The matrix of recordings that last as long as what they are beside, and of which nothing is read.
+    /// The matrix of background recordings: they last as long as the measurement, and nothing reads them.
     pub(super) fn lasting_runs(&self, catalogue: Catalogue<'_>) -> Result<Vec<RecordingRun>, String> {
         let written = [
             ("frames", self.frames.is_some()),
@@ -170,7 +172,7 @@ impl IngestSweep {
         whole.runs(1, 1.0, catalogue)
     }
 
-    /// What was recorded must be there to be read.
+    /// Checks that a recording that is read back is stored.
     fn check_read(&self) -> Result<(), String> {
         if self.read.is_some() && self.onto == Onto::Nothing {
             return Err(
@@ -180,7 +182,7 @@ impl IngestSweep {
         Ok(())
     }
 
-    /// Over a network only where it is known how frames come over one.
+    /// Chooses a network route only if the packets are described.
     fn route(&self, instrument: &Instrument) -> Result<Route, String> {
         match (self.route, &instrument.packets) {
             (Some(Route::Loopback | Route::Network), None) => Err(format!(
@@ -201,7 +203,7 @@ impl IngestSweep {
         packets.ok_or_else(no_packets)?.set_payload(Bytes(1))
     }
 
-    /// The instrument with each combination of what is said instead.
+    /// The instrument with each combination of the plan's changes.
     fn swept(&self, mut instrument: Instrument) -> Result<Vec<(Instrument, Swept)>, String> {
         if let Some(shape) = &self.shape {
             instrument.shape.clone_from(shape);
@@ -227,7 +229,7 @@ impl IngestSweep {
         Ok(self.swept_layouts(all))
     }
 
-    /// The same with each combination of how it is stored.
+    /// The instruments with each combination of ways to store frames.
     fn swept_layouts(&self, all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
         let all = over(self.format.as_ref(), all, |instrument, swept, format| {
             instrument.recording.write_as(format);
@@ -256,8 +258,8 @@ impl IngestSweep {
         over(self.writers.as_ref(), all, |_, swept, writers| swept.writers = Some(writers))
     }
 
-    /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
-    /// scale makes it no shorter than that.
+    /// The time until the frame after the last one would be due. It must be long enough to show something; a
+    /// small scale shortens it no further.
     fn duration(&self, cell: &RecordingRun, scale: f64) -> Result<Nanos, String> {
         let due = |frames| cell.instrument.schedule().due(frames);
         let (asked, written, scaled) = match (self.frames, self.duration) {
@@ -274,7 +276,7 @@ impl IngestSweep {
     }
 }
 
-/// The matrix over what may be said instead of what the instrument's file says.
+/// The matrix over values that may replace those of the instrument's file.
 fn over<T: Clone>(
     sweep: Option<&Sweep<T>>,
     all: Vec<(Instrument, Swept)>,
@@ -286,7 +288,8 @@ fn over<T: Clone>(
     }
 }
 
-/// What comes of a recording in its time, with some room: of few frames no more stays, and no more space is asked for.
+/// All bytes that arrive during a recording, with some room. A short recording keeps no more, and needs no
+/// more space.
 fn all_that_comes(run: &RecordingRun) -> Bytes {
     let all = run.all().0;
     Bytes(all.saturating_add(all / 16))
@@ -339,7 +342,7 @@ rate = ["1 Hz", "50 Hz"]
         assert_eq!((run(&plan, 1).instrument.name.as_str(), plan.workloads().count()), ("camera", 0));
         let half = read(PLAN, 0.5).expect("a valid plan");
         assert_eq!(run(&half, 1).duration, Nanos::from_millis(1000), "as many frames less");
-        // 51 frames of 800 B and a sixteenth, where 2 GiB would stay.
+        // 51 frames of 800 B and a sixteenth, instead of 2 GiB.
         assert_eq!([run(&plan, 1).keep, run(&half, 1).keep], [Bytes(2 << 30), Bytes(43_350)]);
         let hundredth = read(PLAN, 0.01).expect("a valid plan");
         assert_eq!(run(&hundredth, 1).duration, Nanos::from_millis(400), "enough to show something");

@@ -1,4 +1,4 @@
-//! Which part of an instrument each process records, where several record it together.
+//! The part of an instrument that each of several processes records.
 //!
 //! ```text
 //! instruments   there are as many as processes, or more: whole ones are dealt out
@@ -6,14 +6,14 @@
 //! frames        else each process takes every n-th frame, as the files of one recording are dealt to writers
 //! ```
 //!
-//! What is dealt out goes in blocks of neighbours, which differ by one at most. Memory and what stays go with it, so that all
-//! parts together have what one recorder would have.
+//! Processes get blocks of neighbours, whose sizes differ by one at most. Memory and the space to keep are
+//! shared alike, so that all parts together have as much as one recorder would.
 
 use nilometer_model::{Burst, Bytes, Frequency, Instrument};
 
 use super::{Fill, RecordingRun};
 
-/// What the processes that record an instrument deal out among them.
+/// The way in which the processes that record an instrument share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordingSplit {
     /// Nothing: one records all.
@@ -28,7 +28,7 @@ pub enum RecordingSplit {
 }
 
 impl RecordingRun {
-    /// What so many processes deal out of it.
+    /// The way in which this many processes share it.
     pub fn split(&self, processes: u32) -> RecordingSplit {
         let processes = u64::from(processes);
         if processes < 2 {
@@ -42,8 +42,8 @@ impl RecordingRun {
         }
     }
 
-    /// More processes than this can't record it together: a stream of packets comes to one place, copies and what is read back
-    /// in a phase of its own are those of one process.
+    /// The most processes that can record it together. A stream of packets goes to one place, and one process
+    /// makes copies and reads back.
     pub fn most_processes(&self) -> u32 {
         if self.read.is_some() || self.readers.copy {
             return 1;
@@ -55,7 +55,7 @@ impl RecordingRun {
         most
     }
 
-    /// What one process of several records of it: the one with this number, from 0.
+    /// The part of process `number` (from 0) of several.
     #[must_use]
     pub fn part(&self, number: u32, of: u32) -> RecordingRun {
         let dealt = |all: u64| {

@@ -1,32 +1,32 @@
-//! The keys of a plan, taken from the types that read it, so that what is printed is what is read.
+//! The keys of a plan, taken from the types that read it, so that the printed keys are those accepted.
 
 use crate::{KeyValue, Plan, ValueKind};
 
 /// A key that a plan may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanKey {
-    /// As written.
+    /// Its name in the plan.
     pub name: &'static str,
-    /// What may stand behind it.
+    /// The kind of its value.
     pub kind: ValueKind,
-    /// The same in words.
+    /// The kind in words.
     pub value: String,
-    /// What holds if it is not written, where something does.
+    /// The default, if there is one.
     pub default: Option<String>,
     /// It must be written.
     pub is_needed: bool,
     /// A list of values makes the stage a matrix.
     pub may_be_list: bool,
-    /// What it is for, in lines.
+    /// Its purpose, in lines.
     pub about: Vec<String>,
 }
 
-/// What holds if a key is not written, as a plan would write it; none if there are no words for it.
+/// The default of a key in the form of a plan; `None` if it has no text.
 pub(crate) struct KeyDefault(pub(crate) Option<String>);
 
 impl PlanKey {
-    /// Of a key of this type: its name, what stands for the words of the type, whether it has a default, and how that is
-    /// written, and its documentation.
+    /// Describes a key of this type: its name, a text in place of the type's words, its default, and its
+    /// documentation.
     pub(crate) fn of<T: KeyValue>(
         name: &'static str,
         words: Option<&str>,
@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn every_key_is_one_that_the_parser_knows() {
         for (table, key) in every_key() {
-            // What is not a value of any key, where it may stand: the parser complains of the value, and not of the key.
+            // A value that no key accepts, in a valid place: the parser complains about the value, not about
+            // the key.
             let text = match table.as_str() {
                 "" => format!("title = \"x\"\n{} = nan", key.name).replace("title = \"x\"\ntitle", "title"),
                 "stage" | "accept.instrument" | "accept.stage" => {

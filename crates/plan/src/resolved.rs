@@ -24,7 +24,7 @@ pub struct ResolvedPlan {
     pub warm_up: u32,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,
-    /// Beyond these, cells are repeated until half of the interval of each figure is no more than so many percent of it.
+    /// Cells are repeated further until half of the interval of each figure is within this percentage of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// Rounds with these together, at the most.
@@ -34,15 +34,15 @@ pub struct ResolvedPlan {
     pub time_limit: Nanos,
     /// No cell may need more space than this.
     pub space_limit: Option<Bytes>,
-    /// What targets have to be on: all the same, or each by itself; nothing of none.
+    /// The expected file systems of targets: one for all, or one for each; empty means any.
     #[serde(default)]
     pub expect: Vec<FileSystemKind>,
-    /// The directory that copies come from.
+    /// The source directory of copies.
     pub source: Option<String>,
     /// The directory that recordings are copied to while they are made.
     #[serde(default)]
     pub copy_to: Option<String>,
-    /// What sizes were multiplied by.
+    /// The factor for sizes.
     pub scale: f64,
     /// The seed of all random decisions.
     pub seed: u64,
@@ -54,20 +54,21 @@ pub struct ResolvedPlan {
     /// How many of them each node has, in the order of the first rank on each; of none all are on one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_ranks: Vec<u32>,
-    /// How many of them on each node have which implementation of MPI-IO, where a cell asks for one.
+    /// Number of ranks on each node with each implementation of MPI-IO, if a cell asks for one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mpi_io_ranks: BTreeMap<MpiIoImplementation, Vec<u32>>,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
-    /// What must be found for a target to be accepted.
+    /// The criteria for accepting a target.
     #[serde(default, skip_serializing_if = "Acceptance::is_empty")]
     pub accept: Acceptance,
-    /// Cells that do the same work as another one at this scale, and are left out: each in words, with the one that stands for it.
+    /// Cells left out because they do the same work as another one at this scale: each in words, with its
+    /// substitute.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<String>,
     /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
-    /// What is measured of the network between machines, once for all targets, a stage each.
+    /// The network measurements, once for all targets, a stage each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<NetworkRun>,
 }
@@ -98,7 +99,7 @@ impl ResolvedPlan {
         }
     }
 
-    /// How many of its workloads are the same as others where the layout of files can't be chosen.
+    /// Number of its workloads that equal others if the layout of files can't be chosen.
     pub fn cells_by_layout(&self) -> usize {
         self.workloads().filter(|(cell, ..)| !self.applies(*cell, None)).count()
     }
@@ -114,8 +115,8 @@ impl ResolvedPlan {
         cells.filter_map(|(index, cell)| Some((index, cell.as_recording()?)))
     }
 
-    /// Whether a cell is measured on a target where the layout of files is chosen so, or can't be. Cells that differ only in
-    /// what can't be chosen are one, and the first stands for all.
+    /// Returns true if a cell is measured on a target with this way to choose layouts, or none. Cells that
+    /// differ only in choices missing there are one; the first stands for all.
     pub fn applies(&self, cell: usize, control: Option<StripeControl>) -> bool {
         let chosen = |index: usize| {
             let cell = self.cells.get(index)?;
@@ -126,8 +127,10 @@ impl ResolvedPlan {
         is_whole || !(0..cell).any(|earlier| chosen(earlier) == this)
     }
 
-    /// Whether a workload is measured where so many targets can do it. The first of them at once are not where there are
-    /// fewer; nor where there are no more, and another cell of the stage is the same for all at once.
+    /// Returns true if a workload is measured when `able` targets can do it.
+    ///
+    /// A workload for the first N at once needs N targets. With exactly N it is skipped if another cell of
+    /// the stage does the same for all at once.
     pub fn is_measured_on(&self, cell: usize, able: usize) -> bool {
         let Some(run) = self.cells.get(cell).and_then(Cell::as_workload) else { return false };
         let Volumes::First(count) = run.volumes else { return able > 0 };
@@ -139,8 +142,8 @@ impl ResolvedPlan {
     }
 }
 
-/// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it. A plan that
-/// records an instrument needs a catalogue, see [`parse_with`].
+/// Reads a plan at a scale, which multiplies sizes and counts of items. Messages call the plan `file`. A plan
+/// that records an instrument needs a catalogue; see [`parse_with`].
 pub fn parse(text: &str, file: &str, scale: f64) -> Result<ResolvedPlan, PlanError> {
     parse_with(text, file, scale, &|name| Err(format!("no instrument `{name}`: there is no catalogue here")))
 }
@@ -197,7 +200,7 @@ pub fn parse_with(
     Ok(ResolvedPlan { merged, network, ..resolved(plan, scale, accept, cells) })
 }
 
-/// Who waits until its next operation is due, or thinks, must not be taken for one that hangs.
+/// Checks that `hang_after` exceeds the longest wait of a worker for its next operation, or to think.
 fn check_patience(plan: &Plan, cells: &[Cell]) -> Result<(), String> {
     let is_held = |cell: &Cell| {
         let load = cell.background().is_some_and(|load| !load.offered.is_none());
@@ -273,7 +276,7 @@ fn add_cells(
     Ok(merged)
 }
 
-/// The cell as written must make sense, and so must what becomes of it.
+/// Scales a cell. It must make sense both as written and scaled.
 fn at_scale(mut run: WorkloadRun, scale: f64) -> Result<WorkloadRun, String> {
     check(&run)?;
     if (scale - 1.0).abs() > f64::EPSILON {

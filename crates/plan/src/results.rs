@@ -1,4 +1,4 @@
-//! What a campaign gave, as the record keeps it and the analysis reads it.
+//! The results of a campaign, as the record keeps them and the analysis reads them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Results {
     pub version: String,
     /// When the campaign was begun: UTC, ISO 8601.
     pub started: String,
-    /// What was to be measured, and on what; none of results that no campaign of this program gave.
+    /// The planned campaign with its targets; `None` for results without a campaign of this program.
     pub campaign: Option<PlannedCampaign>,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,
@@ -27,27 +27,28 @@ pub struct Results {
     pub targets: Vec<TargetEntry>,
     /// The cells, in the order of the plan.
     pub cells: Vec<Cell>,
-    /// What was measured, in the order it was, warm-up apart. Latencies are in `latencies`, and a series only where it is
-    /// shown: of ingest samples and of the median repeat of each group.
+    /// The samples, in the order of measurement, without warm-up. Latencies are in `latencies`. Only ingest
+    /// samples and the median repeat of each group have a series.
     pub samples: Vec<Measured>,
-    /// What the tool by itself did, with a target that keeps nothing: see [`Results::set_ceilings_apart`].
+    /// The results of the tool by itself, with a target that discards data: see
+    /// [`Results::set_ceilings_apart`].
     pub ceilings: Vec<Measured>,
-    /// From issue to completion, all valid repeats of a group together.
+    /// Latencies from issue to completion, over all valid repeats of a group.
     pub latencies: BTreeMap<Group, Histogram>,
-    /// What happened besides.
+    /// Other events.
     pub events: Vec<Event>,
-    /// Where and with what it was measured: key and value.
+    /// The environment of the measurement: key and value.
     pub environment: Vec<(String, String)>,
-    /// The machines of its processes, in the order of the first rank on each; none of results that no campaign of this program
-    /// gave.
+    /// The machines of its processes, in the order of the first rank on each; empty for results without a
+    /// campaign of this program.
     pub machines: Vec<CampaignMachine>,
-    /// What the network between them carried, by stage.
+    /// The network results, by stage.
     pub network: Vec<NetworkStage>,
 }
 
 impl Results {
-    /// Takes the target that was not asked for, and keeps nothing, out of the targets, and its samples out of the samples:
-    /// it is compared with none of them, and only their ceiling.
+    /// Moves the samples of the discarding target that the user did not ask for from `samples` to `ceilings`,
+    /// and removes that target. It is only the ceiling of the others, and compared with none of them.
     pub fn set_ceilings_apart(&mut self) {
         let Some(ceiling) = self.campaign.as_ref().and_then(|campaign| campaign.ceiling) else { return };
         let samples = std::mem::take(&mut self.samples);
@@ -57,18 +58,19 @@ impl Results {
         self.targets.truncate(ceiling);
     }
 
-    /// All of it comes from other programs or publications: there was no plan, and nothing is known of the machine.
+    /// True if all results come from other programs or publications: there is no plan, and the machine is
+    /// unknown.
     pub fn is_imported(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.as_imported().is_some())
     }
 
-    /// What was recorded, if a sample is of a recording.
+    /// The recording of a sample, if it is one.
     pub fn recording(&self, key: Key) -> Option<&RecordingRun> {
         self.cells.get(key.cell)?.as_recording()
     }
 }
 
-/// What is compared: a phase of a cell on a target.
+/// The unit of comparison: a phase of a cell on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
     /// Index into [`Results::cells`].
@@ -79,12 +81,12 @@ pub struct Group {
     pub target: usize,
 }
 
-/// What a campaign came to, in words, as the record keeps it.
+/// A conclusion of a campaign, in words, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conclusion {
-    /// What it is about: a target and what was asked of it.
+    /// Its subject: a target and the question about it.
     pub subject: String,
-    /// What was found.
+    /// The finding.
     pub words: String,
 }
 
@@ -93,7 +95,7 @@ pub struct Conclusion {
 pub struct Event {
     /// When: since 1970, UTC.
     pub at: Nanos,
-    /// What, in words.
+    /// The event, in words.
     pub what: String,
 }
 
@@ -109,20 +111,20 @@ pub struct TargetEntry {
     pub path: String,
     /// Its file system.
     pub file_system: String,
-    /// What was found there before the campaign; none of results that no campaign of this program gave.
+    /// Its description before the campaign; `None` for results without a campaign of this program.
     pub description: Option<TargetDescription>,
     /// Why it was left out from some point on, if it was.
     pub left_out: Option<String>,
 }
 
 impl TargetEntry {
-    /// See [`is_volatile`].
+    /// True if its data are in memory; see [`is_volatile`].
     pub fn is_volatile(&self) -> bool {
         is_volatile(&self.file_system)
     }
 }
 
-/// Where a sample belongs.
+/// The place of a sample in the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Index into [`Results::targets`].
@@ -136,17 +138,17 @@ pub struct Key {
 }
 
 impl Key {
-    /// What the sample is a repeat of.
+    /// The group that the sample is a repeat of.
     pub const fn group(self) -> Group {
         Group { cell: self.cell, phase: self.phase, target: self.target }
     }
 }
 
-/// A sample and where it belongs.
+/// A sample with its place.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Where it belongs.
+    /// Its place.
     pub key: Key,
-    /// What was measured.
+    /// The sample.
     pub sample: Sample,
 }

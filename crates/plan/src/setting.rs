@@ -1,5 +1,6 @@
-//! A setting outside of the program as a dimension of a plan: a mount option, a tuning of the kernel, an MTU. The user's own
-//! commands apply it, read it back and undo it, around each repeat, so that it is shuffled like any parameter.
+//! A setting outside of the program as a dimension of a plan: a mount option, a tuning of the kernel, an MTU.
+//! The user's own commands apply it, read it back and undo it around each repeat, so that it is shuffled like
+//! any parameter.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +29,17 @@ plan_table! {
 /// One value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedSetting {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// The value.
     pub value: String,
     /// Applies it.
     pub apply: String,
-    /// Prints what is in force.
+    /// The command that prints the value in force.
     pub read_back: Option<String>,
     /// Takes it back.
     pub undo: String,
-    /// Each command is ended when it takes longer.
+    /// The time limit of each command.
     pub time_limit: Nanos,
 }
 
@@ -54,7 +55,7 @@ impl AppliedSetting {
     }
 }
 
-/// Of each setting one value: all combinations, in the order of names and of values.
+/// All combinations of one value for each setting, in the order of names and of values.
 pub(super) fn combinations(settings: &BTreeMap<String, SettingSweep>) -> Vec<Vec<AppliedSetting>> {
     let mut all = vec![Vec::new()];
     for (name, sweep) in settings {
@@ -84,7 +85,7 @@ impl SettingSweep {
     }
 }
 
-/// What makes no sense of the settings of a stage, with what would.
+/// Refuses settings of a stage that make no sense; the message says how to correct them.
 pub(super) fn check_settings(settings: &BTreeMap<String, SettingSweep>) -> Result<(), String> {
     for (name, sweep) in settings {
         let wrong = |key: &str, why: &str| Err(format!("setting.\"{name}\": {key} {why}"));

@@ -1,4 +1,4 @@
-//! `shift`: whose files a worker reads, so that it does not read what it wrote itself.
+//! `shift`: the worker whose files a worker reads, so that it does not read its own.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// How far on the worker is whose files another one takes. In plans and records `"node"`, or a number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
-    /// So many workers further, modulo all: with 0 a worker takes its own (mdtest -N).
+    /// The worker N further, modulo all; with 0 a worker takes its own (mdtest -N).
     Workers(u32),
-    /// The one in its place on the next node (IOR -C); where all are on one, in the next process; where there is one process,
-    /// the next worker.
+    /// The counterpart on the next node (IOR -C). If all are on one node, that in the next process; with one
+    /// process, the next worker.
     Node,
 }
 
 impl Shift {
-    /// Each worker takes what it made itself.
+    /// Each worker uses its own files.
     pub const OWN: Shift = Shift::Workers(0);
 
-    /// How reports say it; nothing where each takes its own.
+    /// The phrase in reports; `None` if each worker uses its own files.
     pub fn phrase(self) -> Option<String> {
         match self {
             Shift::OWN => None,

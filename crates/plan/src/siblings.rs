@@ -1,10 +1,11 @@
-//! `siblings`: what of a stage should be alike, so that the one that is not is found. They are measured alone and together.
+//! `siblings`: parts of a stage that should be alike. They are measured alone and together, to find the one
+//! that is not.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Sweep, Volumes, WorkloadRun};
 
-/// What should be alike.
+/// The parts that should be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Siblings {
@@ -38,8 +39,8 @@ impl Siblings {
         }
     }
 
-    /// Each of the runs by as many workers as are written; of siblings before that each worker by itself, of as many as there are
-    /// at the most.
+    /// Each of the runs by each number of workers in the plan. For siblings it first adds each worker by
+    /// itself, up to the largest number.
     pub(super) fn by_workers(
         siblings: Option<Self>,
         written: &Sweep<u32>,
@@ -64,7 +65,7 @@ impl Siblings {
 /// More are not measured one by one.
 const WORKERS_MOST: u32 = 64;
 
-/// Whether each of the workers can work by itself.
+/// Checks that each of the workers can work by itself.
 fn check_workers(written: &Sweep<u32>, most: u32, runs: &[WorkloadRun]) -> Result<(), String> {
     if written.values().iter().any(|count| *count < 2) || most > WORKERS_MOST {
         return Err(format!(

@@ -1,11 +1,12 @@
-//! What a plan says of an instrument instead of the catalogue.
+//! The changes that a plan makes to an instrument of the catalogue.
 
 use std::fmt;
 
 use nilometer_model::{Bytes, ChunkShape, Format, FrameCompression, Frequency, Storing};
 use serde::{Deserialize, Serialize};
 
-/// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
+/// The changes that a plan makes to an instrument of the catalogue. In words they follow the instrument's
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Swept {
@@ -34,27 +35,28 @@ pub struct Swept {
     /// Writers, each with a lane of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writers: Option<u32>,
-    /// Machines: the first so many.
+    /// Number of machines, the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Processes on each of them: the first so many.
+    /// Number of processes on each of them, the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
 }
 
-/// Of what recordings are: those of one are compared with each other, whatever each was to show.
+/// The instrument of recordings. Reports compare recordings of one instrument with each other, with any
+/// goals.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordedInstrument {
     /// The instrument's name in the catalogue.
     pub name: String,
-    /// What the plan says of it instead.
+    /// The plan's changes to it.
     pub swept: Swept,
-    /// So many of it, each with a recorder of its own.
+    /// Number of such instruments, each with its own recorder.
     pub count: u32,
 }
 
 impl RecordedInstrument {
-    /// The instrument and what the plan says of it instead, in words, without how many.
+    /// The instrument and the plan's changes, in words, without the count.
     pub fn label(&self) -> String {
         format!("{}{}", self.name, self.swept)
     }

@@ -1,4 +1,4 @@
-//! Plans as they are written, and what is refused of them.
+//! Tests of valid plans, and of refused ones.
 
 use nilometer_model::StripeControl;
 
@@ -27,7 +27,7 @@ fn pools_are_a_parameter_like_others_and_no_options_of_a_tool() {
     let pools: Vec<_> = plan.workloads().map(|(_, _, run)| run.layout().pool).collect();
     assert_eq!(pools, ["flash", "2", "flash", "2"].map(|pool| Some(pool.to_owned())));
     assert!(plan.cells[0].to_string().ends_with(", pool flash"), "{}", plan.cells[0]);
-    // Where there are no pools, the cells that differ only in it are one.
+    // Without pools, the cells that differ only in the pool are one.
     let without = (0..4).filter(|&cell| plan.applies(cell, None)).count();
     let with = (0..4).filter(|&cell| plan.applies(cell, Some(StripeControl::Lustre))).count();
     assert_eq!([without, with], [2, 4]);

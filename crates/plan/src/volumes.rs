@@ -4,20 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Whether targets are measured one by one. In plans and records `"alone"`, `"together"`, or how many of the first.
+/// Are targets measured one by one? In plans and records `"alone"`, `"together"`, or the number of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Volumes {
     /// Each target by itself.
     #[default]
     Alone,
-    /// So many at the same time, each with its workers: the first on the command line that can do it. At least two.
+    /// N at the same time, each with its workers: the first ones on the command line that can do it. At least
+    /// two.
     First(u32),
     /// All at the same time, each with its workers.
     Together,
 }
 
 impl Volumes {
-    /// Of so many targets those that are measured at the same time; none where there are too few.
+    /// How many of this many targets are measured at the same time; `None` if there are too few.
     pub fn at_once(self, targets: usize) -> Option<usize> {
         let count = match self {
             Volumes::Alone => 1,
@@ -27,7 +28,7 @@ impl Volumes {
         (count <= targets).then_some(count)
     }
 
-    /// How reports say it; nothing where each target is measured by itself.
+    /// The phrase in reports; `None` if each target is measured by itself.
     pub fn phrase(self) -> Option<String> {
         match self {
             Volumes::Alone => None,
@@ -36,7 +37,8 @@ impl Volumes {
         }
     }
 
-    /// How reports say it of recordings, of which there is one over several targets; nothing where each target has its own.
+    /// The phrase in reports for recordings, which are one over several targets; `None` if each target has
+    /// its own.
     pub(super) fn phrase_of_recording(volumes: &[Volumes]) -> Option<String> {
         if volumes.iter().all(|volumes| *volumes == Volumes::Alone) {
             return None;

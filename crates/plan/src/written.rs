@@ -125,7 +125,7 @@ fn one() -> Sweep<u32> {
 }
 
 impl Stage {
-    /// One thing is measured, and what is about workers stands beside a workload only.
+    /// Checks that a stage measures one thing, and has keys about workers only with a workload.
     pub(super) fn check_kind(&self) -> Result<(), String> {
         let kinds = [
             (self.workload.is_some(), "a workload"),
@@ -228,7 +228,7 @@ impl Stage {
         Ok(over_levels(runs, &levels, |run, load| run.background = Some(load)))
     }
 
-    /// Each run by each engine, and by MPI-IO in each way that is asked for.
+    /// Each run with each engine, and with MPI-IO in each requested way.
     fn by_engines(&self, runs: Vec<WorkloadRun>) -> Result<Vec<WorkloadRun>, String> {
         let is_used = self.engine.values().contains(&EngineKind::MpiIo);
         if self.mpi_io.is_some() && !is_used {
@@ -304,13 +304,13 @@ impl Stage {
         }
     }
 
-    /// Of what works beside it; none where nothing does.
+    /// The levels of its background load; empty without one.
     fn levels(&self, scale: f64, catalogue: Catalogue<'_>) -> Result<Vec<BackgroundLoad>, String> {
         self.background.as_ref().map_or(Ok(Vec::new()), |background| background.levels(scale, catalogue))
     }
 }
 
-/// Each run at each level, where there are any.
+/// Each run at each level, if there are any.
 fn over_levels<T: Clone>(
     runs: Vec<T>,
     levels: &[BackgroundLoad],

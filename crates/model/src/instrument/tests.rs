@@ -1,4 +1,4 @@
-//! What an instrument's file may say, and what is refused.
+//! Tests of valid instrument files, and of refused ones.
 
 use super::*;
 
@@ -137,7 +137,7 @@ fn the_chunks_of_a_frame_have_a_length_that_journals_can_say() {
         Instrument::parse(&format!("{file}{recording}\n"), "p.toml").map(drop).map_err(|why| why.to_string())
     };
     assert_eq!(large("32768x2"), Ok(()));
-    // Filled up, its pixels have 4 GiB less 132 kB, and the table of tiles has more.
+    // Padded, its pixels have 4 GiB less 132 kB, and the table of tiles makes it more.
     let refused = large("32767x2").expect_err("too long");
     assert!(refused.contains("more than 4 GiB when they are stored"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! A link of a machine to others, as its kernel tells it.
+//! A link of a machine to others, as its kernel describes it.
 
 use std::fmt;
 
@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Bytes};
 
-/// An interface that is up, but the loopback; the members of a bond are a part of it.
+/// An interface that is up, without the loopback; the members of a bond are a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkLink {
-    /// Its name there.
+    /// Its name on the machine.
     pub name: String,
-    /// A card, or a bond of cards: of others the speed is whatever their driver says.
+    /// True for a card or a bond of cards. The speed of other interfaces is arbitrary.
     pub is_card: bool,
-    /// What it carries at the most; none where it does not say.
+    /// Its capacity; `None` if the driver does not report it.
     pub speed: Option<ByteRate>,
     /// The longest packet.
     pub mtu: Option<Bytes>,
-    /// If it is made of others.
+    /// Its members, if it is a bond.
     pub bond: Option<LinkBond>,
-    /// What the card or the kernel does for whole rows of packets (`ethtool -k`), as far as it is on; none where nobody tells.
+    /// The offloads that are on: work of the card or the kernel for whole groups of packets (`ethtool -k`).
+    /// `None` if unknown.
     pub offloads: Option<Vec<String>>,
 }
 
-/// Links that are used as one.
+/// Links that act as one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkBond {
-    /// How, in the kernel's word: `802.3ad`, `active-backup`, ...
+    /// The mode in the kernel's word: `802.3ad`, `active-backup`, ...
     pub mode: String,
-    /// In the order of their names.
+    /// The members, in the order of their names.
     pub members: Vec<BondMember>,
 }
 
@@ -37,9 +38,9 @@ pub struct LinkBond {
 pub struct BondMember {
     /// Its name.
     pub name: String,
-    /// Whether it has a carrier.
+    /// True if it has a carrier.
     pub is_up: bool,
-    /// What it carries.
+    /// Its capacity.
     pub speed: Option<ByteRate>,
 }
 

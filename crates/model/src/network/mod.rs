@@ -1,4 +1,4 @@
-//! What the network between machines carried: which flows there were at the same time, and what came of each.
+//! The results of measuring the network between machines: simultaneous flows, and the data of each.
 
 mod link;
 mod pattern;
@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Nanos};
 
-/// How data go.
+/// The protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkProtocol {
-    /// As fast as the other end takes them.
+    /// TCP: as fast as the receiver takes the data.
     #[default]
     Tcp,
-    /// At a rate that is given.
+    /// UDP: at a given rate.
     Udp,
 }
 
 impl NetworkProtocol {
-    /// The word in plans and in the record.
+    /// Its word in plans and in the record.
     pub const fn name(self) -> &'static str {
         match self {
             NetworkProtocol::Tcp => "tcp",
@@ -44,14 +44,14 @@ impl fmt::Display for NetworkProtocol {
     }
 }
 
-/// What is measured at once.
+/// Flows that are measured at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NetworkCell {
-    /// Between which machines.
+    /// The machines that send and receive.
     pub pattern: TrafficPattern,
-    /// How.
+    /// The protocol.
     pub protocol: NetworkProtocol,
-    /// Flows from each machine to each other.
+    /// Number of flows from each machine to each other.
     pub flows: u32,
 }
 
@@ -63,7 +63,7 @@ impl NetworkCell {
     }
 }
 
-/// One flow that is to be.
+/// A planned flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkFlow {
     /// The rank that sends.
@@ -72,65 +72,66 @@ pub struct NetworkFlow {
     pub to: u32,
 }
 
-/// What all ranks do at the same time.
+/// The traffic that all ranks produce at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkTraffic {
     /// All flows.
     pub flows: Vec<NetworkFlow>,
-    /// How they go.
+    /// The protocol.
     pub protocol: NetworkProtocol,
-    /// How long data are sent.
+    /// How long the senders send.
     pub duration: Nanos,
-    /// Of UDP, the bytes a second that each flow is sent at.
+    /// For UDP, the bytes a second of each flow.
     pub rate: u64,
-    /// What its flows are known by.
+    /// The number that identifies its flows.
     pub trial: u64,
-    /// Machines are reached by version 6 of IP, not 4.
+    /// True if machines use version 6 of IP, not 4.
     pub version_six: bool,
 }
 
-/// What came of one flow, as its two ends saw it. Times are from the agreed start.
+/// The result of one flow at one of its ends. Times are from the agreed start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowEnd {
-    /// Which of the cell's flows.
+    /// The index of the flow in the cell.
     pub flow: usize,
-    /// Bytes that the receiver got; of an end that sends, those that it handed over.
+    /// Bytes that the receiver got; at the sending end, the bytes handed to the network.
     pub bytes: u64,
-    /// When the last of them came, or was handed over.
+    /// The time of the last byte received, or handed over.
     pub last: Nanos,
-    /// Processor time of the thread of this end; where it serves several flows, this one's share by what they carried.
+    /// Processor time of the thread of this end. A thread that serves several flows is divided by their
+    /// bytes.
     pub processor: Nanos,
-    /// What the kernel says of the connection, at the end that sends.
+    /// The kernel's report on the connection, at the sending end.
     pub connection: Option<TcpFindings>,
-    /// What is known of packets, where they are counted.
+    /// Packet counts, if the protocol has them.
     pub packets: Option<DatagramCounts>,
-    /// Why it did not come to its end.
+    /// The reason why it did not finish.
     pub failed: Option<String>,
 }
 
-/// What the kernel says of a TCP connection at its end (`TCP_INFO`, linux/tcp.h).
+/// The kernel's report on a TCP connection at its end (`TCP_INFO`, linux/tcp.h).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFindings {
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// The smoothed round trip time, under load.
     pub round_trip: Nanos,
-    /// The shortest round trip that was seen.
+    /// The shortest round trip.
     pub least_round_trip: Nanos,
     /// Bytes of a segment.
     pub segment: u32,
     /// The congestion control.
     pub congestion: String,
-    /// Room of the sender in the kernel, in bytes.
+    /// The sender's socket buffer, in bytes.
     pub send_buffer: u64,
 }
 
-/// Packets of a UDP flow; who sends says how many it sent.
+/// Packets of a UDP flow; the sender reports how many it sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramCounts {
-    /// Sent, or come.
+    /// Packets sent, or received.
     pub packets: u64,
-    /// Came after one with a higher number.
+    /// Packets that arrived after one with a higher number.
     pub reordered: u64,
 }
 
@@ -141,19 +142,19 @@ pub struct FlowSample {
     pub from: u32,
     /// The rank that received.
     pub to: u32,
-    /// At the end that sent.
+    /// The sending end.
     pub sent: FlowEnd,
-    /// At the end that received.
+    /// The receiving end.
     pub received: FlowEnd,
 }
 
 impl FlowSample {
-    /// What came, over the time until its last byte had come.
+    /// The rate of bytes received, until the last one had arrived.
     pub fn rate(&self) -> ByteRate {
         ByteRate::of(self.received.bytes, self.received.last)
     }
 
-    /// Why it must not be used, if so.
+    /// The reason to reject it, if there is one.
     pub fn failed(&self) -> Option<&str> {
         self.sent.failed.as_deref().or(self.received.failed.as_deref())
     }
@@ -165,47 +166,49 @@ const NANOS: u64 = 1_000_000_000;
 /// One repeat of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSample {
-    /// Which of the cells.
+    /// The index of the cell.
     pub cell: usize,
-    /// Which repeat; of a search, which of its trials.
+    /// The number of the repeat; in a search, of the trial.
     pub repeat: u32,
-    /// Of UDP, the bytes a second that each flow was to be sent at.
+    /// For UDP, the requested bytes a second of each flow.
     pub asked: Option<u64>,
     /// All flows.
     pub flows: Vec<FlowSample>,
 }
 
 impl NetworkSample {
-    /// Of all flows together. All are sent for the same time; each has its rate until its own last byte had come, so that
-    /// one that waits in a slow link's queue behind the end makes the others no slower.
+    /// The rate of all flows together.
+    ///
+    /// All flows send for the same time, and each counts until its own last byte. A flow that waits in a slow
+    /// link's queue after the end therefore slows down no other.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.flows.iter().map(|flow| flow.rate().0).sum())
     }
 
-    /// Whole bytes a second of the fastest flow.
+    /// The rate of the fastest flow, in whole bytes a second.
     pub fn fastest_flow(&self) -> u64 {
         let whole =
             |flow: &FlowSample| flow.received.bytes.saturating_mul(NANOS) / flow.received.last.0.max(1);
         self.flows.iter().map(whole).max().unwrap_or(0)
     }
 
-    /// What was handed to the network, of all flows together: less than what was asked where a sender can't do it.
+    /// The rate handed to the network, over all flows; below the request if a sender is too slow.
     pub fn offered(&self) -> ByteRate {
         ByteRate(self.flows.iter().map(|flow| ByteRate::of(flow.sent.bytes, flow.sent.last).0).sum())
     }
 
-    /// Why it must not be used, if so: the first flow that failed.
+    /// The reason to reject it, if there is one: that of the first flow that failed.
     pub fn failed(&self) -> Option<&str> {
         self.flows.iter().find_map(FlowSample::failed)
     }
 
-    /// Packets that were sent and did not come.
+    /// Packets sent but not received.
     pub fn lost(&self) -> u64 {
         let count = |end: &FlowEnd| end.packets.map_or(0, |counts| counts.packets);
         self.flows.iter().map(|flow| count(&flow.sent).saturating_sub(count(&flow.received))).sum()
     }
 
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub fn retransmitted(&self) -> u64 {
         let of = |flow: &FlowSample| flow.sent.connection.as_ref().map_or(0, |found| found.retransmitted);
         self.flows.iter().map(of).sum()
@@ -219,18 +222,18 @@ pub struct NetworkMachine {
     pub name: String,
     /// Its ranks, the least first.
     pub ranks: Vec<u32>,
-    /// The addresses at which it receives.
+    /// The addresses for receiving.
     pub addresses: Vec<String>,
 }
 
-/// All that was measured of the network.
+/// All results of the network.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkResults {
-    /// In the order of their least ranks.
+    /// The machines, in the order of their least ranks.
     pub machines: Vec<NetworkMachine>,
-    /// In the order of their numbers.
+    /// The cells, in the order of their numbers.
     pub cells: Vec<NetworkCell>,
-    /// In the order in which they were measured.
+    /// The samples, in the order of their measurement.
     pub samples: Vec<NetworkSample>,
 }
 
@@ -246,21 +249,22 @@ impl NetworkResults {
     }
 }
 
-/// What a stage of a plan measured of the network.
+/// The network results of a stage of a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NetworkStage {
     /// The stage's name.
     pub stage: String,
-    /// What was measured, without rounds that count for nothing.
+    /// The results, without warm-up rounds.
     pub results: NetworkResults,
 }
 
-/// A machine of a campaign, and what it is.
+/// A machine of a campaign, with its description.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignMachine {
     /// Its host name.
     pub name: String,
-    /// Facts about it, key and value; of the first machine none, as they stand in [`crate::Results::environment`].
+    /// Facts about it, key and value. The first machine has none here: its facts are in `environment` of the
+    /// campaign's results.
     pub facts: Vec<(String, String)>,
     /// Its links to others.
     pub links: Vec<NetworkLink>,

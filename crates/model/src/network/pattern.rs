@@ -1,40 +1,40 @@
-//! Who sends to whom at the same time.
+//! Patterns of simultaneous senders and receivers.
 
 use serde::{Deserialize, Serialize};
 
-/// Who sends to whom at the same time, by the numbers of machines.
+/// A pattern of simultaneous senders and receivers, by the numbers of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrafficPattern {
     /// One machine to another.
     Pair {
-        /// Sends.
+        /// The sender.
         from: usize,
-        /// Receives.
+        /// The receiver.
         to: usize,
     },
     /// Two machines to each other.
     BothWays {
-        /// One.
+        /// The one with the smaller number.
         one: usize,
         /// The other.
         other: usize,
     },
     /// One machine to all others.
     OneToMany {
-        /// Sends.
+        /// The sender.
         from: usize,
     },
     /// All others to one machine (incast).
     ManyToOne {
-        /// Receives.
+        /// The receiver.
         to: usize,
     },
     /// Each machine to each other.
     AllToAll,
 }
 
-/// The patterns that a plan may ask for, by their names there.
+/// The patterns of plans, by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatternKind {
@@ -42,7 +42,7 @@ pub enum PatternKind {
     Pairs,
     /// Each machine to the next, alone, and the last one to the first.
     Ring,
-    /// The same two machines to each other.
+    /// Two machines to each other, for each pair of `pairs`.
     BothWays,
     /// One machine to all others, each in turn; of more than [`EACH_PAIR_MAX`] machines the first.
     OneToMany,
@@ -63,7 +63,7 @@ impl PatternKind {
         PatternKind::AllToAll,
     ];
 
-    /// What is measured where nothing else is said.
+    /// The patterns that a plan measures by default.
     pub const USUAL: [PatternKind; 5] = [
         PatternKind::Pairs,
         PatternKind::BothWays,
@@ -72,7 +72,7 @@ impl PatternKind {
         PatternKind::AllToAll,
     ];
 
-    /// The word in plans.
+    /// Its word in plans.
     pub const fn name(self) -> &'static str {
         match self {
             PatternKind::Pairs => "pairs",
@@ -89,7 +89,7 @@ impl PatternKind {
         PatternKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// All of it among so many machines.
+    /// All its patterns among `machines` machines.
     fn patterns(self, machines: usize) -> Vec<TrafficPattern> {
         let roots = 0..if machines <= EACH_PAIR_MAX { machines } else { 1 };
         let alone = |pairs: Vec<MachinePair>| pairs.into_iter().map(MachinePair::alone).collect();
@@ -110,7 +110,7 @@ impl PatternKind {
     }
 }
 
-/// Up to so many machines each pair is measured.
+/// The most machines of which each pair is measured.
 pub const EACH_PAIR_MAX: usize = 8;
 
 /// One machine that sends to another.
@@ -125,7 +125,7 @@ impl MachinePair {
         TrafficPattern::Pair { from: self.from, to: self.to }
     }
 
-    /// The same for both of them.
+    /// The pattern for both directions.
     fn both_ways(self) -> TrafficPattern {
         TrafficPattern::BothWays { one: self.from.min(self.to), other: self.from.max(self.to) }
     }
@@ -135,7 +135,7 @@ fn ring(machines: usize) -> Vec<MachinePair> {
     (0..machines).map(|from| MachinePair { from, to: (from + 1) % machines }).collect()
 }
 
-/// Each pair; of many machines neighbours in a ring, as with each pair of a hundred it would take hours.
+/// Each pair; for many machines only neighbours in a ring, since all pairs of a hundred would take hours.
 fn pairs_alone(machines: usize) -> Vec<MachinePair> {
     if machines > EACH_PAIR_MAX {
         return ring(machines);
@@ -145,7 +145,7 @@ fn pairs_alone(machines: usize) -> Vec<MachinePair> {
 }
 
 impl TrafficPattern {
-    /// Pairs of machines, from which and to which, of so many.
+    /// The pairs of machines, sender first, among `machines` machines.
     pub fn pairs(self, machines: usize) -> Vec<(usize, usize)> {
         let others = |of: usize| (0..machines).filter(move |other| *other != of);
         match self {
@@ -159,8 +159,8 @@ impl TrafficPattern {
         }
     }
 
-    /// What is measured of so many machines where these kinds are asked for, each once: among two machines some kinds are the
-    /// same.
+    /// The patterns of these kinds among `machines` machines, each once: between two machines some kinds are
+    /// the same.
     pub fn all_of(kinds: &[PatternKind], machines: usize) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for pattern in kinds.iter().flat_map(|kind| kind.patterns(machines)) {
@@ -172,7 +172,7 @@ impl TrafficPattern {
         all
     }
 
-    /// The same by another name, where there are two machines only.
+    /// The simplest equal pattern if there are only two machines.
     fn simplest(self, machines: usize) -> Self {
         if machines != 2 {
             return self;
@@ -185,7 +185,7 @@ impl TrafficPattern {
         }
     }
 
-    /// Whether there are all of its machines among so many.
+    /// Returns true if all its machines are among the first `machines`.
     pub fn is_among(self, machines: usize) -> bool {
         match self {
             TrafficPattern::Pair { from: one, to: other } | TrafficPattern::BothWays { one, other } => {
@@ -198,7 +198,7 @@ impl TrafficPattern {
         }
     }
 
-    /// In words, with the names of machines.
+    /// A description in words, with the names of machines.
     pub fn words(self, names: &[String]) -> String {
         match self {
             TrafficPattern::Pair { from, to } => format!("{} to {}", names[from], names[to]),

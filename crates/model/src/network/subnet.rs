@@ -1,10 +1,10 @@
-//! A part of the address space, as `10.1.0.0/16`: which of a machine's networks is meant.
+//! A network by its addresses, such as `10.1.0.0/16`. It selects one of a machine's networks.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// An address, and how many of its bits all addresses of the network share.
+/// An address, and the number of leading bits that all addresses of the network share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Subnet {
@@ -12,13 +12,13 @@ pub struct Subnet {
     bits: u8,
 }
 
-/// Why a text is none.
+/// A text that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no network: write an address and how many bits of it count, as 10.1.0.0/16 or fd00::/8")]
 pub struct SubnetError(String);
 
 impl Subnet {
-    /// Whether an address lies in it.
+    /// Returns true if it contains the address.
     pub fn holds(self, address: IpAddr) -> bool {
         let (ours, all) = value(self.address);
         let (theirs, width) = value(address);
@@ -27,7 +27,7 @@ impl Subnet {
     }
 }
 
-/// An address as a number, and how many bits it has.
+/// An address as a number, with its number of bits.
 fn value(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), u32::BITS),

@@ -1,28 +1,28 @@
-//! How right a machine's clock is, as its time service told the kernel.
+//! The error of a machine's clock, as its time service reported it to the kernel.
 
 use std::{fmt, str::FromStr};
 
 use crate::Nanos;
 
-/// What a machine's kernel knows of its clock (adjtimex(2)).
+/// The kernel's estimate of the machine's clock (adjtimex(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockState {
-    /// It is wrong by so much at the most, as the time service reckons.
+    /// Synchronised, with the largest error by the estimate of the time service.
     Synchronised(Nanos),
-    /// No time service keeps it.
+    /// No time service synchronises it.
     Unsynchronised,
 }
 
-/// A text that is no state of a clock.
+/// A text that is not a state of a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no state of a clock")]
 pub struct ClockStateError(String);
 
 impl ClockState {
-    /// The fact of a record's environment that has it.
+    /// The name of the fact in a record's environment.
     pub const FACT: &str = "clock";
 
-    /// How far it may be wrong; none where nobody knows.
+    /// The largest error; `None` if it is unknown.
     pub const fn error(self) -> Option<Nanos> {
         match self {
             ClockState::Synchronised(error) => Some(error),

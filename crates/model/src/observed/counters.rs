@@ -1,39 +1,39 @@
-//! What the kernel counts since a machine was started, by what it counts.
+//! The kernel's counters since the start of a machine, by subject.
 
 use serde::{Deserialize, Serialize};
 
-/// What processors did.
+/// The activity of processors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorCounters {
-    /// All of them.
+    /// The sum over all processors.
     pub all: ProcessorTimes,
     /// The busy time of each, in their order.
     pub each_busy_ms: Vec<u64>,
 }
 
-/// Where the time of processors went, in steps of 10 ms (`/proc/stat`).
+/// The use of processor time, in steps of 10 ms (`/proc/stat`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorTimes {
-    /// Processes and the kernel.
+    /// Time in processes and the kernel.
     pub busy_ms: u64,
-    /// Of that, work that interrupts left, as the network's.
+    /// The part of `busy_ms` for deferred work of interrupts, such as the network's.
     pub softirq_ms: u64,
-    /// Idle while some task waited for a disk.
+    /// Idle time while some task waited for a disk.
     pub iowait_ms: u64,
-    /// Idle otherwise.
+    /// Other idle time.
     pub idle_ms: u64,
-    /// What the host of a virtual machine gave to others.
+    /// Time that the hypervisor gave to other virtual machines.
     pub stolen_ms: u64,
 }
 
-/// What there is of memory now (`/proc/meminfo`).
+/// The present state of memory (`/proc/meminfo`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryLevels {
-    /// That can be taken without swapping.
+    /// Bytes available without swapping.
     pub available_bytes: u64,
-    /// In the cache, and to be written.
+    /// Bytes in the cache that are to be written.
     pub dirty_bytes: u64,
-    /// Being written.
+    /// Bytes being written.
     pub writeback_bytes: u64,
 }
 
@@ -48,24 +48,24 @@ pub struct PressureCounters {
     pub memory_us: u64,
 }
 
-/// What passed an interface (`/proc/net/dev`).
+/// The traffic of an interface (`/proc/net/dev`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
-    /// Bytes that came.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes that left.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Packets that came.
+    /// Packets received.
     pub received_packets: u64,
-    /// Packets that left.
+    /// Packets sent.
     pub sent_packets: u64,
-    /// Packets that were broken, both ways.
+    /// Broken packets, both ways.
     pub errors: u64,
-    /// Packets that were dropped, both ways.
+    /// Dropped packets, both ways.
     pub dropped: u64,
 }
 
-/// What a block device did (`/proc/diskstats`).
+/// The work of a block device (`/proc/diskstats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCounters {
     /// Reads that were completed.
@@ -76,16 +76,16 @@ pub struct DiskCounters {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// How long it had at least one request. The kernel counts in 32 bits.
+    /// Time with at least one request. The kernel counts in 32 bits.
     pub busy_ms: u64,
-    /// The same, each moment as often as there were requests. The kernel counts in 32 bits.
+    /// Time weighted by the number of requests in progress. The kernel counts in 32 bits.
     pub queue_ms: u64,
 }
 
-/// What the kernel's NFS server did (`/proc/net/rpc/nfsd`).
+/// The work of the kernel's NFS server (`/proc/net/rpc/nfsd`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NfsServerCounters {
-    /// Threads that answer.
+    /// Threads that answer requests.
     pub threads: u64,
     /// Calls.
     pub calls: u64,

@@ -1,8 +1,10 @@
-//! What `nilometer observe` saw of a machine while something else was measured: the lines of its file. The first is an
-//! [`ObservedHeader`], each other one an [`ObservedLine`]; all are JSON, and each figure has its unit in its name.
+//! Observations of a machine during a measurement elsewhere: the lines of the file of `nilometer observe`.
 //!
-//! Counters are as the kernel has them, since the machine was started: whoever reads the file makes rates of two looks, and
-//! sees where one is missing or a counter went back.
+//! The first line is an [`ObservedHeader`], each other one an [`ObservedLine`]. All are JSON, and each figure
+//! has its unit in its name.
+//!
+//! Counters are those of the kernel, since the start of the machine. Readers of the file compute rates from
+//! two looks, and detect missing looks and counters that went back.
 
 mod clock_state;
 mod counters;
@@ -19,12 +21,12 @@ pub use counters::{
     ProcessorTimes,
 };
 
-/// What a file of observations says of itself in its first line.
+/// The format name in the first line of a file of observations.
 pub const OBSERVED_FORMAT: &str = "nilometer-observed";
-/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+/// The version, raised when a field is renamed, removed or changes its meaning; not when one is added.
 pub const OBSERVED_VERSION: u32 = 1;
 
-/// The first line: what the machine is.
+/// The first line: a description of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedHeader {
     /// [`OBSERVED_FORMAT`].
@@ -35,36 +37,38 @@ pub struct ObservedHeader {
     pub nilometer: String,
     /// The machine's host name.
     pub host: String,
-    /// Which start of which machine it is (`boot_id` in random(4)); empty where the kernel does not say.
+    /// The identity of this boot of the machine (`boot_id` in random(4)); empty if the kernel does not report
+    /// it.
     pub boot_id: String,
     /// Name and release of the kernel.
     pub kernel: String,
     /// When the observer began, by the machine's clock.
     pub started: Moment,
-    /// How often it looks.
+    /// The interval between looks.
     pub interval_s: f64,
-    /// What the kernel reads the time from.
+    /// The kernel's source of time.
     pub clock_source: String,
-    /// Processors that are there.
+    /// Number of processors.
     pub processors: usize,
     /// The machine's memory.
     pub memory_bytes: u64,
-    /// Network interfaces that were up, but the loopback.
+    /// Network interfaces that were up, without the loopback.
     pub links: Vec<ObservedLink>,
-    /// Block devices, partitions apart.
+    /// Block devices, without partitions.
     pub disks: Vec<ObservedDisk>,
-    /// File systems on block devices and of servers, by the kernel's table: none of them was touched.
+    /// File systems on block devices and of servers, by the kernel's table. The observer touches none of
+    /// them.
     pub mounts: Vec<ObservedMount>,
 }
 
 /// A network interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedLink {
-    /// As the kernel calls it.
+    /// Its name in the kernel.
     pub name: String,
-    /// A card, or a bond of cards: of others the speed is made up.
+    /// True for a card or a bond of cards. The speed of other interfaces is fictitious.
     pub is_card: bool,
-    /// What it can carry each way; none where the driver does not say.
+    /// The capacity each way; `None` if the driver does not report it.
     pub speed_bytes_per_second: Option<f64>,
     /// The longest packet.
     pub mtu_bytes: Option<u64>,
@@ -75,26 +79,26 @@ pub struct ObservedLink {
 /// A block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedDisk {
-    /// As the kernel calls it.
+    /// Its name in the kernel.
     pub name: String,
-    /// What it is, in words.
+    /// Its kind, in words.
     pub kind: String,
-    /// How much it holds.
+    /// Its capacity.
     pub size_bytes: u64,
-    /// Whether it turns; none where the kernel does not say.
+    /// True if it is rotational; `None` if the kernel does not report it.
     pub rotational: Option<bool>,
-    /// Whole devices that it is made of; empty of a disk.
+    /// Whole devices that it is made of; empty for a disk.
     pub made_of: Vec<String>,
 }
 
 /// A mounted file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedMount {
-    /// Where.
+    /// The mount point.
     pub mount_point: String,
     /// Its type.
     pub file_system: String,
-    /// A device, a server and its path, or what a daemon calls it.
+    /// A device, a server and its path, or a name that a daemon chose.
     pub source: String,
 }
 
@@ -111,101 +115,104 @@ pub enum ObservedLine {
 /// All counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedLook {
-    /// By the machine's clock, since 1970, UTC.
+    /// The time by the machine's clock, since 1970, UTC.
     pub time_us: u64,
-    /// Since the machine was started, sleep included: nobody can set that clock.
+    /// The time since the start of the machine, sleep included. Nobody can set that clock.
     pub running_us: u64,
-    /// How far the machine's clock may be wrong, as its time service says; null where it is not synchronised, or nobody says.
+    /// The largest error of the machine's clock, as its time service reports; null if it is unsynchronised or
+    /// unknown.
     pub clock_error_us: Option<u64>,
-    /// What processors did.
+    /// The activity of processors.
     pub processors: ProcessorCounters,
-    /// Memory.
+    /// The state of memory.
     pub memory: MemoryLevels,
-    /// How long some task waited (PSI); null where the kernel does not tell.
+    /// How long some task waited (PSI); null if the kernel does not report it.
     pub pressure: Option<PressureCounters>,
-    /// By interface, the loopback apart.
+    /// Counters by interface, without the loopback.
     pub links: BTreeMap<String, LinkCounters>,
-    /// By block device, those apart that never did anything.
+    /// Counters by block device, without those that never did anything.
     pub disks: BTreeMap<String, DiskCounters>,
-    /// Of the kernel's NFS server, where one runs.
+    /// Counters of the kernel's NFS server, if one runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nfs_server: Option<NfsServerCounters>,
-    /// By sensor, in some of the looks. Those of disks are left out: to ask them is to ask the disk.
+    /// Temperatures by sensor, in some of the looks. Sensors of disks are missing, since reading them would
+    /// disturb the disk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub temperatures_celsius: BTreeMap<String, f64>,
 }
 
-/// What the observer says of itself when it ends in order.
+/// The observer's own summary when it ends in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObserverEnd {
-    /// By the machine's clock, since 1970, UTC.
+    /// The time by the machine's clock, since 1970, UTC.
     pub time_us: u64,
-    /// How often it looked.
+    /// Number of looks.
     pub looks: u64,
-    /// Looks that were due and not made, as the machine had no time for them.
+    /// Looks that were due but skipped, because the machine had no time for them.
     pub missed: u64,
-    /// Processor time that the observer itself used.
+    /// Processor time of the observer itself.
     pub own_processor_s: f64,
-    /// How long it observed.
+    /// The length of the observation.
     pub observed_s: f64,
 }
 
 impl ObservedLook {
-    /// When, by the machine's clock.
+    /// The time by the machine's clock.
     pub fn time(&self) -> Nanos {
         Nanos(self.time_us.saturating_mul(1000))
     }
 
-    /// When, by the clock that nobody can set.
+    /// The time by the clock that nobody can set.
     pub fn running(&self) -> Nanos {
         Nanos(self.running_us.saturating_mul(1000))
     }
 }
 
-/// A file of observations as it was read: its header, and those of its looks that were asked for.
+/// A file of observations: its header, and the looks that the caller selected.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedLog {
-    /// What the user called it.
+    /// The name that the user gave.
     pub name: String,
-    /// What the machine is.
+    /// The description of the machine.
     pub header: ObservedHeader,
-    /// In their order.
+    /// The selected looks, in order.
     pub looks: Vec<ObservedLook>,
-    /// The times of the first and the last look of the file, whether or not they were asked for; none without any.
+    /// The times of the first and the last look of the file, even if they are not selected; `None` without
+    /// looks.
     pub range: Option<ObservedRange>,
-    /// What the observer said of itself, if it ended in order.
+    /// The observer's summary, if it ended in order.
     pub end: Option<ObserverEnd>,
-    /// The last line is not whole: the observer was killed while it wrote, or still writes.
+    /// True if the last line is incomplete: the observer was killed while it wrote, or still writes.
     pub is_torn: bool,
 }
 
-/// From one moment to another, by one clock.
+/// A range of time, by one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObservedRange {
-    /// Since 1970, UTC.
+    /// The start, since 1970, UTC.
     pub from: Nanos,
-    /// Not before `from`.
+    /// The end, not before `from`.
     pub to: Nanos,
 }
 
 impl ObservedRange {
-    /// Whether they have a moment in common.
+    /// Returns true if the ranges overlap.
     pub fn meets(self, other: ObservedRange) -> bool {
         self.from <= other.to && other.from <= self.to
     }
 
-    /// Whether all of the other one is in it.
+    /// Returns true if it contains all of the other one.
     pub fn holds(self, other: ObservedRange) -> bool {
         self.from <= other.from && other.to <= self.to
     }
 
-    /// Both, and what is between them.
+    /// The smallest range that contains both.
     #[must_use]
     pub fn and(self, other: ObservedRange) -> Self {
         ObservedRange { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 
-    /// How long.
+    /// Its length.
     pub fn length(self) -> Nanos {
         self.to.since(self.from)
     }

@@ -1,17 +1,17 @@
-//! Packets as they are recorded: in blocks, each of a whole number of frames.
+//! The blocks in which packets are recorded, each of a whole number of frames.
 
 use super::{Mark5b, PacketFormat, Packets};
 use crate::{ByteRate, Bytes, Format, Frequency, Instrument, PixelType, RecordingLayout};
 
-/// Blocks of about this size go to storage in one write each.
+/// The usual size of a block; each goes to storage in one write.
 const BLOCK: u64 = 1 << 20;
-/// Blocks are at most so large, where frames are smaller.
+/// The largest block, if frames are smaller.
 const BLOCK_MOST: u64 = 64 << 20;
-/// Where writes past the cache begin and end.
+/// The alignment of writes past the cache.
 const PAGE: u64 = 4096;
 
-/// How many frames of this size a block has, so that blocks begin at a page of a file that has one after the other: `None`
-/// if that takes too many. A frame of a block's size or more is a block by itself.
+/// Number of frames of this size in a block, such that each block of a file begins at a page. `None` if that
+/// takes too many. A frame of a block's size or more is a block by itself.
 pub fn frames_of_block(frame_size: usize, page: usize) -> Option<u64> {
     let common = 1 << frame_size.trailing_zeros().min(page.trailing_zeros());
     let step = page / common;
@@ -20,7 +20,7 @@ pub fn frames_of_block(frame_size: usize, page: usize) -> Option<u64> {
 }
 
 impl Packets {
-    /// The form in which frames are kept.
+    /// The format in which frames are stored.
     pub fn stored(&self) -> Format {
         match self.format {
             PacketFormat::Vdif(_) => Format::Vdif,
@@ -29,7 +29,8 @@ impl Packets {
         }
     }
 
-    /// Bytes of a frame as it is kept: of VDIF and Mark5B with its header. `frame` is one of the instrument.
+    /// Bytes of a stored frame, for VDIF and Mark5B with its header. `frame` is the size of the instrument's
+    /// frames.
     pub fn kept(&self, frame: Bytes) -> Bytes {
         match &self.format {
             PacketFormat::Vdif(vdif) => vdif.frame_size(),
@@ -39,7 +40,7 @@ impl Packets {
         }
     }
 
-    /// Bytes of the instrument's frames in each of those that are kept.
+    /// Bytes of the instrument's frames in each stored one.
     pub fn brought(&self, frame: Bytes) -> Bytes {
         match &self.format {
             PacketFormat::Vdif(vdif) => vdif.payload,
@@ -49,7 +50,7 @@ impl Packets {
         }
     }
 
-    /// Packets of a frame as it is kept.
+    /// Packets of a stored frame.
     pub fn of_frame(&self, frame: Bytes) -> u64 {
         match &self.format {
             PacketFormat::Mark5b(mark5b) => Mark5b::FRAME.0 / mark5b.packet_size().0,
@@ -57,7 +58,7 @@ impl Packets {
         }
     }
 
-    /// Frames of a block, for an instrument's frames of this size: so many that blocks begin at pages, if that is possible.
+    /// Frames of a block, for an instrument's frames of this size. Blocks begin at pages if that is possible.
     pub fn frames_of_block(&self, frame: Bytes) -> u64 {
         let kept = self.kept(frame).0 as usize;
         frames_of_block(kept, PAGE as usize).or_else(|| frames_of_block(kept, 1)).unwrap_or(1)
@@ -65,7 +66,8 @@ impl Packets {
 }
 
 impl Instrument {
-    /// What is recorded of its packets, as an instrument that delivers blocks; none if it sends no packets.
+    /// The recorded form of its packets, as an instrument that delivers blocks; `None` if it sends no
+    /// packets.
     pub fn in_blocks(&self) -> Option<Instrument> {
         let packets = self.packets.as_ref()?;
         let frame = self.frame_size();
@@ -93,8 +95,8 @@ impl Instrument {
         })
     }
 
-    /// The same at the frame rate nearest to this at which its packets can come: VDIF and Mark5B have a whole number of
-    /// frames in a second.
+    /// The instrument at the nearest frame rate that its packets allow: VDIF and Mark5B have a whole number
+    /// of frames in a second.
     #[must_use]
     pub fn at_rate(&self, rate: Frequency) -> Instrument {
         let mut changed = Instrument { frame_rate: rate, ..self.clone() };
@@ -108,7 +110,8 @@ impl Instrument {
 }
 
 impl Packets {
-    /// Puts so many bytes of samples or pixels into a packet. Says which packets have another size by nature.
+    /// Sets the bytes of samples or pixels in a packet. Fails for packets of a fixed size; the message lists
+    /// the others.
     pub fn set_payload(&mut self, bytes: Bytes) -> Result<(), String> {
         match &mut self.format {
             PacketFormat::Vdif(vdif) => vdif.payload = bytes,
@@ -123,7 +126,7 @@ impl Packets {
         Ok(())
     }
 
-    /// The rate nearest to this with a whole number of frames in a second; none where that is not needed.
+    /// The nearest rate with a whole number of frames in a second; `None` if the format does not need that.
     fn in_whole(&self, rate: ByteRate) -> Option<ByteRate> {
         let second = match &self.format {
             PacketFormat::Vdif(vdif) => vdif.payload.0 * vdif.lanes(),

@@ -1,27 +1,29 @@
-//! Packets of detectors: a frame comes in many, from one or more modules, and each says where it belongs.
+//! Packets of detectors: a frame arrives in many, from one or more modules, and each packet has its position.
 //!
-//! A frame is what its packets carry, module by module, of each module sub-frame by sub-frame, of each packet by packet.
+//! The pixels of a frame are in the order of modules; within a module in the order of sub-frames, and of
+//! packets within these.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Endian, Field};
 use crate::Bytes;
 
-/// How a detector's packets are laid out.
+/// The layout of a detector's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detector {
     /// Bytes in front of the pixels.
     pub header: Bytes,
-    /// The number of the frame, or of the sub-frame where there are several, counted over all frames.
+    /// The number of the frame, counted over all frames; with several sub-frames, the number of the
+    /// sub-frame.
     pub frame: Field,
-    /// The number of the packet in its sub-frame, from 0. May be left out where there is one.
+    /// The number of the packet in its sub-frame, from 0. Optional if a sub-frame has one packet.
     #[serde(default)]
     pub packet: Option<Field>,
     /// Bits beside the packet's number that mark the first and the last packet.
     #[serde(default)]
     pub marks: Option<Marks>,
-    /// Where the module is said.
+    /// The position of the module's number.
     #[serde(default)]
     pub module: Module,
     /// Modules of a frame.
@@ -37,19 +39,20 @@ pub struct Detector {
     /// Bytes behind the header of a sub-frame's last packet, if fewer.
     #[serde(default)]
     pub last: Option<Bytes>,
-    /// Bytes behind the pixels in a sub-frame's last packet, 0 or 8: the frame's number from 1 on, little-endian. They are
-    /// part of `last`, and are not recorded.
+    /// Bytes after the pixels in a sub-frame's last packet, 0 or 8: the frame's number from 1 on,
+    /// little-endian. They are part of `last`, and the recorder does not store them.
     #[serde(default)]
     pub trailer: Bytes,
     /// Numbers that are the same in each packet of the detector.
     #[serde(default)]
     pub constants: Vec<Constant>,
-    /// The byte that stands for pixels that did not come. All bits, if it is not said: the highest value of unsigned pixels.
+    /// The byte that fills in for missing pixels. The default is all bits: the highest value of unsigned
+    /// pixels.
     #[serde(default = "ones")]
     pub fill: u8,
 }
 
-/// Bits beside the number of a packet, counted from its lowest.
+/// Bits beside the number of a packet, counted from the lowest bit of its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marks {
@@ -59,7 +62,7 @@ pub struct Marks {
     pub last: u32,
 }
 
-/// Where a packet says which module it is from.
+/// The position of the number of the module in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Module {
@@ -78,7 +81,7 @@ pub struct Constant {
     pub offset: u64,
     /// Bytes that it takes, 1 to 8.
     pub bytes: u64,
-    /// Which of them comes first.
+    /// The order of its bytes.
     #[serde(default)]
     pub endian: Endian,
     /// The number.
@@ -86,7 +89,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Its place.
+    /// Its position.
     pub const fn field(&self) -> Field {
         Field { offset: self.offset, bytes: self.bytes, endian: self.endian, bits: None }
     }
@@ -102,13 +105,17 @@ fn ones() -> u8 {
 
 const HEADER_MAX: u64 = 1024;
 const MODULES_MAX: u16 = 1024;
-/// Of a frame.
+/// The most packets of a frame.
 const PACKETS_MAX: u64 = 1 << 20;
 
 impl Detector {
-    /// EXCALIBUR in 12-bit mode (`ExcaliburDefinitions.h` and `ExcaliburFrameDecoder.cpp` of odin-data and of
-    /// excalibur-detector): of each front-end module two sub-frames of 65 packets of 8000 bytes and one of 4296, whose last 8
-    /// are the frame's number. The module is known by the port alone.
+    /// EXCALIBUR in 12-bit mode.
+    ///
+    /// Each front-end module sends two sub-frames of 65 packets of 8000 bytes and one of 4296, whose last 8
+    /// are the frame's number. Only the port tells the module.
+    ///
+    /// Source: `ExcaliburDefinitions.h` and `ExcaliburFrameDecoder.cpp` of odin-data and of
+    /// excalibur-detector.
     pub fn excalibur(modules: u16) -> Self {
         Detector {
             subframes: 2,
@@ -119,7 +126,8 @@ impl Detector {
         }
     }
 
-    /// The header of odin-data: the frame's number, and the packet's with marks in its two highest bits, 32 bits each.
+    /// The header of odin-data, 32 bits each: the frame's number, and the packet's number with marks in its
+    /// two highest bits.
     fn odin(packets: u64, payload: Bytes) -> Self {
         Detector {
             header: Bytes(8),
@@ -138,9 +146,13 @@ impl Detector {
         }
     }
 
-    /// JUNGFRAU with one interface a module (`sls_detector_header` in `sls_detector_defs.h` of slsDetectorPackage, header
-    /// version 2; `JungfrauData` in `GeneralData.h`): 128 packets of 8192 bytes behind 48 bytes. The module's number in the
-    /// header is whatever was written into the module, so that receivers tell modules apart by their ports.
+    /// JUNGFRAU with one interface a module: 128 packets of 8192 bytes, each after 48 bytes of header.
+    ///
+    /// The header has the module number configured in the module, which may be any. Receivers therefore tell
+    /// modules apart by their ports.
+    ///
+    /// Source: `sls_detector_header` in `sls_detector_defs.h` of slsDetectorPackage, header version 2;
+    /// `JungfrauData` in `GeneralData.h`.
     pub fn jungfrau(modules: u16) -> Self {
         let constant = |offset, value| Constant { offset, bytes: 1, endian: Endian::Little, value };
         Detector {
@@ -252,12 +264,12 @@ impl Detector {
         u64::from(self.modules) * u64::from(self.subframes)
     }
 
-    /// Bytes of a frame as it is kept.
+    /// Bytes of a stored frame.
     pub(super) fn kept(&self) -> Bytes {
         Bytes(self.pixels())
     }
 
-    /// Bytes of pixels that a frame has, trailers apart.
+    /// Bytes of pixels in a frame, without trailers.
     pub(super) fn pixels(&self) -> u64 {
         let subframe = (self.packets - 1)
             .saturating_mul(self.payload.0)
@@ -266,11 +278,11 @@ impl Detector {
     }
 }
 
-/// A known detector's modules.
+/// The modules of a known detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modules {
-    /// How many.
+    /// Number of modules.
     pub modules: u16,
 }
 
@@ -287,7 +299,7 @@ impl Modules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DummyUdp {
-    /// Bytes of pixels in a packet; the last has what is left.
+    /// Bytes of pixels in a packet; the last one has the rest.
     #[serde(default = "dummy")]
     pub payload: Bytes,
 }
@@ -304,7 +316,7 @@ impl DummyUdp {
         }
     }
 
-    /// For frames of this size.
+    /// The layout for frames of this size.
     pub(super) fn detector(self, frame: Bytes) -> Detector {
         let packets = frame.0.div_ceil(self.payload.0);
         let last = frame.0 - (packets - 1) * self.payload.0;

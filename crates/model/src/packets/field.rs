@@ -1,8 +1,8 @@
-//! A whole number at a place in a packet.
+//! A whole number at a position in a packet.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a number stands, and how.
+/// The position and encoding of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
@@ -10,10 +10,10 @@ pub struct Field {
     pub offset: u64,
     /// Bytes that it takes, 1 to 8.
     pub bytes: u64,
-    /// Which of them comes first.
+    /// The order of its bytes.
     #[serde(default)]
     pub endian: Endian,
-    /// How many of its lowest bits are the number. If none, all.
+    /// Number of lowest bits that make up the number. `None` means all.
     #[serde(default)]
     pub bits: Option<u32>,
 }
@@ -35,7 +35,8 @@ impl Field {
         Field { offset, bytes, endian: Endian::Little, bits: None }
     }
 
-    /// What makes no sense. `name` is what messages call it, `room` what it has to lie in, in bytes.
+    /// Refuses a field that makes no sense. Messages call it `name`; it must lie within the first `room`
+    /// bytes.
     pub(super) fn check(&self, name: &str, room: u64) -> Result<(), String> {
         let Field { offset, bytes, .. } = *self;
         if !(1..=8).contains(&bytes) {
@@ -69,7 +70,7 @@ impl Field {
         u64::MAX >> (64 - self.width())
     }
 
-    /// All its bits, those that are not of the number too. It must lie in `bytes`.
+    /// Reads all its bits, including those beside the number. It must lie in `bytes`.
     #[inline]
     pub fn read_all(&self, bytes: &[u8]) -> u64 {
         let there = &bytes[self.offset as usize..][..self.bytes as usize];
@@ -81,13 +82,13 @@ impl Field {
         u64::from_le_bytes(word)
     }
 
-    /// The number. It must lie in `bytes`.
+    /// Reads the number. It must lie in `bytes`.
     #[inline]
     pub fn read(&self, bytes: &[u8]) -> u64 {
         self.read_all(bytes) & self.greatest()
     }
 
-    /// Writes all its bits; higher ones are lost. It must lie in `bytes`.
+    /// Writes all its bits, and drops higher ones. It must lie in `bytes`.
     #[inline]
     pub fn write(&self, value: u64, bytes: &mut [u8]) {
         let there = &mut bytes[self.offset as usize..][..self.bytes as usize];

@@ -1,4 +1,4 @@
-//! How an instrument's frames come over a network: the `packets` of its file.
+//! The form in which an instrument's frames arrive over a network: the `packets` of its file.
 //!
 //! ```toml
 //! [packets]
@@ -28,20 +28,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Bytes};
 
-/// What is known of an instrument's packets before the first of them comes.
+/// The layout of an instrument's packets, known before the first one arrives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packets {
-    /// The UDP port, the first one where there are several.
+    /// The UDP port; the first one if there are several.
     #[serde(default = "custom")]
     pub port: u16,
-    /// The serial number in front of each packet. As FILA10G sends it, if it is not said; detectors have none.
+    /// The serial number in front of each packet. The default is that of FILA10G; detectors have none.
     #[serde(default)]
     pub serial: Option<Serial>,
-    /// Bytes in front of a packet that are not kept. If none, as many as FILA10G's serial numbers take: 8, or 0 without one.
+    /// Bytes in front of a packet that the recorder drops. `None` means the length of FILA10G's serial
+    /// numbers: 8, or 0 without one.
     #[serde(default)]
     pub prefix: Option<Bytes>,
-    /// What is in a packet.
+    /// The content of a packet.
     pub format: PacketFormat,
 }
 
@@ -50,7 +51,7 @@ fn custom() -> u16 {
     46227
 }
 
-/// What stands in an instrument's packets.
+/// The content of an instrument's packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketFormat {
@@ -58,7 +59,7 @@ pub enum PacketFormat {
     Vdif(Vdif),
     /// Mark5B frames, or halves of them.
     Mark5b(Mark5b),
-    /// Bytes of which nothing is known.
+    /// Bytes without known structure.
     Raw(Raw),
     /// EXCALIBUR in 12-bit mode, each front-end module on a port of its own.
     Excalibur(Modules),
@@ -74,17 +75,18 @@ pub enum PacketFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Serial {
-    /// There is none.
+    /// Packets have no serial number.
     None,
-    /// It stands in the prefix: 4 or 8 bytes.
+    /// Its position in the prefix: 4 or 8 bytes.
     At(Field),
 }
 
-/// What a UDP packet carries at most, in bytes.
+/// The most bytes in a UDP packet.
 const PACKET_MAX: u64 = 65_507;
 
 impl Packets {
-    /// What makes no sense, with what would. `frame` and `rate` are those of one stream.
+    /// Refuses values that make no sense; the message says how to correct them. `frame` and `rate` are those
+    /// of one stream.
     pub fn check(&self, frame: Bytes, rate: ByteRate, streams: u64) -> Result<(), String> {
         self.check_layout(frame)?;
         let last = u64::from(self.port) + u64::from(self.ports()) * streams - 1;
@@ -94,7 +96,7 @@ impl Packets {
         self.frames_per_second(rate).map(|_| ())
     }
 
-    /// What makes no sense of where bytes stand in packets, for frames of this size.
+    /// Refuses a layout of packets that makes no sense for frames of this size.
     pub fn check_layout(&self, frame: Bytes) -> Result<(), String> {
         self.check_front()?;
         match &self.format {
@@ -142,7 +144,7 @@ impl Packets {
         field.check("serial", prefix)
     }
 
-    /// Whether frames are pictures that come in many packets, each with its place.
+    /// True if frames are pictures in many packets, each with its position.
     fn is_detector(&self) -> bool {
         use PacketFormat::{Described, DummyUdp, Excalibur, Jungfrau, Mark5b, Raw, Vdif};
         match self.format {
@@ -151,7 +153,7 @@ impl Packets {
         }
     }
 
-    /// Where the serial number stands in the prefix; none if packets have no serial number.
+    /// The position of the serial number in the prefix; `None` if packets have none.
     pub fn serial(&self) -> Option<Field> {
         match (self.serial, &self.format) {
             (Some(Serial::At(field)), _) => Some(field),
@@ -161,12 +163,12 @@ impl Packets {
         }
     }
 
-    /// Bytes in front of a packet that are not kept.
+    /// Bytes in front of a packet that the recorder drops.
     pub fn prefix(&self) -> Bytes {
         self.prefix.unwrap_or(Bytes(if self.serial().is_some() { 8 } else { 0 }))
     }
 
-    /// The description of a detector's packets, for frames of this size; none for what is no detector.
+    /// The layout of a detector's packets, for frames of this size; `None` for other instruments.
     pub fn detector(&self, frame: Bytes) -> Option<Detector> {
         match &self.format {
             PacketFormat::Vdif(_) | PacketFormat::Mark5b(_) | PacketFormat::Raw(_) => None,
@@ -177,7 +179,7 @@ impl Packets {
         }
     }
 
-    /// How many ports the packets of a stream come to, the first of which is that of stream 0.
+    /// Number of ports for the packets of a stream. The first port is that of stream 0.
     pub fn ports(&self) -> u16 {
         match &self.format {
             PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.modules,
@@ -186,12 +188,12 @@ impl Packets {
         }
     }
 
-    /// The longest packet of frames of this size, with what is not kept.
+    /// The longest packet for frames of this size, including bytes that the recorder drops.
     pub fn longest(&self, frame: Bytes) -> Bytes {
         Bytes(self.packet_max(frame))
     }
 
-    /// The same in bytes.
+    /// Like [`Packets::longest`], as a number.
     fn packet_max(&self, frame: Bytes) -> u64 {
         let kept = match &self.format {
             PacketFormat::Vdif(vdif) => vdif.frame_size().0,
@@ -204,8 +206,8 @@ impl Packets {
         self.prefix().0.saturating_add(kept)
     }
 
-    /// VDIF or Mark5B frames in a second, of each thread of each station: a whole number that follows from the samples that a
-    /// stream has in a second. None for other formats.
+    /// VDIF or Mark5B frames in a second, of each thread of each station. The rate of samples of a stream
+    /// must make this a whole number. `None` for other formats.
     pub fn frames_per_second(&self, rate: ByteRate) -> Result<Option<u64>, String> {
         let (payload, lanes) = match &self.format {
             PacketFormat::Vdif(vdif) => (vdif.payload, vdif.lanes()),

@@ -1,6 +1,8 @@
-//! The data format of a VLBI stream in one word, as station software writes it: `VDIF_8000-4096-16-2` is VDIF with 8000
-//! bytes of samples a frame, 4096 Mbit/s in all, 16 channels, 2 bits a sample. It is the format string of mark5access, which
-//! `jive5ab` takes as its "magic mode" (jive5ab documentation, "Configuring data formats").
+//! The data format of a VLBI stream in one word, in the form of station software.
+//!
+//! `VDIF_8000-4096-16-2` is VDIF with 8000 bytes of samples a frame, 4096 Mbit/s in all, 16 channels, 2 bits
+//! a sample. It is the format string of mark5access, which is the "magic mode" of `jive5ab` (jive5ab
+//! documentation, "Configuring data formats").
 
 use std::{fmt, str::FromStr};
 
@@ -9,11 +11,11 @@ use serde::{Deserialize, Deserializer, de};
 use super::{HeaderKind, PacketFormat};
 use crate::{Bytes, Instrument};
 
-/// See the module.
+/// The data format of a VLBI stream, such as `VDIF_8000-4096-16-2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VlbiMode {
     kind: Kind,
-    /// Of all channels together, without headers.
+    /// Mbit/s of all channels together, without headers.
     megabits: u64,
     channels: u64,
     bits: u32,
@@ -25,7 +27,7 @@ enum Kind {
     Mark5b,
 }
 
-/// A text that is no mode which can be recorded from a network.
+/// A text that is not a mode which a network can carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "mode `{0}`: write VDIF_<payload>-<Mbit/s>-<channels>-<bits>, VDIFL_ for legacy headers, or Mark5B-<Mbit/s>-<channels>-<bits>"
@@ -45,7 +47,7 @@ impl FromStr for VlbiMode {
 
 fn read(text: &str) -> Option<VlbiMode> {
     let lower = text.to_ascii_lowercase();
-    // A decimation may stand behind; it was applied before, and means nothing here.
+    // A decimation may follow. It was applied before, and means nothing here.
     let (plain, _decimation) = lower.split_once('/').unwrap_or((&lower, "1"));
     let fields: Vec<&str> = plain.split('-').collect();
     let [format, megabits, channels, bits] = fields[..] else { return None };
@@ -64,7 +66,7 @@ fn read(text: &str) -> Option<VlbiMode> {
     (channels.is_power_of_two() && channels <= 1 << 16 && megabits <= 1_000_000 && fits).then_some(mode)
 }
 
-/// A number above 0, of digits only.
+/// Reads a number above 0, of digits only.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?.filter(|number| *number > 0)
@@ -88,7 +90,8 @@ impl<'de> Deserialize<'de> for VlbiMode {
 }
 
 impl VlbiMode {
-    /// That of an instrument; none if it sends neither VDIF nor Mark5B, or at a rate that has no such name.
+    /// The mode of an instrument. `None` if it sends neither VDIF nor Mark5B, or at a rate without such a
+    /// name.
     pub fn of(instrument: &Instrument) -> Option<Self> {
         let (kind, bits, channels) = match &instrument.packets.as_ref()?.format {
             PacketFormat::Vdif(vdif) => (Kind::Vdif(vdif.header, vdif.payload), vdif.bits, vdif.channels),
@@ -109,7 +112,7 @@ impl VlbiMode {
         }
     }
 
-    /// Samples of a frame.
+    /// Bytes of samples in a frame.
     pub fn payload(&self) -> Bytes {
         match self.kind {
             Kind::Vdif(_, payload) => payload,
@@ -117,7 +120,7 @@ impl VlbiMode {
         }
     }
 
-    /// A frame with its header.
+    /// Bytes of a frame with its header.
     pub fn frame_size(&self) -> Bytes {
         let header = match self.kind {
             Kind::Vdif(HeaderKind::Full, _) => 32,
@@ -126,18 +129,18 @@ impl VlbiMode {
         Bytes(self.payload().0 + header)
     }
 
-    /// Bit streams: those of all channels.
+    /// Number of bit streams, over all channels.
     pub fn tracks(&self) -> u64 {
         self.channels * u64::from(self.bits)
     }
 
-    /// Of all channels together, in Mbit/s, without headers.
+    /// Mbit/s of all channels together, without headers.
     pub fn megabits(&self) -> u64 {
         self.megabits
     }
 
-    /// The instrument that sends so. What the mode does not say is as in `like`, if that sends VDIF or Mark5B too: its
-    /// name, its port, the serial number of its packets.
+    /// An instrument that sends this mode. The mode does not include the name, the port and the serial
+    /// number. They come from `like`, if that sends VDIF or Mark5B too.
     pub fn instrument(&self, like: Option<&Instrument>) -> Result<Instrument, String> {
         let payload = self.payload().0;
         let bits = self.bits;

@@ -1,41 +1,41 @@
-//! The part of an instrument's packets that one of several recorders takes: a stream, or modules of each frame. What comes to a
-//! port comes to one machine, so that nothing smaller can be dealt out.
+//! The part of an instrument's packets for one of several recorders: a stream, or modules of each frame. All
+//! packets to a port reach one machine, so there is no smaller part.
 
 use super::{Detector, Module, PacketFormat};
 use crate::Instrument;
 
-/// Which part, where there are several.
+/// The number of a recorder among several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketShare {
     /// Counted from 0, below `of`.
     pub number: u16,
-    /// How many recorders there are.
+    /// Number of recorders.
     pub of: u16,
 }
 
-/// What a recorder has of an instrument.
+/// The part of an instrument that a recorder takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PacketPart {
-    /// As an instrument by itself, whose packets come to its own ports.
+    /// The part as an instrument by itself, with packets to its own ports.
     pub instrument: Instrument,
-    /// How many ports of the whole instrument are before its own.
+    /// Number of ports of the whole instrument before its own.
     pub ports_before: u16,
-    /// What of the whole it is.
+    /// The kind of part.
     pub kind: PacketPartKind,
 }
 
-/// What the parts of an instrument are.
+/// The kinds of parts of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketPartKind {
     /// All of it: there is one recorder.
     All,
     /// The stream of this number.
     Stream(u16),
-    /// Modules of each frame, in the order of their ports: from the first on, so many.
+    /// Modules of each frame, in the order of their ports.
     Modules {
-        /// Counted from 0.
+        /// The first module, counted from 0.
         first: u16,
-        /// How many.
+        /// Number of modules.
         count: u16,
     },
 }
@@ -52,7 +52,7 @@ impl std::fmt::Display for PacketPartKind {
 }
 
 impl PacketShare {
-    /// There is one recorder.
+    /// The share of a single recorder: all packets.
     pub const ALL: PacketShare = PacketShare { number: 0, of: 1 };
 }
 
@@ -63,11 +63,12 @@ impl Default for PacketShare {
 }
 
 impl Instrument {
-    /// What a recorder has of an instrument that was checked: where there are as many streams as recorders one of them, else an
-    /// even share of the modules of its only stream, if each has a port of its own.
+    /// The part of a checked instrument that a recorder takes. With as many streams as recorders, it is a
+    /// stream. Otherwise it is an even share of the modules of the only stream, if each has a port of its
+    /// own.
     ///
     /// # Errors
-    /// How many recorders there can be instead.
+    /// The packets can't be shared so; the message says how many recorders are possible.
     pub fn packet_part(&self, share: PacketShare) -> Result<PacketPart, String> {
         let PacketShare { number, of } = share;
         if of == 1 {
@@ -102,7 +103,7 @@ impl Instrument {
         Some(PacketPart { instrument, ports_before: first, kind }.moved())
     }
 
-    /// How many modules send to a port of their own; none if it is not so.
+    /// Number of modules that send to a port of their own; `None` if they share ports.
     fn modules_by_port(&self) -> Option<u16> {
         let packets = self.packets.as_ref()?;
         packets.format.is_by_port().then(|| packets.ports())
@@ -124,7 +125,7 @@ impl Instrument {
 }
 
 impl PacketPart {
-    /// With the ports at which its own packets come. What was published is of the whole.
+    /// Moves it to the ports of its own packets. It drops the published rate, which is that of the whole.
     fn moved(mut self) -> Self {
         self.instrument.published = None;
         if let Some(packets) = &mut self.instrument.packets {

@@ -1,4 +1,4 @@
-//! What packets may be said to be, and what is refused.
+//! Tests of valid descriptions of packets, and of refused ones.
 
 use super::*;
 use crate::Instrument;

@@ -1,4 +1,4 @@
-//! Packets of radio telescopes: VDIF, Mark5B, and those of which nothing is known.
+//! Packets of radio telescopes: VDIF, Mark5B, and packets without known structure.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::Bytes;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vdif {
-    /// Samples of a frame, its header apart.
+    /// Bytes of samples in a frame, without its header.
     #[serde(default = "fila10g")]
     pub payload: Bytes,
-    /// Whose frames these are. If none, those of the station that comes first.
+    /// The stations whose frames arrive. `None` means the station of the first packet.
     #[serde(default)]
     pub stations: Option<Vec<Station>>,
-    /// The threads, in the order in which they come. If none, whichever come; they must be named where packets have no serial
-    /// number.
+    /// The threads, in the order of their arrival. `None` means any. Without serial numbers in packets you
+    /// must list them.
     #[serde(default)]
     pub threads: Option<Vec<u16>>,
     /// The extended data version that a simulator writes: 0 to 4, or 171 for Mark5B inside VDIF.
@@ -26,7 +26,7 @@ pub struct Vdif {
     /// The header that a simulator writes.
     #[serde(default)]
     pub header: HeaderKind,
-    /// Of a sample.
+    /// Bits of a sample.
     #[serde(default = "two")]
     pub bits: u32,
     /// Channels of a frame: a power of two.
@@ -57,14 +57,14 @@ fn one() -> u64 {
     1
 }
 
-/// Extended data versions that are known, and the samples that a frame of them must have, in bytes.
+/// Known extended data versions, with the sizes of samples that a frame may have, in bytes.
 const VERSIONS: [(u8, &[u64]); 6] =
     [(0, &[]), (1, &[]), (2, &[5000, 8000, 8192]), (3, &[1000, 5000]), (4, &[]), (0xab, &[10_000])];
 const THREAD_MAX: u16 = 1023;
 const CHANNELS_MAX: u64 = 1 << 31;
-/// Beyond them the frame number has no room.
+/// The most frames in a second: the field of the frame number has no room for more.
 const FRAMES_MAX: u64 = 1 << 24;
-/// Beyond them a rate in a header has no room.
+/// The limit of a rate in a header: its field has no room for more.
 const RATE_MAX: u64 = 1 << 23;
 
 impl Vdif {
@@ -125,8 +125,8 @@ impl Vdif {
         Ok(())
     }
 
-    /// The sampling rate as headers with EDV 1 and 3 tell it: that of complex samples, which is half that of real ones, in
-    /// bits 22 to 0, and in bit 23 whether it is in MHz or kHz. None if it has no room, or is not whole.
+    /// The sampling rate in headers with EDV 1 and 3. Bits 22 to 0 hold that of complex samples, which is
+    /// half that of real ones; bit 23 tells MHz from kHz. `None` if it does not fit or is not whole.
     pub fn sampling(&self, frames_per_second: u64) -> Option<u32> {
         let samples = self.payload.0 * 8 / u64::from(self.bits) / self.channels;
         let hertz = samples.checked_mul(frames_per_second)? / 2;
@@ -138,14 +138,14 @@ impl Vdif {
         (1..RATE_MAX).contains(&rate).then_some(rate as u32 | unit)
     }
 
-    /// Frames of all stations and threads that have the same time.
+    /// Number of frames of all stations and threads with the same time.
     pub fn lanes(&self) -> u64 {
         let stations = self.stations.as_ref().map_or(1, Vec::len);
         let threads = self.threads.as_ref().map_or(1, Vec::len);
         (stations * threads) as u64
     }
 
-    /// A frame with its header.
+    /// Bytes of a frame with its header.
     pub fn frame_size(&self) -> Bytes {
         let header = match self.header {
             HeaderKind::Full => 32,
@@ -169,7 +169,7 @@ fn distinct<T: PartialEq + fmt::Display>(name: &str, list: &[T]) -> Result<(), S
 pub struct Station(pub u16);
 
 impl Station {
-    /// Two characters as headers have them, if they are ones that no number looks like.
+    /// Its two characters in headers, unless they could be a number.
     fn characters(self) -> Option<[char; 2]> {
         let [first, second] = self.0.to_be_bytes();
         let is = (0x30..0x7f).contains(&first) && (0x20..0x7f).contains(&second);
@@ -240,12 +240,12 @@ impl de::Visitor<'_> for Written {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark5b {
-    /// How much of a frame is in a packet.
+    /// The part of a frame that a packet carries.
     #[serde(default)]
     pub frame: Cut,
 }
 
-/// How much of a Mark5B frame is in a packet.
+/// The part of a Mark5B frame that a packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
@@ -257,9 +257,9 @@ pub enum Cut {
 }
 
 impl Mark5b {
-    /// Samples of a frame.
+    /// Bytes of samples in a frame.
     pub const PAYLOAD: Bytes = Bytes(10_000);
-    /// A frame with its header.
+    /// Bytes of a frame with its header.
     pub const FRAME: Bytes = Bytes(10_016);
 
     pub(super) fn check(&self, numbered: bool) -> Result<(), String> {
@@ -278,7 +278,7 @@ impl Mark5b {
         }
     }
 
-    /// What is kept of a packet.
+    /// Bytes of a packet that the recorder stores.
     pub fn packet_size(&self) -> Bytes {
         match self.frame {
             Cut::Halves => Bytes(Self::FRAME.0 / 2),
@@ -287,11 +287,11 @@ impl Mark5b {
     }
 }
 
-/// Bytes of which nothing is known, a frame each.
+/// Bytes without known structure; each packet is a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raw {
-    /// What is kept of a packet: what is behind its prefix.
+    /// Bytes of a packet that the recorder stores: those after its prefix.
     pub payload: Bytes,
 }
 

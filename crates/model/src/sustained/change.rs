@@ -1,4 +1,4 @@
-//! By how much a sustained rate differs between two conditions: with readers and without.
+//! The difference of a sustained rate between two conditions: with and without readers.
 
 use super::{
     behind_caches,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Series, statistics::student};
 
-/// What a condition changes at a rate, as a share of it: -0.2 is a fifth less.
+/// The relative effect of a condition on a rate: -0.2 is a fifth less.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateChange {
     /// The mean over pairs (of the logarithm of their ratio).
@@ -17,12 +17,12 @@ pub struct RateChange {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// How many pairs it rests on.
+    /// Number of pairs.
     pub pairs: usize,
 }
 
 impl RateChange {
-    /// Whether the interval leaves zero out.
+    /// Returns true if the interval excludes zero.
     pub fn is_sure(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -34,8 +34,10 @@ struct Pair {
     variance: f64,
 }
 
-/// What the second of each pair of passes is above the first. Each pair was made in the same round, so that what changes
-/// from round to round hits both alike. None of fewer than two pairs that are long enough.
+/// The rate of the second of each pair of passes, relative to the first.
+///
+/// Both of a pair were made in the same round, so that changes between rounds affect both alike. `None` with
+/// fewer than two pairs that are long enough.
 pub fn rate_change(pairs: &[(&Series, &Series)]) -> Option<RateChange> {
     let pairs: Vec<Pair> = pairs.iter().filter_map(|(usual, changed)| pair(usual, changed)).collect();
     if pairs.len() < 2 {
@@ -65,7 +67,7 @@ fn pair(usual: &Series, changed: &Series) -> Option<Pair> {
     Some(Pair { ratio: (changed.rate / usual.rate).ln(), variance: usual.variance + changed.variance })
 }
 
-/// Of one pass: bytes a second, and the variance of its logarithm.
+/// The rate of one pass in bytes a second, and the variance of its logarithm.
 struct Level {
     rate: f64,
     variance: f64,

@@ -1,6 +1,7 @@
-//! The sustained rate of a storage system: what it takes in the long run, behind all caches and with its stalls, from
-//! passes in which frames came as fast as it took them. docs/verdict.md explains the method; `nilometer-bench verdict`
-//! holds it against known truths.
+//! The sustained rate of a storage system: its long-run rate behind all caches, stalls included. It comes
+//! from passes in which frames arrive as fast as the storage takes them.
+//!
+//! The page docs/verdict.md explains the method; `nilometer-bench verdict` tests it against known rates.
 //!
 //! ```text
 //! bytes a bin
@@ -10,8 +11,8 @@
 //!   |cache|..|--- kept -----|   start-up       left out: a tenth of the rest
 //! ```
 //!
-//! Bins of a series are not independent: a cache is flushed, a file is synced, a stall is followed by a rush. So the noise
-//! of a mean is not that of single bins but what is left at low frequencies (`waves::variance_of_mean`).
+//! Bins of a series are not independent: a cache is flushed, a file is synced, a rush follows a stall. The
+//! noise of a mean is therefore that at low frequencies (`waves::variance_of_mean`), not that of single bins.
 
 mod bins;
 mod change;
@@ -26,7 +27,7 @@ use spread::Spread;
 pub use step::{RateStep, step};
 use waves::{WAVES, variance_of_mean};
 
-/// What a storage system takes in the long run.
+/// The long-run rate of a storage system.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SustainedRate {
     /// The mean behind all caches, stalls included.
@@ -35,26 +36,26 @@ pub struct SustainedRate {
     pub low: ByteRate,
     /// The upper end.
     pub high: ByteRate,
-    /// The time behind caches that it rests on, of all passes.
+    /// The time behind caches that it is based on, over all passes.
     pub over: Nanos,
-    /// How many passes.
+    /// Number of passes.
     pub passes: usize,
-    /// By what share of the rate the second half of the passes lies above the first, if it clearly does: the rate still
-    /// changes, and the interval holds for these passes only.
+    /// The relative excess of the second half of the passes over the first, if it is clear. The rate then
+    /// still changes, and the interval holds for these passes only.
     pub trend: Option<f64>,
 }
 
 /// A pass is precise enough when half the width of its interval is below this share of its rate.
 const HALF_WIDTH_MOST: f64 = 0.05;
 
-/// No rate is known better than to this share of it: bins end in the middle of frames, and a file that is full costs a
-/// little more than a frame.
+/// The least relative error of a rate. Bins end in the middle of frames, and a full file costs a little more
+/// than a frame.
 const HALF_WIDTH_LEAST: f64 = 0.005;
 
 /// Halves of passes that differ by less than this share of the rate are alike, however sure the difference is.
 const TREND_LEAST: f64 = 0.05;
 
-/// With stalls in a pass, their share of the time is known only from several.
+/// The fewest stalls in a pass that show their share of the time.
 const STALLS_LEAST: usize = 4;
 
 impl SustainedRate {
@@ -63,25 +64,25 @@ impl SustainedRate {
         (self.high.0 - self.low.0) / 2.0 / self.rate.0
     }
 
-    /// As a multiple of a rate that is needed: the mean and the ends of its interval.
+    /// The rate as a multiple of a needed rate: the mean and the ends of its interval.
     pub fn margin(&self, needed: ByteRate) -> Margin {
         let times = |rate: ByteRate| rate.0 / needed.0;
         Margin { times: times(self.rate), low: times(self.low), high: times(self.high) }
     }
 }
 
-/// How many times a needed rate a storage takes, with its 95 % interval.
+/// The rate of a storage as a multiple of a needed rate, with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margin {
-    /// From the mean.
+    /// The multiple of the mean.
     pub times: f64,
-    /// From the lower end.
+    /// The multiple of the lower end.
     pub low: f64,
-    /// From the upper end.
+    /// The multiple of the upper end.
     pub high: f64,
 }
 
-/// The sustained rate from passes at full speed, made under the same conditions. None of too little to say anything: fewer
+/// The sustained rate from passes at full speed under the same conditions. `None` with too little data: fewer
 /// than sixteen bins behind caches.
 pub fn sustained(passes: &[&Series]) -> Option<SustainedRate> {
     let all = bins::common(passes);
@@ -104,8 +105,8 @@ pub fn sustained(passes: &[&Series]) -> Option<SustainedRate> {
     })
 }
 
-/// Whether a pass at full speed has come to a rate that is known well enough: a narrow interval, no trend, and no stall or
-/// several. May be asked at any time while data are taken.
+/// Returns true if a pass at full speed gives a precise rate: a narrow interval, no trend, and no stall or
+/// several. You can call it at any time during the pass.
 pub fn is_precise(pass: &Series) -> bool {
     let Some(found) = sustained(&[pass]) else { return false };
     let all = bins::common(&[pass]);
@@ -121,8 +122,8 @@ fn behind_caches(pass: &[f64]) -> &[f64] {
 
 /// Half the width of the 95 % interval of the mean of all passes.
 ///
-/// The noise within passes is that of the slowest waves of all of them in a row. Where passes differ by clearly more than
-/// that, it is the spread of their means that counts, as for any repeats.
+/// The noise within passes is that of the slowest waves of all of them in a row. If passes differ by clearly
+/// more than that, the spread of their means counts, as for any repeats.
 fn half_width(kept: &[&[f64]], joined: &[f64]) -> f64 {
     let in_a_row = variance_of_mean(joined);
     let Some(spread) = spread_of(kept, joined) else { return student(WAVES) * in_a_row.sqrt() };
@@ -134,7 +135,7 @@ fn half_width(kept: &[&[f64]], joined: &[f64]) -> f64 {
     student(freedom) * variance.sqrt()
 }
 
-/// How passes differ; none of a single one.
+/// The differences between passes; `None` for a single one.
 fn spread_of(kept: &[&[f64]], joined: &[f64]) -> Option<Spread> {
     let level = mean(joined);
     let length = joined.len() as f64;
@@ -145,7 +146,8 @@ fn spread_of(kept: &[&[f64]], joined: &[f64]) -> Option<Spread> {
     (repeats > 1).then(|| Spread { between: squares / (repeats - 1) as f64, within, repeats })
 }
 
-/// How much the second halves of passes lie above the first, as a share of the mean, if that is sure and worth a word.
+/// The excess of the second halves of passes over the first, as a share of the mean, if it is significant and
+/// large enough.
 fn trend(kept: &[&[f64]], level: f64) -> Option<f64> {
     let length: usize = kept.iter().map(|pass| pass.len()).sum();
     let (mut above, mut variance) = (0.0, 0.0);

@@ -1,5 +1,4 @@
-//! The step in a rate where a cache was full: how much was taken until then, and how fast before and behind
-//! it.
+//! The step in a rate at which a cache was full: the volume until then, and the rates before and after it.
 //!
 //! For example, 400 bins of one level, of which the first 50 hold four times as much, with independent noise
 //! of 0.1 (all in units of the level):
@@ -12,7 +11,7 @@
 //! bin      50                                   399
 //! ```
 //!
-//! 1. No bin is below half of the median of the later half, 0.5: nothing is left out as a stall.
+//! 1. No bin is below half of the median of the later half, 0.5: there are no stalls to remove.
 //! 2. Two levels fit best when cut at bin 50: that lowers the sum of squares by 50 * 350 / 400 * (4 - 1)^2 =
 //!    394. Cut at 49 or 51, it would be 385.
 //! 3. It never comes back: no 43 neighbours behind the step (an eighth of 350 bins) have a mean above 0.8 * 4
@@ -21,8 +20,8 @@
 //! 5. It is abrupt: around two levels the sum of squares is 400 * 0.01 = 4, around the best straight line it
 //!    is 268.
 //!
-//! So the step is at bin 50, and the volume 50 * 4 = 200 bins of the level. With bins 200 to 299 four times
-//! as high as well, there would be none, already by point 3: the rate came back.
+//! The step is therefore at bin 50, and the volume is 50 * 4 = 200 bins of the level. If bins 200 to 299 were
+//! four times as high too, point 3 would rule it out: the rate came back.
 
 use super::bins::{self, mean, stall_below};
 use crate::{ByteRate, Bytes, Series};
@@ -30,37 +29,39 @@ use crate::{ByteRate, Bytes, Series};
 /// A fall of the rate from one level to another: a cache was full.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateStep {
-    /// How much was taken up to there. The cache is smaller than that: it drained meanwhile.
+    /// The volume written up to there. The cache is smaller, because it drained meanwhile.
     pub volume: Bytes,
-    /// The mean rate up to there.
+    /// The mean rate before the step.
     pub before: ByteRate,
-    /// The mean rate from there on.
+    /// The mean rate after the step.
     pub after: ByteRate,
 }
 
-/// If the rate comes back to more than this share of what it was, it did not fall.
+/// A rate that returns to more than this share of the earlier one did not fall.
 const LARGE: f64 = 0.8;
 
-/// How many times its variance by noise the square of a step must be. For one point that is given, 8 would do
-/// for a false alarm in two hundred series (F for 1 and 22 degrees of freedom is 9.7); the best of all points
-/// needs more. Simulated in the tests.
+/// The square of a step must be at least this many times its variance by noise. For a single given point, 8
+/// would give a false alarm in one of two hundred series (F for 1 and 22 degrees of freedom is 9.7). The best
+/// of all points needs more; the tests simulate it.
 const CLEAR: f64 = 30.0;
 
-/// Batches from which the noise is estimated.
+/// Number of batches for the estimate of the noise.
 const BATCHES: usize = 24;
 
-/// The step of a pass at full speed, if the rate fell clearly: two constant pieces fitted by least squares,
-/// the later one a third of the run at least, the earlier one a fiftieth. None unless
+/// The step of a pass at full speed, if the rate fell clearly. Two constant pieces are fitted by least
+/// squares: the later one at least a third of the run, the earlier one a fiftieth.
 ///
-/// - it never came back to four fifths of what it was, in any stretch as long as the earlier piece (or an
-///   eighth of the later one, if that is shorter): after a stall it comes back, and so it does between the
-///   syncs of files;
-/// - the step is large against the noise: the variance of the residuals in the long run, from the means of 24
-///   batches, which counts what neighbouring bins have in common, as the sawtooth of synced files;
+/// `None` unless
+///
+/// - the rate never came back to four fifths of the earlier one, in any stretch as long as the earlier piece
+///   (or an eighth of the later one, if that is shorter): it does after a stall, and between the syncs of
+///   files;
+/// - the step is large against the noise. The noise is the long-run variance of the residuals, from the means
+///   of 24 batches. It includes the correlation of neighbouring bins, such as the sawtooth of synced files;
 /// - two levels fit better than a straight line, which is a drift.
 ///
-/// A rise is no step: so a recording begins. Stalls are left out before: they come from elsewhere, and would
-/// hide it.
+/// A rise is no step, because recordings begin with one. Stalls are removed first: they have other causes,
+/// and would hide a step.
 pub fn step(series: &Series) -> Option<RateStep> {
     let all = bins::common(&[series]);
     let bins = all.passes.first()?;
@@ -71,10 +72,10 @@ pub fn step(series: &Series) -> Option<RateStep> {
     Some(RateStep { volume, before, after })
 }
 
-/// The bin with which the lower level begins.
+/// The first bin of the lower level.
 pub(super) fn position(bins: &[f64]) -> Option<usize> {
     let below = stall_below(bins);
-    // Without stalls, which would hide the step or look like one. The place is translated back below.
+    // Remove stalls, which would hide the step or look like one. The position is translated back below.
     let goes = |bin: &f64| *bin >= below;
     let going: Vec<f64> = bins.iter().copied().filter(goes).collect();
     let at = fall(&going)?;
@@ -82,7 +83,7 @@ pub(super) fn position(bins: &[f64]) -> Option<usize> {
     places.map(|(place, _)| place).nth(at)
 }
 
-/// The bin with which the lower level begins, among bins without stalls.
+/// The first bin of the lower level, among bins without stalls.
 fn fall(bins: &[f64]) -> Option<usize> {
     let (at, gain) = split(bins)?;
     let (before, after) = bins.split_at(at);
@@ -94,12 +95,12 @@ fn fall(bins: &[f64]) -> Option<usize> {
     (fell && clear && abrupt).then_some(at)
 }
 
-/// The first bin of the second of two constant pieces, lower than the first, that fit best; and by how much
-/// the sum of squares is smaller than around one mean.
+/// Splits bins into two constant pieces that fit best, the second one lower. Returns the first bin of the
+/// second piece, and the reduction of the sum of squares against one mean.
 fn split(bins: &[f64]) -> Option<(usize, f64)> {
     let count = bins.len();
     let total = bins.iter().sum::<f64>();
-    // A later piece of a third at least: what was fast for most of the run is what the storage does.
+    // The later piece has at least a third: a rate that lasted for most of the run is that of the storage.
     let first = (count / 50).max(3);
     let last = count - count.div_ceil(3);
     let (mut at, mut sum, mut best) = (None, 0.0, 0.0);
@@ -119,7 +120,7 @@ fn split(bins: &[f64]) -> Option<(usize, f64)> {
     at.map(|at| (at, best))
 }
 
-/// The highest mean of so many neighbours.
+/// The highest mean of `length` neighbours.
 fn highest(piece: &[f64], length: usize) -> f64 {
     piece.windows(length).map(mean).fold(0.0, f64::max)
 }
@@ -133,19 +134,19 @@ fn squares(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
 
-/// The means of so many blocks of equal length, to a bin; none of fewer bins.
+/// The means of `count` blocks of equal length, to a bin; `None` if there are fewer bins.
 fn blocks(bins: &[f64], count: usize) -> Option<Vec<f64>> {
     let edge = |block: usize| block * bins.len() / count;
     let block = |block| mean(&bins[edge(block)..edge(block + 1)]);
     (bins.len() >= count).then(|| (0..count).map(block).collect())
 }
 
-/// The variance of a sum for each of its bins, from the means of batches. None of fewer bins than batches.
+/// The variance of a sum per bin, from the means of batches. `None` if there are fewer bins than batches.
 fn long_run_variance(residuals: &[f64]) -> Option<f64> {
-    // Means of long batches have in them what neighbours have in common; single bins would not.
+    // Means of long batches include the correlation of neighbours; single bins would not.
     let batches = blocks(residuals, BATCHES)?;
     let length = residuals.len() as f64 / BATCHES as f64;
-    // Two means were fitted: as many degrees of freedom fewer.
+    // Two means were fitted, which takes two degrees of freedom.
     Some(length * squares(&batches) / (BATCHES - 2) as f64)
 }
 
@@ -169,14 +170,14 @@ mod tests {
     const WIDTH: Nanos = Nanos(1 << 25);
     const LEVEL: f64 = 30e6;
 
-    /// A run whose bins hold so many times the level.
+    /// A run with bins at these multiples of the level.
     fn run(levels: impl IntoIterator<Item = f64>) -> Series {
         #[expect(clippy::cast_sign_loss, reason = "no level is below zero")]
         let bin = |level: f64| Bin { operations: 8, bytes: (LEVEL * level.max(0.0)) as u64 };
         Series::from_bins(WIDTH, levels.into_iter().map(bin).collect())
     }
 
-    /// So many of `count`, rounded down.
+    /// A share of `count`, rounded down.
     fn part(count: usize, share: f64) -> usize {
         #[expect(clippy::cast_sign_loss, reason = "no share is below zero")]
         let part = (share * count as f64) as usize;
@@ -187,7 +188,7 @@ mod tests {
         (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
     }
 
-    /// What a steady storage does to each of so many bins.
+    /// The noise of a steady storage in each of its bins.
     #[derive(Debug, Clone, Copy)]
     enum Noise {
         /// Independent, with this spread.
@@ -249,7 +250,7 @@ mod tests {
         }
     }
 
-    /// The share of 1000 random runs of 300 to 600 bins, in percent, of which something holds.
+    /// The share of 1000 random runs of 300 to 600 bins, in percent, for which `what` holds.
     fn percent(what: impl Fn(&mut RandomStream, usize) -> bool) -> f64 {
         let one = |seed: &u64| {
             let mut stream = Seed(*seed).stream();

@@ -1,15 +1,15 @@
-//! The method against simulated storages, of which the rate in the long run is known.
+//! Tests the method with simulated storage of known long-run rate.
 
 use super::*;
 use crate::{Bin, RandomStream, Seed};
 
 /// 67 ms.
 const WIDTH: Nanos = Nanos(1 << 26);
-/// Bytes of a bin in the long run, were there no stalls.
+/// Bytes of a bin in the long run, without stalls.
 const LEVEL: f64 = 60e6;
-/// How long a pass lasts at the most and at the least, in seconds: as campaigns have it.
+/// The longest and the shortest pass in seconds, as in campaigns.
 const PASS: (f64, f64) = (40.0, 15.0);
-/// From the end of a pass to the beginning of the next.
+/// The time from the end of a pass to the start of the next.
 const BETWEEN: f64 = 3.0;
 
 fn seconds(bins: usize) -> f64 {
@@ -30,15 +30,16 @@ fn between(stream: &mut RandomStream, least: f64, most: f64) -> f64 {
     least + (most - least) * stream.unit()
 }
 
-/// A storage as it is over a whole campaign.
+/// A storage over a whole campaign.
 struct Storage {
-    /// What it takes in each bin, as a share of the level.
+    /// Its capacity in each bin, as a share of the level.
     capacity: Vec<f64>,
-    /// In the long run.
+    /// The long-run rate.
     truth: f64,
-    /// At the beginning of each pass: so many seconds of the level go into a cache, so many times as fast.
+    /// The cache at the beginning of each pass: it takes this many seconds of the level, this many times as
+    /// fast.
     cache: Option<(f64, f64)>,
-    /// It comes to its rate in so many seconds.
+    /// The time until it reaches its rate, in seconds.
     start_up: f64,
 }
 
@@ -52,7 +53,7 @@ impl Storage {
         Storage::steady((0..bins_of(200.0)).map(bin).collect(), 1.0)
     }
 
-    /// Deviations that last so many seconds.
+    /// A storage with deviations that last `lasting` seconds.
     fn drifting(stream: &mut RandomStream, spread: f64, lasting: f64) -> Self {
         let kept = (-WIDTH.seconds() / lasting).exp();
         let mut away = spread * normal(stream);
@@ -63,13 +64,13 @@ impl Storage {
         Storage::steady((0..bins_of(200.0)).map(bin).collect(), 1.0)
     }
 
-    /// It stands still in each period.
+    /// A storage that stops once in each period.
     fn stalling(stream: &mut RandomStream) -> Self {
         let period = between(stream, 2.0, 12.0);
         let stall = period * between(stream, 0.03, 0.25);
         let phase = period * stream.unit();
         let white = Storage::white(stream, 0.05);
-        // Seconds without a stall until then.
+        // Seconds of work without a stall until then.
         let going = |time: f64| {
             let periods = (time / period).floor();
             periods * (period - stall) + (time - periods * period - stall).max(0.0)
@@ -88,7 +89,8 @@ impl Storage {
         Storage { start_up: between(stream, 0.0, 3.0), ..self }
     }
 
-    /// A pass from a bin of the campaign on, until it is over or may end, but not before so many bytes.
+    /// A pass that begins at a bin of the campaign. It goes on until it is over or may end, but not before a
+    /// minimum of bytes.
     fn pass(&self, at: usize, may_end: Option<f64>) -> Series {
         let (mut series, mut taken) = (Vec::new(), 0.0);
         for bin in 0..bins_of(PASS.0) {
@@ -107,7 +109,7 @@ impl Storage {
         Series::from_bins(WIDTH, series)
     }
 
-    /// Three passes, as a campaign makes them: the first one to its end.
+    /// Three passes, as in a campaign: the first one to its end.
     fn passes(&self) -> Vec<Series> {
         let first = self.pass(0, None);
         let behind = step(&first).map_or(0.0, |step| 1.5 * step.volume.0 as f64);
@@ -117,7 +119,7 @@ impl Storage {
     }
 }
 
-/// What came of many storages of a kind.
+/// The results for many storages of a kind.
 #[derive(Debug, Default)]
 struct Came {
     covered: f64,
@@ -129,7 +131,7 @@ struct Came {
 
 const STORAGES: u64 = 400;
 
-/// In percent of the storages.
+/// The results in percent of the storages.
 fn came(kind: fn(&mut RandomStream) -> Storage) -> Came {
     let mut all = Came::default();
     let each = 100.0 / STORAGES as f64;
@@ -147,13 +149,13 @@ fn came(kind: fn(&mut RandomStream) -> Storage) -> Came {
     all
 }
 
-/// Name, storage, at least so many percent covered.
+/// Name, storage, and the least coverage in percent.
 type Kind = (&'static str, fn(&mut RandomStream) -> Storage, f64);
 
 const KINDS: [Kind; 8] = [
     ("noise", |stream| Storage::white(stream, 0.2), 95.0),
     ("noise that lasts", |stream| Storage::drifting(stream, 0.1, 0.5), 95.0),
-    // Changes that take as long as a pass are seen by chance.
+    // It is chance if a pass shows changes that take as long as it.
     (
         "slow drift",
         |stream| {
@@ -190,7 +192,7 @@ fn pass(level: impl Fn(f64) -> f64) -> Series {
 
 #[test]
 fn a_rate_that_still_rises_or_falls_is_said_to_change() {
-    // As a recorder of compressed frames did: from 154 MB/s to 1126 MB/s.
+    // Like a recorder of compressed frames: from 154 MB/s to 1126 MB/s.
     let rising = pass(|time| 0.3 + 1.9 * time);
     let found = sustained(&[&rising, &rising, &rising]).expect("long enough");
     assert!(found.trend.is_some_and(|trend| trend > 0.3), "{found:?}");
@@ -238,7 +240,7 @@ fn what_readers_cost_is_covered_and_never_the_wrong_way_round() {
             capacity: storage.capacity.iter().map(|level| level * (1.0 - cost)).collect(),
             ..Storage::steady(Vec::new(), storage.truth)
         };
-        // In turn, so that the second of a pair comes first every other round.
+        // Alternate, so that the second of a pair comes first every other round.
         let at = |pass: usize| pass * bins_of(25.0);
         let long = bins_of(200.0) - bins_of(PASS.0);
         let one = |storage: &Storage, pass: usize| storage.pass(at(pass).min(long), Some(0.0));

@@ -4,14 +4,19 @@ use std::f64::consts::PI;
 
 use super::bins::mean;
 
-/// Slow waves from which the noise is estimated: as many degrees of freedom. Fewer see slower changes and give wider
-/// intervals; with four, the intervals of the simulated storages cover as often as they say.
+/// Number of slow waves for the estimate of the noise, and its degrees of freedom. Fewer waves see slower
+/// changes and give wider intervals. With four, the intervals for simulated storages have the coverage that
+/// they claim.
 pub(super) const WAVES: usize = 4;
 
-/// The variance of the mean of a stationary series: the mean square of its projections onto the first four cosine waves
-/// (one half period to four over its length). What comes more often than twice in the series, as the sync of files, adds
-/// little whatever its period. With Student's t for as many degrees of freedom it gives an interval (Lazarus, Lewis, Stock
-/// and Watson, HAR inference: recommendations for practice, 2018, the EWC estimator).
+/// The variance of the mean of a stationary series: the mean square of its projections onto the first four
+/// cosine waves (half a period to two periods over its length).
+///
+/// Events more frequent than twice in the series, such as the sync of files, add little at any period. With
+/// Student's t and four degrees of freedom it gives an interval.
+///
+/// Source: Lazarus, Lewis, Stock and Watson, HAR inference: recommendations for practice, 2018, the EWC
+/// estimator.
 pub(super) fn variance_of_mean(values: &[f64]) -> f64 {
     let length = values.len() as f64;
     let level = mean(values);

@@ -1,4 +1,4 @@
-//! How a target is named: as a directory, or as `scheme:` and the rest for what no kernel mounts.
+//! The address of a target: a directory, or `scheme:` and the rest for storage without a mount.
 
 use std::{
     fmt,
@@ -10,17 +10,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::{TargetDescription, TargetUrl, TargetUrlError};
 
-/// Where a target is. As text, and in records, it is a path or begins with a scheme: a path that looks like one is written
-/// with `./` before it.
+/// The address of a target. Texts and records hold a path or a scheme. A path that looks like a scheme needs
+/// `./` before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TargetAddress {
     /// A directory of a mounted file system.
     Directory(PathBuf),
-    /// `null:` takes everything and keeps nothing: the ceiling of the tool itself.
+    /// `null:` accepts all data and discards them: the ceiling of the tool itself.
     Null,
-    /// What a client in this program reaches, with no kernel between.
+    /// Storage that a client in this program reaches, without the kernel's file systems.
     Url(TargetUrl),
-    /// Several of the others, which one recording lies on. A campaign makes it of its targets; nobody names it.
+    /// Several addresses that one recording is striped over. A campaign joins its targets so; users never
+    /// write it.
     Joined(Vec<TargetAddress>),
 }
 
@@ -41,7 +42,7 @@ impl TargetAddress {
         }
     }
 
-    /// Of several that one recording lies on each; none of a single one.
+    /// The members of a joined address; empty for a single one.
     pub fn members(&self) -> &[TargetAddress] {
         match self {
             TargetAddress::Joined(members) => members,
@@ -49,10 +50,10 @@ impl TargetAddress {
         }
     }
 
-    /// The address of what a user named by this path: a URL that was given where a directory may stand, or else the path.
+    /// The address that a user gave as a path: a URL if it has a known scheme, else a directory.
     ///
     /// # Errors
-    /// It begins as a URL does, and is none.
+    /// It begins like a URL but is invalid.
     pub fn of_named(path: &Path) -> Result<Self, TargetAddressError> {
         match path.to_str().filter(|text| TargetUrl::is_one(text)) {
             Some(text) => text.parse(),
@@ -69,7 +70,7 @@ impl Default for TargetAddress {
 }
 
 impl From<PathBuf> for TargetAddress {
-    /// Always a directory, whatever its name looks like.
+    /// Always a directory, even if its name looks like a URL.
     fn from(path: PathBuf) -> Self {
         TargetAddress::Directory(path)
     }
@@ -81,18 +82,19 @@ impl From<&Path> for TargetAddress {
     }
 }
 
-/// A text that is no address.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetAddressError {
-    /// A known scheme that says more than it allows.
+    /// Text after `null:`.
     #[error("`{0}`: nothing stands behind `null:`; a directory of that name is written `./{0}`")]
     BehindNull(String),
-    /// A URL that is none of a place for files.
+    /// An invalid URL, or one that is no place for files.
     #[error(transparent)]
     NoUrl(#[from] TargetUrlError),
 }
 
-/// Whether a text begins with a scheme as addresses on networks do: RFC 3986, section 3.1, and two slashes.
+/// Returns true if a text begins with a scheme and two slashes, like network addresses (RFC 3986, section
+/// 3.1).
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once("://") else { return false };
     let is_inner = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
@@ -127,7 +129,7 @@ impl fmt::Display for TargetAddress {
 }
 
 impl Serialize for TargetAddress {
-    /// As text, and several as a list. A path that is no UTF-8 can't be.
+    /// Writes a text, or a list for several. A path must be UTF-8.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             TargetAddress::Directory(path) => match path.to_str() {
@@ -174,8 +176,8 @@ impl<'de> de::Visitor<'de> for TextOrList {
     }
 }
 
-/// What a campaign makes on a target, as text by which it is found again and removed after a kill: of a directory the path of
-/// the one that was made in it.
+/// The handle of a campaign's data on a target, as text. With it a later run finds and removes them after a
+/// kill. For a directory it is the path of the subdirectory that the campaign made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunHandle(pub String);
 

@@ -1,4 +1,5 @@
-//! What a target can do: a workload names what it needs, and is not run where that is missing.
+//! The capabilities of a target. A workload lists those that it needs; the campaign skips it on targets that
+//! lack one.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
-        /// Something that not every target can do.
+        /// A capability that some targets lack.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Capability {
@@ -17,7 +18,7 @@ macro_rules! capabilities {
             /// All of them.
             pub const ALL: &'static [Capability] = &[$(Capability::$name),*];
 
-            /// What it is, as messages say it.
+            /// Its name in messages.
             pub const fn name(self) -> &'static str {
                 match self { $(Capability::$name => $word,)* }
             }
@@ -26,47 +27,47 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    /// What was written is there afterwards, under its name, and can be read.
+    /// Data persist under their name after writing, and can be read.
     Keep = "keeping what is written",
-    /// Files are read at any offset.
+    /// Reads at any offset.
     Read = "reading",
-    /// Files are written from their beginning to their end, each once; as many writes may be in flight as are submitted in
-    /// that order.
+    /// Writes a file once, from beginning to end. Any number of writes may be in flight, submitted in that
+    /// order.
     Write = "writing",
-    /// A file is there from the moment it is opened, and is read and written on behind its end after a sync. Without this it is
-    /// there, as a whole, when it is first synced or closed.
+    /// A file exists from its open on, and after a sync you can read it and write on at its end. Without this
+    /// it appears as a whole, at its first sync or its close.
     Append = "appending",
-    /// Files are written at any offset, in any order, and a write that is done has arrived. Without this it may be on its way,
-    /// and what a file has is told when it is synced or closed.
+    /// Writes at any offset, in any order, and a completed write has arrived. Without this it may still be on
+    /// its way; the size is certain only after a sync or the close.
     WriteAnywhere = "writing at any offset",
-    /// The size of a file is set, and space is reserved before it is written.
+    /// Sets the size of a file, and reserves space before writing.
     Resize = "setting the size of a file",
-    /// Files and directories get other names.
+    /// Renames files and directories.
     Rename = "renaming",
-    /// Files and directories are removed one by one.
+    /// Removes files and directories one by one.
     Remove = "removing",
-    /// Directories are made.
+    /// Makes directories.
     Directories = "making directories",
-    /// Directories are listed, and what is in them is looked at.
+    /// Lists directories and stats their entries.
     List = "listing",
-    /// What was synced survives the loss of power.
+    /// Synced data survive a loss of power.
     Sync = "syncing",
-    /// A file that is removed can be read for as long as it is open.
+    /// A removed file stays readable while it is open.
     OpenRemoved = "keeping a file that is removed while it is open",
-    /// A directory that is there is not made again, one that is not there not removed, none is removed as a file, and none is made
-    /// for a file that is put into it.
+    /// Names are strict: making an existing directory fails, and so does removing a missing one. No call
+    /// removes a directory as a file, or makes one for a file put into it.
     StrictNames = "refusing to make what is there and to remove what is not",
     /// Files have paths on this machine: other libraries open them, and engines copy from directories that are mounted.
     Mounted = "being mounted",
 }
 
-/// What a target can do, or what a workload needs.
+/// The capabilities of a target, or the ones that a workload needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Capabilities(BTreeSet<Capability>);
 
 impl Capabilities {
-    /// Everything: what a POSIX file system can do.
+    /// All capabilities: those of a POSIX file system.
     pub fn all() -> Self {
         Capabilities(Capability::ALL.iter().copied().collect())
     }
@@ -76,7 +77,7 @@ impl Capabilities {
         Capabilities(some.iter().copied().collect())
     }
 
-    /// The same without some.
+    /// Removes some.
     #[must_use]
     pub fn without(mut self, some: &[Capability]) -> Self {
         self.0.retain(|capability| !some.contains(capability));
@@ -88,19 +89,19 @@ impl Capabilities {
         self.0.iter().copied().collect()
     }
 
-    /// Whether it is among them.
+    /// Returns true if it contains `capability`.
     pub fn has(&self, capability: Capability) -> bool {
         self.0.contains(&capability)
     }
 
-    /// What of `needed` is not among them, in order.
+    /// The capabilities in `needed` that are missing here, in order.
     pub fn lacking(&self, needed: &Capabilities) -> Vec<Capability> {
         needed.0.difference(&self.0).copied().collect()
     }
 }
 
 impl Default for Capabilities {
-    /// Everything, as targets have it that were described before this was asked for.
+    /// All capabilities, since older records describe targets without this field.
     fn default() -> Self {
         Capabilities::all()
     }

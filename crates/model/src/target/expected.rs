@@ -1,35 +1,35 @@
-//! What a target is expected to be: a path on something else is refused, because a mount that is missing leaves the directory
-//! below, which measures well.
+//! The expected file system of a target. A campaign refuses a path on another one. After a failed mount the
+//! path is just the directory below, which measures well.
 
 use super::{FileSystemKind, TargetAddress, TargetDescription};
 
-/// A target is not what was expected of it.
+/// A target that is not as expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotExpected {
     /// It is on another file system.
     #[error("{address}: is on {is} and not on {expected}, as is expected of it: mount it, or expect one of {names}", names = FileSystemKind::names())]
     Another {
-        /// Where.
+        /// Its address.
         address: TargetAddress,
-        /// What it is, where it is mounted, and what is.
+        /// Its file system, its mount point and the mounted device or server.
         is: String,
-        /// What was expected.
+        /// The expected file system.
         expected: FileSystemKind,
     },
-    /// There are neither one for all nor one for each.
+    /// The number of types is neither one nor the number of targets.
     #[error(
         "{expected} types of file systems are expected of {targets} targets: name one for all, or one for each in their order"
     )]
     Count {
-        /// How many types.
+        /// Number of types.
         expected: usize,
-        /// How many targets.
+        /// Number of targets.
         targets: usize,
     },
 }
 
 impl TargetDescription {
-    /// Refuses it if it is not of this kind.
+    /// Returns an error unless the file system is of this kind.
     pub fn expect_kind(&self, expected: FileSystemKind) -> Result<(), NotExpected> {
         if self.profile.kind == expected {
             return Ok(());
@@ -43,13 +43,13 @@ impl TargetDescription {
     }
 }
 
-/// Refuses a number of types that is neither none, nor one for all, nor one for each.
+/// Accepts no types, one for all targets, or one for each; refuses other numbers.
 pub fn check_expected_count(expected: usize, targets: usize) -> Result<(), NotExpected> {
     if expected <= 1 || expected == targets { Ok(()) } else { Err(NotExpected::Count { expected, targets }) }
 }
 
-/// Refuses targets that are not what is expected: of all of them the same, or of each by itself; nothing of any. `null:` is on
-/// no file system, and counts for nothing.
+/// Refuses targets that are not on the expected file systems: one for all, one for each, or none expected.
+/// `null:` is on no file system and does not count.
 pub fn check_expected(targets: &[TargetDescription], expected: &[FileSystemKind]) -> Result<(), NotExpected> {
     let stored = || targets.iter().filter(|target| target.is_on_storage());
     check_expected_count(expected.len(), stored().count())?;

@@ -1,5 +1,5 @@
-//! What storage systems offer, as the feature tables of studies ask: a cell says what, and whether it was measured on the
-//! mount or is published of the system.
+//! Features of storage systems, as in the feature tables of studies. A cell holds the answer and its basis:
+//! measured on the mount, or published for the system.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{FileSystemKind, published::PUBLISHED};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $word:literal,)*) => {
-        /// Something that storage systems differ in.
+        /// A feature in which storage systems differ.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum StorageFeature {
@@ -20,7 +20,7 @@ macro_rules! features {
             /// All, in the order of tables.
             pub const ALL: &'static [StorageFeature] = &[$(StorageFeature::$feature),*];
 
-            /// What tables call it.
+            /// Its name in tables.
             pub const fn name(self) -> &'static str {
                 match self { $(StorageFeature::$feature => $word,)* }
             }
@@ -29,63 +29,63 @@ macro_rules! features {
 }
 
 features! {
-    /// Whether programs find what POSIX promises.
+    /// Does it keep the guarantees of POSIX?
     Posix = "POSIX",
-    /// What keeps names and attributes.
+    /// The servers of names and attributes.
     MetadataServer = "metadata server",
     /// Remote direct memory access, as over InfiniBand.
     Rdma = "RDMA",
     /// One file over several devices.
     Striping = "striping of a file",
-    /// What survives the loss of a part.
+    /// Protection against the loss of a part.
     Failover = "failover",
-    /// Limits on what users or directories take.
+    /// Limits on the space of users or directories.
     Quota = "quota",
-    /// What keeps a state of the past.
+    /// Read-only states of the past.
     Snapshots = "snapshots",
-    /// What moves data to other devices.
+    /// Ways to move data to other devices.
     Migration = "data migration",
-    /// A file gets the name of another at once.
+    /// Atomic rename over an existing file.
     Rename = "rename over a file",
     /// Two names of one file.
     HardLinks = "hard links",
     /// Locks of files: `flock` and `fcntl`.
     Locks = "locks",
-    /// Past the page cache.
+    /// I/O past the page cache.
     DirectIo = "O_DIRECT",
-    /// Space that is reserved before it is written.
+    /// Reserves space before writing.
     Preallocation = "fallocate",
-    /// A file as memory that is shared.
+    /// Shared mapping of a file into memory.
     SharedMapping = "shared mmap",
-    /// Attributes of users' own.
+    /// Attributes that users define.
     ExtendedAttributes = "extended attributes",
     /// Writing at the end, wherever that is.
     Append = "append",
 }
 
-/// How an answer is known.
+/// The basis of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeatureBasis {
-    /// It was tried on the mount.
+    /// Nilometer tried it on the mount.
     Measured,
-    /// It is what the system's documentation says, and was not tried.
+    /// The system's documentation states it; Nilometer did not try it.
     Published,
 }
 
 /// A cell of a feature table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureFinding {
-    /// Which row.
+    /// The row of the table.
     pub feature: StorageFeature,
-    /// `yes`, `no`, or what and how.
+    /// `yes`, `no`, or a short description.
     pub answer: String,
-    /// How that is known.
+    /// The basis of the answer.
     pub basis: FeatureBasis,
 }
 
 impl FeatureFinding {
-    /// As it was tried: `yes`, or `no` and why.
+    /// The answer of a trial: `yes`, or `no` and the reason.
     pub fn measured(feature: StorageFeature, tried: Result<(), String>) -> Self {
         let answer = tried.map_or_else(|why| format!("no: {why}"), |()| "yes".into());
         FeatureFinding { feature, answer, basis: FeatureBasis::Measured }
@@ -102,7 +102,7 @@ impl fmt::Display for FeatureFinding {
     }
 }
 
-/// What is published of a file system; nothing of one that is not known.
+/// The published features of a file system; empty if nothing is published here.
 pub fn published_features(kind: FileSystemKind) -> Vec<FeatureFinding> {
     let system = PUBLISHED.iter().find(|system| system.kinds.contains(&kind));
     let answers = system.map(|system| StorageFeature::ALL.iter().zip(system.answers)).into_iter().flatten();

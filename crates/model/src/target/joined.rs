@@ -1,16 +1,16 @@
-//! Several targets that one recording lies on, described as one.
+//! Describes several targets that one recording is striped over as one.
 
 use super::{DirectIo, FileSystemSpace, StorageProfile, TargetAddress, TargetDescription};
 use crate::{Bytes, Capabilities};
 
 impl TargetDescription {
-    /// What stands between the names of several targets that are described as one.
+    /// The separator between the names of joined targets.
     pub const BETWEEN: &str = " + ";
 
-    /// Targets as one: it can do what each of them can, and has the space of all. There is one at least.
+    /// Joins targets, at least one. The result has the capabilities that all share, and the space of all.
     pub fn joined(members: &[TargetDescription]) -> Self {
         let profiles = members.iter().map(|member| &member.profile);
-        // A cache that can't be looked into is there if one of them has it.
+        // The cache is invisible if that of any member is.
         let most_remote = profiles.clone().find(|profile| !profile.kind.is_certainly_local());
         let kind = most_remote.or(profiles.clone().next()).map(|profile| profile.kind).unwrap_or_default();
         let mut layers = Vec::new();
@@ -37,13 +37,13 @@ impl TargetDescription {
         }
     }
 
-    /// One recording lies on several targets.
+    /// True if one recording is striped over several targets.
     pub fn is_joined(&self) -> bool {
         !self.address.members().is_empty()
     }
 }
 
-/// What each of them can do.
+/// The capabilities that all members share.
 fn capabilities(members: &[TargetDescription]) -> Capabilities {
     let first = members.first().map(|member| member.capabilities.all_of_them()).unwrap_or_default();
     let of_all =
@@ -51,7 +51,7 @@ fn capabilities(members: &[TargetDescription]) -> Capabilities {
     Capabilities::of(&first.into_iter().filter(of_all).collect::<Vec<_>>())
 }
 
-/// Each once, in order.
+/// Each name once, in order.
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut told: Vec<&str> = Vec::new();
     for name in names {
@@ -62,7 +62,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> String {
     told.join(TargetDescription::BETWEEN)
 }
 
-/// Of those that share it once.
+/// The total space; members that share a file system count once.
 fn space(members: &[TargetDescription]) -> FileSystemSpace {
     let first = |index: usize| !members[..index].iter().any(|other| other.shares_space_with(&members[index]));
     let counted = members.iter().enumerate().filter(|(index, _)| first(*index));
@@ -76,7 +76,7 @@ fn space(members: &[TargetDescription]) -> FileSystemSpace {
     }
 }
 
-/// Past the page cache only if that is possible on each, aligned to the largest of their blocks.
+/// Direct I/O only if it works on each member, aligned to the largest alignment.
 fn direct(members: &[TargetDescription]) -> DirectIo {
     let other = members.iter().find(|member| member.direct_alignment().is_none());
     let alignment = members.iter().filter_map(TargetDescription::direct_alignment).max();

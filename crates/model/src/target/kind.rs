@@ -1,5 +1,5 @@
-//! Which file system a target is on: a closed list of standard names, told from what a mount table says. Pure; what has to
-//! be asked of the mount itself is asked by `nilometer_storage`.
+//! The file system of a target: a closed list of standard names, derived from the mount table. This is pure;
+//! `nilometer_storage` queries the mount itself.
 
 use std::{fmt, str::FromStr};
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::TargetDescription;
 
-/// Where the data of a file system are, as far as its type says.
+/// The place of a file system's data, as far as its type tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placement {
     /// On block devices of this machine, behind no cache but the kernel's page cache.
     Devices,
-    /// On block devices of this machine, behind a cache that the kernel can't be asked for.
+    /// On block devices of this machine, behind a cache that the kernel can't report.
     OwnCache,
     /// In the memory of this machine.
     Memory,
     /// On servers of a network.
     Servers,
-    /// Behind a process, or on a device that machines share: or that is not certain.
+    /// Behind a process, on a device that machines share, or uncertain.
     Elsewhere,
 }
 
@@ -30,17 +30,17 @@ macro_rules! file_systems {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
         pub enum FileSystemKind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)*
-            /// None of these, or not certainly one of them.
+            /// None of these, or uncertain.
             #[default]
             #[serde(rename = "unknown")]
             Unknown,
         }
 
         impl FileSystemKind {
-            /// All that are known.
+            /// All kinds except `Unknown`.
             pub const KNOWN: &'static [FileSystemKind] = &[$(FileSystemKind::$kind),*];
 
-            /// The name by which it is expected, as in `--expect lustre`.
+            /// Its name in options, as in `--expect lustre`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(FileSystemKind::$kind => $name,)*
@@ -55,7 +55,7 @@ macro_rules! file_systems {
                 }
             }
 
-            /// What statfs(2) says it is; none where that is not known or differs by version.
+            /// Its magic number in statfs(2); `None` if it is unknown or differs by version.
             const fn magic(self) -> Option<u32> {
                 match self {
                     $(FileSystemKind::$kind => $magic,)*
@@ -66,7 +66,7 @@ macro_rules! file_systems {
     };
 }
 
-/// The magic number of everything that is mounted through FUSE: it says no more.
+/// The magic number of every FUSE mount; it does not identify the file system.
 const FUSE: Option<u32> = Some(0x6573_5546);
 /// ext2, ext3 and ext4 share one.
 const EXT: Option<u32> = Some(0xef53);
@@ -96,9 +96,9 @@ file_systems! {
     Tmpfs = "tmpfs", Memory, Some(0x0102_1994);
     /// Memory of this machine, without a limit.
     Ramfs = "ramfs", Memory, Some(0x8584_58f6);
-    /// Layers of other file systems: where these are is not known.
+    /// Layers of other file systems, at an unknown place.
     Overlay = "overlay", Elsewhere, Some(0x794c_7630);
-    /// What mounts on demand, as long as nothing is mounted.
+    /// An automount point with nothing mounted yet.
     Autofs = "autofs", Elsewhere, Some(0x0187);
     /// NFS of any version.
     Nfs = "nfs", Servers, Some(0x6969);
@@ -153,7 +153,7 @@ file_systems! {
 }
 
 impl FileSystemKind {
-    /// What is mounted, by the type in the mount table and what stands there as its source.
+    /// The kind of a mount, from its type and source in the mount table.
     pub fn of_mount(file_system: &str, source: &str) -> Self {
         use FileSystemKind as Kind;
         match file_system {
@@ -174,13 +174,13 @@ impl FileSystemKind {
             "fuse.mergerfs" => Kind::Mergerfs,
             "fuse.zfs" => Kind::Zfs,
             "fuse" => Self::of_fuse_source(source),
-            // The other file systems that FUSE carries: a block device below says nothing of the process between.
+            // Other FUSE file systems: a block device below tells nothing about the process between.
             other if other.starts_with("fuse.") || other == "fuseblk" => Kind::Fuse,
             other => Self::of_name(other),
         }
     }
 
-    /// FUSE without a subtype: the source is what the program calls itself.
+    /// FUSE without a subtype: the source is the name that the program gives itself.
     fn of_fuse_source(source: &str) -> Self {
         use FileSystemKind as Kind;
         match source {
@@ -192,7 +192,8 @@ impl FileSystemKind {
         }
     }
 
-    /// Where a type has the standard name itself. Names that no mount table has, such as `moosefs`, are not taken.
+    /// For types equal to a standard name. It skips standard names that no mount table contains, such as
+    /// `moosefs`.
     fn of_name(name: &str) -> Self {
         let is_mounted_so = |kind: &&FileSystemKind| kind.magic() != FUSE || **kind == Self::Virtiofs;
         let known = Self::KNOWN.iter().filter(is_mounted_so);
@@ -201,7 +202,8 @@ impl FileSystemKind {
         known.find(|kind| kind.name() == name).copied().unwrap_or_default()
     }
 
-    /// The same if statfs(2) says nothing else: a path where the mount table and the kernel disagree is on something unknown.
+    /// Confirms the kind with the magic number of statfs(2). If the mount table and the kernel disagree, the
+    /// kind is unknown.
     #[must_use]
     pub fn confirmed_by(self, magic: u32) -> Self {
         match self.magic() {
@@ -210,22 +212,22 @@ impl FileSystemKind {
         }
     }
 
-    /// It is certainly on block devices or in the memory of this machine.
+    /// True if it is certainly on block devices or in the memory of this machine.
     pub fn is_certainly_local(self) -> bool {
         !matches!(self.placement(), Servers | Elsewhere)
     }
 
-    /// Its data are on servers that are reached by a network.
+    /// True if its data are on servers behind a network.
     pub fn is_on_servers(self) -> bool {
         self.placement() == Servers
     }
 
-    /// It keeps a cache that can't be looked into, or may be on another machine that does.
+    /// True if it keeps an invisible cache, or may be on another machine with one.
     pub fn hides_a_cache(self) -> bool {
         self.placement() != Devices
     }
 
-    /// All names, as messages list them.
+    /// All names, as a list for messages.
     pub fn names() -> String {
         Self::KNOWN.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     }
@@ -237,7 +239,7 @@ impl fmt::Display for FileSystemKind {
     }
 }
 
-/// A name that is no kind of file system.
+/// A name that is no known file system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no type of file system that is known: {names}", names = FileSystemKind::names())]
 pub struct UnknownFileSystem(String);
@@ -251,8 +253,8 @@ impl FromStr for FileSystemKind {
     }
 }
 
-/// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced. Of several one is
-/// enough.
+/// Returns true if the data of this file system are in the machine's memory. Nothing on it survives a loss of
+/// power, even after a sync. For joined targets one such member is enough.
 pub fn is_volatile(file_system: &str) -> bool {
     let mut types = file_system.split(TargetDescription::BETWEEN);
     types.any(|name| matches!(name, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs"))
@@ -262,8 +264,7 @@ pub fn is_volatile(file_system: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As mount tables have them: those of this list that were seen on real systems stand in the replays of
-    /// `nilometer_storage`.
+    /// Entries of mount tables. The replays of `nilometer_storage` contain the ones seen on real systems.
     const MOUNTS: &[(&str, &str, &str)] = &[
         ("ext4", "/dev/vda", "ext4"),
         ("zfs", "tank/data", "zfs"),

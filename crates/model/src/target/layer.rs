@@ -1,4 +1,4 @@
-//! The block devices below a local file system, as a tree: what is mounted, and what it is made of.
+//! The block devices below a local file system, as a tree of devices and their components.
 
 use std::fmt;
 
@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-/// A block device with those that it is made of.
+/// A block device with its components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLayer {
     /// Its name in `/sys/class/block`.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: BlockLayerKind,
-    /// Whether it says that it turns; of no meaning for devices that are made of others.
+    /// True if the kernel reports it as rotational; meaningless for devices made of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotational: Option<bool>,
-    /// It says that it keeps writes in a cache that has to be flushed.
+    /// True if the kernel reports a write cache that needs flushes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<bool>,
-    /// What it is made of.
+    /// The devices that it is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<BlockLayer>,
 }
 
-/// What a block device is.
+/// The kind of a block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockLayerKind {
-    /// A disk, or what passes for one.
+    /// A disk, or a device that looks like one.
     Disk,
-    /// A disk of a virtual machine: what it lies on is its host's.
+    /// A disk of a virtual machine; its real storage belongs to the host.
     VirtualDisk,
-    /// An `NVMe` disk; of one on a network its transport.
+    /// An `NVMe` disk, with its transport.
     Nvme {
-        /// `pcie`, `tcp`, `rdma`, `fc`, as far as it is said.
+        /// `pcie`, `tcp`, `rdma` or `fc`, if the kernel reports it.
         transport: Option<String>,
     },
     /// A volume of ZFS, which has a cache of its own.
@@ -43,22 +43,22 @@ pub enum BlockLayerKind {
     Partition,
     /// Memory of this machine.
     Memory,
-    /// On another machine, or on an array that others use too: `iscsi`, `fc`, `nbd`, `rbd`, `drbd`.
+    /// A device on another machine, or on a shared array: `iscsi`, `fc`, `nbd`, `rbd`, `drbd`.
     Network(String),
-    /// A file that passes for a device.
+    /// A file that acts as a device.
     Loop {
-        /// The file, as it was named.
+        /// The path of the file, as given to `losetup`.
         file: Option<String>,
     },
     /// An array of the kernel's md driver.
     Md {
-        /// `raid5`, as the kernel says it.
+        /// The level in the kernel's word, such as `raid5`.
         level: String,
-        /// How many members it should have.
+        /// Number of members that it should have.
         members: u32,
-        /// In turns of so many bytes its members are written; none without turns.
+        /// Bytes written to a member before the next one; `None` if it does not stripe.
         chunk: Option<Bytes>,
-        /// How many members it lacks.
+        /// Number of missing members.
         degraded: u32,
     },
     /// A device of the device mapper.
@@ -67,20 +67,21 @@ pub enum BlockLayerKind {
         by: String,
         /// Its name there.
         name: String,
-        /// Over so many devices it is striped; none if it is not, or does not say so.
+        /// Number of devices that it stripes over; `None` if it does not stripe or does not report it.
         stripes: Option<u32>,
-        /// In turns of so many bytes.
+        /// Bytes written to a device before the next one.
         chunk: Option<Bytes>,
     },
 }
 
 impl BlockLayer {
-    /// It, and all below it.
+    /// This device, and all below it.
     pub fn all(&self) -> Vec<&BlockLayer> {
         std::iter::once(self).chain(self.below.iter().flat_map(BlockLayer::all)).collect()
     }
 
-    /// It keeps what is read where this kernel can't look: in the page cache of a file below, on another machine.
+    /// True if it caches data outside this kernel's view: in the page cache for a file below, or on another
+    /// machine.
     fn hides_a_cache(&self) -> bool {
         match &self.kind {
             BlockLayerKind::Loop { .. }
@@ -93,12 +94,12 @@ impl BlockLayer {
     }
 }
 
-/// Whether some device in these trees keeps a cache that this kernel can't be asked for.
+/// Returns true if some device in these trees keeps a cache that this kernel can't report.
 pub(super) fn hide_a_cache(layers: &[BlockLayer]) -> bool {
     layers.iter().flat_map(BlockLayer::all).any(BlockLayer::hides_a_cache)
 }
 
-/// ` (chunk 64 KiB)`, if there is one.
+/// `, chunks of 64 KiB`, if there are chunks.
 fn chunked(chunk: Option<&Bytes>) -> String {
     chunk.map_or_else(String::new, |chunk| format!(", chunks of {chunk}"))
 }
@@ -132,7 +133,7 @@ impl fmt::Display for BlockLayerKind {
 }
 
 impl fmt::Display for BlockLayer {
-    /// On one line: `md0 (md raid5 of 3) on sda (disk, rotational) + sdb (disk, rotational)`.
+    /// On one line: `md0 (md raid5 of 3) on [sda (disk, rotational) + sdb (disk, rotational)]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}", self.name, self.kind)?;
         if self.below.is_empty() {

@@ -1,4 +1,4 @@
-//! What a target is: found once before the run, and kept in the record.
+//! The description of a target: found once before the run, and kept in the record.
 
 mod address;
 mod capabilities;
@@ -27,20 +27,22 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 use layer::hide_a_cache;
 
-/// A storage system as it was found. Its fields are what something is decided by; what only explains it is among the facts.
+/// The description of a storage system. Code decides by its fields; information for people only is in
+/// `facts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetDescription {
-    /// Where it is; a directory without symlinks.
+    /// Its address; a directory is without symlinks.
     #[serde(alias = "path")]
     pub address: TargetAddress,
-    /// What it can do.
+    /// Its capabilities.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// The type in the mount table, such as `ext4`, `nfs4` or `fuse.glusterfs`; of what is not mounted what it is.
+    /// The type in the mount table, such as `ext4`, `nfs4` or `fuse.glusterfs`. Storage without a mount has a
+    /// type of its own.
     pub file_system: String,
-    /// Where it is mounted; empty if it is not.
+    /// The mount point; empty if it is not mounted.
     pub mount_point: PathBuf,
-    /// What is mounted: a device, a server and its path, a cluster.
+    /// The mounted device, server and path, or cluster.
     pub source: String,
     /// Options of the mount and of the file system.
     pub options: String,
@@ -48,36 +50,37 @@ pub struct TargetDescription {
     pub device: Option<String>,
     /// Size and free space.
     pub space: FileSystemSpace,
-    /// Whether the path can be written.
+    /// True if the path is writable.
     pub writable: bool,
-    /// What `O_DIRECT` does.
+    /// The behaviour of `O_DIRECT`.
     pub direct: DirectIo,
-    /// How the layout of files is chosen, where it can be.
+    /// The way to choose the layout of files, if there is one.
     pub striping: Option<StripeControl>,
-    /// In turns of so many bytes files lie on storage devices, where that is known.
+    /// The stripe size of its files on storage devices, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_size: Option<Bytes>,
-    /// What was recognised there.
+    /// The storage that Nilometer recognised.
     #[serde(default)]
     pub profile: StorageProfile,
-    /// What else is known of it: name and value.
+    /// More facts about it: name and value.
     #[serde(default)]
     pub facts: Vec<(String, String)>,
 }
 
-/// What a target was recognised as.
+/// The storage that Nilometer recognised at a target.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StorageProfile {
     /// The file system, by its standard name.
     #[serde(default)]
     pub kind: FileSystemKind,
-    /// The block devices of this machine that it is on: one tree each.
+    /// The block devices of this machine below it: one tree each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<BlockLayer>,
-    /// How files are laid out that are made there, as far as it is known.
+    /// The layout of new files, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<StripeLayout>,
-    /// What survives the loss of a part, in words: `2 copies`, `erasure code 4+2`, `none`; none if it is not known.
+    /// Protection against the loss of a part, in words: `2 copies`, `erasure code 4+2`, `none`. `None` means
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redundancy: Option<String>,
     /// The feature table's answers, in its order.
@@ -86,28 +89,28 @@ pub struct StorageProfile {
 }
 
 impl StorageProfile {
-    /// What is known of a feature.
+    /// The finding about a feature.
     pub fn finding(&self, feature: StorageFeature) -> Option<&FeatureFinding> {
         self.features.iter().find(|finding| finding.feature == feature)
     }
 }
 
-/// How the files of a target are spread over its storage devices; of a field that is none nothing is said.
+/// The distribution of a target's files over its storage devices. A field that is `None` leaves it open.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StripeLayout {
-    /// Over so many storage devices each.
+    /// Number of storage devices for each file.
     pub stripe_count: Option<u32>,
-    /// In turns of so many bytes.
+    /// Bytes written to a device before the next one.
     pub stripe_size: Option<Bytes>,
-    /// On the devices of the pool of this name.
+    /// The pool of the devices.
     pub pool: Option<String>,
-    /// So many copies of all data.
+    /// Number of copies of all data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
 }
 
 impl StripeLayout {
-    /// What of this was not given, each as `stripe count 8 was asked, 4 given`.
+    /// The parts of this layout that `given` lacks, each as `stripe count 8 was asked, 4 given`.
     pub fn not_given(&self, given: &StripeLayout) -> Vec<String> {
         let text = |number: Option<u32>| number.map(|number| number.to_string());
         let size = |layout: &StripeLayout| layout.stripe_size.map(|size| size.to_string());
@@ -131,7 +134,7 @@ impl StripeLayout {
 }
 
 impl std::fmt::Display for StripeLayout {
-    /// `4 stripes of 1 MiB, 2 copies, pool flash`.
+    /// `stripe count 4 of 1 MiB, 2 copies, pool flash`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stripes = match (self.stripe_count, self.stripe_size) {
             (Some(count), Some(size)) => Some(format!("stripe count {count} of {size}")),
@@ -146,13 +149,13 @@ impl std::fmt::Display for StripeLayout {
     }
 }
 
-/// `copy` of one.
+/// `copy` for one.
 fn copies(number: u32) -> &'static str {
     if number == 1 { "copy" } else { "copies" }
 }
 
 impl StripeLayout {
-    /// The same with what `other` says where this says nothing.
+    /// Fills open fields from `other`.
     #[must_use]
     pub fn or(self, other: StripeLayout) -> Self {
         StripeLayout {
@@ -164,7 +167,8 @@ impl StripeLayout {
     }
 }
 
-/// By what means a file system lets the layout of files be chosen: over how many storage devices a file is spread.
+/// The way in which a file system lets you choose the layout of files: how many storage devices a file is
+/// spread over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StripeControl {
@@ -179,7 +183,8 @@ pub enum StripeControl {
     MooseFs,
     /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
     CephFs,
-    /// What a file is made with (HDFS documentation, "`WebHDFS` REST API"): copies, and the size of blocks.
+    /// Parameters of the creation of a file (HDFS documentation, "`WebHDFS` REST API"): copies, and the size
+    /// of blocks.
     Hdfs,
     /// `eos attr set sys.forced.*` (EOS documentation, "Space layouts").
     Eos,
@@ -189,12 +194,12 @@ pub enum StripeControl {
 }
 
 impl StripeControl {
-    /// It lets the count of stripes be chosen.
+    /// True if you can choose the stripe count.
     pub fn has_stripe_count(self) -> bool {
         !matches!(self, StripeControl::MooseFs | StripeControl::Hdfs)
     }
 
-    /// What of a layout can be chosen there.
+    /// The parts of a layout that you can choose there.
     #[must_use]
     pub fn choosable(self, layout: &StripeLayout) -> StripeLayout {
         use StripeControl as Control;
@@ -212,54 +217,57 @@ impl StripeControl {
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystemSpace {
-    /// In all, with what is reserved for the system.
+    /// Total space, including the part reserved for the system.
     pub size: Bytes,
     /// Free for this user.
     pub free: Bytes,
-    /// Taken by what is there: neither free nor reserved. None if the storage does not say it.
+    /// Used space: neither free nor reserved. `None` if the storage does not report it.
     #[serde(default)]
     pub used: Option<Bytes>,
-    /// Inodes in all; none where they are made as needed.
+    /// Total inodes; `None` if the file system makes them as needed.
     pub inodes: Option<u64>,
     /// Inodes free.
     pub free_inodes: Option<u64>,
 }
 
 impl FileSystemSpace {
-    /// What this user's files could take if nothing else were there: without what is reserved for the system, which file
-    /// systems such as ext4 keep back. The whole that `df` counts its share of.
+    /// The space that this user's files could take if nothing else were there.
+    ///
+    /// It leaves out the space reserved for the system, which file systems such as ext4 keep back. It is the
+    /// whole in the percentage of `df`.
     pub fn usable(&self) -> Bytes {
         self.used.map_or(self.size, |used| Bytes(used.0 + self.free.0))
     }
 
-    /// The share of the usable space that is taken, as `df` says it: 0 to 1.
+    /// The used share of the usable space, as in `df`: 0 to 1.
     pub fn fullness(&self) -> f64 {
         1.0 - self.free.0 as f64 / self.usable().0.max(1) as f64
     }
 }
 
-/// What `O_DIRECT` does here.
+/// The behaviour of `O_DIRECT` here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectIo {
-    /// It goes past the page cache.
+    /// It bypasses the page cache.
     Real {
         /// Memory and file offsets must be multiples of this many bytes.
         alignment: u32,
     },
-    /// It is taken, and the page cache used all the same.
+    /// The file system accepts it but uses the page cache all the same.
     Buffered,
-    /// It is refused.
+    /// The file system refuses it.
     Refused(String),
-    /// The path could not be written, so nothing was tried.
+    /// Unknown: the path is not writable, so Nilometer tried nothing.
     Unknown,
 }
 
 impl TargetDescription {
-    /// The fact that says why nothing can be written.
+    /// The fact with the reason why the path is not writable.
     pub const WRITTEN: &str = "written to";
 
-    /// Why nothing can be written, in brackets with a blank before them; nothing where that was not said.
+    /// The reason why the path is not writable, in brackets with a leading space; empty if there is no such
+    /// fact.
     pub fn why_not_written(&self) -> String {
         let said = self.facts.iter().find(|(name, _)| name == Self::WRITTEN);
         said.map(|(_, why)| format!(" ({why})")).unwrap_or_default()
@@ -270,28 +278,28 @@ impl TargetDescription {
         self.address.directory()
     }
 
-    /// It is on some storage system: all but `null:` is.
+    /// True if it is on some storage system: every target except `null:` is.
     pub fn is_on_storage(&self) -> bool {
         self.address != TargetAddress::Null
     }
 
-    /// What is written here is there afterwards.
+    /// True if data persist here after writing.
     pub fn keeps(&self) -> bool {
         self.capabilities.has(Capability::Keep)
     }
 
-    /// Data stay in the memory of this machine: nothing survives the loss of power.
+    /// True if data stay in the memory of this machine: nothing survives a loss of power.
     pub fn is_memory(&self) -> bool {
         is_volatile(&self.file_system)
     }
 
-    /// A server or a process beyond this kernel may keep a cache that can't be looked into: so it is unless the file system is
-    /// certainly one of this machine.
+    /// True if a server or a process beyond this kernel may keep an invisible cache. Every file system is
+    /// such unless it is certainly local.
     pub fn is_remote(&self) -> bool {
         !self.profile.kind.is_certainly_local() && !self.is_memory()
     }
 
-    /// It is reached by a network from another machine: on servers, as far as its type says, and those not on this machine.
+    /// True if it is on another machine behind a network: on servers, by its type, and not on this machine.
     pub fn is_behind_network(&self) -> bool {
         let address = self.address.to_string();
         let host = |place: &str| place.split_once("://").map_or(place, |(_, rest)| rest).to_owned();
@@ -299,14 +307,14 @@ impl TargetDescription {
         self.profile.kind.is_on_servers() && !is_here(&self.source) && !is_here(&address)
     }
 
-    /// Beyond the page cache of its files there is another that can't be looked into: memory, a server, or what is below
-    /// one of its block devices.
+    /// True if there is another, invisible cache beyond the page cache: in memory, on a server, or below one
+    /// of its block devices.
     pub fn has_a_cache_of_its_own(&self) -> bool {
         let kind = self.profile.kind;
         self.is_memory() || kind.hides_a_cache() || hide_a_cache(&self.profile.layers)
     }
 
-    /// What the type in the mount table does not say already.
+    /// The kind, unless the type in the mount table already tells it.
     fn recognised(&self) -> String {
         match self.profile.kind {
             _ if self.directory().is_none() || self.is_memory() => String::new(),
@@ -316,8 +324,8 @@ impl TargetDescription {
         }
     }
 
-    /// What is written here is taken from the free space there too: they are on one file system, as far as this machine can
-    /// tell.
+    /// True if writing here also takes free space there: both are on one file system, as far as this machine
+    /// can tell.
     pub fn shares_space_with(&self, other: &TargetDescription) -> bool {
         let one_device = self.device.is_some() && self.device == other.device;
         let mounted = !self.mount_point.as_os_str().is_empty();
@@ -325,7 +333,7 @@ impl TargetDescription {
         one_device || one_server || mounted && self.mount_point == other.mount_point
     }
 
-    /// `O_DIRECT` works and is what it says.
+    /// The alignment for `O_DIRECT` if it really bypasses the page cache; else `None`.
     pub fn direct_alignment(&self) -> Option<u32> {
         match self.direct {
             DirectIo::Real { alignment } => Some(alignment),

@@ -1,8 +1,9 @@
-//! Options of a mount that change what a figure means, in words. Pure; what is not in the list is left out.
+//! Mount options that change the meaning of a figure, in words. This is pure; it skips options that are not
+//! in the list.
 
 use super::FileSystemKind;
 
-/// What an option with this name, and a value if it is given, changes.
+/// The effect of an option with this name, and with this value if there is one.
 struct OptionMeaning {
     name: &'static str,
     value: Option<&'static str>,
@@ -21,7 +22,7 @@ const NO_BARRIERS: &str =
     "fsync does not flush the caches of disks: what it calls durable may be lost with the power";
 const ATTRIBUTES: &str = "what another client changed is seen only when remembered attributes are this old";
 
-/// Of any file system. A `{}` in a meaning is the option's value.
+/// Options of any file system. A `{}` in a meaning is the option's value.
 const MEANINGS: &[OptionMeaning] = &[
     plain("ro", "nothing can be written"),
     plain("sync", "every write waits for the storage: buffered writing is as slow as synced writing"),
@@ -42,7 +43,7 @@ const MEANINGS: &[OptionMeaning] = &[
     plain("sunit", "the file system knows stripes of {} sectors below"),
 ];
 
-/// Of file systems of servers only, where names mean something else elsewhere.
+/// Options of network file systems only; elsewhere these names mean something else.
 const REMOTE_MEANINGS: &[OptionMeaning] = &[
     plain("noac", "attributes are not remembered, and every write waits for the server"),
     plain("nocto", "a file is not looked at again when it is opened: changes of other clients are seen late"),
@@ -75,7 +76,7 @@ const REMOTE_MEANINGS: &[OptionMeaning] = &[
     plain("checksum", "network transfers have checksums, which cost processor time"),
 ];
 
-/// What the options of a mount change in what is measured there: each option as it is written, and its meaning.
+/// The effects of mount options on measurements: each option as written, and its meaning.
 pub fn option_meanings(kind: FileSystemKind, options: &str) -> Vec<(String, String)> {
     let remote: &[OptionMeaning] = if kind.is_certainly_local() { &[] } else { REMOTE_MEANINGS };
     let mut found: Vec<(String, String)> = Vec::new();
@@ -85,7 +86,7 @@ pub fn option_meanings(kind: FileSystemKind, options: &str) -> Vec<(String, Stri
             meaning.name == name && meaning.value.is_none_or(|expected| expected == value)
         };
         let known = MEANINGS.iter().chain(remote).find(is_it);
-        // The table says options of the mount and of the file system, some of them twice.
+        // The table lists options of the mount and of the file system, some of them twice.
         if let Some(meaning) = known.filter(|_| found.iter().all(|(other, _)| other != option)) {
             found.push((option.into(), meaning.meaning.replace("{}", value)));
         }

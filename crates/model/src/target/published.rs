@@ -1,13 +1,13 @@
-//! What is published of storage systems: of the versions that are in use now, from their manuals. Rows that a mount can be
-//! asked about are not here: they are measured.
+//! Published features of storage systems, from the manuals of current versions. Features that a mount can be
+//! tested for are not here: Nilometer measures them.
 
 use super::FileSystemKind as Kind;
 
-/// What is published of systems that have the same answers.
+/// The published features of systems that share all answers.
 pub(super) struct PublishedSystem {
     pub(super) kinds: &'static [Kind],
-    /// POSIX, metadata server, RDMA, striping of a file, failover, quota, snapshots, data migration. Nothing is said where
-    /// a text is empty.
+    /// POSIX, metadata server, RDMA, striping of a file, failover, quota, snapshots, data migration. An empty
+    /// text is no answer.
     pub(super) answers: [&'static str; 8],
 }
 
@@ -15,7 +15,7 @@ const fn of(kinds: &'static [Kind], answers: [&'static str; 8]) -> PublishedSyst
     PublishedSystem { kinds, answers }
 }
 
-/// Every system of which something is published here.
+/// Every system with published features.
 pub(super) const PUBLISHED: &[PublishedSystem] = &[
     of(
         &[Kind::Ext2, Kind::Ext3, Kind::Ext4],

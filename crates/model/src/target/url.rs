@@ -1,15 +1,15 @@
-//! A place on storage that no kernel mounts, by URL (RFC 3986): which protocol, whose server, and the path there.
+//! A place on storage without a mount, by URL (RFC 3986): protocol, server and path.
 
 use std::{fmt, str::FromStr};
 
-/// The protocols by which storage is reached without a mount.
+/// The protocols of storage without a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlScheme {
     /// `XRootD`, and EOS.
     XRootD,
-    /// The same, encrypted.
+    /// `XRootD` with encryption.
     XRootDEncrypted,
-    /// NFS of a client in this program.
+    /// NFS through a client in this program.
     Nfs,
     /// Objects, as S3 has them.
     S3,
@@ -22,7 +22,7 @@ impl UrlScheme {
     pub const ALL: [UrlScheme; 5] =
         [UrlScheme::XRootD, UrlScheme::XRootDEncrypted, UrlScheme::Nfs, UrlScheme::S3, UrlScheme::Hdfs];
 
-    /// What a URL begins with, before `://`.
+    /// The scheme in a URL, before `://`.
     pub const fn name(self) -> &'static str {
         match self {
             UrlScheme::XRootD => "root",
@@ -43,7 +43,7 @@ impl UrlScheme {
         }
     }
 
-    /// What stands between server and path: `XRootD` writes a path from the root with two slashes.
+    /// The separator between server and path: `XRootD` writes a path from the root with two slashes.
     const fn separator(self) -> &'static str {
         match self {
             UrlScheme::XRootD | UrlScheme::XRootDEncrypted => "/",
@@ -52,20 +52,20 @@ impl UrlScheme {
     }
 }
 
-/// A URL in one form: what is written with more or fewer slashes is the same one.
+/// A URL in normal form: more or fewer slashes make no difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TargetUrl {
-    /// How it is reached.
+    /// The protocol.
     pub scheme: UrlScheme,
-    /// The server, with its user and port where these are said; of S3 the bucket.
+    /// The server, with user and port if given; for S3 the bucket.
     pub authority: String,
     /// The path there, with a slash before each part of it and none at its end; empty for the root.
     pub path: String,
-    /// What stands behind a `?`.
+    /// The text after a `?`.
     pub query: Option<String>,
 }
 
-/// A text that is no URL of a place for files.
+/// A text that is no valid URL, or no place for files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {why}")]
 pub struct TargetUrlError {
@@ -74,25 +74,25 @@ pub struct TargetUrlError {
 }
 
 impl TargetUrl {
-    /// The same place with one more part of the path.
+    /// The same place with one more component in the path.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         TargetUrl { path: format!("{}/{name}", self.path), ..self.clone() }
     }
 
-    /// The place above, and the last part of the path; none of the root.
+    /// The parent, and the last component of the path; `None` for the root.
     pub fn split_last(&self) -> Option<(Self, &str)> {
         let (above, name) = self.path.rsplit_once('/')?;
         Some((TargetUrl { path: above.into(), ..self.clone() }, name))
     }
 
-    /// What the query says of a key.
+    /// The value of a key in the query.
     pub fn query_value(&self, key: &str) -> Option<&str> {
         let pairs = self.query.as_deref().unwrap_or_default().split('&');
         pairs.filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Whether a text begins with a scheme that is known.
+    /// Returns true if a text begins with a known scheme.
     pub fn is_one(text: &str) -> bool {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| UrlScheme::ALL.iter().any(|known| known.name() == scheme))
@@ -112,7 +112,7 @@ fn normal_path(path: &str) -> Result<String, &'static str> {
     Ok(normal)
 }
 
-/// A server or bucket that can be reached and may stand in a record.
+/// Checks that a server or bucket is given and may stand in a record, without a password.
 fn check_authority(authority: &str) -> Result<(), &'static str> {
     if authority.is_empty() {
         return Err("no server is named");

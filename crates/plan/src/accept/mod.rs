@@ -1,4 +1,4 @@
-//! What storage must do to be accepted: criteria that are fixed before anything is measured. docs/acceptance.md is the manual.
+//! The criteria for accepting storage, fixed before any measurement. docs/acceptance.md is the manual.
 
 mod written;
 
@@ -12,32 +12,32 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 /// All criteria of a plan: each must be met.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Acceptance {
-    /// What each target costs, in their order, as it was written; nothing where nothing was.
+    /// The price of each target, in their order, as in the plan; empty without prices.
     pub price: Vec<String>,
-    /// In the order of the plan.
+    /// The criteria, in the order of the plan.
     pub criteria: Vec<Criterion>,
 }
 
-/// What must be found of a stage of the plan.
+/// A criterion for a stage of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Criterion {
     /// The stage's name.
     pub stage: String,
     /// The phase of it; of recordings none.
     pub phase: Option<Phase>,
-    /// What must be found.
+    /// The requirement.
     pub demand: Requirement,
 }
 
-/// What must be found.
+/// A requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requirement {
     /// No more frames, or packets, are lost than this.
     Lost(LossLimit),
-    /// At least so many bytes a second: of a recording in the long run, of a workload the mean of its repeats.
+    /// The least bytes a second: for a recording the long-run rate, for a workload the mean of its repeats.
     Rate(ByteRate),
-    /// At least so many operations a second.
+    /// The least operations a second.
     Operations(f64),
     /// No time in which frames wait and none is acknowledged is longer.
     LongestStall(Nanos),
@@ -52,22 +52,22 @@ pub enum Requirement {
     },
     /// No more processors are kept busy.
     Cores {
-        /// By whom.
+        /// The processes that count.
         of: CoresOf,
-        /// So many at the most.
+        /// The most cores.
         most: f64,
     },
-    /// Where something is synced, the device is told to flush its cache.
+    /// Each sync flushes the device's cache.
     SyncFlushes,
 }
 
-/// Whose processor time counts.
+/// The owner of the processor time that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoresOf {
     /// This program: the recorder, or the workers.
     Process,
-    /// What serves the file system in this machine: kernel threads, its daemon.
+    /// The file system client on this machine: kernel threads, its daemon.
     Client,
     /// The whole machine, above its idle level.
     Machine,
@@ -80,7 +80,7 @@ pub enum LossLimit {
     /// None, in the recording that is made.
     #[default]
     None,
-    /// So many in a time, at a confidence of 95 %.
+    /// The most losses in a time, at a confidence of 95 %.
     AtMost {
         /// More than 0.
         count: f64,
@@ -98,14 +98,14 @@ impl Acceptance {
         self.criteria.is_empty()
     }
 
-    /// The same where each stage is named after its plan too.
+    /// Adds the name of the plan to each stage.
     pub(super) fn named(&mut self, plan: &str) {
         for criterion in &mut self.criteria {
             criterion.stage = format!("{plan}: {}", criterion.stage);
         }
     }
 
-    /// With what another plan demands. Prices are those of the first that has some.
+    /// Adds the demands of another plan. Prices are those of the first plan that has some.
     pub(super) fn and(mut self, other: Acceptance) -> Self {
         if self.price.is_empty() {
             self.price = other.price;
@@ -128,7 +128,7 @@ impl LossLimit {
 }
 
 const SECOND: u64 = 1_000_000_000;
-/// What a number of frames may be lost in, by its word.
+/// The times for a number of lost frames, by word.
 const TIMES: [(&str, Nanos); 5] = [
     ("second", Nanos(SECOND)),
     ("minute", Nanos(60 * SECOND)),
@@ -175,7 +175,7 @@ impl fmt::Display for LossLimit {
 }
 
 impl<'de> Deserialize<'de> for LossLimit {
-    /// As text, as a plan has it, or as it is serialised in a record.
+    /// Reads a text in the form of a plan, or the form of records.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -227,7 +227,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// Of a share, with as many digits as it has.
+/// A share in percent, with all its digits.
 fn percent(share: f64) -> String {
     format!("{:.4}", 100.0 * share).trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -1,4 +1,4 @@
-//! What `[accept]` takes, brings and refuses.
+//! Tests of `[accept]`: valid terms, their effects, and refused ones.
 
 use nilometer_model::{Goal, Instrument};
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 plan_table! {
-    /// What an offer must do.
+    /// The terms that an offer must meet.
     #[derive(Debug, Clone, Default)]
     AcceptTerms {
         /// What each target costs, in their order, for the page.
@@ -25,7 +25,7 @@ plan_table! {
 }
 
 plan_table! {
-    /// What must be found when an instrument is recorded.
+    /// The demands on the recording of an instrument.
     #[derive(Debug, Clone)]
     InstrumentDemands {
         /// What delivers frames: a name of the catalogue, or the path of a .toml file.
@@ -64,7 +64,7 @@ plan_table! {
 }
 
 plan_table! {
-    /// What must be found of a workload, in all cells of a stage.
+    /// The demands on a workload, in all cells of a stage.
     #[derive(Debug, Clone)]
     StageDemands {
         /// A stage of the plan with a workload.
@@ -118,20 +118,21 @@ impl<'de> Deserialize<'de> for FillLevel {
     }
 }
 
-/// As many recorders are more than any node has.
+/// The most recorders; no node has more.
 const COUNT_MOST: u32 = 1000;
 const REPEATS_MOST: u32 = 1000;
 
 /// Criteria that can't be: of which key, and why.
 pub(crate) struct RefusedTerms {
-    /// Where the name stands that they are about, from the beginning of the text; none where they are about no name.
+    /// The position of the name in the text that the error is about; `None` if it is about no name.
     pub(crate) at: Option<usize>,
-    /// What is wrong, with the valid values.
+    /// The error, with the valid values.
     pub(crate) why: String,
 }
 
 impl AcceptTerms {
-    /// The criteria, with the recordings that they need; these are added to the cells of a plan of so many repeats.
+    /// The criteria, with the recordings that they need. The caller adds these to the cells of a plan of
+    /// `repeats` repeats.
     pub(crate) fn resolve(
         &self,
         repeats: u32,
@@ -221,7 +222,7 @@ impl InstrumentDemands {
         Ok(run)
     }
 
-    /// What the recording could not decide, and demands that contradict each other.
+    /// Refuses demands that the recording could not decide, or that contradict each other.
     fn check(&self, paced: &RecordingRun) -> Result<(), String> {
         paced.check_duration(&format!("duration = \"{}\"", self.duration))?;
         if let Some(condition) = &self.condition {
@@ -229,7 +230,7 @@ impl InstrumentDemands {
         }
         let recorded = Nanos(self.duration.0.saturating_mul(self.repeats.into()));
         if let Some(least) = self.lost.least_duration().filter(|least| *least > recorded) {
-            // So much longer that it is enough in the three digits that are shown of it.
+            // Slightly longer, so that the three printed digits are enough.
             let enough = Nanos::from_seconds(1.01 * least.seconds() / f64::from(self.repeats));
             return Err(format!(
                 "lost = \"{}\": {recorded} can't show it, as {least} without a loss would (95 %): write duration = \
@@ -256,7 +257,7 @@ impl InstrumentDemands {
     }
 }
 
-/// What tells it from others of the same instrument.
+/// A name that tells it from others of the same instrument.
 fn stage_name(paced: &RecordingRun) -> String {
     let mut name = format!("{} for {}", paced.who(), paced.duration);
     if !paced.readers.none() {
@@ -298,7 +299,7 @@ impl StageDemands {
         Ok(phases.into_iter().flat_map(of_phase).collect())
     }
 
-    /// Of the stage, all that are measured, or the one that is named.
+    /// The named phase of the stage, or all measured ones.
     fn phases(&self, cells: &[Cell]) -> Result<BTreeSet<Phase>, String> {
         let stage = self.name.get_ref();
         let of_stage = |cell: &&Cell| cell.stage == *stage && cell.as_workload().is_some();

@@ -6,17 +6,18 @@ use super::{Advice, CLEAN, SearchEnd, Votes};
 
 /// A search over buffers at one rate.
 ///
-/// A trial's history is the same with any buffer up to the moment when that is full. So the most slots that were in use in
-/// a trial without loss are exactly what this trial needed: three trials with the largest buffer give the first guess,
-/// the most that any of them used. A guess is confirmed by three trials of three; if one of them loses, it grows by a
-/// quarter.
+/// A trial's history is independent of the buffer until the buffer is full. The most slots in use in a trial
+/// without loss are therefore exactly those that the trial needed.
+///
+/// Three trials with the largest buffer give the first guess, the most that any of them used. Three trials of
+/// three confirm a guess; if one of them loses, the guess grows by a quarter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSearch {
     /// The largest buffer, in slots. At least 1.
     pub most: u64,
 }
 
-/// A trial with a buffer that the search asked for.
+/// A trial with a buffer from the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferTrial {
     /// Slots of the ring.
@@ -27,12 +28,12 @@ pub struct BufferTrial {
     pub ended: SearchEnd,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferLimit {
-    /// Slots with which three of three trials were carried; none if the largest buffer is too small.
+    /// Slots that carried three of three trials; `None` if the largest buffer is too small.
     pub enough: Option<u64>,
-    /// The largest buffer with which a trial lost; none if no trial lost.
+    /// The largest buffer with which a trial lost; `None` if no trial lost.
     pub lost: Option<u64>,
     /// The most slots that a trial without loss had in use, with any buffer.
     pub high: u64,
@@ -43,7 +44,7 @@ pub struct BufferLimit {
 type Poll = BTreeMap<u64, Votes>;
 
 impl BufferSearch {
-    /// What to do after these trials, in any order: how many slots to try next, or the limit.
+    /// The next step after these trials, in any order: the number of slots to try, or the limit.
     pub fn advise(&self, trials: &[BufferTrial]) -> Advice<u64, BufferLimit> {
         let poll = poll(trials);
         let votes = |slots| poll.get(&slots).copied().unwrap_or_default();
@@ -54,7 +55,7 @@ impl BufferSearch {
         Advice::Found(limit(&poll, votes(slots).is_clean().then_some(slots), trials))
     }
 
-    /// What trials say that did not suffice: the smallest buffer that three of three trials confirmed.
+    /// The result of an incomplete search: the smallest buffer that three of three trials confirmed.
     pub fn so_far(&self, trials: &[BufferTrial]) -> BufferLimit {
         let poll = poll(trials);
         let enough = poll.iter().find(|(_, votes)| votes.is_clean()).map(|(slots, _)| *slots);
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Searches a storage that needs so many slots in a trial, by the number of the trial.
+    /// Searches a storage that needs `needs(number)` slots in trial `number`.
     fn search(most: u64, needs: impl Fn(usize) -> u64) -> (BufferLimit, Vec<BufferTrial>) {
         let (search, mut trials) = (BufferSearch { most }, Vec::new());
         loop {

@@ -9,29 +9,29 @@ use super::{
 };
 use crate::RecordingRun;
 
-/// What is to be known of a trial.
+/// The data of a trial that a search uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
-    /// What came.
+    /// The rate of arrivals.
     pub rate: ByteRate,
     /// The most slots that were in use at once.
     pub high: u64,
     /// How it ended.
     pub ended: SearchEnd,
-    /// When frames began to come, by the calendar.
+    /// The time at which frames began to arrive, by the calendar.
     pub begun: Nanos,
 }
 
-/// How much a search may take. One that reaches either end gives what it found so far.
+/// The bound of a search. A search that reaches either end gives its result so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchBound {
     /// Trials in all.
     pub trials: u32,
-    /// From the first trial until the last one begins.
+    /// The time from the first trial until the last one begins.
     pub time: Nanos,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Found {
     /// The highest rate.
@@ -40,7 +40,7 @@ pub enum Found {
     Buffer(BufferLimit),
 }
 
-/// Rates are tried from this share of the hint up to so many times of it.
+/// The range of rates to try, as multiples of the hint.
 const RANGE: (f64, f64) = (1.0 / 50.0, 2.0);
 /// No ring has fewer slots.
 const LEAST: u64 = 2;
@@ -49,13 +49,15 @@ const PAGE: u64 = 4096;
 
 /// Trials of a search for a buffer: three with the largest, and three for each of a few guesses.
 const BUFFER_TRIALS: u32 = 30;
-/// What a trial may take besides the time in which frames come: the machine settles, memory is prepared, files are removed.
+/// The time of a trial beside the arrival of frames: the machine settles, memory is prepared, files are
+/// removed.
 const BESIDES: Nanos = Nanos::from_millis(5000);
-/// From one trial to the next no more is counted beyond its duration: the campaign was interrupted there.
+/// The most time between two trials that counts beyond their duration; a longer pause is an interruption of
+/// the campaign.
 const PAUSE: Nanos = Nanos::from_millis(60_000);
 
 impl SearchBound {
-    /// Of a cell that searches. It follows from the duration of a trial.
+    /// The bound for a searching cell, which depends on the duration of a trial.
     pub fn of(cell: &RecordingRun) -> Self {
         let trials = if cell.goal == Goal::Buffer { BUFFER_TRIALS } else { TRIALS };
         let each = cell.duration + BESIDES;
@@ -91,9 +93,10 @@ impl fmt::Display for Found {
 }
 
 impl Trial {
-    /// A recording as a trial; none if the sample is of something else. It counts as lost as well if the ring was still
-    /// filling: what waited when the last frame came is more than half a step of the rates' grid brings in that time. A
-    /// longer trial would have lost.
+    /// A recording as a trial; `None` if the sample is of something else.
+    ///
+    /// A trial also counts as lost if the ring was still filling at the last frame: more than half a step of
+    /// the grid of rates brings in that time was waiting. A longer trial would have lost.
     pub fn of(sample: &Sample) -> Option<Trial> {
         let ingest = sample.ingest.as_ref()?;
         let ended = match &sample.invalid {
@@ -106,8 +109,8 @@ impl Trial {
     }
 }
 
-/// What to record after these trials of a cell that searches: the cell with another rate or buffer, or what was found. The
-/// first trial follows from the hint, the rate that the storage took by itself; the others from those before.
+/// The next recording of a searching cell after these trials, with another rate or buffer, or the result. The
+/// first trial follows from the hint, the storage's rate at full speed; the others from earlier ones.
 pub fn advise(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     match cell.goal {
         Goal::Buffer => advise_buffer(cell, trials),
@@ -140,7 +143,7 @@ fn advise_buffer(cell: &RecordingRun, trials: &[Trial]) -> Advice<RecordingRun, 
     let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE);
     let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
-    // A ring may have got a slot more than was asked for: what was asked counts.
+    // A ring may have a slot more than requested: the request counts.
     let is_over = SearchBound::of(cell).is_reached(cell, trials);
     for &Trial { high, ended, .. } in trials {
         match search.advise(&made) {
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Searches on a storage that takes so much and needs so many slots.
+    /// Searches on a storage with rate `takes` that needs `needs` slots.
     fn carry_out(cell: &RecordingRun, hint: f64, takes: f64, needs: u64) -> (Found, Vec<Trial>) {
         let mut trials = Vec::new();
         loop {
@@ -198,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Searches where every trial takes so long and every second one is invalid, as on a busy machine.
+    /// Searches if every trial takes `each` and every second one is invalid, as on a busy machine.
     fn on_a_busy_machine(cell: &RecordingRun, each: Nanos) -> (Found, Vec<Trial>) {
         let mut trials: Vec<Trial> = Vec::new();
         loop {
@@ -236,7 +239,7 @@ mod tests {
     fn a_search_that_ran_out_of_its_bound_gives_its_bracket_so_far() {
         let cell = cell(Goal::Search);
         let (_, all) = carry_out(&cell, 390e6, 200e6, 0);
-        // Each takes a minute of the ten that there are.
+        // Each takes a minute of the total of ten.
         let slow = |number: u64| Nanos::from_millis(60_000 * number);
         let begun = all.iter().zip(0..).map(|(trial, number)| Trial { begun: slow(number), ..*trial });
         let trials: Vec<Trial> = begun.take(11).collect();
@@ -270,7 +273,7 @@ mod tests {
                 }
             }
         };
-        // With the headers of frames: what the recorder has to take.
+        // With the headers of frames, which the recorder has to take too.
         let (carried, lost) = (limit.carried.expect("some").0, limit.lost.expect("some").0);
         assert!(carried <= 650e6 && lost > 650e6 && lost / carried < 1.06, "{limit}");
     }

@@ -1,8 +1,8 @@
-//! Searches for what a storage can carry, by open-loop trials: the highest rate with a given buffer ([`RateSearch`]) and
-//! the smallest buffer at a given rate ([`BufferSearch`]).
+//! Searches for the limits of a storage, by open-loop trials: the highest rate with a given buffer
+//! ([`RateSearch`]) and the smallest buffer at a given rate ([`BufferSearch`]).
 //!
-//! Pure: given the trials so far, a search says the next one, or what was found. The same history gives the same answer, so
-//! a search that was interrupted goes on from the record.
+//! They are pure: given the trials so far, a search returns the next one, or the result. The same history
+//! gives the same answer, so an interrupted search continues from the record.
 
 mod buffer;
 mod history;
@@ -24,16 +24,16 @@ pub enum SearchEnd {
     Invalid,
 }
 
-/// What to do after the trials so far.
+/// The next step after the trials so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Advice<Trial, Limit> {
     /// Try this.
     Next(Trial),
-    /// That is all.
+    /// The search has ended with this limit.
     Found(Limit),
 }
 
-/// As many trials of one kind, all without loss, confirm a limit.
+/// Number of trials of one kind, all without loss, that confirm a limit.
 pub const CLEAN: u32 = 3;
 
 /// Most of [`CLEAN`].
@@ -53,7 +53,7 @@ struct Votes {
     invalid: u32,
 }
 
-/// What the trials of one kind say, once enough were made.
+/// The answer of the trials of one kind, once there are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Carried,
@@ -71,7 +71,7 @@ impl Votes {
         }
     }
 
-    /// By the majority of three, and of five where the first three were asked again.
+    /// The answer by the majority of three, or of five if the search repeated the question.
     fn answer(self) -> Option<Answer> {
         match self {
             Votes { lost, carried, .. } if lost >= MOST && carried < CLEAN => Some(Answer::Lost),
@@ -86,7 +86,7 @@ impl Votes {
         self.lost == 0 && self.carried >= CLEAN
     }
 
-    /// Of five trials most lost.
+    /// True if most of five trials lost.
     fn is_firm(self) -> bool {
         self.lost >= FIRM
     }

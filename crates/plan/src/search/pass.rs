@@ -8,27 +8,29 @@ use super::{Advice, Answer, INVALID_MOST, RateSearch, RateTrial, Votes};
 
 /// A pass over rates of the search's grid.
 ///
-/// From the hint it goes up or down in growing steps to where the answer changes, and halves the range there. At each rate
-/// the majority of three trials decides, and at the upper end, the lowest rate at which most lost, the majority of five: two
-/// stalls in a row would move it. From there it goes down to the first rate at which three of three trials were carried: the
-/// lower end. So a rare stall widens the interval downwards, and does not move it.
+/// From the hint it goes up or down in growing steps until the answer changes, and halves the range there. At
+/// each rate the majority of three trials decides. At the upper end, the lowest rate at which most lost, it
+/// is the majority of five: two stalls in a row would move it.
+///
+/// From there it goes down to the first rate that three of three trials carried: the lower end. A rare stall
+/// therefore widens the interval downwards, and does not move it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass<'a> {
     search: &'a RateSearch,
     hint: ByteRate,
 }
 
-/// What a pass found.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bracket {
-    /// The highest rate below `lost` that three of three trials carried; none if there was none.
+    /// The highest rate below `lost` that three of three trials carried; `None` if there was none.
     pub(super) carried: Option<ByteRate>,
-    /// The lowest rate at which most trials lost; none if there was none.
+    /// The lowest rate at which most trials lost; `None` if there was none.
     pub(super) lost: Option<ByteRate>,
 }
 
-/// A rate of the grid: its logarithm to the base 1 + grid, in B/s. Independent of the search, so that two searches of the
-/// same grid try the same rates.
+/// A rate of the grid: the logarithm of its B/s to the base 1 + grid. It is independent of the search, so
+/// that two searches of the same grid try the same rates.
 type Notch = i32;
 
 type Poll = BTreeMap<Notch, Votes>;
@@ -38,8 +40,8 @@ impl<'a> Pass<'a> {
         Pass { search, hint }
     }
 
-    /// What to do after these trials of the pass, in any order. All must be at rates that it, or one of the same grid,
-    /// asked for.
+    /// The next step after these trials of the pass, in any order. All must be at rates of this pass, or of
+    /// one with the same grid.
     pub(super) fn advise(&self, trials: &[RateTrial]) -> Advice<ByteRate, Bracket> {
         let poll = self.poll(trials);
         match self.locate(&poll).or_else(|| self.confirm(&poll)) {
@@ -48,7 +50,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// What trials say that did not suffice.
+    /// The result of an incomplete pass.
     pub(super) fn so_far(&self, trials: &[RateTrial]) -> Bracket {
         self.bracket(&self.poll(trials))
     }

@@ -1,10 +1,11 @@
-//! The highest rate that a storage carries without loss with a given buffer. A search makes several passes,
-//! and unites what they found: a storage that others share is faster in one minute than in the next.
+//! The highest rate that a storage carries without loss with a given buffer. A search makes several passes
+//! and unites their results, because shared storage is faster in one minute than in the next.
 //!
 //! A pass tries rates of a grid, each one 5 % above the one before. From the hint it goes up or down in steps
-//! that double, and halves the range between the highest rate that is carried and the lowest that is not. For
-//! example, a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing, `L`: one
-//! that lost frames):
+//! that double. It then halves the range between the highest rate that is carried and the lowest that is not.
+//!
+//! For example, take a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing,
+//! `L`: one that lost frames):
 //!
 //! ```text
 //! MB/s         382  401  421  442  464  487  511  537
@@ -18,9 +19,9 @@
 //!        14                             c                 the lower end must carry 3 of 3
 //! ```
 //!
-//! The pass found: carries 487, loses at 511. The next one begins at 487 and needs 6 trials if nothing has
-//! changed. If the storage has become slower meanwhile, so that the last of three passes finds 382 and 401,
-//! the search says: carries 382, loses at 511, in passes that lie within 28 %.
+//! The result of the pass is: carries 487, loses at 511. The next one begins at 487 and needs 6 trials if
+//! nothing has changed. Suppose the storage has become slower meanwhile, and the last of three passes finds
+//! 382 and 401. The search then reports: carries 382, loses at 511, in passes that lie within 28 %.
 
 use std::fmt;
 
@@ -35,13 +36,13 @@ use super::{
 /// several times anew, in passes, and unites their intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearch {
-    /// The rate to begin with: what the storage took as fast as it could.
+    /// The first rate: that of the storage at full speed.
     pub hint: ByteRate,
     /// No lower rate is tried. Above zero.
     pub least: ByteRate,
-    /// No higher rate is tried: what the source can deliver.
+    /// The highest rate to try: the limit of the source.
     pub most: ByteRate,
-    /// From one rate to the next, as a share of it. Above zero.
+    /// The ratio of successive rates, less one. Above zero.
     pub grid: f64,
     /// How long a trial lasts.
     pub duration: Nanos,
@@ -51,17 +52,17 @@ pub struct RateSearch {
     pub trials: u32,
 }
 
-/// From one rate of the grid to the next, unless said otherwise.
+/// The default of `grid`.
 pub const GRID: f64 = 0.05;
 
-/// How often the limit is found anew, unless said otherwise.
+/// The default number of passes.
 pub const PASSES: u32 = 3;
 
-/// Trials at the most: half of all searches of three passes need 43, one pass some 20. A search that needs
-/// more says what it found so far.
+/// The most trials. Half of all searches of three passes need 43, one pass some 20. A search that needs more
+/// gives its result so far.
 pub const TRIALS: u32 = 60;
 
-/// A trial at a rate that the search asked for.
+/// A trial at a rate from the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateTrial {
     /// Its rate.
@@ -74,10 +75,10 @@ pub struct RateTrial {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// The highest rate that every pass carried: the lowest of theirs, at each of which three of three trials
-    /// lost nothing; none if a pass found none.
+    /// lost nothing. `None` if a pass found none.
     pub carried: Option<ByteRate>,
-    /// The lowest rate at which every pass lost: the highest of theirs, at each of which most trials lost;
-    /// none if a pass lost none.
+    /// The lowest rate at which every pass lost: the highest of theirs, at each of which most trials lost.
+    /// `None` if a pass lost none.
     pub lost: Option<ByteRate>,
     /// Trials at `carried` that lost nothing, of all passes.
     pub clean: u32,
@@ -85,9 +86,10 @@ pub struct RateLimit {
     pub stalled: u32,
     /// How long a trial lasted.
     pub duration: Nanos,
-    /// Passes that came to their end.
+    /// Number of complete passes.
     pub passes: u32,
-    /// How far what they carried lies apart: the highest over the lowest, less one. Zero if it was the same.
+    /// The spread of the carried rates of passes: the highest over the lowest, less one. Zero if they are
+    /// equal.
     pub moved: f64,
     /// Trials in all.
     pub trials: u32,
@@ -103,8 +105,8 @@ impl RateSearch {
 
     /// The rate of the next trial after these, in the order in which they were made; or the result.
     pub fn advise(&self, trials: &[RateTrial]) -> Advice<ByteRate, RateLimit> {
-        // All passes are made again from the history, so that nothing but the trials needs to be kept: a
-        // search that was interrupted goes on where it was.
+        // Replay all passes from the history, so that the record needs only the trials: an interrupted search
+        // continues from there.
         let mut found = Vec::new();
         let mut rest = trials;
         let mut hint = self.hint;
@@ -115,14 +117,14 @@ impl RateSearch {
             };
             found.push(bracket);
             rest = &rest[used..];
-            // A pass that begins where the last one ended needs the fewest trials.
+            // A pass that begins at the end of the last one needs the fewest trials.
             hint = bracket.carried.or(bracket.lost).unwrap_or(self.hint);
         }
         Advice::Found(self.limit(&found, trials))
     }
 
-    /// The next trial of a pass that is not complete, while there are trials left: of all that were made, `rest` are the
-    /// pass's.
+    /// The next trial of an incomplete pass, while there are trials left. `rest` are the trials of the pass
+    /// so far.
     fn go_on(
         &self,
         pass: &Pass<'_>,
@@ -140,9 +142,9 @@ impl RateSearch {
         }
     }
 
-    /// Unites what passes found.
+    /// Unites the results of passes.
     fn limit(&self, found: &[Bracket], trials: &[RateTrial]) -> RateLimit {
-        // None if any pass found none: then no rate is known to be safe all the time.
+        // `None` if any pass found none: then no rate is safe all the time.
         let carried =
             found.iter().map(|bracket| bracket.carried.map(|rate| rate.0)).collect::<Option<Vec<_>>>();
         let lost = found.iter().map(|bracket| bracket.lost.map(|rate| rate.0)).collect::<Option<Vec<_>>>();
@@ -169,7 +171,7 @@ impl RateSearch {
     }
 }
 
-/// The result of a pass from the first of these trials, and how many it needed; none if it needs more.
+/// The result of a pass from the first of these trials, with their number; `None` if it needs more.
 fn complete(pass: &Pass<'_>, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
     // The fewest that suffice: those behind them belong to the next pass.
     (0..=trials.len()).find_map(|used| match pass.advise(&trials[..used]) {
@@ -179,10 +181,11 @@ fn complete(pass: &Pass<'_>, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
 }
 
 impl RateLimit {
-    /// Losses at the rate that is carried are rarer than one in this time, at 95 %: the time of its trials
-    /// over the most events that are compatible with those seen. It holds for trials made beforehand; these
-    /// were chosen as the first that lost nothing, which flatters a storage that stalls now and then. None if
-    /// no rate is carried.
+    /// The time in which losses at the carried rate are rarer than one, at 95 %. It is the time of its trials
+    /// over the most events compatible with those seen.
+    ///
+    /// The bound holds for trials chosen beforehand. These are the first that lost nothing, which flatters a
+    /// storage that stalls now and then. `None` if no rate is carried.
     pub fn rarer_than(&self) -> Option<Nanos> {
         let time = self.duration.seconds() * f64::from(self.clean + self.stalled);
         self.carried.map(|_| Nanos::from_seconds(time / poisson_upper(u64::from(self.stalled))))
@@ -242,7 +245,7 @@ mod tests {
         RateSearch { passes: 1, ..searching(hint) }
     }
 
-    /// Searches to the end: what was found, and the history.
+    /// Searches to the end: the result, and the history.
     fn carry_out(
         search: &RateSearch,
         mut ended: impl FnMut(ByteRate) -> SearchEnd,
@@ -281,7 +284,7 @@ mod tests {
             let (limit, mut trials) = carry_out(&search, |rate| noisy(&mut stream, rate, 0.1));
             trials.reverse();
             let reversed = search.limit(&[Pass::new(&search, search.hint).so_far(&trials)], &trials);
-            // Trials may have come to an end before the pass did.
+            // The trials may have ended before the pass did.
             prop_assert_eq!(RateLimit { passes: limit.passes, ..reversed }, limit);
         }
 
@@ -394,9 +397,8 @@ mod tests {
         }
     }
 
-    /// A storage that loses one trial in `stalls` of them by a stall, whatever the rate, and the others by a
-    /// logistic function of the logarithm of the rate: half of them at 500 MB/s, from 12 % to 88 % within +-
-    /// 10 %.
+    /// A storage that loses a share `stalls` of trials by a stall, at any rate. It loses others by a logistic
+    /// function of the logarithm of the rate: half of them at 500 MB/s, from 12 % to 88 % within +- 10 %.
     fn noisy(stream: &mut RandomStream, rate: ByteRate, stalls: f64) -> SearchEnd {
         if stream.unit() < chance(rate, stalls) { SearchEnd::Lost } else { SearchEnd::Carried }
     }
@@ -461,8 +463,8 @@ mod tests {
         }
     }
 
-    /// A threshold that drifts: it comes back to 500 MB/s within some `correlated` trials, with a standard
-    /// deviation of `spread` of its logarithm.
+    /// A threshold that drifts. It returns to 500 MB/s within some `correlated` trials; the standard
+    /// deviation of its logarithm is `spread`.
     struct Drifting {
         stream: RandomStream,
         away: f64,

@@ -6,16 +6,17 @@ use super::Demand;
 
 const DAY: f64 = 86_400.0;
 
-/// What the buffer of days comes to.
+/// The result for the buffer of days.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferCapacity {
-    /// What comes in the mean over days.
+    /// The mean inflow over days.
     pub inflow: ByteRate,
-    /// By how much that is more than is copied out. Zero if the copy keeps up, or if data go without.
+    /// The inflow that exceeds the copy to the archive. Zero if the copy keeps up, or if data go without.
     pub growth: ByteRate,
-    /// The space that is never full; none if any space is full in the end and no time to keep data is given.
+    /// The least space that never fills up; `None` if any space does in the end and there is no retention
+    /// time.
     pub needed: Option<Bytes>,
-    /// When the space that there is would be full, at the earliest. None if never, or if no space is given.
+    /// The earliest time at which the given space is full. `None` if never, or if no space is given.
     pub full_after: Option<Nanos>,
 }
 
@@ -49,7 +50,7 @@ fn rounded(growth: f64, inflow: f64) -> f64 {
     if growth > 1e-6 * inflow { growth } else { 0.0 }
 }
 
-/// The most bytes that all instruments bring in so many seconds.
+/// The most bytes that all instruments bring in this many seconds.
 fn brought(demand: &Demand, time: f64) -> f64 {
     let days = (time / DAY).floor();
     let rest = time % DAY;
@@ -73,8 +74,8 @@ fn highest(demand: &Demand, copied: f64) -> f64 {
     moments(demand).into_iter().map(waiting).fold(0.0, f64::max)
 }
 
-/// When a space is full first, in seconds. Until the first data may go, all that came is there; after that, what is not
-/// copied.
+/// The earliest time at which a space is full, in seconds. All data stay until the first may go; after that,
+/// those not copied.
 fn full(demand: &Demand, growth: f64, space: f64) -> Option<f64> {
     let untouched = first_above(demand, 0.0, space);
     match (demand.retention, demand.copy_out) {
@@ -87,7 +88,8 @@ fn full(demand: &Demand, growth: f64, space: f64) -> Option<f64> {
     }
 }
 
-/// When more than `space` is there first, if data go as they are copied. It must come to that.
+/// The earliest time at which more than `space` is used, if data go as they are copied. This must happen at
+/// some time.
 fn first_above(demand: &Demand, copied: f64, space: f64) -> f64 {
     let growth = brought(demand, DAY) - copied * DAY;
     let days = if growth > 0.0 { ((space - highest(demand, copied)) / growth).ceil().max(0.0) } else { 0.0 };
@@ -132,7 +134,7 @@ mod tests {
         }
     }
 
-    /// In GB.
+    /// The needed space in GB.
     fn needed(duty: f64, copy_out: Option<f64>, keep_days: Option<u64>) -> Option<u64> {
         let needed = buffer(&demand(duty, copy_out, keep_days, None)).needed;
         needed.map(|bytes| (bytes.0 + 500_000_000) / 1_000_000_000)
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(needed(1.0, Some(1.0), None), Some(0));
         assert_eq!(needed(1.0, Some(0.5), None), None, "no space is enough");
         assert_eq!(needed(1.0, None, None), None);
-        // What waits longer than it is to be kept decides.
+        // The data that wait longer than their retention decide.
         let late =
             Demand { retention: Some(Nanos(3_600_000_000_000)), ..demand(0.25, Some(0.25), None, None) };
         assert_eq!(buffer(&late).needed, Some(Bytes(16_200_000_000_000)));
@@ -172,8 +174,9 @@ mod tests {
         assert_eq!(hours(1.0, Some(0.5), None, 36), Some(20.0));
         assert_eq!(hours(1.0, Some(0.5), Some(1), 36), Some(10.0), "nothing goes on the first day");
         assert_eq!(hours(1.0, Some(0.5), Some(1), 90), Some(50.0));
-        // A quarter of the day comes 21.6 TB, all day 8.64 TB are copied: 12.96 TB a day stay, and most wait at the
-        // end of the sixth hour, 19.44 TB. On the second day there are 12.96 TB before, and 0.9 GB/s are added.
+        // In a quarter of the day 21.6 TB arrive, and in all of it 8.64 TB are copied: 12.96 TB a day stay.
+        // Most wait at the end of the sixth hour, 19.44 TB. The second day begins with 12.96 TB, and gains
+        // 0.9 GB/s.
         assert_eq!(hours(0.25, Some(0.1), None, 29), Some(28.95));
         assert_eq!(hours(0.25, Some(0.25), None, 17), None);
         assert_eq!(hours(0.25, Some(0.25), None, 10), Some(3.7));

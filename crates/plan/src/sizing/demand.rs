@@ -1,4 +1,4 @@
-//! What comes: the streams of a facility's instruments, and the most that they can bring in a time.
+//! The inflow: the streams of a facility's instruments, and the most that they can bring in a time.
 
 use nilometer_model::{
     Burst, ByteRate, Bytes, Facility, Format, Instrument, Member, Nanos, Readers, RecordingLayout, Schedule,
@@ -6,7 +6,7 @@ use nilometer_model::{
 
 use super::Figure;
 
-/// What a facility asks of its storage.
+/// The demand of a facility on its storage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     /// One for each kind of instrument, in the order of the file.
@@ -28,9 +28,9 @@ pub struct Kind {
     pub streams: u64,
     /// Streams of one instrument: these deliver at the same moments.
     pub in_step: u64,
-    /// Of a frame, as it comes.
+    /// Bytes of a frame, as it arrives.
     pub frame: Bytes,
-    /// How many times smaller the recorder writes it: 1 where it packs nothing.
+    /// How many times smaller the recorder writes it: 1 if it does not compress.
     pub packing: Figure<f64>,
     /// Processor seconds for a gigabyte (1e9 bytes) of frames that is recorded. May be zero.
     pub cost: Figure<f64>,
@@ -38,14 +38,14 @@ pub struct Kind {
     pub schedule: Schedule,
     /// Share of each day in which they deliver.
     pub duty: f64,
-    /// Keys of the instrument's file that what is written rests on and that no source gives.
+    /// Keys of the instrument's file that the written rate depends on and that no source gives.
     pub assumed: Vec<String>,
-    /// What all readers of the kind read together.
+    /// The total rate of all readers of the kind.
     pub reading: ByteRate,
 }
 
 impl Demand {
-    /// Of a facility whose instruments were found: one a member, in the same order.
+    /// The demand of a facility, given its instruments: one a member, in the same order.
     pub fn of(facility: &Facility, instruments: &[Instrument]) -> Self {
         let kinds =
             facility.instruments.iter().zip(instruments).map(|(member, found)| Kind::of(member, found));
@@ -57,22 +57,22 @@ impl Demand {
         }
     }
 
-    /// What comes when all instruments are in a burst.
+    /// The inflow when all instruments are in a burst.
     pub fn peak(&self) -> ByteRate {
         ByteRate(self.kinds.iter().map(|kind| kind.streams as f64 * kind.peak()).sum())
     }
 
-    /// What comes while all instruments deliver, their pauses included.
+    /// The inflow while all instruments deliver, including their pauses.
     pub fn mean(&self) -> ByteRate {
         ByteRate(self.kinds.iter().map(|kind| kind.streams as f64 * kind.mean()).sum())
     }
 
-    /// What of that is written: less where the recorder packs frames.
+    /// The rate written of that: less if the recorder compresses frames.
     pub fn written(&self) -> ByteRate {
         ByteRate(self.kinds.iter().map(|kind| kind.streams as f64 * kind.written()).sum())
     }
 
-    /// What is read while it is written: by readers and by the copy to the archive.
+    /// The rate read during the writing: by readers and by the copy to the archive.
     pub fn reading(&self) -> ByteRate {
         let readers: f64 = self.kinds.iter().map(|kind| kind.reading.0).sum();
         ByteRate(readers + self.copy_out.map_or(0.0, |rate| rate.0))
@@ -109,7 +109,7 @@ impl Kind {
         kind
     }
 
-    /// Puts in what so many readers of each instrument read: all that is written of it, or as fast as each may.
+    /// Adds the rate of each instrument's readers: each reads all that is written, or at its own limit.
     fn read_by(&mut self, readers: &Readers) {
         let written = self.written() * self.in_step as f64;
         let of_one = f64::from(readers.count) * readers.rate.map_or(written, |rate| rate.0);
@@ -121,7 +121,7 @@ impl Kind {
         self.mean() / self.packing.value
     }
 
-    /// Frames are packed so many times smaller than was thought: what was measured. Readers read as much less.
+    /// Replaces the assumed compression with a measured one. The rate of readers changes as much.
     pub fn pack(&mut self, packing: Figure<f64>) {
         self.reading.0 *= self.packing.value / packing.value;
         self.packing = packing;
@@ -147,7 +147,7 @@ impl Kind {
         self.burst().map_or(self.peak(), |length| self.peak() * length / self.cycle())
     }
 
-    /// Seconds of a burst; none if there are no pauses.
+    /// Seconds of a burst; `None` without pauses.
     pub fn burst(&self) -> Option<f64> {
         self.schedule.burst.map(|Burst { frames, .. }| frames as f64 * self.schedule.period.seconds())
     }
@@ -158,8 +158,9 @@ impl Kind {
         self.schedule.burst.map_or(period, |burst| burst.frames as f64 * period + burst.pause.seconds())
     }
 
-    /// The most bytes that one stream brings in any `time` seconds: a frame that has just come whole, and then within a
-    /// burst `peak * time`, over bursts `(peak - mean) * burst + mean * time`, whichever is less.
+    /// The most bytes that one stream brings in any `time` seconds: a frame that has just arrived whole, plus
+    /// the smaller of two terms. Within a burst it is `peak * time`, over bursts `(peak - mean) * burst +
+    /// mean * time`.
     pub fn most_in(&self, time: f64) -> f64 {
         let peak = self.peak();
         let mean = self.mean();
@@ -168,9 +169,11 @@ impl Kind {
     }
 }
 
-/// What recording a gigabyte costs as a rule, the network included. On a shared virtual machine with two processors
-/// (bench/README.md) packets of 8 kB took 2.7 us each, 0.34 s for a gigabyte, with all that the storage needs; to pack it as CBF
-/// takes 1.2 s more, to transpose its bits and pack it with LZ4 0.5 s.
+/// The usual processor time to record a gigabyte, network included.
+///
+/// It was measured on a shared virtual machine with two processors (bench/README.md). Packets of 8 kB took
+/// 2.7 us each, 0.34 s for a gigabyte, with all work for the storage. CBF takes 1.2 s more; bit transposition
+/// with LZ4 0.5 s.
 fn usual_cost(recording: &RecordingLayout) -> Figure<f64> {
     let seconds = match recording.format {
         Format::Cbf => 1.6,

@@ -1,19 +1,19 @@
-//! What one element gives: a recorder, a network link, a storage server. Each figure says where it is from.
+//! The capacity of one element: a recorder, a network link, a storage server. Each figure has its origin.
 
 use nilometer_model::{ByteRate, Bytes, Nanos};
 
 use super::Kind;
 
-/// A figure and where it is from.
+/// A figure with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure<T> {
     /// The figure.
     pub value: T,
-    /// Where it is from.
+    /// The origin.
     pub from: LimitOrigin,
 }
 
-/// Where a figure is from.
+/// The origin of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitOrigin {
     /// Measured: in which record, and how.
@@ -22,16 +22,16 @@ pub enum LimitOrigin {
     Given(String),
     /// Written in the file of a facility or an instrument.
     Written(String),
-    /// Nobody said or measured it: why it is taken so.
+    /// An assumption, with its reason.
     Assumed(String),
 }
 
-/// What one element of each stage gives. All rates, counts and times are above zero unless it is said.
+/// The capacity of one element of each stage. All rates, counts and times are above zero, except as noted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// A network link, in one direction.
     pub link: Figure<ByteRate>,
-    /// Links of a recorder over which streams come in.
+    /// Links of a recorder for incoming streams.
     pub links: Figure<u64>,
     /// Processor cores of a recorder.
     pub cores: Figure<f64>,
@@ -39,19 +39,19 @@ pub struct Limits {
     pub memory: Figure<Bytes>,
     /// The longest time for which the storage takes nothing. May be zero.
     pub stall: Figure<Nanos>,
-    /// What one writer stream of a recorder gets of the storage.
+    /// The rate that one writer stream of a recorder gets from the storage.
     pub writer: Figure<ByteRate>,
     /// Writer streams of a recorder.
     pub writers: Figure<u64>,
-    /// What one storage server takes when it is only written.
+    /// The rate of one storage server if it only writes.
     pub write: Figure<ByteRate>,
-    /// What one storage server gives when it is only read.
+    /// The rate of one storage server if it only reads.
     pub read: Figure<ByteRate>,
-    /// Space of one storage server. None: not asked.
+    /// Space of one storage server. `None` skips the check of space.
     pub space: Option<Figure<Bytes>>,
     /// Share of each limit that is left free, from 0 to less than 1.
     pub headroom: Figure<f64>,
-    /// Recorders, and servers, of which so many may fail at once.
+    /// Number of recorders, and of servers, that may fail at once.
     pub spare: Figure<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Limits {
         1.0 - self.headroom.value
     }
 
-    /// The same with every limit less by the headroom, and no headroom: what the elements may be filled with.
+    /// The limits less the headroom, and no headroom: the load that elements may carry.
     #[must_use]
     pub fn without_headroom(&self) -> Self {
         let usable = self.usable();

@@ -1,22 +1,27 @@
-//! Sizing: from what instruments bring and what one element gives to how many elements are needed.
+//! Sizing: the number of elements needed, from the data of instruments and the capacity of one element.
 //!
 //! The chain is: streams of instruments -> network links of a recorder -> its processor -> its memory -> its writer
 //! streams -> storage servers, from which readers and the copy to an archive read -> a buffer of days.
 //!
 //! # The closed formula
 //!
-//! All limits are first made less by the headroom. A stream brings frames of `f` bytes at the rate `p` within bursts of
-//! `B` seconds, and at `m` with its pauses. The most it brings in any time `t` is the arrival curve
+//! The headroom is first subtracted from all limits. A stream brings frames of `f` bytes at the rate `p`
+//! within bursts of `B` seconds, and at `m` with its pauses. The most it brings in any time `t` is the
+//! arrival curve
 //!
 //! ```text
 //! a(t) = f + min(p t, (p - m) B + m t)
 //! ```
 //!
-//! and the least that a writer at rate `d` has written after `t` seconds, stalls of `T` included, is the service curve
-//! `d (t - T)`, from `T` on. The most that can wait in memory is the greatest vertical distance of the two curves (Cruz, "A
-//! calculus for network delay, part I", IEEE Transactions on Information Theory 37, 1991; Le Boudec and Thiran, "Network
-//! Calculus", 2001, theorem 1.4.1). Both are bent only at `T` and `B`, so it is found there. `q` streams on one recorder with
-//! `L` links of rate `l`, a processor that moves `c`, memory `M` and `w` writers of rate `s` are carried if
+//! The least that a writer at rate `d` has written after `t` seconds, stalls of `T` included, is the service
+//! curve `d (t - T)`, from `T` on. The most that can wait in memory is the greatest vertical distance of the
+//! two curves. Both bend only at `T` and `B`, so the maximum is there.
+//!
+//! Sources: Cruz, "A calculus for network delay, part I", IEEE Transactions on Information Theory 37, 1991;
+//! Le Boudec and Thiran, "Network Calculus", 2001, theorem 1.4.1.
+//!
+//! Take a recorder with `L` links of rate `l`, a processor that moves `c`, memory `M` and `w` writers of rate
+//! `s`. It carries `q` streams if
 //!
 //! ```text
 //! network     q <= L floor(l / p)              a stream is not split, and nothing waits before a link
@@ -25,18 +30,22 @@
 //! writers     d(q) <= w s,  where  d(q) = max(q m, (q (h + a(B)) - M) / (B - T))
 //! ```
 //!
-//! `h = 3 f + p (f / s + f / W)` is in hand of each stream while it is written. The second term of `d` counts only for
-//! `B > T`: the rate at which a burst must be written so that it does not fill the memory. Where the recorder packs frames,
-//! `k` times smaller, a writer and a server take `k s` and `k W` of them: links, processor and memory see frames as they come,
-//! the storage as they are packed. The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. With `D` the sum of
-//! `d / k` over all recorders, and `R` what readers and the copy read, servers that take `W` or give `G` must be at least
+//! Each stream has `h = 3 f + p (f / s + f / W)` in hand while it is written. The second term of `d` counts
+//! only for `B > T`. It is the rate at which a burst must be written so that it does not fill the memory.
+//!
+//! If the recorder makes frames `k` times smaller, a writer and a server take `k s` and `k W` of them. Links,
+//! processor and memory see frames as they arrive, the storage sees them compressed.
+//!
+//! The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. Let `D` be
+//! the sum of `d / k` over all recorders, and `R` the rate of readers and the copy. A server takes `W` or
+//! gives `G`. The least number of servers is
 //!
 //! ```text
 //! servers     N >= D / W + R / G
 //! ```
 //!
-//! The buffer of days holds what came within the time that data are kept, or what waits for the copy, whichever is more; all
-//! instruments may begin their day at the same moment.
+//! The buffer of days holds the data of the retention time, or the data that wait for the copy, whichever are
+//! more. All instruments may begin their day at the same moment.
 //!
 //! [`simulation`] checks this, event by event.
 
@@ -56,7 +65,7 @@ use std::fmt;
 
 use nilometer_model::{ByteRate, Bytes};
 
-/// How many elements are needed, and why so many.
+/// The number of elements needed, with the reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizing {
     /// The recorders of each kind of instrument, in the order of [`Demand::kinds`].
@@ -65,7 +74,7 @@ pub struct Sizing {
     pub shared_least: u64,
     /// Storage servers, those to spare apart.
     pub servers: u64,
-    /// What each stage asks for, in the order in which data pass it.
+    /// The demand on each stage, in the order in which data pass it.
     pub stages: Vec<SizingStage>,
     /// The buffer of days.
     pub buffer: BufferCapacity,
@@ -78,11 +87,11 @@ pub struct Recorders {
     pub count: u64,
     /// Streams of the fullest one.
     pub streams: u64,
-    /// Network links that streams come in over, of all of them together.
+    /// Network links for incoming streams, over all recorders.
     pub links: u64,
-    /// At what rate the fullest one must take frames out of its memory, before it packs them.
+    /// The rate at which the fullest one must take frames out of its memory, before compression.
     pub drain: ByteRate,
-    /// At what rate it must write.
+    /// The rate at which it must write.
     pub write: ByteRate,
 }
 
@@ -103,12 +112,12 @@ pub enum Place {
     Space,
 }
 
-/// What a stage is asked for, or what an element of it gives.
+/// The demand on a stage, or the capacity of an element of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     /// Bytes a second, of storage.
     Rate(ByteRate),
-    /// The same of a network, where it is said in bits.
+    /// Bytes a second of a network, shown in bits.
     Network(ByteRate),
     /// Processor cores kept busy.
     Cores(f64),
@@ -116,14 +125,14 @@ pub enum Amount {
     Size(Bytes),
 }
 
-/// What a stage comes to.
+/// The result for a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizingStage {
     /// Which.
     pub place: Place,
-    /// What all instruments together ask of it.
+    /// The demand of all instruments together.
     pub demand: Amount,
-    /// What one element gives, headroom included: a recorder, or a storage server.
+    /// The capacity of one element, headroom included: a recorder, or a storage server.
     pub limit: Amount,
     /// Elements that this stage alone asks for.
     pub needed: u64,
@@ -142,11 +151,11 @@ pub enum SizingError {
     Stream {
         /// The instrument.
         kind: String,
-        /// Where.
+        /// The place that is too small.
         place: Place,
-        /// What a stream needs.
+        /// The need of a stream.
         needs: Amount,
-        /// What one element gives, less the headroom.
+        /// The capacity of one element, less the headroom.
         gives: Amount,
         /// The headroom.
         percent: f64,
@@ -156,7 +165,7 @@ pub enum SizingError {
         "{growth} come more than are copied out: no space is enough, so a number of servers can't be found by space"
     )]
     Growing {
-        /// What stays every second.
+        /// The data that accumulate every second.
         growth: ByteRate,
     },
 }
@@ -190,7 +199,7 @@ impl Place {
         }
     }
 
-    /// What there is more or less of.
+    /// The word for an element.
     pub const fn element(self) -> &'static str {
         match self {
             Place::Storage | Place::Space => "storage server",
@@ -198,13 +207,13 @@ impl Place {
         }
     }
 
-    /// Whether it is of the storage, not of a recorder.
+    /// Returns true if it belongs to the storage rather than a recorder.
     pub const fn is_storage(self) -> bool {
         matches!(self, Place::Storage | Place::Space)
     }
 }
 
-/// Finds how many elements carry what comes.
+/// Finds the number of elements that carry the inflow.
 pub fn size(demand: &Demand, limits: &Limits) -> Result<Sizing, SizingError> {
     let buffer = capacity::buffer(demand);
     let recorders = demand.kinds.iter().map(|kind| recorders(kind, limits));
@@ -250,7 +259,7 @@ fn shared_least(demand: &Demand, limits: &Limits) -> u64 {
     recorder::ceil(parts.into_iter().fold(0.0, f64::max))
 }
 
-/// So many recorders for a kind, whether or not they carry it.
+/// A kind's streams on `count` recorders, even if they do not carry them.
 fn spread(kind: &Kind, count: u64, limits: &Limits) -> Recorders {
     let streams = kind.streams.div_ceil(count);
     let fuller = kind.streams - count * (kind.streams / count);
@@ -393,7 +402,7 @@ fn used(place: Place, kind: &Kind, recorders: &Recorders, limits: &Limits) -> f6
 }
 
 impl Sizing {
-    /// The stage with the least left free: where more would first be too much.
+    /// The stage with the least left free: the first to be overloaded by more.
     pub fn limiting(&self) -> &SizingStage {
         let fullest = self.stages.iter().rev().max_by(|a, b| a.used.total_cmp(&b.used));
         fullest.expect("there are stages in every sizing")
@@ -409,7 +418,7 @@ impl Sizing {
         self.recorders.iter().map(|recorders| recorders.links).sum()
     }
 
-    /// The same with one recorder or server of the limiting stage fewer; none if there was only one.
+    /// The sizing with one recorder or server of the limiting stage fewer; `None` if there was only one.
     pub fn one_fewer(&self, demand: &Demand, limits: &Limits) -> Option<Sizing> {
         let mut fewer = self.clone();
         let limiting = self.limiting();

@@ -2,11 +2,13 @@
 
 use super::{Kind, Limits, Place};
 
-/// A little more than a limit is rounding, not an excess: sizes of frames are whole bytes and periods whole nanoseconds.
+/// The share by which rounding may exceed a limit: sizes of frames are whole bytes and periods whole
+/// nanoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// Frames of each stream that lie in memory besides what waits for the storage: one that was being written when it
-/// stalled, one that waits for the turn of its recorder, and one more, since others' frames are not cut either.
+/// Frames of each stream in memory besides those that wait for the storage. One was being written when it
+/// stalled, one waits for the turn of its recorder. One more is needed since others' frames are not split
+/// either.
 const FRAMES_IN_HAND: f64 = 3.0;
 
 /// The greatest whole number that is not above, rounding apart.
@@ -39,8 +41,8 @@ fn through_stall(kind: &Kind, limits: &Limits) -> f64 {
     in_hand(kind, limits) + kind.most_in(limits.stall.value.seconds())
 }
 
-/// Bytes of one stream that are in hand: some frames, and what comes while a frame is on its way through a writer and into
-/// a server.
+/// Bytes in hand of one stream: some frames, and those that arrive while a frame passes a writer and a
+/// server.
 pub(super) fn in_hand(kind: &Kind, limits: &Limits) -> f64 {
     let frame = kind.frame.0 as f64;
     let packed = frame / kind.packing.value;
@@ -63,8 +65,8 @@ fn burst_end(kind: &Kind, limits: &Limits) -> Option<(f64, f64)> {
     (after > 0.0).then(|| (after, in_hand(kind, limits) + kind.most_in(burst)))
 }
 
-/// Bytes of frames a second, before they are packed, at which so many streams must be written so that they stay within the memory of their recorder, less
-/// the headroom.
+/// The rate at which this many streams must be written to stay within the memory of their recorder, less the
+/// headroom. It counts bytes of frames before compression.
 pub(super) fn drain(kind: &Kind, streams: u64, limits: &Limits) -> f64 {
     let limits = &limits.without_headroom();
     let room = limits.memory.value.0 as f64;
@@ -74,7 +76,7 @@ pub(super) fn drain(kind: &Kind, streams: u64, limits: &Limits) -> f64 {
     burst_end(kind, limits).map_or(in_mean, |end| in_mean.max(by_burst(end)))
 }
 
-/// The most memory that so many streams fill when they are written at this rate, from a stall at the beginning of a burst.
+/// The most memory that this many streams fill at this write rate, from a stall at the beginning of a burst.
 pub(super) fn backlog(kind: &Kind, streams: u64, rate: f64, limits: &Limits) -> f64 {
     let limits = &limits.without_headroom();
     let streams = streams as f64;

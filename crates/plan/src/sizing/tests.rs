@@ -34,7 +34,7 @@ fn wa105(change: impl Fn(&mut Facility)) -> Demand {
     sized(&facility, WA105_RAW)
 }
 
-/// What a facility of one kind of instrument asks for, at half a core for 1 GB/s.
+/// The demand of a facility of one kind of instrument, at half a core for 1 GB/s.
 fn sized(facility: &Facility, instrument: &str) -> Demand {
     let instrument = Instrument::parse(instrument, "an instrument").expect("valid");
     let mut demand = Demand::of(facility, &[instrument]);
@@ -133,7 +133,7 @@ fn a_stream_that_no_element_carries_is_named_with_what_would() {
     assert!(error(&|limits| limits.writers.value = 1).contains("needs 1.25 GB/s of writer streams"));
 }
 
-/// What the limits of a facility are drawn from, relative to what its greatest stream brings.
+/// The distribution of a facility's limits, relative to the rate of its greatest stream.
 #[derive(Debug, Clone)]
 struct Drawn {
     kinds: Vec<Kind>,
@@ -195,8 +195,8 @@ impl Drawn {
     }
 }
 
-/// Whether more comes than can be carried by a clear margin, without counting what is in hand: then it is no question of
-/// single frames.
+/// Returns true if the inflow exceeds the capacity by a clear margin, without the bytes in hand. Single
+/// frames then do not matter.
 fn clearly_too_much(demand: &Demand, limits: &Limits, sizing: &Sizing) -> bool {
     let clear = 1.03;
     let stall = limits.stall.value.seconds();
@@ -225,7 +225,7 @@ fn trial(demand: &Demand, phases: Phases) -> SizingTrial {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
 
-    /// With the sized numbers nothing is lost, even with the headroom used up: whatever the phases, and through a stall.
+    /// The sized numbers lose nothing, even with the headroom used up, at any phases, and through a stall.
     #[test]
     fn what_is_sized_carries_what_comes(drawn in drawn(), seed: u64) {
         let (demand, less) = (drawn.demand(), drawn.limits.without_headroom());

@@ -1,4 +1,4 @@
-//! `build`: what `make` asks of the storage.
+//! `build`: the storage operations of `make`.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 
@@ -12,12 +12,14 @@ use super::{
 use crate::background::PATIENCE;
 
 parameters! {
-    /// What `make -j N` asks of the storage, with N workers on one tree a process: each takes the next source, reads it and its
-    /// headers, and writes an object to a name of its own, which it then gets its own by a rename. When all objects are there,
-    /// the worker that made the last one reads them all and writes the program.
+    /// The storage operations of `make -j N`, with N workers on one tree a process.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Nothing is computed: what a
-    /// compiler would need is a think time, in which its worker waits.
+    /// Each worker takes the next source, reads it and its headers, writes an object to a temporary name, and
+    /// renames it. When all objects are there, the worker that made the last one reads them all and writes
+    /// the program.
+    ///
+    /// The tree has the spread of real source trees; the same numbers give the same tree. Nothing is
+    /// computed: a worker waits for a think time instead of a compiler.
     BuildSweep => BuildCell {
         /// Directories in all, the first included.
         directories: u32,
@@ -38,10 +40,10 @@ parameters! {
     }
 }
 
-/// An object is so many times as long as its source.
+/// The length of an object, as a multiple of its source's.
 pub const OBJECT_TIMES: u64 = 2;
 
-/// What a file of a source tree is for, in a build.
+/// The role of a file of a source tree in a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
     /// May be compiled.
@@ -53,7 +55,7 @@ pub enum FileRole {
 }
 
 impl FileRole {
-    /// Of the file with this number: of twenty in a row, nine are sources and seven are headers.
+    /// The role of the file with this number: of twenty in a row, nine are sources and seven are headers.
     pub const fn of(file: u32) -> Self {
         match file % 20 {
             0..=8 => FileRole::Source,
@@ -63,7 +65,7 @@ impl FileRole {
     }
 }
 
-/// Sources among so many files.
+/// Number of sources among this many files.
 fn sources(files: u32) -> u32 {
     files / 20 * 9 + (files % 20).min(9)
 }

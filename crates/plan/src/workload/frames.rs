@@ -30,13 +30,13 @@ pub enum Split {
     Module,
 }
 
-/// What is read at once.
+/// The unit of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameRead {
     /// Whole frames.
     Frame,
-    /// One row through all frames: what a tomographic reconstruction reads (a sinogram).
+    /// One row through all frames: the access of a tomographic reconstruction (a sinogram).
     Row,
     /// The middle half of the rows and columns of every frame.
     Region,
@@ -70,12 +70,12 @@ parameters! {
 const FRAMES_MAX: u64 = 1_000_000_000;
 
 impl FramesCell {
-    /// Bytes of a frame without what lies between frames or modules.
+    /// Bytes of a frame, without gaps between frames or modules.
     pub fn frame_size(&self) -> u64 {
         u64::from(self.rows) * self.row_size.0
     }
 
-    /// Modules of a frame: as many as workers where they split it, else one.
+    /// Modules of a frame: one for each worker if they split it, else one.
     pub fn modules(&self, workers: u32) -> u32 {
         if self.split == Split::Module { workers } else { 1 }
     }
@@ -90,8 +90,8 @@ impl FramesCell {
         if self.frame_stride(workers) == self.frame_size() { 1 } else { self.modules(workers) }
     }
 
-    /// Rows of the region that is read, and bytes of each: the middle half of both, at least one. It begins at a quarter of
-    /// both.
+    /// Rows of the region to read, and bytes of each: the middle half of both, at least one. It begins at a
+    /// quarter of both.
     pub fn region(&self) -> (u32, u64) {
         ((self.rows / 2).max(1), (self.row_size.0 / 2).max(1))
     }
@@ -181,7 +181,7 @@ impl Parameters for FramesCell {
         if self.file == FrameFile::One { vec![Capability::WriteAnywhere] } else { Vec::new() }
     }
 
-    /// Who reads files of their own expects each of them.
+    /// Readers of their own files expect each of them.
     fn may_end_early(&self, phase: Phase) -> bool {
         phase != Phase::Write || self.file == FrameFile::One
     }

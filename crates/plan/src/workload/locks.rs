@@ -8,9 +8,10 @@ use super::{
 };
 
 parameters! {
-    /// A file that processes lock in turn (`fcntl`, all of its bytes, exclusively): whether others are kept out while one has it,
-    /// from the beginning to the end of that time, and how long it takes until the next one has it. Needs two processes at
-    /// least; most is told by two nodes.
+    /// A file that processes lock in turn (`fcntl`, all of its bytes, exclusively).
+    ///
+    /// It measures if the lock keeps others out for the whole time that one has it, and how long it takes
+    /// until the next one has it. It needs two processes at least; two nodes show the most.
     LocksSweep => LocksCell {
         /// Turns of each process as the one that has the lock.
         rounds: u32,

@@ -1,5 +1,5 @@
-//! The workloads that a stage can name, and the phases that they are measured in. A new workload is a file of parameters
-//! beside this one, its lines in the lists here, and a phase if none of these is one of its own.
+//! The workloads that a stage can use, and their phases. To add a workload, write a file of parameters beside
+//! this one, add its lines to the lists here, and a new phase if none fits.
 
 mod build;
 mod frames;
@@ -127,7 +127,7 @@ workloads! {
 }
 
 impl WorkloadCell {
-    /// Data come from files in the plan's source directory.
+    /// True if data come from files in the plan's source directory.
     pub fn copies(&self) -> bool {
         self.parameters().phases().contains(&Phase::Source)
     }

@@ -11,9 +11,10 @@ use super::{
 };
 
 parameters! {
-    /// Random files of a tree a worker are opened, and their first and last bytes are read: how fast any file is at hand.
+    /// Opens random files of a tree a worker, and reads their first and last bytes. It measures how fast any
+    /// file is available.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same.
+    /// The tree has the spread of real source trees; the same numbers give the same tree.
     OpenFilesSweep => OpenFilesCell {
         /// Directories in all, the first included.
         directories: u32,
@@ -77,7 +78,7 @@ impl Parameters for OpenFilesCell {
         self.cold && !phase.is_setup()
     }
 
-    /// Files that are drawn again are at hand; half of so many are different ones.
+    /// Files that are drawn again may be cached; half of the draws are different files.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.operations.min(self.files.into()) * 32)
     }

@@ -16,7 +16,7 @@ pub enum Mode {
     Read,
     /// Overwrites, durable before the file is closed.
     Write,
-    /// Both of a cold file, in the share of `reads`; what was written is durable before the file is closed.
+    /// Both on a cold file, in the share of `reads`; written data are durable before the file is closed.
     Mix,
 }
 
@@ -24,7 +24,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// Each independently of the others, so some more than once.
+    /// Each independently of the others, so some appear more than once.
     Uniform,
     /// None twice until all were; then all again, in another order.
     Full,

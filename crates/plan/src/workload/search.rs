@@ -1,4 +1,4 @@
-//! `search`: what recursive grep does.
+//! `search`: the file accesses of recursive grep.
 
 use nilometer_model::{Bytes, Phase};
 
@@ -11,11 +11,11 @@ use super::{
 };
 
 parameters! {
-    /// All files of a tree a worker are read whole and searched for a string that stands in none of them, as recursive grep
-    /// does: list, open, read, close.
+    /// Reads all files of a tree a worker and searches them for a string that is in none of them, like
+    /// recursive grep: list, open, read, close.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Its files are of random
-    /// bytes, which no file system can compress.
+    /// The tree has the spread of real source trees; the same numbers give the same tree. Its files are
+    /// random bytes, which no file system can compress.
     SearchSweep => SearchCell {
         /// Directories in all, the first included.
         directories: u32,
@@ -70,7 +70,7 @@ impl Parameters for SearchCell {
         self.cold && !phase.is_setup()
     }
 
-    /// Of what is read nine tenths, as the end of a file may lie in its inode.
+    /// Nine tenths of the bytes read, as the end of a file may be in its inode.
     fn least_delivered(&self, done: Work) -> Bytes {
         Bytes(done.bytes / 10 * 9)
     }

@@ -14,13 +14,14 @@ use super::{
 pub enum Way {
     /// Each tiny write is a system call. The program makes its bytes, which is a copy, before.
     Each,
-    /// The program copies tiny pieces into a buffer and writes that when it is full, as C's stdio and most languages do.
+    /// The program copies tiny pieces into a buffer and writes it when it is full, as C's stdio and most
+    /// languages do.
     Collected,
     /// One system call for all, or for each GiB of it, of bytes that are there: nothing is made of pieces.
     AtOnce,
 }
 
-/// What a program collected in records that do not say it.
+/// The buffer of the program in records that lack it.
 const COLLECTED: Bytes = Bytes(64 << 10);
 /// The most that one system call is given: the kernel takes less than 2 GiB.
 pub const AT_ONCE_MAX: Bytes = Bytes(1 << 30);

@@ -1,4 +1,4 @@
-//! What a tree of directories and files is like that a workload makes, lists or reads.
+//! The tree of directories and files that a workload makes, lists or reads.
 
 use nilometer_model::Bytes;
 
@@ -7,7 +7,7 @@ use super::{parameters::Footprint, walk::directories};
 /// How many directories and files a worker's tree has, and how they are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeShape {
-    /// The same in each directory; files are empty.
+    /// A tree with equal directories; files are empty.
     Regular {
         /// Levels of directories below the first.
         levels: u32,
@@ -16,7 +16,7 @@ pub enum TreeShape {
         /// Files in each directory.
         files: u32,
     },
-    /// As source trees are: few directories have many files, and few files most of the bytes.
+    /// A tree like real source trees: few directories have many files, and few files most of the bytes.
     Source {
         /// Directories, the first included.
         directories: u32,
@@ -27,7 +27,7 @@ pub enum TreeShape {
     },
 }
 
-/// More entries than a tree of users has, and than this program's memory is meant to hold a plan of.
+/// The most entries: more than a tree of users has, and than fit into a plan in this program's memory.
 const ENTRIES_MAX: u64 = 20_000_000;
 
 impl TreeShape {
@@ -60,7 +60,7 @@ impl TreeShape {
         self.directories().saturating_add(self.files())
     }
 
-    /// What so many such trees leave on a target: each entry fills a block of the file system in part.
+    /// The space of this many trees on a target: each entry fills a block of the file system in part.
     pub(super) fn footprint(self, trees: u32) -> Footprint {
         let entries = self.entries().saturating_mul(u64::from(trees));
         let bytes = self.size().0.saturating_mul(u64::from(trees));

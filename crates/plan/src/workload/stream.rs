@@ -20,7 +20,7 @@ pub enum FileLayout {
     Strided,
 }
 
-/// Where written data come from.
+/// The source of written data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSource {
@@ -72,7 +72,7 @@ parameters! {
 const MOST_FILES: u32 = 1_000_000;
 
 impl StreamCell {
-    /// Files of all workers, where each has files of its own.
+    /// Number of files of all workers, if each has files of its own.
     fn own_files(&self, workers: u32) -> u64 {
         if self.total_files > 0 {
             self.total_files.into()
@@ -85,7 +85,7 @@ impl StreamCell {
         Bytes(self.file_size.0.saturating_mul(self.own_files(workers)))
     }
 
-    /// Files of the worker with this number among so many: of all files the first ones get one more where the share is not whole.
+    /// Number of files of a worker. If the share is not whole, the first workers get one more.
     pub fn files_of(&self, worker: u32, workers: u32) -> u32 {
         let workers = workers.max(1);
         match self.total_files {

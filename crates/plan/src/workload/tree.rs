@@ -1,4 +1,4 @@
-//! `tree`: what mdtest does.
+//! `tree`: the operations of mdtest.
 
 use nilometer_model::{Bytes, Phase};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{
     walk::{check_tree, directories},
 };
 
-/// Whose tree a worker's items are in.
+/// The owner of the tree with a worker's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Directories {
@@ -19,7 +19,7 @@ pub enum Directories {
     Shared,
 }
 
-/// What the items are.
+/// The kind of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Items {
@@ -29,16 +29,17 @@ pub enum Items {
     Files,
     /// Directories only (mdtest -D).
     Directories,
-    /// Files only, which keep their names: for stores of objects, where nothing is renamed.
+    /// Files only, which keep their names: for object stores, which can't rename.
     Objects,
 }
 
 parameters! {
     /// mdtest's phases over a tree of directories with items in each: creation, stat, read, rename, removal.
     ///
-    /// What differs from mdtest: a directory of the tree is opened once and its items are handled relative to it, where
-    /// mdtest gives each call a path from the top; every phase goes through the tree depth first; and files are renamed,
-    /// each to another name in its directory, where mdtest (-U) passes the names of directories on in a ring.
+    /// It differs from mdtest in three ways. It opens a directory of the tree once and handles its items
+    /// relative to it; mdtest gives each call a path from the top. Every phase goes through the tree depth
+    /// first. It renames each file to another name in its directory; mdtest (-U) passes the names of
+    /// directories on in a ring.
     TreeSweep => TreeCell {
         /// Levels of directories below the first (mdtest -z).
         levels: u32,
@@ -61,7 +62,7 @@ parameters! {
     }
 }
 
-/// Each level that is entered keeps a directory open.
+/// The most levels: each level that is entered keeps a directory open.
 const LEVELS_MAX: u32 = 64;
 
 /// mdtest's order.
@@ -148,7 +149,8 @@ impl Parameters for TreeCell {
         Work { bytes: if moves { operations.saturating_mul(self.file_size.0) } else { 0 }, operations }
     }
 
-    /// Each phase relies on what the ones before made, named or removed; only looking and reading may stop halfway.
+    /// Each phase needs the items that earlier phases made, renamed or removed; only stat and read may stop
+    /// halfway.
     fn may_end_early(&self, phase: Phase) -> bool {
         matches!(phase, Phase::StatDirectories | Phase::StatFiles | Phase::ReadFiles)
     }

@@ -1,4 +1,4 @@
-//! `unpack`: what `tar -x` does.
+//! `unpack`: the file operations of `tar -x`.
 
 use nilometer_model::{Bytes, Phase};
 
@@ -9,11 +9,11 @@ use super::{
 };
 
 parameters! {
-    /// A tree of many small files a worker is made from an archive in memory, in the archive's order: directories are made,
-    /// files made, written and closed, one after the other.
+    /// Makes a tree of many small files a worker from an archive in memory, in the archive's order. It makes
+    /// directories, and makes, writes and closes files, one after the other.
     ///
-    /// The tree has the spread of real source trees, the same one wherever the numbers are the same. Times, modes and owners
-    /// are not set, and nothing is uncompressed.
+    /// The tree has the spread of real source trees; the same numbers give the same tree. It sets no times,
+    /// modes and owners, and decompresses nothing.
     UnpackSweep => UnpackCell {
         /// Directories in all, the first included.
         directories: u32,

@@ -1,4 +1,4 @@
-//! `visibility`: what one process writes and closes, and when the others see it.
+//! `visibility`: files that one process writes and closes, and the time until others see them.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,19 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// By a message, once it is closed: at their first look all must be there (close-to-open consistency).
+    /// By a message, once it is closed: at their first look all data must be there (close-to-open
+    /// consistency).
     Message,
     /// They look again and again from before it is made, as jobs do that wait for a file.
     Poll,
 }
 
 parameters! {
-    /// Files that one process writes and closes while all others look for them: how long until they are seen, whether what is
-    /// seen is whole, and whether the second of two files is ever seen without the first. The processes write in turn; one is
-    /// rewritten too, so that what was in a cache is stale. Needs two processes at least; most is told by two nodes.
+    /// Files that one process writes and closes while all others look for them.
+    ///
+    /// It measures how long until others see them, if they see them whole, and if they ever see the second of
+    /// two files without the first. The processes write in turn. One file is rewritten too, so that its data
+    /// in a cache are stale. It needs two processes at least; two nodes show the most.
     VisibilitySweep => VisibilityCell {
         /// Turns of each process as the one that writes.
         rounds: u32,

@@ -1,4 +1,4 @@
-//! `wait`: nothing is asked of the storage, so that what is measured is the tool and its machine.
+//! `wait`: does nothing on the storage, so that it measures the tool and its machine.
 
 use nilometer_model::{Bytes, Nanos, Phase};
 
@@ -8,7 +8,8 @@ use super::{
 };
 
 parameters! {
-    /// Waits until given times, and asks nothing of the storage: what differs between two targets is noise (A/A).
+    /// Waits until given times, and does nothing on the storage: differences between two targets are noise
+    /// (A/A).
     WaitSweep => WaitCell {
         /// From one time to the next.
         duration: Nanos,
@@ -18,7 +19,7 @@ parameters! {
 }
 
 impl WaitCell {
-    /// Until the last time has come.
+    /// The time until the last moment.
     fn whole(&self) -> Nanos {
         Nanos(self.duration.0.saturating_mul(self.operations))
     }

@@ -1,4 +1,4 @@
-//! `walk`: what `ls -lR` and `du` do.
+//! `walk`: the operations of `ls -lR` and `du`.
 
 use nilometer_model::{Bytes, Phase};
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,23 @@ use super::{
     tree_scale::scale_tree,
 };
 
-/// In which order a tree is walked.
+/// The order of walking a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WalkCommand {
-    /// As `ls -lR`: all entries of a directory are looked at, and then those below.
+    /// Like `ls -lR`: stats all entries of a directory before its subdirectories.
     #[default]
     Ls,
-    /// As `du`: a directory is entered when it is come upon.
+    /// Like `du`: enters a directory as soon as it finds one.
     Du,
 }
 
 parameters! {
     /// A tree a worker, made before: list every directory, stat every entry.
     ///
-    /// The tree is a regular one of empty files, by `levels`, `branching` and `files`; or, by `directories`, `total_files` and
-    /// `total_size`, one with the spread of real source trees, the same one wherever these numbers are the same.
+    /// The tree is a regular one of empty files, by `levels`, `branching` and `files`. Or it is one with the
+    /// spread of real source trees, by `directories`, `total_files` and `total_size`; the same numbers give
+    /// the same tree.
     WalkSweep => WalkCell {
         /// Levels of directories below the first, of a regular tree.
         levels: u32 = 0,
@@ -83,7 +84,7 @@ pub(super) fn check_tree(entries: u64, workers: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What reports add where no cache is dropped.
+/// The phrase in reports if no cache is dropped.
 pub(super) fn warm_phrase(cold: bool) -> Option<String> {
     (!cold).then(|| "caches as they are".into())
 }

@@ -9,11 +9,11 @@ use super::{
     storage::{Job, Storage},
 };
 
-/// Readers read in pieces as large as a frame, within so many seconds each.
+/// The time of a reader's piece, which is as large as a frame, in seconds.
 const PIECE_SECONDS: (f64, f64) = (1e-4, 2e-3);
 
-/// What waits before a link or a processor at most: frames of each stream. One each may come at the same moment; what
-/// leaves links can come closer than it came in, by one more.
+/// The most frames of each stream before a link or a processor. One each may arrive at the same moment. After
+/// links frames can be closer than before, by one more.
 const BEFORE_LINK: f64 = 1.01;
 const BEFORE_PROCESSOR: f64 = 2.01;
 
@@ -37,7 +37,7 @@ struct Stream {
     link: usize,
     /// The next frame that is due.
     number: u64,
-    /// By how much it is ahead of its schedule.
+    /// How much it is ahead of its schedule.
     phase: Nanos,
 }
 
@@ -59,7 +59,7 @@ struct Recorder {
 struct Station {
     /// Bytes a second.
     rate: f64,
-    /// What it may have before it.
+    /// The most that may wait before it.
     room: f64,
     free_at: f64,
 }
@@ -92,14 +92,14 @@ enum Event {
     Done(Purpose),
 }
 
-/// What is counted.
+/// The counts of the simulation.
 #[derive(Default)]
 struct Books {
     came: u64,
     lost: u64,
     lost_at: Option<Place>,
     longest_wait: f64,
-    /// Bytes that came, or were asked for by readers, and are not done.
+    /// Bytes that arrived, or that readers requested, and that are not done.
     open: f64,
     /// The least and the most that were open in the second, the third and the fourth quarter.
     quarters: [Option<(f64, f64)>; 3],
@@ -110,7 +110,7 @@ impl Station {
         Station { rate, room, free_at: 0.0 }
     }
 
-    /// When a piece that comes now is through; none if there is no room for it.
+    /// The time at which a piece that arrives now has passed; `None` if there is no room for it.
     fn take(&mut self, now: f64, bytes: f64) -> Option<f64> {
         let begun = self.free_at.max(now);
         if (begun - now) * self.rate + bytes > self.room {
@@ -122,7 +122,7 @@ impl Station {
 }
 
 impl<'a> Chain<'a> {
-    /// `demand` is what comes, `kinds` are its kinds as they are simulated.
+    /// `demand` is the inflow, `kinds` are its kinds as simulated.
     pub(super) fn new(
         trial: &SizingTrial,
         demand: &Demand,
@@ -289,8 +289,9 @@ impl<'a> Chain<'a> {
         self.books.open -= bytes;
     }
 
-    /// Whether what is open went up from quarter to quarter, at its least as at its most: bursts alone bring it down again. As much as a frame of
-    /// every fourth stream and a piece of each reader may be more by chance.
+    /// Returns true if the open bytes grew from quarter to quarter, at their minimum as at their maximum.
+    /// Bursts alone would bring them down again. A frame of every fourth stream and a piece of each reader
+    /// may be more by chance.
     fn grows(&self) -> bool {
         let frames: f64 = self.kinds.iter().map(|kind| kind.streams as f64 * kind.frame.0 as f64).sum();
         let pieces: f64 = self.readers.iter().map(|reader| reader.piece).sum();
@@ -353,7 +354,7 @@ fn coarseness(fine: &Kind, coarse: &Kind, limits: &Limits) -> f64 {
     need(coarse) - need(fine)
 }
 
-/// By how much an instrument is ahead of the beginning of a burst.
+/// How much an instrument is ahead of the beginning of a burst.
 fn phase(phases: Phases, kind: usize, of: &Kind, instrument: u64) -> Nanos {
     match phases {
         Phases::Together => Nanos(0),
@@ -364,7 +365,7 @@ fn phase(phases: Phases, kind: usize, of: &Kind, instrument: u64) -> Nanos {
     }
 }
 
-/// When the storage stalls: in the first quarter, so that the later ones show what it leaves.
+/// The time of the storage's stall: in the first quarter, so that the later ones show its effects.
 fn stall(trial: &SizingTrial, limits: &Limits) -> Range<f64> {
     let begun = match trial.phases {
         Phases::Together => 0.0,

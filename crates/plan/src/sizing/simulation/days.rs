@@ -1,5 +1,5 @@
-//! The buffer of days in virtual time: instruments begin and end their day, data are copied out and deleted when they
-//! may go. An event is whatever changes how fast the buffer fills.
+//! The buffer of days in virtual time. Instruments begin and end their day; data are copied out, and deleted
+//! when they may go. An event is any change of the rate at which the buffer fills.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::{Agenda, Demand};
 
 const DAY: f64 = 86_400.0;
 
-/// Bytes that came within a time, at a steady rate.
+/// Bytes that arrived within a time, at a steady rate.
 #[derive(Debug, Clone, Copy)]
 struct Layer {
     from: f64,
@@ -25,9 +25,10 @@ enum Event {
     Look,
 }
 
-/// The most that lies in the buffer at once within so many days, with every instrument's day beginning at a random time
-/// of the day, or at the same time if there is no seed; and when the space that there is was full, if it was. The time
-/// begins with the first instrument.
+/// The most data in the buffer within `days` days, and the time at which the given space was full, if it was.
+///
+/// Every instrument's day begins at a random time of the day, or at the same time without a seed. Time starts
+/// with the first instrument.
 pub fn fullest(demand: &Demand, days: u64, seed: Option<Seed>) -> (Bytes, Option<Nanos>) {
     let mut buffer = BufferCapacity::new(demand);
     let mut agenda = Agenda::new();
@@ -42,7 +43,8 @@ pub fn fullest(demand: &Demand, days: u64, seed: Option<Seed>) -> (Bytes, Option
             }
         }
     }
-    // Between events of its own, the buffer is looked at so often that a deletion is late by a minute at most.
+    // Between its own events, the simulation looks at the buffer often enough that a deletion is at most a
+    // minute late.
     for minute in 0..days * 24 * 60 {
         agenda.add(minute as f64 * 60.0, Event::Look);
     }
@@ -107,7 +109,7 @@ impl<'a> BufferCapacity<'a> {
         }
     }
 
-    /// Deletes from the oldest on what is old enough, and copied if it is to be.
+    /// Deletes data that are old enough, and copied if there is an archive, oldest first.
     fn delete(&mut self) {
         let Demand { retention, copy_out, .. } = self.demand;
         if retention.is_none() && copy_out.is_none() {
@@ -165,8 +167,8 @@ mod tests {
         }
     }
 
-    /// A quarter of the day 1 GB/s, of which 0.25 GB/s are copied all the time: 16.2 TB wait at the end of each day's six
-    /// hours, and 0 at its end.
+    /// For a quarter of the day 1 GB/s arrive, and 0.25 GB/s are copied all the time. At the end of each
+    /// day's six hours 16.2 TB wait, and at the end of the day 0.
     #[test]
     fn what_waits_for_the_copy_is_as_reckoned() {
         let kinds = vec![kind(1000, 0.25)];
@@ -180,7 +182,8 @@ mod tests {
     }
 
     proptest! {
-        /// The closed formula is never exceeded, and reached where all begin at once; a space is full when it says.
+        /// The closed formula is never exceeded, and is reached if all begin at once. A space is full at the
+        /// time of the formula.
         #[test]
         fn the_closed_formula_is_met(
             kinds in prop::collection::vec((1..1000_u64, 0.05..1.0_f64), 1..4), keep in prop::option::of(1..100_u64),
@@ -201,7 +204,7 @@ mod tests {
             let found = fullest(&demand, 8, None).1;
             let near = |a: Nanos, b: Nanos| a.since(b).seconds().max(b.since(a).seconds()) <= LOOK;
             let is_near = reckoned.zip(found).map_or(reckoned == found, |(reckoned, found)| near(reckoned, found));
-            // Where the space is about what is needed, a deletion that is late fills it.
+            // If the space is close to the needed one, a late deletion fills it.
             let tight = buffer(&demand).needed.is_some_and(|needed| {
                 (needed.0 as f64 - demand.capacity.map_or(0.0, |space| space.0 as f64)).abs() <= late
             });

@@ -1,5 +1,6 @@
-//! The chain in virtual time, event by event: every frame goes through its link, its recorder and a storage server, or is
-//! lost where it finds no room. It knows nothing of the closed formula, and so can check it.
+//! The chain in virtual time, event by event. Every frame passes its link, its recorder and a storage server,
+//! or is lost if it finds no room. The simulation does not use the closed formula, and can therefore check
+//! it.
 
 mod chain;
 mod days;
@@ -16,9 +17,9 @@ use super::{Demand, Kind, Limits, Place, Sizing, recorder};
 /// How the chain is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizingTrial {
-    /// How long frames come, in virtual time.
+    /// How long frames arrive, in virtual time.
     pub duration: Nanos,
-    /// Frames of a stream are taken together as far as they come within this time: fewer events, a coarser picture.
+    /// Frames of a stream within this time are one event: fewer events, a coarser picture.
     pub grain: Nanos,
     /// When the instruments begin.
     pub phases: Phases,
@@ -29,18 +30,18 @@ pub struct SizingTrial {
 pub enum Phases {
     /// All at once, with the stall: the worst case.
     Together,
-    /// Each when it likes, the stall as well.
+    /// Each at a random time, the stall as well.
     Random(Seed),
 }
 
-/// What became of the frames.
+/// The fate of the frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationResult {
-    /// Frames that came.
+    /// Frames that arrived.
     pub came: u64,
     /// Frames that were lost.
     pub lost: u64,
-    /// Where the first frame was lost.
+    /// The place at which the first frame was lost.
     pub lost_at: Option<Place>,
     /// The most memory that was in use in a recorder at once.
     pub memory: Bytes,
@@ -48,7 +49,7 @@ pub struct SimulationResult {
     pub longest_wait: Nanos,
     /// Share of the servers' time in which they were at work.
     pub servers_busy: f64,
-    /// What waits for a link, a recorder, the storage or a reader became more and more.
+    /// True if the queue for a link, a recorder, the storage or a reader kept growing.
     pub grows: bool,
 }
 
@@ -87,13 +88,13 @@ impl SizingTrial {
 }
 
 impl SimulationResult {
-    /// More came than was carried.
+    /// True if more arrived than the chain carried.
     pub fn is_overloaded(&self) -> bool {
         self.lost > 0 || self.grows
     }
 }
 
-/// The same stream in larger frames, as many together as come within the grain. Bursts stay whole.
+/// The same stream in larger frames: those within the grain together. Bursts stay whole.
 fn coarser(kind: &Kind, grain: Nanos) -> Kind {
     let Schedule { period, burst, .. } = kind.schedule;
     let most = (grain.0 / period.0.max(1)).max(1);
@@ -104,7 +105,7 @@ fn coarser(kind: &Kind, grain: Nanos) -> Kind {
     Kind { frame: Bytes(kind.frame.0 * together), schedule, ..kind.clone() }
 }
 
-/// Events in the order of their time, and of their arrival where times are equal.
+/// Events in the order of their time; events at equal times in the order of insertion.
 #[derive(Debug)]
 struct Agenda<E> {
     heap: BinaryHeap<Entry<E>>,

@@ -1,4 +1,5 @@
-//! The storage servers of the simulation: each does one piece at a time, and who waits has its turn by what it needs.
+//! The storage servers of the simulation. Each does one piece at a time, and the askers take turns by their
+//! needs.
 
 use std::ops::Range;
 
@@ -7,16 +8,16 @@ use super::Agenda;
 /// A piece of work for a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job<T> {
-    /// Who asks: an index into the shares.
+    /// The asker: an index into the shares.
     pub(super) asker: usize,
     /// Seconds of a server.
     pub(super) work: f64,
-    /// What it is for.
+    /// Its purpose.
     pub(super) purpose: T,
 }
 
-/// Servers that take from one queue. The askers' turns are those of start-time fair queueing (Goyal, Vin and Cheng,
-/// IEEE/ACM Transactions on Networking 5, 1997): where all wait, each gets servers in proportion to its share.
+/// Servers with a common queue. The turns are those of start-time fair queueing (Goyal, Vin and Cheng,
+/// IEEE/ACM Transactions on Networking 5, 1997). If all wait, each gets servers in proportion to its share.
 #[derive(Debug)]
 pub(super) struct Storage<T> {
     idle: u64,
@@ -24,7 +25,7 @@ pub(super) struct Storage<T> {
     /// The tag of the job that was begun last.
     turn: f64,
     askers: Vec<Asker>,
-    /// From when until when nothing is done, in seconds.
+    /// The interval without any work, in seconds.
     stall: Range<f64>,
     /// Seconds of servers that were worked.
     pub(super) worked: f64,
