@@ -32,7 +32,7 @@ impl Cost {
 pub struct Speed {
     /// The length of a piece. More than zero.
     pub width: Nanos,
-    /// The start of the first piece, before the device's time.
+    /// How long before the device's time zero the first piece began.
     pub begun: Nanos,
     /// Shares of the usual speed, each more than zero. At least one.
     pub shares: Arc<[f64]>,

@@ -78,7 +78,7 @@ pub(super) fn restore_layout(
 ) -> Result<bool, TargetError> {
     match control {
         StripeControl::CephFs => ceph::unset(directory).map(|()| true),
-        // A layout in several components can't be restored from numbers: only its last component has them.
+        // `StripeLayout` holds only the last of several components, so the tool copies all of them.
         StripeControl::Lustre if lustre::parts(parent).is_some() => {
             lustre::copy(parent, directory).said().map(|_| true)
         }
