@@ -131,7 +131,7 @@ impl DatagramBatch {
             return Ok(came.cast_unsigned() as usize);
         }
         match io::Error::last_os_error() {
-            // A host reported by ICMP that an earlier answer of this one did not arrive.
+            // An ICMP message reported that an earlier answer of this host did not arrive.
             error
                 if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED)) =>
             {

@@ -190,7 +190,7 @@ impl Operation {
         Operation { kind, file, dir: ROOT, length: 0, offset: 0, tag: 0, buffer }
     }
 
-    /// An operation on a name, which is copied into the buffer and ends with a NUL.
+    /// An operation on a name, which is copied into the buffer with a NUL after it.
     #[inline]
     pub fn named(kind: OpKind, dir: Slot, file: Slot, name: &[u8], mut buffer: Buffer) -> Self {
         buffer[..name.len()].copy_from_slice(name);

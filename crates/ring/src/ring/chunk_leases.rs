@@ -244,7 +244,7 @@ impl ChunkLeases {
         self.starts.range(begin + 1..end).next().copied().unwrap_or(end)
     }
 
-    /// Returns the first of these frames that a writer holds which left.
+    /// Returns the first of these frames that is still held by a writer that left.
     fn in_hands_of_left(&self, range: Range<u64>) -> Option<u64> {
         let mut held = self.hands.range(range);
         held.find(|(_, writer)| self.seats[**writer].left).map(|(number, _)| *number)

@@ -96,7 +96,7 @@ impl LustreLayout {
     fn as_layout(&self, counted: impl FnOnce() -> Option<u32>) -> StripeLayout {
         let Some(last) = self.components.last() else { return StripeLayout::default() };
         let stripe_count = match last.count {
-            // All targets of a pool are fewer than all that exist.
+            // All targets of a pool are not all targets of the file system.
             Some(-1) if last.pool.is_some() => None,
             Some(-1) => counted(),
             count => count.and_then(|count| u32::try_from(count).ok()),

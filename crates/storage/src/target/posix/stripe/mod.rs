@@ -57,7 +57,7 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
         StripeControl::CephFs => ceph::layout(path)?,
         StripeControl::Eos => eos::layout(path)?,
         StripeControl::XtreemFs => xtreemfs::layout(path)?,
-        // HDFS is never mounted.
+        // `stripe_control` never returns this: HDFS is not mounted.
         StripeControl::Hdfs => StripeLayout::default(),
     };
     // Directories of these systems may have no layout of their own.
