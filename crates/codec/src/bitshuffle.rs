@@ -1,5 +1,5 @@
-//! Transposed bits, compressed by LZ4 or Zstandard: the chunks of HDF5 filter 32008. With LZ4
-//! they are also the `bslz4` of the DECTRIS stream.
+//! Transposed bits, compressed by LZ4 or Zstandard: the chunks of HDF5 filter 32008. With LZ4 they are
+//! also the `bslz4` of the DECTRIS stream.
 //!
 //! The frame is that of [`frame`](crate::frame); each block is the compressed, transposed bits of its
 //! elements. The last block has the remaining multiple of 8 elements; fewer than 8 elements follow unchanged.
@@ -14,7 +14,7 @@ use crate::{
 /// Bytes of a block for LZ4: `BSHUF_TARGET_BLOCK_SIZE_B` of the library.
 pub(crate) const LZ4_BLOCK: usize = 8192;
 /// Bytes of a block for Zstandard, whose frames have a larger header. Longer rows of bits compress better and
-/// faster than the library's 8 KiB. Its readers take the block size from the chunk.
+/// faster than those of the library's 8 KiB. Its readers take the block size from the chunk.
 pub(crate) const ZSTD_BLOCK: usize = 4 * LZ4_BLOCK;
 
 /// Encodes and decodes chunks of elements of one size.

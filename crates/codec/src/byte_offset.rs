@@ -1,13 +1,13 @@
 //! Differences of pixels in as few bytes as possible: `x-CBF_BYTE_OFFSET`, the format of Pilatus detectors.
 //!
 //! The format stores the difference to the previous pixel (0 before the first) as a signed byte. Beyond ±127
-//! it is the byte 0x80 and 16 bits; beyond ±32767 then 0x8000 and 32 bits; beyond ±(2^31 - 1) then 0x8000
-//! 0000 and 64 bits. All are little-endian. (International Tables for Crystallography G, section 5.6, and
-//! `cbf_byte_offset.c` of the reference library.)
+//! it is the byte 0x80 and 16 bits; beyond ±32767 then 0x8000 and 32 bits. Beyond ±(2^31 - 1) it is then
+//! 0x8000 0000 and 64 bits. All are little-endian. (International Tables for Crystallography G, section 5.6,
+//! and `cbf_byte_offset.c` of the reference library.)
 
 use crate::CodecError;
 
-/// Pixels that are encoded together, if their differences all fit into one byte.
+/// Pixels that are coded together, if each difference fits into one byte.
 const RUN: usize = 16;
 /// Marks that the difference follows in 16 bits.
 const WIDER: u8 = 0x80;
