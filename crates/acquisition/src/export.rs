@@ -1,10 +1,11 @@
-//! A recording into one new file, in order: what a [`RecordingView`] shows is written through an engine.
+//! Exports a recording in order into one new file: writes the content of a [`RecordingView`] through an engine.
 //!
 //! ```text
 //! RecordingView -> a thread that reads -> Export (workload) -> file under a temporary name -> read back -> its own name
 //! ```
 //!
-//! Into HDF5 it goes through a recorder, which [`RecordedFrames`] are fed to: a file of HDF5 is written in one place.
+//! An export into HDF5 goes through a recorder, which [`RecordedFrames`] feeds, so that HDF5 files are written
+//! in one place only.
 
 mod frames;
 mod read_back;
@@ -34,35 +35,35 @@ use nilometer_storage::{
 use nilometer_recording::view::RecordingView;
 use reading::{ExportPart, Reading};
 
-/// How it is written.
+/// Settings of an export.
 #[derive(Debug, Clone)]
 pub struct Exporting {
-    /// The file's name in the engine's directory: it is there, and empty.
+    /// The file's name in the engine's directory. The file must exist and be empty.
     pub name: String,
-    /// Past the page cache.
+    /// Write past the page cache.
     pub direct: bool,
-    /// No faster than this.
+    /// Limit on the rate.
     pub at_most: Option<ByteRate>,
     /// Writes in flight.
     pub depth: usize,
 }
 
-/// See the module. A workload: the file is synced when it is done.
+/// A workload that writes a recording into one file. The file is synced when it is done.
 #[derive(Debug)]
 pub struct Export {
     reading: Reading,
     exporting: Exporting,
     stop: Arc<AtomicBool>,
     length: u64,
-    /// Bytes before the last page, if that can't be written as the others.
+    /// Bytes before the last, incomplete page, if that needs another way of writing.
     body: u64,
     stage: Stage,
-    /// For names, and for what needs no bytes.
+    /// Buffer for names, and for operations without bytes.
     scratch: Option<Buffer>,
     flying: usize,
-    /// Up to where it was given to the engine.
+    /// Number of bytes given to the engine.
     offset: u64,
-    /// CRC-32 of that.
+    /// CRC-32 of those bytes.
     checksum: u32,
     begun: Option<Nanos>,
     fault: Option<ExportFault>,
@@ -70,26 +71,27 @@ pub struct Export {
     opened: bool,
 }
 
-/// Why an export was not finished.
+/// The reason why an export did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportFault {
-    /// The destination did not take what was written.
+    /// The destination refused a write.
     #[error("{0}")]
     Destination(Errno),
-    /// The thread that reads the recording can't be started: neither the recording nor the destination is at fault.
+    /// The export can't start the thread that reads the recording. Neither the recording nor the destination is
+    /// at fault.
     #[error("can't start the thread that reads the recording: {0}")]
     NoReader(#[source] io::Error),
-    /// The thread that reads the recording ended before all of it was read.
+    /// The thread that reads the recording ended early.
     #[error("the thread that reads the recording ended before all of it was read")]
     ReaderEnded,
 }
 
-/// What comes next.
+/// The next stage of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
     Write,
-    /// The last bytes do not fill a page: past the cache they can't be written.
+    /// The last bytes do not fill a page, so they can't be written past the page cache.
     OpenTail,
     Tail,
     Sync,
@@ -101,19 +103,20 @@ enum Stage {
 pub const SLOTS: u32 = 3;
 const FILE: Slot = Slot(1);
 const TAIL: Slot = Slot(2);
-/// Bytes that are written at once.
+/// Bytes per write.
 const AT_ONCE: u64 = 4 << 20;
-/// Of the buffer for names.
+/// Bytes of the buffer for names.
 const SCRATCH: usize = 4096;
-/// How often it is looked whether an end is asked for, while nothing is read.
+/// Interval at which to check for a stop request while there is nothing to write.
 const LOOK: Nanos = Nanos::from_millis(100);
 
 impl Export {
-    /// All that is shown now, onto the engine of this waker; an end that is asked for is one before the end.
+    /// Creates an export of the present content of the view, on the engine of this waker. After a stop request
+    /// the export stays incomplete.
     ///
     /// # Errors
     ///
-    /// The thread that reads the recording can't be started.
+    /// If the thread that reads the recording can't be started.
     pub fn new(
         whole: Arc<RecordingView>,
         exporting: Exporting,
@@ -143,33 +146,33 @@ impl Export {
         })
     }
 
-    /// Bytes that were written so far, or are on their way.
+    /// Number of bytes written, or on their way.
     pub fn done(&self) -> u64 {
         self.offset
     }
 
-    /// CRC-32 (ISO-HDLC) of them.
+    /// CRC-32 (ISO-HDLC) of those bytes.
     pub fn checksum(&self) -> u32 {
         self.checksum
     }
 
-    /// Something was overwritten before it was read: it was not finished.
+    /// Returns true if the recorder overwrote a part before it was read, so that the export did not finish.
     pub fn is_overwritten(&self) -> bool {
         self.overwritten
     }
 
-    /// What went wrong, if anything did.
+    /// The error, if any.
     pub fn fault(&self) -> Option<&ExportFault> {
         self.fault.as_ref()
     }
 
-    /// Whether all of it is in the file.
+    /// Returns true if the file is complete.
     pub fn is_whole(&self) -> bool {
         let failed = self.fault.is_some() || self.overwritten;
         self.stage == Stage::Done && !failed && self.offset == self.length
     }
 
-    /// Writes the next part, if it is read.
+    /// Writes the next part, if it has been read.
     fn write(&mut self, file: Slot, now: Nanos) -> Result<Operation, Step> {
         let ExportPart { buffer, length, checksum, overwritten } = match self.reading.next() {
             Ok(part) => part,
@@ -189,12 +192,12 @@ impl Export {
         Ok(operation)
     }
 
-    /// Nothing more is done than what is in flight.
+    /// Waits for the operations in flight and starts no more.
     fn end(&self) -> Step {
         if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
     }
 
-    /// The next stage begins when all of the one before is done.
+    /// Starts the next stage when the present one is complete.
     fn next_stage(&mut self, now: Nanos) -> Result<Operation, Step> {
         if self.stage == Stage::Write && self.body < self.length {
             self.stage = Stage::OpenTail;
@@ -224,7 +227,7 @@ impl Export {
         Operation::on(kind, FILE, self.scratch())
     }
 
-    /// When the next bytes may be written.
+    /// Returns the time from which the next bytes may be written.
     fn due(&mut self, now: Nanos) -> Nanos {
         let begun = *self.begun.get_or_insert(now);
         let rate = self.exporting.at_most;
@@ -234,7 +237,7 @@ impl Export {
 
 impl Workload for Export {
     fn next(&mut self, now: Nanos) -> Step {
-        // What is given to the engine in whole is synced and closed as if nobody had stopped it.
+        // After the engine has all bytes, a stop request no longer prevents sync and close.
         let stopped = self.stop.load(Ordering::Relaxed) && self.offset < self.length;
         if self.fault.is_some() || self.overwritten || stopped {
             return self.end();
@@ -346,20 +349,20 @@ mod tests {
         assert!(!export.is_whole() && export.is_overwritten() && export.fault().is_none(), "{export:?}");
     }
 
-    /// Nobody wakes it: what it is told it has to ask for.
+    /// A waker that wakes nobody, so that the export has to poll.
     struct Deaf;
 
     impl Wake for Deaf {
         fn wake(&self) {}
     }
 
-    /// What the engine did at once.
+    /// Completes an operation at once.
     fn done(operation: Operation) -> Completion {
         let result = Ok(if operation.kind == OpKind::Write { operation.length } else { 0 });
         Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
     }
 
-    /// An export whose file is open already.
+    /// Returns an export whose file is already open.
     fn opened(whole: &Arc<RecordingView>, direct: bool, depth: usize) -> Export {
         let exporting = Exporting { name: "all".into(), direct, at_most: None, depth };
         let export = Export::new(whole.clone(), exporting, Arc::default(), Arc::new(Deaf));
@@ -369,7 +372,7 @@ mod tests {
         export
     }
 
-    /// A thread that does not get to its disk.
+    /// Returns a reader that is stuck at its disk.
     fn stuck(whole: &Arc<RecordingView>) -> Reading {
         Reading::new(whole.clone(), [whole.length(); 2], Vec::new(), Arc::new(Deaf)).expect("a thread")
     }
@@ -410,7 +413,7 @@ mod tests {
         assert!(whole.length() > 4 * AT_ONCE);
         let mut export = opened(&whole, false, 2);
         let mut flying = Vec::new();
-        // Parts are read meanwhile, into twice as many buffers.
+        // The reader reads parts in the meantime, into twice as many buffers.
         while flying.len() < 4 {
             match export.next(Nanos(1)) {
                 Step::Issue(write, _) => flying.push(write),
@@ -430,7 +433,7 @@ mod tests {
         let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let whole = Arc::new(lanes.whole(Extent::All));
         let mut export = opened(&whole, false, 1);
-        // It has nothing to read.
+        // This reader has nothing to read.
         export.reading = Reading::new(whole, [0; 2], Vec::new(), Arc::new(Deaf)).expect("a thread");
         while matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(_))) {
             std::thread::yield_now();

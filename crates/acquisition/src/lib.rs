@@ -1,17 +1,20 @@
-//! How data come, wait and are written: the recorder.
+//! The recorder: receives data, keeps them in a ring, and writes them.
 //!
 //! ```text
 //! instrument -> Source -> Ring -> Writer (one a lane) -> Sink -> Engine -> Target -> Reader
 //! ```
 //!
-//! [`Source`](nilometer_ring::Source) and [`Writer`] are workloads: threads drive them in production ([`Recorder`]), a test steps all of them on
-//! one virtual clock. A lane is a directory on a target with a writer of its own. A writer takes frames whenever its sink
-//! has room for one, so that a lane gets as many as it is fast at this moment, and no figure of its speed has to be kept
-//! or guessed. A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own journal,
-//! and a [reader](nilometer_recording::reader) unites them, so that no lane is special.
+//! [`Source`](nilometer_ring::Source) and [`Writer`] are workloads. Threads drive them in production
+//! ([`Recorder`]), and a test steps all of them on one virtual clock.
 //!
-//! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
-//! of power. A slot of the ring is free again when its frame is acknowledged.
+//! A lane is a directory on a target with its own writer. A writer takes a frame whenever its sink has room for
+//! one. Each lane thus gets frames at its present speed, and no code has to measure or guess that speed.
+//!
+//! A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own
+//! journal, and a [reader](nilometer_recording::reader) unites them, so no lane is special.
+//!
+//! Two terms: a frame is *acknowledged* when it survives the death of the process, and *durable* when it
+//! survives the loss of power. A frame's slot in the ring is free again when the frame is acknowledged.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
-//! How a recording is laid out: decided here, once, for the recorder of packets, for simulated instruments, for evaluations
-//! and for copies, so that what is measured is what will run, in its layout too. Pure: from what is recorded, where, and
-//! what was wished, to lanes, files and memory.
+//! Plans the layout of a recording. Only this module decides it, for the packet recorder, simulated
+//! instruments, evaluations and copies, so an evaluation measures the layout that a recording will have.
+//!
+//! Pure: it computes lanes, files and memory from the frames, the directories and the options.
 
 mod slots;
 mod whole_files;
@@ -18,31 +19,31 @@ use crate::sink::{Durability, RawLayout, Spacing};
 use slots::SlotMemory;
 use whole_files::FileRules;
 
-/// What is stored: an instrument's frames, or blocks of its packets.
+/// The units of storage: an instrument's frames, or blocks of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredFrames {
-    /// Bytes of each.
+    /// Bytes of each frame.
     pub size: u64,
-    /// How each is written.
+    /// Format of each frame.
     pub format: Format,
-    /// Into which files they go. Of packets the plan decides: see [`RecordingPlan::of`].
+    /// Kind of files. For packets the plan chooses it: see [`RecordingPlan::of`].
     pub storing: Storing,
-    /// How many go into a file, where that is said.
+    /// Frames per file, if requested.
     pub per_file: Option<u64>,
-    /// So many consecutive ones are in one file: the channels of an image, or a line of a scan.
+    /// Number of consecutive frames that one file must hold: the channels of an image, or a line of a scan.
     pub together: u64,
-    /// Of pictures, what the header of a file says.
+    /// Content of a file's header, for pictures.
     pub picture: Option<Picture>,
-    /// They come as packets: the plan decides how they are stored.
+    /// True if the frames come as packets, so that the plan chooses how to store them.
     pub packets: bool,
-    /// They may begin at pages of a file, with something between them: not blocks of packets, which are one stream.
+    /// True if frames may be padded to pages of a file. False for blocks of packets, which form one stream.
     pub padded: bool,
-    /// Bytes that a slot of the ring has at the least: a frame may come longer than it is stored.
+    /// Least bytes of a ring slot, because a frame may be longer on arrival than when stored.
     pub slot_min: u64,
 }
 
 impl StoredFrames {
-    /// The frames of an instrument, as it says that they are stored.
+    /// Describes the frames of an instrument, with its storage settings.
     pub fn of(instrument: &Instrument) -> Self {
         StoredFrames {
             size: instrument.frame_size().0,
@@ -57,7 +58,7 @@ impl StoredFrames {
         }
     }
 
-    /// Blocks of packets whose frames have so many bytes: in order and without gaps, as one stream.
+    /// Describes blocks of packets with frames of this size, stored in order and without gaps as one stream.
     pub fn blocks(frame_size: usize, format: Format) -> Self {
         let frames = frames_of_block(frame_size, ALIGNMENT).or_else(|| frames_of_block(frame_size, 1));
         StoredFrames {
@@ -73,43 +74,44 @@ impl StoredFrames {
         }
     }
 
-    /// Blocks of this size.
+    /// Describes blocks of this size.
     pub fn blocks_of(size: u64, format: Format) -> Self {
         StoredFrames { size, ..StoredFrames::blocks(1, format) }
     }
 }
 
-/// What stays of a recording.
+/// The part of a recording to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retention {
-    /// All of it.
+    /// Keep all frames.
     #[default]
     All,
-    /// The latest frames: at least so many bytes of them, in all directories together.
+    /// Keep the latest frames: at least this number of bytes, in all directories together.
     Latest(Bytes),
 }
 
-/// What is wished for, beside what is recorded.
+/// Options for the layout of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutOptions {
-    /// Memory between what delivers frames and the storage.
+    /// Memory between the source of frames and the storage.
     pub buffer: Bytes,
-    /// What stays.
+    /// The part of the recording to keep.
     pub retention: Retention,
-    /// Writers in each directory; as suits the storage, if none.
+    /// Writers in each directory. `None` lets the plan choose.
     pub writers: Option<u32>,
     /// Bytes of a chunk of packets.
     pub chunk_size: Option<Bytes>,
-    /// What stays free on each storage.
+    /// Space to leave free on each storage.
     pub reserve: Bytes,
-    /// A checksum of each frame is kept.
+    /// True to keep a checksum of each frame.
     pub checksums: bool,
-    /// Frames that are larger begin in HDF5 files at multiples of this; of the stripe size, where storage has one, if none.
+    /// Alignment of larger frames in HDF5 files. `None` aligns them to the storage's stripe size, if it has
+    /// one.
     pub align: Option<Bytes>,
 }
 
 impl LayoutOptions {
-    /// With so much memory: all stays, and nothing is left free.
+    /// Creates options with this buffer that keep all frames and leave no space free.
     pub fn with_buffer(buffer: Bytes) -> Self {
         LayoutOptions {
             buffer,
@@ -123,51 +125,57 @@ impl LayoutOptions {
     }
 }
 
-/// Frames go into files of about this size, and one file is synced by parts of it, unless another size is asked for: large
-/// enough that making and syncing one costs little, small enough that little is not yet durable.
+/// Default size of a file or, if there is only one file, of the parts in which it is synced. Larger ones make
+/// creating and syncing a file cheap, smaller ones leave fewer data not yet durable.
 pub const PART: u64 = 256 << 20;
-/// Parts are so small that little storage is left when no other one fits: this many fit at first.
+/// Parts shrink so that at least this number of them fits at first. Little storage is then left when no other
+/// one fits.
 const PARTS: u64 = 16;
-/// A file that is put whole stays in memory until it is: it is smaller, so that little is not acknowledged.
+/// Size limit of a file that the storage takes only as a whole. The file stays in memory until then, so a
+/// smaller limit leaves fewer frames unacknowledged.
 const WHOLE: u64 = 64 << 20;
-/// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
+/// Number of parts that the kept frames are divided into. One part at a time is overwritten, so small parts
+/// waste little.
 const PARTS_KEPT: u64 = 64;
-/// Smaller ones would be synced so often that it holds up a disk.
+/// Least size of a part. Syncing smaller ones holds up a disk.
 const PART_LEAST: u64 = 16 << 20;
-/// Where frames go through the cache, a write is a copy by one processor, and the writes of one file exclude each other:
-/// two lanes copy at the same time.
+/// Number of writers for buffered writes. A write through the page cache is a copy by one processor, and writes
+/// to one file exclude each other. Two lanes therefore copy at the same time.
 const BUFFERED_WRITERS: u32 = 2;
 
-/// Frames that wait for what says which dataset they go into have one slot in so many, and no more than are of use.
+/// Frames that wait to learn their dataset take at most one slot in `WAITING_SHARE`, and at most `WAITING_MAX`.
 const WAITING_SHARE: u64 = 4;
 const WAITING_MAX: u64 = 1024;
 
-/// A recording as it is laid out: the same in every directory.
+/// The layout of a recording, the same in every directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingPlan {
     frames: StoredFrames,
     spacing: Spacing,
-    /// Or of a part, where there is one file.
+    /// Frames of a file, or of a part if there is only one file.
     frames_per_file: u64,
-    /// Full files, or parts, that stay in a lane.
+    /// Number of full files, or parts, to keep in a lane.
     keep: Option<u64>,
     directories: u32,
     writers: u32,
     buffer: Bytes,
     checksums: bool,
     align: u64,
-    /// What all of the storage can do.
+    /// Rules that all of the storage obeys.
     storage: FileRules,
-    /// It was said how many frames a file has.
+    /// True if the user set the number of frames per file.
     size_was_said: bool,
 }
 
 impl RecordingPlan {
-    /// For frames onto directories that are described so, of which there is at least one.
+    /// Plans a recording of these frames onto the described directories, of which there must be at least one.
     ///
-    /// An instrument's frames are stored as it says; in HDF5 they go into one file, or into one for each N of their numbers. Packets go into one growing file; into chunks scattered over the
-    /// directories, if there are several, or if files are put whole; and where only the latest stay, into a file in each that is
-    /// overwritten from its beginning, or into files of which the oldest are removed.
+    /// An instrument's frames are stored with its settings. In HDF5 they go into one file, or into one file for
+    /// each N frame numbers.
+    ///
+    /// Packets go into one growing file. With several directories, or if the storage takes only whole files,
+    /// they go into chunks scattered over the directories. To keep only the latest, each directory has a file
+    /// that is overwritten from its beginning, or files of which the oldest are removed.
     pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
         let directories = onto.len().max(1) as u32;
         let storage = FileRules::of(onto);
@@ -200,7 +208,7 @@ impl RecordingPlan {
         plan
     }
 
-    /// Frames of a file, or of a part of the only one.
+    /// Returns the frames of a file, or of a part of the only file.
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let usual = self.usual_file(onto, options);
         if !self.storage.whole || self.size_was_said {
@@ -210,7 +218,7 @@ impl RecordingPlan {
         usual.min(room).min(WHOLE / self.spacing.stride).max(1)
     }
 
-    /// The same where files may be of any size.
+    /// Returns the same for storage without limits on files.
     fn usual_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let Spacing { stride, .. } = self.spacing;
         let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
@@ -225,7 +233,7 @@ impl RecordingPlan {
             let asked = self.frames.per_file.unwrap_or(suited).max(1);
             let lanes_wait = self.frames.format == Format::Hdf5 && self.lanes() > 1;
             if self.frames.storing.is_chunked() && (self.frames.per_file.is_none() || lanes_wait) {
-                // A chunk waits for each lane while the lanes before are busy.
+                // A chunk may wait for each lane while the lanes before it are busy.
                 let room = self.slots() as u64 / (2 * u64::from(self.lanes()));
                 return asked.min(room).max(1);
             }
@@ -239,18 +247,18 @@ impl RecordingPlan {
         (size / stride).max(1)
     }
 
-    /// Bytes of a part where only so many of all parts stay.
+    /// Bytes of a part if the recording keeps only `keep` bytes.
     fn part_of_kept(&self, keep: Bytes) -> u64 {
         let share = keep.0.div_ceil(u64::from(self.directories));
         (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART)
     }
 
-    /// Full files or parts that stay in a lane.
+    /// Number of full files or parts to keep in a lane.
     fn kept(&self, options: &LayoutOptions) -> Option<u64> {
         let Retention::Latest(keep) = options.retention else { return None };
         let share = keep.0 / u64::from(self.lanes());
         match self.frames.storing {
-            // The last may have a frame only, and takes the place of a full one.
+            // The last file may have one frame only, and takes the place of a full one.
             Storing::Files if self.frames.packets => Some(share.div_ceil(self.file_size()) + 1),
             Storing::Files => Some((share / self.file_size()).max(1)),
             // The last part may end anywhere.
@@ -259,11 +267,11 @@ impl RecordingPlan {
         }
     }
 
-    /// Looks whether each of several writers finds frames to write: those that are together, a line of a scan, are in one file,
-    /// which one writer has.
+    /// Checks that each of several writers finds frames to write. Frames of one line of a scan go into one
+    /// file, which one writer has.
     ///
     /// # Errors
-    /// What can be done, if one has the whole buffer and the others wait.
+    /// If one writer would take the whole buffer while the others wait. The message names the remedies.
     pub fn check_lines(&self) -> Result<(), String> {
         let lanes = u64::from(self.lanes());
         let line = self.frames.together;
@@ -280,33 +288,33 @@ impl RecordingPlan {
         ))
     }
 
-    /// Into which files frames go.
+    /// Kind of files for the frames.
     pub fn storing(&self) -> Storing {
         self.frames.storing
     }
 
-    /// How frames lie in files and in memory.
+    /// Spacing of frames in files and in memory.
     pub fn spacing(&self) -> Spacing {
         self.spacing
     }
 
-    /// Writers in all directories.
+    /// Number of writers in all directories.
     pub fn lanes(&self) -> u32 {
         self.directories.saturating_mul(self.writers)
     }
 
-    /// Writers in each directory.
+    /// Number of writers in each directory.
     pub fn writers(&self) -> u32 {
         self.writers
     }
 
-    /// Slots of the ring between what delivers frames and the storage: at least two, and no more than the buffer has room for
-    /// with all that the recorder keeps beside each.
+    /// Number of slots of the ring between the source of frames and the storage. It is at least two, and at
+    /// most as many as fit in the buffer together with the recorder's data about each slot.
     pub fn slots(&self) -> usize {
         self.slot_memory().slots(self.buffer) as usize
     }
 
-    /// The smallest buffer that has so many slots.
+    /// Returns the smallest buffer with this number of slots.
     pub fn buffer_for(&self, slots: u64) -> Bytes {
         self.slot_memory().buffer_for(slots)
     }
@@ -323,30 +331,31 @@ impl RecordingPlan {
         Bytes(self.slots() as u64 * self.slot_memory().slot)
     }
 
-    /// The account of the ring: its slots, and what is kept beside them.
+    /// Returns the memory account of the ring: its slots, and the recorder's data about them.
     pub fn ring_memory(&self) -> MemoryPlan {
         let beside = self.slots() as u64 * self.slot_memory().beside();
         let ring = MemoryPlan::default().with(MemoryPart::Ring, self.memory().0);
         ring.with(MemoryPart::SlotHeaders, beside)
     }
 
-    /// Bytes of a full file, or of a part of the only one.
+    /// Bytes of a full file, or of a part of the only file.
     pub fn file_size(&self) -> u64 {
         self.frames_per_file.saturating_mul(self.spacing.stride)
     }
 
-    /// Bytes of the file that only the latest frames stay in, and two parts more that are being overwritten.
+    /// Bytes of the file that keeps only the latest frames. They include two parts that are being overwritten.
     pub fn ring_size(&self) -> Option<Bytes> {
         let overwrites = self.frames.storing.kind().overwrites;
         self.keep.filter(|_| overwrites).map(|parts| Bytes((parts + 2).saturating_mul(self.file_size())))
     }
 
-    /// Whether old frames make room for new ones: then it goes on for as long as frames come.
+    /// Returns true if old frames make room for new ones, so that the recording needs no end.
     pub fn is_bounded(&self) -> bool {
         self.keep.is_some()
     }
 
-    /// The most that lies in a directory at once of so many frames: what is kept and what is being filled, or all of them.
+    /// Upper bound on the bytes in a directory during a recording of `frames` frames: the kept files and those
+    /// in progress, or all frames.
     pub fn space(&self, frames: u64) -> Bytes {
         let lanes = u64::from(self.writers);
         let open = if self.frames.storing.kind().overwrites { 2 } else { 3 };
@@ -356,17 +365,17 @@ impl RecordingPlan {
         }
     }
 
-    /// Files that lie in a directory at once of so many frames, the journals included.
+    /// Number of files in a directory during a recording of `frames` frames, including the journals.
     pub fn files(&self, frames: u64) -> u64 {
         let many = self.frames.storing.is_many_files();
-        // A chunk may be in two pieces, where one writer leaves it to another.
+        // A chunk may be in two pieces, if one writer leaves it to another.
         let chunked = self.frames.storing.is_chunked();
         let chunks = if chunked { 2 * frames.div_ceil(self.frames_per_file) } else { 0 };
         let each = self.keep.filter(|_| many).map_or(2, |keep| keep + 4);
         u64::from(self.writers) * each + chunks
     }
 
-    /// A lane of the recording of this number and name.
+    /// Returns the layout of a lane for the recording with this number and name.
     pub fn layout(&self, name: &str, recording: u64, lane: u32) -> RawLayout {
         let head = Head {
             recording,
@@ -399,7 +408,7 @@ impl RecordingPlan {
     }
 }
 
-/// Past the cache only where that is possible on each.
+/// Returns the spacing of frames. Uses direct I/O only if all storage supports it.
 fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
     let StoredFrames { size, storing, format, padded, .. } = frames;
     let each = onto.iter().map(|onto| Spacing::suited(onto, size, storing, format));
@@ -408,14 +417,15 @@ fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
     if padded { spacing } else { spacing.unpadded(size) }
 }
 
-/// What was asked for, or the largest stripe of these.
+/// Returns the requested alignment, or the largest stripe size of these.
 fn alignment(onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
     let stripes = onto.iter().filter_map(|onto| onto.stripe_size).max();
     options.align.or(stripes).map_or(0, |align| align.0)
 }
 
-/// One file, or files of which those are removed that need not stay. A file of N frames has those of its numbers, whichever
-/// came; several lanes have such files too, so that a file over all of them has few parts.
+/// Returns one file, or files of which the oldest are removed. With N frames per file, each file has a fixed
+/// range of numbers, even if frames are missing. Several lanes also use such files, so that a virtual file over
+/// all of them has few parts.
 fn storing_of_hdf5(frames: StoredFrames, lanes: u32, options: &LayoutOptions) -> Storing {
     match (options.retention, frames.per_file) {
         (Retention::Latest(_), _) => Storing::Files,
@@ -433,17 +443,18 @@ fn storing_of_packets(directories: u32, options: &LayoutOptions, storage: FileRu
     }
 }
 
-/// Packets have one stream to be written. Frames that go through the cache are copied by two writers, unless there are
-/// several directories with one each; who shares a file is one of two.
+/// Returns the number of writers per directory. Packets form one stream and have one writer. Two writers copy
+/// frames through the page cache, unless there are several directories with one writer each. Two writers also
+/// share a file.
 fn suited_writers(frames: StoredFrames, spacing: Spacing, directories: u32) -> u32 {
     let shared = frames.storing.kind().one_for_all;
-    // One file that readers know, rather than two.
+    // Prefer one file, which readers know, to two.
     let copied = !spacing.direct && directories == 1 && frames.format != Format::Hdf5;
     if !frames.packets && (shared || copied) { BUFFERED_WRITERS } else { 1 }
 }
 
 impl fmt::Display for RecordingPlan {
-    /// In a line: files, writers, through the cache or past it, memory.
+    /// Writes one line with files, writers, page cache use and memory.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = Bytes(self.file_size());
         match (self.ring_size(), self.frames.storing) {

@@ -1,5 +1,5 @@
-//! The other end of the ring: takes full slots, has frames encoded where they are to be, has a sink store them, gives the
-//! slots back.
+//! The writer empties the ring: it takes full slots, has frames encoded if needed, has a sink store them, and
+//! gives the slots back.
 
 use std::{collections::VecDeque, ops::DerefMut, sync::Arc};
 
@@ -10,31 +10,31 @@ use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage}
 
 use crate::sink::{EncodeStage, Sink, Stored};
 
-/// A lane of the recorder as a workload; `S` points to its sink.
+/// A lane of the recorder as a workload. `S` points to its sink.
 #[derive(Debug)]
 pub struct Writer<S> {
     ring: Arc<Ring>,
     seat: usize,
     sink: S,
     state: State,
-    /// Taken from the ring, not submitted yet.
+    /// Frames taken from the ring but not yet submitted.
     taken: VecDeque<Frame>,
-    /// Where they are encoded first.
+    /// The stage that encodes frames first, if any.
     encode: Option<EncodeStage>,
-    /// What the sink is told once it has all frames that came before.
+    /// The event to pass to the sink once it has all frames before it.
     told: Option<Told>,
     stored: Stored,
     totals: WriterTotals,
     counts: Arc<StoredCounts>,
 }
 
-/// What a ring says between frames.
+/// An event in the ring between frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// A chunk begins with this frame, and no frame of it is submitted before.
+    /// A chunk begins with this frame. The writer has submitted none of its frames yet.
     Begins(u64),
     Ends,
-    /// The recording is over, with what was due.
+    /// The recording is over, with this length.
     Closed(Due),
 }
 
@@ -45,27 +45,27 @@ enum State {
     Failed,
 }
 
-/// What a lane did.
+/// Totals of a lane.
 #[derive(Debug, Clone, Default)]
 pub struct WriterTotals {
     /// Frames acknowledged.
     pub stored: u64,
-    /// From due until the slot was free again.
+    /// Times from a frame being due to its slot being free again.
     pub lateness: Histogram,
-    /// From due until it survives the loss of power, where that is asked for.
+    /// Times from a frame being due to it surviving the loss of power, if requested.
     pub durable: Histogram,
-    /// The longest until a slot was free, exactly.
+    /// The longest time until a slot was free, exactly.
     pub longest: Nanos,
-    /// Why the lane failed, if it did.
+    /// The lane's fault, if it failed.
     pub fault: Option<Errno>,
-    /// Frames acknowledged that came damaged: their compressed bytes can't be unpacked.
+    /// Number of acknowledged frames that arrived damaged: their compressed bytes can't be unpacked.
     pub damaged: u64,
-    /// Its storage was full up to the reserve, and it ended in order before the recording did.
+    /// True if its storage was full up to the reserve, and the lane ended in order before the recording did.
     pub full: bool,
 }
 
 impl<S: DerefMut<Target: Sink>> Writer<S> {
-    /// A writer in a seat of the ring.
+    /// Creates a writer in a seat of the ring.
     pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
         let totals = WriterTotals::default();
         let stored = Stored { acknowledged: Vec::with_capacity(16), durable: Vec::new() };
@@ -75,13 +75,13 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         Writer { ring, seat, sink, state, taken, encode, told, stored, totals, counts }
     }
 
-    /// Has frames encoded before the sink gets them.
+    /// Encodes frames before the sink gets them.
     #[must_use]
     pub fn encoding(self, encode: Option<EncodeStage>) -> Self {
         Writer { encode, ..self }
     }
 
-    /// Counts where others see it while it runs.
+    /// Counts in `counts`, which other threads can read during the run.
     #[must_use]
     pub fn counting(self, counts: Arc<StoredCounts>) -> Self {
         Writer { counts, ..self }
@@ -97,7 +97,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         self.encode.as_ref().map(EncodeStage::usage).unwrap_or_default()
     }
 
-    /// What was done so far.
+    /// Totals so far.
     pub fn totals(&self) -> &WriterTotals {
         &self.totals
     }
@@ -115,7 +115,8 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         self.give_back_taken(now);
     }
 
-    /// No more room on the storage: what is there is completed, the rest goes to the others.
+    /// Ends the lane in order because its storage is full. It completes its open files and leaves the other
+    /// frames to the other lanes.
     fn retire(&mut self, now: Nanos) {
         self.state = State::Finishing;
         self.told = None;
@@ -125,7 +126,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         self.sink.finish(None);
     }
 
-    /// No frame waits: what the sink has collected is written meanwhile.
+    /// Has the sink write its collected frames while no frame waits.
     fn pause(&mut self, now: Nanos, asks_at: Option<Nanos>) -> Step {
         self.sink.flush();
         if self.ring.is_closed() {
@@ -143,14 +144,14 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         }
     }
 
-    /// What was written in place of a frame is free again.
+    /// Frees the buffer that holds the encoded bytes of a frame.
     fn strip(&mut self, frame: &mut Frame) {
         if let Some(encode) = &mut self.encode {
             encode.strip(frame);
         }
     }
 
-    /// The next frame that the sink can have.
+    /// Returns the next frame for the sink.
     fn ready(&mut self, now: Nanos) -> Option<Frame> {
         match &mut self.encode {
             None if self.told.is_some() => None,
@@ -159,7 +160,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         }
     }
 
-    /// Frames go on to the sink, and before that to where they are encoded; whether one did.
+    /// Passes frames to the sink and, before that, to the encode stage. Returns true if one moved on.
     fn hand_on(&mut self, now: Nanos) -> bool {
         if self.sink.has_room()
             && let Some(frame) = self.ready(now)
@@ -176,7 +177,8 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         true
     }
 
-    /// Tells the sink what the ring said, if it has all frames that came before and room for what follows.
+    /// Passes the ring's event to the sink, if the sink has all frames before it and room for the following
+    /// ones.
     fn tell(&mut self) -> bool {
         let has_all = self.encode.as_ref().is_none_or(EncodeStage::is_empty) && self.sink.has_room();
         let Some(told) = self.told.take_if(|_| has_all) else { return false };
@@ -191,7 +193,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         true
     }
 
-    /// Takes frames from the ring, if they can go on: what it gave.
+    /// Takes frames from the ring, if they can move on, and returns the ring's answer.
     fn take(&mut self, now: Nanos) -> Option<Taken> {
         let can_go_on = match &self.encode {
             None => self.sink.has_room(),
@@ -210,7 +212,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         Some(taken)
     }
 
-    /// What to wait for while frames can't go on.
+    /// Returns the event to wait for while frames can't move on.
     fn wait(&self, now: Nanos) -> Wait {
         let encoding = self.encode.as_ref().is_some_and(|encode| !encode.is_empty());
         match self.sink.wakes_at() {
@@ -220,7 +222,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         }
     }
 
-    /// Counts what became of frames, and frees the slots of those that are acknowledged.
+    /// Counts frames by their result, and frees the slots of acknowledged ones.
     fn settle(&mut self, now: Nanos) {
         let Stored { acknowledged, durable } = &mut self.stored;
         for frame in acknowledged.iter_mut() {
@@ -270,7 +272,7 @@ impl<S: DerefMut<Target: Sink>> Workload for Writer<S> {
                 None => return Step::Wait(self.wait(now)),
             }
         }
-        // What is there may still be closed.
+        // The sink may still close its files.
         self.sink.next(now).map_or(Step::Done, |(operation, due)| Step::Issue(operation, due))
     }
 

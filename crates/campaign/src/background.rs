@@ -21,8 +21,9 @@ use nilometer_storage::{Target, within};
 
 use crate::{
     cold::chilled,
-    phase::{Reached, Run, Task, muster},
     supervise::{Crew, DoneSinceBeat, GLANCE, Heartbeat, Watch},
+    task::{Reached, Run, Task},
+    worker::muster,
 };
 use recorders::RecorderLoad;
 

@@ -5,7 +5,7 @@ use std::thread;
 use nilometer_model::Nanos;
 use nilometer_storage::process;
 
-use crate::phase::Run;
+use crate::task::Run;
 
 /// So many looks in a row must find a processor free.
 const LOOKS: u32 = 5;

@@ -8,7 +8,7 @@ use nilometer_plan::Work;
 use nilometer_storage::{Target, target::TargetError, within};
 
 use crate::{
-    phase::{Run, Task},
+    task::{Run, Task},
     workload,
 };
 

@@ -1,23 +1,14 @@
 //! A state that the user's own commands bring a target into while it is measured, and take back: also after a failure, and
 //! after a kill when the campaign is resumed, which knows from the record's events that it was entered.
 
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::{self, Read, Seek},
-    os::unix::process::CommandExt,
-    process::{Child, Command, ExitStatus, Stdio},
-};
-
 use nilometer_model::{Nanos, TargetAddress};
 use nilometer_plan::{Condition, Event, PlannedCampaign};
-use nilometer_storage::Clock;
-use rustix::{
-    fs::{MemfdFlags, memfd_create},
-    process::{Pid, Signal, kill_process_group},
-};
 
-use crate::{setting::undo_left, supervise::GLANCE};
+use crate::{
+    setting::undo_left,
+    supervise::GLANCE,
+    user_command::{UserCommand, output_of},
+};
 
 /// What is noted before a condition is entered.
 pub(crate) fn entered(condition: &Condition, at: &TargetAddress) -> String {
@@ -78,97 +69,6 @@ fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(),
     output_of(UserCommand { command, target, time_limit, variable: None, is_read: false }).map(drop)
 }
 
-/// A command of the user's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct UserCommand<'a> {
-    /// For a shell.
-    pub(crate) command: &'a str,
-    /// What is in `NILOMETER_TARGET`.
-    pub(crate) target: &'a TargetAddress,
-    /// It is ended when it takes longer.
-    pub(crate) time_limit: Nanos,
-    /// One more variable, with its value.
-    pub(crate) variable: Option<(&'static str, &'a str)>,
-    /// What it prints is wanted. Of others it goes nowhere: what they leave in the background may print for ever.
-    pub(crate) is_read: bool,
-}
-
-/// So much of what a command prints is kept.
-const OUTPUT_MOST: u64 = 64 << 10;
-
-/// Runs a command of the user's to its end or for so long, and gives what it printed; an interrupt from the terminal notwithstanding: that ends the
-/// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
-/// takes too long is ended with all of that.
-pub(crate) fn output_of(asked: UserCommand<'_>) -> Result<String, String> {
-    let UserCommand { command, target, time_limit, variable, is_read } = asked;
-    let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
-    // A pipe would be open for as long as anything in the background holds it.
-    let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-    let mut said = File::from(said);
-    let printed = memfd_create("printed", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-    let mut printed = File::from(printed);
-    let mut run = Command::new("sh")
-        .arg("-c")
-        .arg(format!("trap '' INT\n{command}"))
-        .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
-        .stdin(Stdio::null())
-        .envs(variable)
-        .stdout(if is_read { printed.try_clone().map_err(failed)?.into() } else { Stdio::null() })
-        .stderr(said.try_clone().map_err(failed)?)
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    let Some(status) = ended(&mut run, time_limit).map_err(failed)? else {
-        return Err(format!("`{command}` took longer than {time_limit} and {}", put_an_end(&mut run)));
-    };
-    if status.success() {
-        return text_of(&mut printed).map_err(failed);
-    }
-    let text = text_of(&mut said).map_err(failed)?;
-    Err(format!("`{command}` failed ({status}): {}", text.trim()))
-}
-
-/// The beginning of what was written to a file.
-fn text_of(file: &mut File) -> io::Result<String> {
-    let mut text = Vec::new();
-    file.rewind()?;
-    file.take(OUTPUT_MOST).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// How often it is looked whether a command has ended.
-const STEP: Nanos = Nanos::from_millis(5);
-/// What a command is given to end when it is told to.
-const GRACE: Nanos = Nanos::from_millis(2000);
-
-/// How a command ended, if it did within this time.
-fn ended(run: &mut Child, limit: Nanos) -> io::Result<Option<ExitStatus>> {
-    let clock = Clock::start();
-    loop {
-        let status = run.try_wait()?;
-        if status.is_some() || clock.now() >= limit {
-            return Ok(status);
-        }
-        std::thread::sleep(STEP.duration());
-    }
-}
-
-/// Ends a command and all that it started, first by asking; what came of it.
-fn put_an_end(run: &mut Child) -> &'static str {
-    let group = Pid::from_child(run);
-    for signal in [Signal::TERM, Signal::KILL] {
-        // Its process stays until it is waited for, so that the group is still this one.
-        kill_process_group(group, signal).ok();
-        if signal == Signal::TERM {
-            std::thread::sleep(GRACE.duration());
-        }
-    }
-    match ended(run, GRACE) {
-        Ok(Some(_)) => "was ended",
-        _ => "can't be ended: it hangs in the kernel",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +117,7 @@ mod tests {
             if !runs() {
                 return;
             }
-            std::thread::sleep(STEP.duration());
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
         panic!("what it started goes on: {}", state());
     }

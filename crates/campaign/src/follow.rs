@@ -13,13 +13,14 @@ use nilometer_storage::{Clock, Target, process::daemons};
 
 use crate::{
     background::Loads,
+    baseline::Baseline,
     ingest::{Job, Pass, RecordingRanks, run_ingest},
     join::{Describe, joined, own_clients},
     machines::describe_machine,
     parallel_files::{is_stuck, own_mpi_io, stuck},
-    phase::{Reached, Run, Task, run_phase},
-    settle::Baseline,
+    phase::run_phase,
     surroundings::{Surroundings, first_look},
+    task::{Reached, Run, Task},
 };
 
 /// Takes part in what rank 0 decides, to the end of the campaign, and leaves the targets then, before rank 0 removes what

@@ -4,6 +4,7 @@
 
 mod background;
 mod barrier;
+mod baseline;
 mod begin;
 mod calendar;
 mod calm;
@@ -28,11 +29,16 @@ mod resume;
 mod rounds;
 mod setting;
 mod settle;
+mod starvation;
 mod supervise;
 mod surroundings;
+mod talk;
+mod task;
 mod together;
 mod turns;
+mod user_command;
 mod visibility;
+mod worker;
 pub mod workload;
 
 pub use begin::{BeginError, make_archive, make_load_places, make_targets, record_head};

@@ -27,8 +27,8 @@ use rustix::{
 };
 
 use crate::{
-    conversation::{SaidTime, Speech, TalkSample},
-    phase::{Run, Task},
+    talk::{SaidTime, Speech, TalkSample},
+    task::{Run, Task},
 };
 
 /// What a process does with the lock on one target.

@@ -11,7 +11,7 @@ use nilometer_model::{MpiIoImplementation, MpiIoInForce};
 use nilometer_plan::{MpiIo, RankNodes};
 use nilometer_storage::{Engine, Target, engine::Options};
 
-use crate::phase::Task;
+use crate::task::Task;
 
 /// At rank 0, behind [`crate::all_present`]: which implementation of MPI-IO each process has.
 ///

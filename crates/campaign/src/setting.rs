@@ -4,7 +4,7 @@
 use nilometer_model::TargetAddress;
 use nilometer_plan::{AppliedSetting, Event, PlannedCampaign};
 
-use crate::condition::{UserCommand, output_of};
+use crate::user_command::{UserCommand, output_of};
 
 /// The variable of a command that has the value.
 const VALUE: &str = "NILOMETER_VALUE";

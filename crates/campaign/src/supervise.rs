@@ -14,7 +14,7 @@ use std::{
 use nilometer_model::{Bytes, Invalid, Nanos, Sample};
 use nilometer_storage::{Tally, process::Usage};
 
-use crate::{barrier::Barrier, phase::Run};
+use crate::{barrier::Barrier, task::Run};
 
 /// What a worker sends.
 #[derive(Debug)]

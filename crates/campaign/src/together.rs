@@ -5,7 +5,7 @@ use nilometer_model::{Coldness, Nanos, RankSample, Sample};
 use nilometer_plan::WorkloadRun;
 
 use crate::{
-    phase::{Run, Task},
+    task::{Run, Task},
     workload::WorkerPlace,
 };
 

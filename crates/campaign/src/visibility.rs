@@ -20,8 +20,8 @@ use nilometer_plan::{Notice, VisibilityCell};
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Open, Target, Workload, engine::Options, within};
 
 use crate::{
-    conversation::{SaidTime, Speech, TalkSample},
-    phase::{Run, Task},
+    talk::{SaidTime, Speech, TalkSample},
+    task::{Run, Task},
     workload::{LookFor, Looked, Publish, PublishedFile},
 };
 

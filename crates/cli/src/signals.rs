@@ -10,7 +10,8 @@ use signal_hook::{
     flag,
 };
 
-use crate::watch;
+/// Set for the child.
+pub(crate) const CHILD: &str = "NILOMETER_WATCHED";
 
 /// Signals that end a command. Not SIGHUP where whoever started the program had it ignored, as `nohup` does: it is to
 /// go on then.
@@ -22,12 +23,17 @@ pub(crate) fn ending() -> Vec<i32> {
     signals
 }
 
+/// True in the child that does the work while another process watches it.
+pub(crate) fn is_watched() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
 /// Set by the first signal. In a process that another one watches, it is that one which
 /// counts: a service manager signals both, and the same signal must not count twice.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let [stop, again] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for signal in ending() {
-        if !watch::is_watched() && signal != SIGHUP {
+        if !is_watched() && signal != SIGHUP {
             flag::register_conditional_shutdown(signal, 1, again.clone())
                 .and_then(|_| flag::register(signal, again.clone()))
                 .context("can't watch for signals")?;

@@ -32,10 +32,10 @@ use signal_hook::{
     flag, low_level,
 };
 
-use crate::{signals, tell};
-
-/// Set for the child.
-const CHILD: &str = "NILOMETER_WATCHED";
+use crate::{
+    signals::{self, CHILD, is_watched},
+    tell,
+};
 
 /// Exit codes: [`crate::Failure`].
 const FAILED: u8 = 1;
@@ -73,11 +73,6 @@ pub(crate) fn end_with_parent() -> Result<()> {
     let is_closed = ends[0].revents().contains(PollFlags::HUP);
     ensure!(!is_closed || kind != Ok(FileType::Socket), "the process that started this one is over");
     Ok(())
-}
-
-/// Whether this is the process that does the work, and another one waits for it.
-pub(crate) fn is_watched() -> bool {
-    std::env::var_os(CHILD).is_some()
 }
 
 /// Signals of the user, which a parent passes on to the child that does the work.

@@ -14,11 +14,13 @@ use nilometer_ring::{Frame, StackedFrame};
 
 use crate::{
     Hdf5Contents,
-    indexed::INCOMPLETE,
     kept_values::{
         KeptValues, VALUES_AT_END_MAX, ValuesOfFrames, datasets_at_end, element_of, room_of, row_of_values,
     },
 };
+
+/// The flag of a frame that is there and not whole.
+const INCOMPLETE: i64 = 2;
 
 /// Who says a value of each frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

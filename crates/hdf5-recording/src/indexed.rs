@@ -460,9 +460,6 @@ impl IndexedFile {
     }
 }
 
-/// The flag of a frame that is there and not whole.
-pub(crate) const INCOMPLETE: i64 = 2;
-
 /// What the library can't do with what it is given here is a fault of this program; the lane fails, and others go on.
 #[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]
 fn refused(error: Hdf5Error) -> Errno {

@@ -49,7 +49,7 @@ const ALIKE_LEAST: f64 = 0.85;
 /// What may be written instead: the names that are much like the one that was written, else all.
 fn choices(name: &str, known: &[&'static str]) -> String {
     let mut alike: Vec<(f64, &str)> =
-        known.iter().map(|known| (strsim::jaro_winkler(name, known), *known)).collect();
+        known.iter().map(|known| (strsim::jaro_winkler(&canonical(name), known), *known)).collect();
     alike.retain(|(alike, _)| *alike >= ALIKE_LEAST);
     alike.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<&str> = alike.iter().take(SUGGESTIONS).map(|(_, name)| *name).collect();
@@ -78,7 +78,13 @@ pub fn instruments() -> Vec<Instrument> {
 
 /// Whether an instrument of this name is built in.
 pub fn has_instrument(name: &str) -> bool {
-    INSTRUMENTS.iter().any(|known| known.name == name)
+    INSTRUMENTS.iter().any(|known| known.name == canonical(name))
+}
+
+/// A name as the catalogue writes it: `EIGER2 16M` and `eiger2_16m` are `eiger2-16m`.
+fn canonical(name: &str) -> String {
+    let words: Vec<_> = name.split([' ', '_', '-']).filter(|word| !word.is_empty()).collect();
+    words.join("-").to_lowercase()
 }
 
 /// The one of this name, none if it is the path of a file: a path has a slash in it, or ends in `.toml`. `what` names in the
@@ -88,7 +94,7 @@ pub fn has_instrument(name: &str) -> bool {
 ///
 /// It is neither.
 pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<BuiltIn>, UnknownName> {
-    if let Some(found) = among.iter().find(|known| known.name == name) {
+    if let Some(found) = among.iter().find(|known| known.name == canonical(name)) {
         return Ok(Some(*found));
     }
     if name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "toml") {
@@ -134,6 +140,20 @@ mod tests {
                 instrument(&member.name).expect("an instrument of the catalogue");
             }
         }
+    }
+
+    #[test]
+    fn a_name_may_be_written_as_its_maker_does() {
+        for name in ["eiger2-16m", "EIGER2 16M", "EIGER2-16M", "eiger2_16m", "Eiger2  16M"] {
+            assert_eq!(
+                instrument(name).map(|instrument| instrument.name),
+                Ok("eiger2-16m".to_owned()),
+                "{name}"
+            );
+            assert!(has_instrument(name), "{name}");
+        }
+        let error = look_up("Eiger2 17M", &INSTRUMENTS, "instrument").expect_err("unknown").to_string();
+        assert!(error.contains("did you mean eiger2-16m"), "{error}");
     }
 
     #[test]

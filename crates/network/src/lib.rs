@@ -23,6 +23,7 @@ mod machines;
 mod options;
 mod part;
 mod reach;
+mod span;
 mod tcp;
 mod together;
 mod udp;

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, ErrorKind},
+    io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     thread,
 };
@@ -15,31 +15,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     connection::{Hello, accept, connect},
+    span::Span,
     tcp::{self, FlowStream},
     udp,
 };
-
-/// From when until when data are sent.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Span {
-    pub(crate) clock: Clock,
-    pub(crate) from: Nanos,
-    pub(crate) until: Nanos,
-}
-
-impl Span {
-    /// Returns when it begins.
-    pub(crate) fn wait(self) {
-        thread::sleep(self.from.since(self.clock.now()).duration());
-    }
-
-    /// An error if a flow has been silent for too long behind the end; it last brought something then.
-    pub(crate) fn check(self, last: Nanos) -> io::Result<()> {
-        let quiet_since = self.until.max(self.from + last);
-        let is_given_up = self.clock.now().since(quiet_since) >= tcp::SILENCE;
-        if is_given_up { Err(ErrorKind::TimedOut.into()) } else { Ok(()) }
-    }
-}
 
 /// Where this rank's flows of a trial arrive.
 #[derive(Debug)]

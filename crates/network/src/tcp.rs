@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{FlowEnd, Nanos, Seed};
+use nilometer_model::{FlowEnd, Seed};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -17,7 +17,7 @@ use rustix::{
 
 use crate::{
     options::{await_bytes, findings},
-    part::Span,
+    span::Span,
 };
 
 /// Bytes that are sent with a call: what is sent again and again stays in the processor's cache.
@@ -173,9 +173,6 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Behind the end of what is sent, a flow may be silent for so long.
-pub(crate) const SILENCE: Nanos = Nanos::from_millis(10_000);
-
 #[cfg(test)]
 mod tests {
     use std::{net::TcpListener, thread};
@@ -183,6 +180,7 @@ mod tests {
     use nilometer_storage::Clock;
 
     use super::*;
+    use nilometer_model::Nanos;
 
     fn connected(flow: usize) -> (FlowStream, FlowStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -6,10 +6,7 @@ use nilometer_cluster::{Cluster, ClusterDecision, RankReport};
 use nilometer_model::{FlowEnd, FlowSample, NetworkFlow, NetworkTraffic};
 use nilometer_storage::Clock;
 
-use crate::{
-    machines::ReachedMachines,
-    part::{Part, Span},
-};
+use crate::{machines::ReachedMachines, part::Part, span::Span};
 
 /// A rank's part of a trial that rank 0 has told to all.
 pub fn take_part(cluster: &dyn Cluster, clock: Clock, traffic: &NetworkTraffic) {

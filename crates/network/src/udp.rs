@@ -18,7 +18,7 @@ use rustix::{
     net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size},
 };
 
-use crate::part::Span;
+use crate::span::Span;
 
 /// A packet begins with what it belongs to and its number.
 const HEADER: usize = 16;

@@ -1,9 +1,11 @@
 //! CBF files as Pilatus detectors write them: a picture's pixels, compressed by byte offset, behind a header of text.
 //!
-//! A data block with the detector's mini header (`PILATUS_1.2`: remarks, a line each), then `_array_data.data`: MIME lines
-//! that say how the pixels are stored, an empty line, the bytes 0C 1A 04 D5, the compressed pixels and a padding of 4095
-//! zeroes. (International Tables for Crystallography G, section 5.6; "Pilatus CBF header specification", version 1.4.) What the mini
-//! header says of the exposure is in [`Picture`].
+//! A file is a data block. It starts with the detector's mini header (`PILATUS_1.2`, one remark per line). Then
+//! follows `_array_data.data`: MIME lines that describe the encoding, an empty line, the bytes 0C 1A 04 D5, the
+//! compressed pixels and 4095 zeroes of padding.
+//!
+//! Sources: International Tables for Crystallography G, section 5.6; "Pilatus CBF header specification",
+//! version 1.4. [`Picture`] holds the mini header's values about the exposure.
 
 use std::io::Write;
 
@@ -12,70 +14,70 @@ use md5::{Digest, Md5};
 use nilometer_codec::{CodecError, byte_offset};
 use nilometer_model::Picture;
 
-/// What the compressed pixels begin behind.
+/// Marks the start of the compressed pixels.
 const START: [u8; 4] = [0x0c, 0x1a, 0x04, 0xd5];
 const BOUNDARY: &str = "--CIF-BINARY-FORMAT-SECTION--";
-/// Zeroes behind the pixels, which let readers read beyond them.
+/// Zeroes after the pixels, which let readers read beyond the end.
 const PADDING: usize = 4095;
 const CONVERSION: &str = "x-CBF_BYTE_OFFSET";
 const ELEMENT: &str = "signed 32-bit integer";
 
-/// A picture to be written.
+/// A picture to encode as a CBF file.
 #[derive(Debug, Clone, Copy)]
 pub struct Image<'a> {
-    /// Pixels of a row.
+    /// Pixels per row.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
-    /// Row by row.
+    /// The pixels, row by row.
     pub pixels: &'a [i32],
 }
 
-/// A file that can't be read.
+/// The reason why a CBF file can't be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CbfError {
-    /// The bytes that pixels begin behind are nowhere.
+    /// The file lacks the start marker of the pixels.
     #[error("is no CBF file with binary data")]
     NoData,
-    /// A line is missing from the header, or says nothing that can be read.
+    /// The header lacks a line, or its value can't be parsed.
     #[error("its header has no valid `{0}`")]
     Header(&'static str),
-    /// Pixels are stored in another way.
+    /// The pixels are stored in a format that this reader does not know.
     #[error("has `{found}` as {what}: only `{known}` can be read")]
     Unknown {
-        /// What the line is about.
+        /// Name of the header line.
         what: &'static str,
-        /// What it says.
+        /// Value in the file.
         found: String,
-        /// What is known.
+        /// The only value that this reader knows.
         known: &'static str,
     },
     /// The file ends before its pixels do.
     #[error("ends early: its pixels take {wanted} B, {there} are there")]
     Short {
-        /// As the header says.
+        /// Bytes of pixels according to the header.
         wanted: usize,
-        /// In the file.
+        /// Bytes in the file.
         there: usize,
     },
-    /// It is no picture of this recording.
+    /// The picture's size differs from that of the recording's frames.
     #[error("has a picture of {there} B, the recording's frames have {wanted} B")]
     Frame {
-        /// A frame.
+        /// Bytes of a frame.
         wanted: usize,
-        /// In the file.
+        /// Bytes of the picture in the file.
         there: usize,
     },
-    /// The compressed pixels are not those that were written.
+    /// The compressed pixels do not match their MD5.
     #[error("is damaged: its MD5 is another")]
     Digest,
-    /// They can't be decompressed.
+    /// The pixels can't be decompressed.
     #[error("its pixels: {0}")]
     Pixels(#[from] CodecError),
 }
 
 impl Image<'_> {
-    /// Appends the file of this picture; `name` is what its data block is called.
+    /// Appends the CBF file of this picture, with `name` as the name of its data block.
     pub fn write(&self, name: &str, file: &mut Vec<u8>) {
         let Image { width, height, pixels } = *self;
         assert_eq!(width * height, pixels.len(), "a picture has its pixels");
@@ -85,12 +87,12 @@ impl Image<'_> {
     }
 }
 
-/// The most bytes that the file of a picture with so many pixels takes, if its name has at most 1000.
+/// Upper bound on the bytes of a CBF file with this number of pixels and a name of at most 1000 bytes.
 pub const fn size_max(pixels: u64) -> u64 {
     byte_offset::encoded_max(pixels) + PADDING as u64 + 3000
 }
 
-/// Writes the file of a picture whose pixels were packed by [`byte_offset`] into memory that has room for it.
+/// Writes the CBF file of a picture whose pixels [`byte_offset`] packed. Panics if `file` lacks room.
 pub fn put(name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) {
     let digest = BASE64_STANDARD.encode(Md5::digest(packed));
     let size = packed.len();
@@ -112,7 +114,7 @@ pub fn put(name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) 
     }
 }
 
-/// The data block's beginning, and the mini header.
+/// Returns the beginning of the data block, with the mini header.
 fn header(name: &str, picture: &Picture) -> String {
     format!(
         "###CBF: VERSION 1.5, Nilometer {version}\r\n\r\ndata_{name}\r\n\r\n\
@@ -123,12 +125,12 @@ fn header(name: &str, picture: &Picture) -> String {
     )
 }
 
-/// Whether these bytes begin as a CBF file does.
+/// Returns true if these bytes begin like a CBF file.
 pub fn is_cbf(file: &[u8]) -> bool {
     file.starts_with(b"###CBF")
 }
 
-/// Height and width of a file's picture, and its pixels row by row.
+/// Returns height and width of a file's picture, and its pixels row by row.
 pub fn read(file: &[u8]) -> Result<([usize; 2], Vec<i32>), CbfError> {
     let start = file.windows(START.len()).position(|bytes| bytes == START).ok_or(CbfError::NoData)?;
     let header = Header(String::from_utf8_lossy(&file[..start]).into_owned());
@@ -141,14 +143,15 @@ pub fn read(file: &[u8]) -> Result<([usize; 2], Vec<i32>), CbfError> {
     if header.value("Content-MD5").is_some_and(|written| written != digest()) {
         return Err(CbfError::Digest);
     }
-    // A pixel takes a byte at least, so that no header makes more memory than its file.
+    // A pixel takes at least one byte, so a header can't make the reader allocate more than four times its
+    // file.
     let count = height.checked_mul(width).filter(|count| *count <= size);
     let mut pixels = vec![0; count.ok_or(CbfError::Header("X-Binary-Size-Second-Dimension"))?];
     byte_offset::decode(packed, &mut pixels)?;
     Ok(([height, width], pixels))
 }
 
-/// Reads a file's picture into the bytes of a frame, little-endian; its shape is not looked at.
+/// Reads a file's picture into the bytes of a frame, little-endian. Checks its size, not its shape.
 pub fn read_frame(file: &[u8], frame: &mut [u8]) -> Result<(), CbfError> {
     let (_, pixels) = read(file)?;
     let wanted = frame.len();
@@ -162,11 +165,11 @@ pub fn read_frame(file: &[u8], frame: &mut [u8]) -> Result<(), CbfError> {
     Ok(())
 }
 
-/// The text before the pixels.
+/// The text in front of the pixels.
 struct Header(String);
 
 impl Header {
-    /// What stands behind a name, without quotes. Names are the same in large and small letters, as in all of MIME.
+    /// Returns the value of a header line, without quotes. Like all of MIME, names ignore case.
     fn value(&self, name: &str) -> Option<&str> {
         let behind = |line: &'_ str| -> Option<usize> {
             let (found, _) = line.trim_start().split_once([':', '='])?;
@@ -184,7 +187,7 @@ impl Header {
         Ok([self.number("X-Binary-Size-Second-Dimension")?, self.number("X-Binary-Size-Fastest-Dimension")?])
     }
 
-    /// Refuses what is stored in a way that is not known.
+    /// Returns an error if the pixels are stored in a format that this reader does not know.
     fn check(&self) -> Result<(), CbfError> {
         for (name, known) in [
             ("conversions", CONVERSION),
@@ -225,7 +228,7 @@ mod tests {
         let (pixels, file) = written(8, 8);
         let at = file.windows(4).position(|bytes| bytes == START).expect("it has pixels");
         let mut other = file[..at].to_ascii_lowercase();
-        // The digest is in letters that count.
+        // Leave the digest out: unlike the other values it is case-sensitive.
         let text = String::from_utf8(other).expect("text");
         let kept: Vec<_> = text.lines().filter(|line| !line.starts_with("content-md5")).collect();
         other = kept.join("\n").into_bytes();

@@ -1,5 +1,4 @@
-//! Frames as chunks of HDF5 datasets, compressed as the filters of HDF5 frame them: those that are built in here, and those of
-//! plug-ins of HDF5.
+//! Frames as chunks of HDF5 datasets, compressed in the format of the HDF5 filters: built-in ones and plug-ins.
 
 use std::cell::RefCell;
 
@@ -7,21 +6,21 @@ use nilometer_codec::{ChunkCodec, CodecError, Compression, ElementSize, ZstdLeve
 use nilometer_hdf5::{PluginError, filter_plugin};
 use nilometer_model::{FrameCompression, PluginFilter};
 
-/// A chunk of which no frame can be made.
+/// The reason why a chunk can't be decoded to a frame, or a frame not encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum ChunkError {
-    /// It is damaged.
+    /// The chunk is damaged.
     #[error("the chunk {0}")]
     Codec(#[from] CodecError),
-    /// The plug-in that made it is not there, or can't.
+    /// The plug-in is missing or failed.
     #[error("the chunk: {0}")]
     Plugin(#[from] PluginError),
-    /// Its journal does not say which plug-in made it.
+    /// The journal does not name the plug-in that made the chunk.
     #[error("the chunk is of a filter that its journal does not name")]
     Unnamed,
 }
 
-/// What carries a compression out, at its usual level; none if a plug-in does.
+/// Returns the codec of a compression, at its usual level. `None` if a plug-in does the compression.
 pub fn compression_of(compression: FrameCompression) -> Option<Compression> {
     match compression {
         FrameCompression::None => Some(Compression::None),
@@ -33,7 +32,7 @@ pub fn compression_of(compression: FrameCompression) -> Option<Compression> {
     }
 }
 
-/// What carries out a compression that needs no plug-in.
+/// Returns the codec of a compression that needs no plug-in.
 pub(crate) fn built_in(compression: FrameCompression) -> Compression {
     compression_of(compression).unwrap_or(Compression::None)
 }
@@ -41,16 +40,16 @@ pub(crate) fn built_in(compression: FrameCompression) -> Compression {
 /// Other programs may have used smaller blocks, each of which costs a header.
 const SPARE: u64 = 64;
 
-/// The most bytes that a frame of so many has as a chunk.
+/// Upper bound on the bytes of a chunk that holds a frame of `size` bytes.
 pub(crate) fn length_max(compression: FrameCompression, size: u64) -> u64 {
-    // What a plug-in would make longer is stored as it is.
+    // If a plug-in would make a frame longer, the writer stores the frame itself.
     let most = compression_of(compression).map_or(size, |codec| codec.most_bytes(size as usize) as u64);
     most.saturating_add(most / SPARE).saturating_add(SPARE)
 }
 
 std::thread_local!(static KEPT: RefCell<Option<ChunkCodec>> = const { RefCell::new(None) });
 
-/// Has a codec of this thread work, which keeps its memory from chunk to chunk.
+/// Runs `work` with a codec of this thread, which keeps its memory from chunk to chunk.
 pub(crate) fn with_codec<T>(
     compression: Compression,
     element: ElementSize,
@@ -63,8 +62,9 @@ pub(crate) fn with_codec<T>(
     })
 }
 
-/// Makes the chunk of a frame in the first bytes of `into`: how many they are. None if a plug-in does not do it, or has no room
-/// for what it makes: then the frame is to be stored as it is.
+/// Encodes a frame into the first bytes of `into` and returns the chunk's length.
+///
+/// Returns `None` if a plug-in declines or lacks room for its result; then store the frame uncompressed.
 ///
 /// # Errors
 /// If a codec has no room, or the plug-in is not there.
@@ -76,7 +76,7 @@ pub fn encode(
 ) -> Result<Option<usize>, ChunkError> {
     match (compression, compression_of(compression)) {
         (FrameCompression::Filter(filter), _) => {
-            // What it makes longer is stored as it is.
+            // If the plug-in's result is longer than the frame, the writer stores the frame itself.
             let room = into.len().min(frame.len());
             Ok(filter_plugin(filter.number())?.encode(filter.values(), frame, &mut into[..room])?)
         }
@@ -88,8 +88,8 @@ pub fn encode(
     }
 }
 
-/// Whether a frame of `size` bytes can be made of a chunk, as far as its structure says: see
-/// [`nilometer_codec::check_structure`]. Of filters of plug-ins nothing is known.
+/// Checks by a chunk's structure that it can hold a frame of `size` bytes: see
+/// [`nilometer_codec::check_structure`]. Does not check chunks of plug-in filters.
 ///
 /// # Errors
 /// If [`decode`] would fail.
@@ -103,10 +103,10 @@ pub fn check_structure(
     Ok(nilometer_codec::check_structure(codec, element, stored, size)?)
 }
 
-/// Makes the frame of a chunk.
+/// Decodes a chunk to its frame.
 ///
 /// # Errors
-/// If it is no chunk of such a frame, or the plug-in that made it is not there.
+/// If the bytes are no chunk of such a frame, or the plug-in that made it is missing.
 pub fn decode(
     compression: FrameCompression,
     element: ElementSize,

@@ -1,10 +1,10 @@
-//! How long a recording is.
+//! The length of a recording.
 
-/// The length of a recording that was ended in order.
+/// The length of a recording that ended in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
-    /// How many frames were due in all.
+    /// Number of frames due, received or missing.
     pub frames: u64,
-    /// Bytes of the last one, if it is a block of packets.
+    /// Bytes of the last frame, if it is a block of packets.
     pub last: Option<u32>,
 }

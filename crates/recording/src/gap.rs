@@ -1,4 +1,4 @@
-//! Blocks of packets, and the packets that are missing in them.
+//! Blocks of packets, and gaps in them.
 
 use std::{
     fmt,
@@ -8,43 +8,43 @@ use std::{
 /// A block of packets in a frame's slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// Bytes of it: as many as all others have, but for the last of a recording.
+    /// Bytes of the block. All blocks have the same length except the last of a recording.
     pub length: u32,
-    /// Packets in it that came.
+    /// Packets received.
     pub packets: u64,
-    /// Bytes of those.
+    /// Bytes of the packets received.
     pub bytes: u64,
-    /// Packets that did not come, in order.
+    /// Missing packets, in order.
     pub gaps: Vec<Gap>,
 }
 
-/// Packets in a row that did not come.
+/// A run of missing packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Which packet of the block is the first of them or, if they are left out, the first behind them.
+    /// Index in the block of the first missing packet or, if they are left out, of the first packet after them.
     pub at: u32,
-    /// How many.
+    /// Number of missing packets.
     pub count: u64,
-    /// Something that is marked as invalid stands in their place; otherwise they are left out.
+    /// True if data marked as invalid replace the packets, false if the recording leaves them out.
     pub filled: bool,
-    /// The sender that they are missing of. `None` if all packets of the recording are numbered together.
+    /// The sender whose packets are missing. `None` if all packets of the recording share one numbering.
     pub sender: Option<GapSender>,
 }
 
-/// One of several senders at a port, each of which numbers its packets by itself.
+/// One of several senders to a port, each of which numbers its packets by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GapSender {
-    /// Which of them, in the order in which they became known, from 1.
+    /// Number of the sender, from 1, in the order in which the recorder first received from them.
     pub number: u16,
-    /// Its address, if that is one of IPv4: others have no room in a record.
+    /// Its IPv4 address. `None` for other addresses, for which a record has no room.
     pub address: Option<SocketAddrV4>,
 }
 
-/// A record has an address.
+/// Bit that marks a record with an address.
 const HAS_ADDRESS: u64 = 1 << 32;
 
 impl GapSender {
-    /// The sender with this number and address.
+    /// Creates the sender with this number and address.
     pub fn new(number: u16, address: Option<SocketAddr>) -> Self {
         let address = match address {
             Some(SocketAddr::V4(address)) => Some(address),
@@ -56,7 +56,7 @@ impl GapSender {
         GapSender { number, address }
     }
 
-    /// The two numbers of a journal's record: number and port, and the address.
+    /// Returns the two numbers of a journal record: number and port, and the address.
     pub(crate) fn numbers(sender: Option<GapSender>) -> [u64; 2] {
         let Some(GapSender { number, address }) = sender else { return [0, 0] };
         let (port, ip) = address
@@ -64,7 +64,7 @@ impl GapSender {
         [u64::from(number) | u64::from(port) << 16, ip]
     }
 
-    /// From the numbers of a record. `None` if they name no sender.
+    /// Reads the sender from the numbers of a record. `None` if they name no sender.
     pub(crate) fn of_numbers([number, ip]: [u64; 2]) -> Option<Self> {
         let port = (number >> 16) as u16;
         let address = (ip & HAS_ADDRESS != 0).then(|| SocketAddrV4::new(Ipv4Addr::from(ip as u32), port));

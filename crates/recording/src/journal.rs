@@ -1,8 +1,10 @@
-//! A lane's journal: an append-only file of records of 64 bytes, each with a checksum. The longest valid prefix counts. Where
-//! storage has whole files only, it is a row of them: see [`nilometer_storage::pieces`].
+//! A lane's journal: an append-only file of 64-byte records, each with a checksum. Its longest valid prefix
+//! counts.
 //!
-//! A record, little-endian: CRC-32 (ISO-HDLC) of all that follows (4 bytes), kind (4), sequence number from 0 (8), then
-//! up to six numbers of 8 bytes by kind:
+//! On storage that only takes whole files, the journal is a series of files: see [`nilometer_storage::pieces`].
+//!
+//! A record is little-endian. It holds the CRC-32 (ISO-HDLC) of all bytes after it (4 bytes), kind (4),
+//! sequence number from 0 (8), and up to six numbers (8 each):
 //!
 //! | kind | numbers |
 //! |---|---|
@@ -21,22 +23,43 @@
 //! | 14 plug-in | in place of the numbers, 48 bytes of text: the filter of HDF5 that made its chunks, `filter:NUMBER,VALUES` |
 //! | 15 placed | of the frame whose record follows, in a file with several datasets of frames: its number, which of them has it, in the order of its contents, and which frame of that dataset it is |
 //!
-//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
-//! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
-//! that is there. Format is 0 for the bytes of frames, 1 for CBF, 2 and 3 for VDIF and Mark5B, 4 for HDF5; encoding is 0 for the bytes of the frame,
-//! 1 for a CBF file of it, from 2 on for a chunk of an HDF5 dataset: 2 + 4 x compression (1 bslz4, 2 bszstd, 3 lz4, 4 zstd,
-//! 5 the plug-in that is named) + the logarithm of bytes an element; from 256 on for several chunks of a frame, counted in the
-//! same way (0 none). The stride is
-//! the distance of frames that were written one behind the other: readers need no more than extents.
+//! Values of *storing*:
 //!
-//! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
-//! that before. The number in a name is that of the chunk among those of all lanes.
+//! - 0: files of N frames
+//! - 1: a growing file
+//! - 2: a file that all lanes share
+//! - 3: chunks
+//! - 4: a file that the writer overwrites again and again
+//! - 5: a file for each position of a scan, which is a chunk too
 //!
-//! Files are noted as durable when they are full. Where that takes long, what is in the file being filled is synced from time
-//! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
-//! are written before its record is.
+//! For storing 1, 2 and 4, a "file" in a record is a part of the lane with a fixed number of frames. The writer
+//! syncs each part as a whole. Offsets always refer to the real file.
 //!
-//! The texts of an origin, of a stream and of contents stand behind the head, each in as many records as it takes, the last one filled up with zeroes.
+//! Values of *format*: 0 bytes of frames, 1 CBF, 2 VDIF, 3 Mark5B, 4 HDF5.
+//!
+//! Values of *encoding*:
+//!
+//! - 0: the bytes of the frame
+//! - 1: a CBF file of the frame
+//! - from 2: a chunk of an HDF5 dataset, as 2 + 4 x compression + logarithm of the bytes of an element.
+//!   Compression is 1 for bslz4, 2 bszstd, 3 lz4, 4 zstd and 5 for the plug-in that the journal names.
+//! - from 256: several chunks of a frame, numbered in the same way from 256 (compression 0 is none)
+//!
+//! The stride is the distance between frames that the writer stored one after the other. Readers need only the
+//! extents.
+//!
+//! The writer journals a chunk's name before it makes the file, and the new name before it renames the file.
+//! The file therefore has the last name in the journal, or the one before. A number in a name counts the chunks
+//! of all lanes.
+//!
+//! The writer journals a file as durable when it is full. If that takes long, the writer also syncs the file
+//! from time to time while it fills it.
+//!
+//! A checkpoint then states the last record whose frame is safe. This record precedes the start of the sync,
+//! because the writer stores a frame's data before its record.
+//!
+//! The texts of an origin, a stream and contents follow the head. Each takes as many records as it needs.
+//! Zeroes fill the last one.
 
 mod extent;
 mod limits;
@@ -51,162 +74,163 @@ use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// The first of every journal.
+    /// The first record of every journal.
     Head(Head),
-    /// A frame is acknowledged.
+    /// An acknowledged frame.
     Frame {
-        /// Counted by the instrument.
+        /// The frame's number, as the instrument counts.
         number: u64,
-        /// Where its bytes are.
+        /// Position and encoding of its bytes.
         extent: FrameExtent,
-        /// When it was due, on the clock of the recording, in ns.
+        /// Time when it was due, on the recording's clock, in ns.
         due: u64,
-        /// CRC-32 (ISO-HDLC) of its decoded bytes, if the recording was to have them.
+        /// CRC-32 (ISO-HDLC) of its decoded bytes, if the recording has checksums.
         checksum: Option<u32>,
     },
-    /// Where the frame whose record follows stands, in a file with several datasets of frames.
+    /// The place of the frame whose record follows, in a file with several datasets of frames.
     Placed {
-        /// The frame.
+        /// The frame's number.
         number: u64,
-        /// Which of the datasets, and which of its frames.
+        /// The dataset, and the index in it.
         place: DatasetPlace,
     },
-    /// Packets are missing in the block whose record follows.
+    /// A gap in the block whose record follows.
     Gap {
-        /// The block.
+        /// The block's number.
         number: u64,
-        /// Which.
+        /// The missing packets.
         gap: Gap,
     },
     /// Frames in earlier records, in files up to this one, survive the loss of power.
     Durable {
-        /// The last such file of the lane.
+        /// The last durable file of the lane.
         file: u64,
     },
-    /// A file was removed to make room, or what is there is about to be overwritten.
+    /// The writer removed a file to make room, or is about to overwrite its frames.
     Removed {
-        /// Which file of the lane.
+        /// Index of the file in the lane.
         file: u64,
     },
-    /// The lane was ended in order.
+    /// The lane ended in order.
     End {
-        /// What the whole recording came to, if it was ended and not only this lane.
+        /// Length of the whole recording. `None` if only this lane ended.
         due: Option<Due>,
     },
-    /// A part of the text that says what the frames are made from.
+    /// A part of the text of the frames' origin.
     Origin([u8; TEXT]),
-    /// A part of the text that says what packets the blocks are made of.
+    /// A part of the text that describes the packets of the blocks.
     Stream([u8; TEXT]),
-    /// A part of the text that says what HDF5 files have in them beside their frames.
+    /// A part of the text that describes the contents of HDF5 files beside the frames.
     Contents([u8; TEXT]),
-    /// A part of the text that says which plug-in made the chunks.
+    /// A part of the text that names the plug-in that made the chunks.
     Plugin([u8; TEXT]),
-    /// Frames in the first so many records survive the loss of power.
+    /// Frames in the first `records` records survive the loss of power.
     Checkpoint {
-        /// How many records, this one not among them.
+        /// Number of records, without this one.
         records: u64,
     },
-    /// Which start of which machine this was recorded in.
+    /// Boot id of the machine during the recording.
     Boot(BootId),
-    /// The name that the file of a chunk has or gets.
+    /// The present or next name of a chunk's file.
     Chunk {
-        /// Which file of the lane.
+        /// Index of the file in the lane.
         file: u64,
-        /// The number in its name, if there is one.
+        /// Number in its name, if any.
         number: Option<u32>,
     },
 }
 
-/// Where a frame stands among several datasets.
+/// Position of a frame among several datasets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatasetPlace {
-    /// Which dataset, in the order of the file's contents.
+    /// Index of the dataset, in the order of the file's contents.
     pub dataset: u32,
-    /// Which of its frames, from 0.
+    /// Index of the frame in the dataset, from 0.
     pub index: u64,
 }
 
 /// Bytes of text in a record.
 const TEXT: usize = 48;
 
-/// What all records of a journal have in common.
+/// Properties that all records of a journal share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The same in all lanes of a recording, and in no other.
+    /// Id of the recording: the same in all its lanes, and in no other recording.
     pub recording: u64,
-    /// Which lane.
+    /// Index of the lane.
     pub lane: u32,
-    /// How many lanes the recording has.
+    /// Number of lanes in the recording.
     pub lanes: u32,
     /// Bytes of a frame.
     pub frame_size: u64,
-    /// Bytes from the start of a frame to the start of the next in a file.
+    /// Distance in bytes between the starts of two consecutive frames in a file.
     pub stride: u64,
-    /// Frames of a full file, or of a part that is synced as a whole.
+    /// Frames of a full file, or of a part that the writer syncs as a whole.
     pub frames_per_file: u64,
-    /// Into which files they go.
+    /// Kind of files for the frames.
     pub storing: Storing,
-    /// How a frame is written.
+    /// Format of a frame in its file.
     pub format: Format,
 }
 
 impl Head {
-    /// The journal's name, where the recording has this name.
+    /// Returns the journal's name, for a recording called `name`.
     pub fn journal_name(&self, name: &str) -> String {
         format!("{name}.{}.journal", self.lane)
     }
 
-    /// The name of a file of frames; of a chunk, while it has no number.
+    /// Returns the name of a file of frames, or of a chunk that has no number yet.
     pub fn file_name(&self, name: &str, file: u64) -> String {
         let lane = self.lane;
         let suffix = self.format.suffix();
         let kind = self.storing.kind();
         match (kind.many_files, kind.one_for_all) {
             (true, _) => format!("{name}.{lane}.{file:08}.{suffix}"),
-            // What readers of HDF5 are given has the name of the recording, if it is all of it.
+            // A single HDF5 file with the whole recording bears the recording's name, since users open it.
             (false, false) if self.format == Format::Hdf5 && self.lanes == 1 => format!("{name}.{suffix}"),
             (false, false) => format!("{name}.{lane}.{suffix}"),
             (false, true) => format!("{name}.{suffix}"),
         }
     }
 
-    /// The name of a chunk with this number.
+    /// Returns the name of the chunk with this number.
     pub fn chunk_name(&self, name: &str, number: u32) -> String {
         match self.storing.kind().chunks {
             Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.suffix()),
-            // As VLBI recorders name them.
+            // VLBI recorders use such names.
             Some(ChunkNumber::InOrder) | None => format!("{name}.{number:08}"),
         }
     }
 }
 
-/// The records that say what the frames are made from.
+/// Returns the records that state the origin of the frames.
 pub fn origin_entries(origin: &Origin) -> Vec<Entry> {
     parts_of(&origin.text()).map(Entry::Origin).collect()
 }
 
-/// The records that say what packets the blocks are made of.
+/// Returns the records that describe the packets of the blocks.
 pub fn stream_entries(stream: &str) -> Vec<Entry> {
     parts_of(stream).map(Entry::Stream).collect()
 }
 
-/// The most bytes of text that say what HDF5 files have in them.
+/// Limit on the bytes of text that describe the contents of HDF5 files.
 pub const CONTENTS_MAX: usize = 1 << 20;
 
-/// The records that say what HDF5 files have in them; none if that is longer than [`CONTENTS_MAX`].
+/// Returns the records that describe the contents of HDF5 files. None if the text is longer than
+/// [`CONTENTS_MAX`].
 pub fn contents_entries(contents: &str) -> Vec<Entry> {
     if contents.len() > CONTENTS_MAX { Vec::new() } else { parts_of(contents).map(Entry::Contents).collect() }
 }
 
-/// The records that name the plug-in that makes chunks.
+/// Returns the records that name the plug-in that makes chunks.
 pub fn plugin_entries(plugin: PluginFilter) -> Vec<Entry> {
     parts_of(plugin.text()).map(Entry::Plugin).collect()
 }
 
-/// The plug-in that a journal names, if it does.
+/// Returns the plug-in that a journal names, if any.
 pub fn plugin_of(entries: &[Entry]) -> Option<PluginFilter> {
     let parts =
         entries.iter().filter_map(|entry| if let Entry::Plugin(text) = entry { Some(text) } else { None });
@@ -214,7 +238,7 @@ pub fn plugin_of(entries: &[Entry]) -> Option<PluginFilter> {
     std::str::from_utf8(&text).ok()?.parse().ok()
 }
 
-/// What a journal says that its HDF5 files have in them, if it does.
+/// Returns the text in which a journal describes the contents of its HDF5 files, if any.
 pub fn contents_of(entries: &[Entry]) -> Option<String> {
     let parts =
         entries.iter().filter_map(|entry| if let Entry::Contents(text) = entry { Some(text) } else { None });
@@ -230,7 +254,7 @@ fn parts_of(text: &str) -> impl Iterator<Item = [u8; TEXT]> {
     })
 }
 
-/// What a journal says of the packets that its blocks are made of, if it does.
+/// Returns the text in which a journal describes the packets of its blocks, if any.
 pub fn stream_of(entries: &[Entry]) -> Option<String> {
     let parts =
         entries.iter().filter_map(|entry| if let Entry::Stream(text) = entry { Some(text) } else { None });
@@ -238,7 +262,7 @@ pub fn stream_of(entries: &[Entry]) -> Option<String> {
     String::from_utf8(text).ok().filter(|text| !text.is_empty())
 }
 
-/// What a journal says that its frames are made from, if it does.
+/// Returns the origin of a journal's frames, if it states one.
 pub fn origin_of(entries: &[Entry]) -> Option<Origin> {
     let Some(Entry::Head(head)) = entries.first() else { return None };
     let parts =

@@ -1,5 +1,5 @@
-//! What a recording is when it lies on storage: its journals and files, and how it is read back, shown, scanned and verified.
-//! Whoever reads recordings needs nothing of what makes them.
+//! Recordings on storage: their journals and files, and how to read, view, scan and verify them. Programs that
+//! read recordings need nothing from the crates that make them.
 //!
 //! ```text
 //! RecordingStorage -> journal -> Index -> Recording -> RecordingView -> verify, Scan, ReadAhead
@@ -19,6 +19,7 @@ mod ranges;
 pub mod reader;
 pub mod recording_file;
 pub mod recording_storage;
+mod stored_file;
 mod stream;
 pub mod tiles;
 mod verify;

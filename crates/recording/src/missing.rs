@@ -1,17 +1,17 @@
-//! What is done about frames that do not come.
+//! The choice between filling and leaving out missing frames.
 
-/// What stands in the recording in place of frames that do not come.
+/// Tells how the recording represents missing frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missing {
-    /// A frame that is marked as invalid stands in their place, with the time that they would have had.
+    /// A frame marked as invalid replaces each missing one, with the time that it would have had.
     #[default]
     Filled,
-    /// The next frame that came follows at once.
+    /// The next frame received follows at once.
     LeftOut,
 }
 
 impl Missing {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Missing; 2] = [Missing::Filled, Missing::LeftOut];
 
     /// The word on the command line.

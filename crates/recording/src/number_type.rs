@@ -1,9 +1,10 @@
-//! Pixels as numbers in a file of HDF5.
+//! Pixel types as number types of HDF5 files.
 
 use nilometer_hdf5::tree::NumberType;
 use nilometer_model::PixelType;
 
-/// The type of numbers in a file that pixels are; none if they are no whole bytes. The one table of these.
+/// Returns the HDF5 number type of a pixel type. `None` if a pixel is no whole number of bytes. This is the
+/// only such table.
 pub fn number_type(pixel: PixelType) -> Option<NumberType> {
     match pixel {
         PixelType::Uint8 => Some(NumberType::Uint8),

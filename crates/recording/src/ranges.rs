@@ -1,8 +1,8 @@
-//! A set of numbers that come nearly in order, kept as ranges: as small as there are gaps.
+//! A set of numbers that arrive nearly in order, kept as ranges: its memory grows with the number of gaps.
 
 use std::{collections::BTreeMap, ops::Range};
 
-/// By first number: the number behind the last.
+/// A set of numbers. Maps the first number of each range to the number after its last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(BTreeMap<u64, u64>);
 
@@ -21,37 +21,37 @@ impl Extend<u64> for Ranges {
 }
 
 impl Ranges {
-    /// Whether the number is in it.
+    /// Returns true if the set contains the number.
     pub fn contains(&self, number: u64) -> bool {
         self.at(number).is_some()
     }
 
-    /// There is none in it.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Number of numbers in the set.
     pub fn count(&self) -> u64 {
         self.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// The greatest.
+    /// The greatest number in the set.
     pub fn last(&self) -> Option<u64> {
         self.0.last_key_value().map(|(_, end)| end - 1)
     }
 
-    /// All of these are in it.
+    /// Returns true if the set contains all these numbers.
     pub fn contains_all(&self, numbers: Range<u64>) -> bool {
         numbers.is_empty() || self.at(numbers.start).is_some_and(|range| range.end >= numbers.end)
     }
 
-    /// How many ranges these are.
+    /// Number of ranges.
     pub fn pieces(&self) -> usize {
         self.0.len()
     }
 
-    /// In order; none touches another.
+    /// The ranges, in order. No two of them touch.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().map(|(&first, &end)| first..end)
     }
@@ -61,7 +61,7 @@ impl Ranges {
         self.add_all(number..number.saturating_add(1));
     }
 
-    /// Adds all of these, at the cost of one.
+    /// Adds all these numbers, at the cost of one.
     pub fn add_all(&mut self, numbers: Range<u64>) {
         if numbers.is_empty() {
             return;
@@ -77,13 +77,13 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// The range that the number is in.
+    /// Returns the range that contains the number.
     fn at(&self, number: u64) -> Option<Range<u64>> {
         let (&first, &end) = self.0.range(..=number).next_back()?;
         (number < end).then_some(first..end)
     }
 
-    /// The ranges of which some of these are a part.
+    /// Returns the ranges that overlap with `numbers`.
     fn touched_by(&self, numbers: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.at(numbers.start).map_or(numbers.start, |range| range.start);
         let among = if numbers.is_empty() { first..first } else { first..numbers.end };

@@ -1,4 +1,4 @@
-//! A recording read back: the journals of all lanes united, frame by frame.
+//! A recording for reading: the united journals of all lanes, frame by frame.
 
 mod below;
 mod checksums;
@@ -34,27 +34,27 @@ use crate::{
     recording_storage::{MountedDirectories, RecordingStorage},
 };
 
-/// What can't be read, and why: a directory, a journal.
+/// Directories and journals that can't be read, with the errors.
 pub type Unreadable = Vec<(PathBuf, io::Error)>;
 
-/// Directories that can't be opened as a recording.
+/// The reason why directories can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A directory is not there, or nothing but this one, which can't be read.
+    /// A directory does not exist, or the only source of the recording can't be read.
     #[error("{path}: {source}")]
     Directory {
-        /// A directory as it was named, or a journal.
+        /// A directory as the user named it, or a journal.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No journal.
+    /// The directories hold no journal.
     #[error("no recording in {directories}: name the directories in which the files *.journal are")]
     NotARecording {
-        /// As they were named.
+        /// The directories as the user named them.
         directories: String,
     },
-    /// Journals without a record.
+    /// All journals are shorter than a record.
     #[error(
         "{journal}: the recorder ended before it wrote the first record of the journal, or begins just now: nothing was \
          recorded, and nothing is lost"
@@ -63,39 +63,41 @@ pub enum OpenError {
         /// One of the journals.
         journal: PathBuf,
     },
-    /// More than one recording.
+    /// The directories hold more than one recording.
     #[error("{first} and {other} are of different recordings: name the directories of one")]
     Several {
-        /// A journal.
+        /// A journal of one recording.
         first: PathBuf,
-        /// One of another recording.
+        /// A journal of another recording.
         other: PathBuf,
     },
 }
 
-/// A recording in directories, wherever these are.
+/// A recording in directories, on any storage.
 #[derive(Debug)]
 pub struct Recording {
-    /// Which frames there are.
+    /// The frames of the recording, with their positions.
     pub index: Index,
-    /// Directories and journals that could not be read, and why: frames that only they know are missing.
+    /// Directories and journals that could not be read, with the errors. Frames that only these list are
+    /// missing.
     pub unreadable: Unreadable,
-    /// By lane: its directory, the recording's name and the user to whom its journal belongs.
+    /// For each lane its directory, the recording's name and the owner of its journal.
     stems: Vec<Stem>,
-    /// Where its files are opened.
+    /// Storage that opens its files.
     storage: Arc<dyn RecordingStorage>,
-    /// Where it was looked for: one list for all recordings that were found there.
+    /// Directories searched for it. All recordings found there share one list.
     directories: Arc<[PathBuf]>,
 }
 
 impl Recording {
-    /// Finds the journals `<name>.<lane>.journal` in the directories and unites them. A directory that is there but can't
-    /// be read is a lane that is lost.
+    /// Finds the journals `<name>.<lane>.journal` in the directories and unites them.
+    ///
+    /// A directory that exists but can't be read counts as a lost lane.
     pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
         Recording::open_on(Arc::new(MountedDirectories), directories, trust)
     }
 
-    /// The same, in directories of this storage.
+    /// Does the same in directories of this storage.
     pub fn open_on(
         storage: Arc<dyn RecordingStorage>,
         directories: &[PathBuf],
@@ -110,8 +112,9 @@ impl Recording {
         Ok(Recording::of(storage, &found, unreadable, directories.into(), trust))
     }
 
-    /// Finds the journals of any number of recordings in the directories. Each recording is read when the caller asks for
-    /// it. The second value lists directories and journals that can't be read, whichever recording they belong to.
+    /// Finds the journals of any number of recordings in the directories. The iterator reads each recording
+    /// when the caller asks for it. The second value lists directories and journals that can't be read, of any
+    /// recording.
     pub fn open_each(
         directories: &[PathBuf],
         trust: Trust,
@@ -123,7 +126,7 @@ impl Recording {
         )
     }
 
-    /// The same, in directories of this storage.
+    /// Does the same in directories of this storage.
     pub fn open_each_on(
         storage: &Arc<dyn RecordingStorage>,
         directories: &[PathBuf],
@@ -133,8 +136,8 @@ impl Recording {
         Ok((RecordingsFound::of(storage, found, directories, trust), unreadable))
     }
 
-    /// Opens the recordings of these journals. Other lanes of them are looked for in `directories`, in which the journals
-    /// lie. The second value lists journals that can't be read.
+    /// Opens the recordings of these journals. Searches `directories`, which hold the journals, for other
+    /// lanes. The second value lists journals that can't be read.
     pub fn open_journals(
         journals: &[PathBuf],
         directories: &[PathBuf],
@@ -163,10 +166,10 @@ impl Recording {
         Recording { index, unreadable, stems, storage, directories }
     }
 
-    /// The same recording as its journals say it is now, by what is trusted of them.
+    /// Opens the recording again from the present state of its journals, with this trust.
     ///
     /// # Errors
-    /// A directory is not there any more, or the recording is not.
+    /// If a directory or the recording no longer exists.
     pub fn opened_anew(&self, trust: Trust) -> Result<Self, OpenError> {
         let (mut found, unreadable) = find(&*self.storage, &self.directories)?;
         found.retain(|found| found.head.recording == self.head().recording);
@@ -174,56 +177,56 @@ impl Recording {
         Ok(Recording::of(self.storage.clone(), &found, unreadable, self.directories.clone(), trust))
     }
 
-    /// Its name.
+    /// The recording's name.
     pub fn name(&self) -> &str {
         self.stems.first().map_or("", |stem| &stem.name)
     }
 
-    /// Where a lane is.
+    /// The directory of a lane.
     pub fn directory(&self, lane: usize) -> &Path {
         &self.stems[lane].directory
     }
 
-    /// What its lanes have in common, and the first of them.
+    /// The first lane's head. Its recording-wide properties apply to all lanes.
     pub fn head(&self) -> &Head {
         &self.index.heads[0]
     }
 
-    /// The file of frames that a place is in.
+    /// The file of frames at a location.
     pub fn path(&self, place: FrameLocation) -> PathBuf {
         first_there(&*self.storage, self.paths(place))
     }
 
-    /// What that file may be called, as it should be first.
+    /// Possible paths of that file, the most likely first.
     pub(crate) fn paths(&self, place: FrameLocation) -> Vec<PathBuf> {
         let Stem { directory, name, .. } = &self.stems[place.lane];
         let names = self.index.file_names(name, place).into_iter();
         names.map(|name| directory.join(name)).collect()
     }
 
-    /// The user to whom the journal of a lane belongs.
+    /// The owner of a lane's journal.
     pub(crate) fn user(&self, lane: usize) -> u32 {
         self.stems[lane].access.user
     }
 
-    /// Who may read the journals of all lanes.
+    /// The users who may read the journals of all lanes.
     pub(crate) fn access(&self) -> ReadAccess {
         let each = self.stems.iter().map(|stem| stem.access);
         each.reduce(ReadAccess::and).expect("a recording has a lane")
     }
 
-    /// Opens the file of frames that a place is in.
+    /// Opens the file of frames at a location.
     pub(crate) fn open_frames(&self, place: FrameLocation) -> io::Result<RecordingFile> {
         self.storage.open_of(&self.path(place), self.user(place.lane), PageCache::Through)
     }
 
-    /// Where its files are opened.
+    /// The storage that opens its files.
     pub(crate) fn storage(&self) -> &Arc<dyn RecordingStorage> {
         &self.storage
     }
 }
 
-/// Of names that a file may have, of which there is at least one: that which is there, or else the first.
+/// Returns the first path that exists, or else the first. Give it at least one path.
 pub(crate) fn first_there(storage: &dyn RecordingStorage, mut paths: Vec<PathBuf>) -> PathBuf {
     let there = if paths.len() > 1 { paths.iter().position(|path| storage.is_there(path)) } else { None };
     paths.swap_remove(there.unwrap_or(0))
@@ -239,7 +242,7 @@ struct Found {
 }
 
 impl Found {
-    /// None if it does not begin with one.
+    /// Reads a journal's head. `None` if the journal does not begin with one.
     ///
     /// # Errors
     /// If it can't be read, is of a version that this program does not read, or has numbers beyond their limits.
@@ -256,12 +259,12 @@ impl Found {
     }
 }
 
-/// What a lane's files have in common.
+/// Properties that a lane's files share.
 #[derive(Debug)]
 struct Stem {
     directory: PathBuf,
     name: String,
-    /// Who may read its journal.
+    /// The users who may read its journal.
     access: ReadAccess,
 }
 
@@ -273,8 +276,8 @@ impl Stem {
     }
 }
 
-/// The journals that are there, in the order of lanes, and what could not be read. A directory that is there but can't be read
-/// is a lane that is lost.
+/// Finds the journals, sorted by lane, and lists those that can't be read. A directory that exists but can't be
+/// read counts as a lost lane.
 fn find(
     storage: &dyn RecordingStorage,
     directories: &[PathBuf],
@@ -295,7 +298,7 @@ fn find(
     Ok((found, unreadable))
 }
 
-/// Those of the journals that begin with a head, in the order of lanes, and those that can't be read.
+/// Reads the journals that begin with a head, sorted by lane, and lists those that can't be read.
 fn read_heads(
     storage: &dyn RecordingStorage,
     journals: impl Iterator<Item = (u64, PathBuf)>,
@@ -312,7 +315,8 @@ fn read_heads(
     (found, unreadable)
 }
 
-/// In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
+/// Sorts journals by lane, independent of the order of directories. A directory that the user named twice
+/// counts once.
 fn in_order(found: &mut Vec<Found>) {
     found.sort_by(|a, b| (a.lane, &a.path).cmp(&(b.lane, &b.path)));
     found.dedup_by(|a, b| a.head == b.head);
@@ -336,7 +340,7 @@ fn check_one(
     }
 }
 
-/// A journal that is shorter than a record, if all are.
+/// Returns one of the journals if all are shorter than a record.
 fn empty_journal(storage: &dyn RecordingStorage, directories: &[PathBuf]) -> Option<PathBuf> {
     let journals: Vec<PathBuf> = directories
         .iter()

@@ -1,21 +1,22 @@
-//! Opening the files of a recording: journals and files of frames that another user may have named and made.
+//! Opens the files of a recording: journals and files of frames that another user may have named and made.
 //!
 //! ```text
 //! directory -> openat without following -> fstat: a regular file, of whom -> File
 //! ```
 //!
-//! The rules, for journals and files of frames alike:
+//! Rules for journals and files of frames alike:
 //!
-//! - Only a regular file is opened. A symbolic link, FIFO, socket, device or directory in its place is an error at once,
-//!   and nothing is waited for.
-//! - A file of frames belongs to the user to whom its journal belongs, unless the journal belongs to whoever reads. So a
-//!   journal can't name what its owner could not have read.
-//! - A file with more than one name (hard links) is opened only in a directory in which nobody else could have made the
-//!   name: owned by root, by the owner of the file or by whoever reads, and writable for its owner alone.
-//! - Root follows a symbolic link to the directory only if it belongs to root.
+//! - The reader opens only regular files. A symbolic link, FIFO, socket, device or directory in place of a file
+//!   is an error at once, without waiting.
+//! - A file of frames must belong to the same user as its journal, unless the journal belongs to the reader. A
+//!   journal therefore can't name a file that its owner could not read.
+//! - The reader opens a file with several names (hard links) only if nobody else could have made the name in
+//!   this directory. The directory must belong to root, the file's owner or the reader, and only its owner may
+//!   write to it.
+//! - Root follows a symbolic link to the directory only if the link belongs to root.
 //!
-//! The directory is opened anew each time and held for one opening: a disk that is mounted anew is found, and one that is
-//! to be unmounted is not kept busy.
+//! Each opening of a file opens the directory anew and closes it afterwards. The reader thus finds a disk that
+//! was remounted, and does not keep a disk busy that should be unmounted.
 
 use std::{
     fs::File,
@@ -30,32 +31,32 @@ use rustix::{
     process::geteuid,
 };
 
-use crate::recording_storage::StoredFile;
+use crate::stored_file::StoredFile;
 
-/// A file of a recording that is open, and whose it is.
+/// An open file of a recording, with its permissions.
 #[derive(Debug)]
 pub struct RecordingFile<F = Box<dyn StoredFile>> {
-    /// To read from.
+    /// The open file.
     pub file: F,
-    /// Who may read it where it lies.
+    /// The users who may read it at its place.
     pub access: ReadAccess,
 }
 
 impl<F: StoredFile + 'static> RecordingFile<F> {
-    /// The same, wherever it lies.
+    /// Returns the same file behind the common interface of all storage.
     pub fn stored(self) -> RecordingFile {
         RecordingFile { file: Box::new(self.file), access: self.access }
     }
 }
 
-/// Who may read a file, or every one of several files.
+/// The users who may read a file, or all of several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadAccess {
-    /// The user to whom it belongs.
+    /// The owner of the file.
     pub user: u32,
-    /// Its group.
+    /// The group of the file.
     pub group: u32,
-    /// Bits of its mode, of 0o444. The user always may.
+    /// Mode bits, a subset of 0o444. The owner's bit is always set.
     pub mode: u32,
 }
 
@@ -64,7 +65,7 @@ const GROUP: u32 = 0o040;
 const OTHERS: u32 = 0o004;
 
 impl ReadAccess {
-    /// Who may read a file in a directory: those whom both let.
+    /// Returns the users who may both enter the directory and read the file.
     fn of(file: &Stat, directory: &Stat) -> Self {
         let enter = (directory.st_mode & 0o111) << 2;
         let same_group = file.st_gid == directory.st_gid;
@@ -73,35 +74,35 @@ impl ReadAccess {
         ReadAccess { user: file.st_uid, group: file.st_gid, mode }
     }
 
-    /// Who may read both: of another group, what it lets everybody do counts.
+    /// Returns the users who may read both. If the groups differ, a group needs the permission for others.
     #[must_use]
     pub fn and(self, other: ReadAccess) -> Self {
         let group = if self.group == other.group { other.mode & GROUP } else { other.mode << 3 & GROUP };
         ReadAccess { mode: self.mode & (group | other.mode & OTHERS) | USER, ..self }
     }
 
-    /// The bits of a file of this group that lets nobody else read it.
+    /// Returns the mode for a file of `group` that lets only these users read it.
     pub fn mode_in_group(self, group: u32) -> u32 {
         let of_group = if group == self.group { self.mode } else { self.mode << 3 };
         self.mode & (USER | OTHERS) | of_group & GROUP
     }
 
-    /// Whether all of these may read what `other` is of.
+    /// Returns true if all these users may read files with the access `other`.
     pub fn may_read(self, other: ReadAccess) -> bool {
         self.and(other) == self
     }
 }
 
-/// Whether what is read stays in the kernel's cache.
+/// Chooses if data read stay in the kernel's page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageCache {
-    /// As a rule.
+    /// Reads through the page cache, the default.
     Through,
-    /// Not, where the file system can read past it.
+    /// Reads past the page cache, if the file system can.
     Past,
 }
 
-/// Opens a journal, or whatever stands for itself.
+/// Opens a journal, or another file that depends on no journal.
 pub fn open(path: &Path) -> io::Result<RecordingFile<File>> {
     open_past(path, PageCache::Through)
 }
@@ -118,7 +119,7 @@ pub fn open_of(path: &Path, journal_user: u32, cache: PageCache) -> io::Result<R
     )))
 }
 
-/// Opens a file that the user named, through links too: a regular one, and nothing is waited for.
+/// Opens a file that the user named, also through links. It must be a regular file, and opening never waits.
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     regular(&rustix::fs::stat(path)?)?;
@@ -132,7 +133,7 @@ fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
     let name = path.file_name().ok_or_else(wrong)?;
     let above = path.parent().ok_or_else(wrong)?;
     let directory = open_directory(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
-    // What is not a file may do something when it is only opened.
+    // Opening a device or FIFO can have side effects, so check the type first.
     regular(&rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| rustix::fs::openat(&directory, name, flags, Mode::empty());
@@ -143,7 +144,7 @@ fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
             opened => opened?,
         },
     };
-    // It may have become another since it was looked at.
+    // Another file may have replaced it since the check.
     let status = rustix::fs::fstat(&file)?;
     let around = rustix::fs::fstat(&directory)?;
     regular(&status)?;
@@ -151,7 +152,7 @@ fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
     Ok(RecordingFile { file: file.into(), access: ReadAccess::of(&status, &around) })
 }
 
-/// Opens a directory of recordings, to look names up in it.
+/// Opens a directory of recordings for looking up names.
 fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let followed = || rustix::fs::open(path, flags, Mode::empty());
@@ -167,7 +168,7 @@ fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Root follows a link to a directory only where no other user could have made it.
+/// Returns an error if root would follow a link to a directory that another user could have made.
 pub(crate) fn follows(path: &Path) -> io::Result<()> {
     let status = rustix::fs::lstat(path)?;
     let link = FileType::from_raw_mode(status.st_mode).is_symlink();
@@ -177,7 +178,8 @@ pub(crate) fn follows(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Hands out the names in a directory, opened by the same rule, and what they are of; those that are text.
+/// Passes each name in a directory and its file type to `take`, if the name is valid UTF-8. Opens the directory
+/// by the same rules.
 pub fn each_name(path: &Path, mut take: impl FnMut(&str, FileType)) -> io::Result<()> {
     let directory = open_directory(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -205,7 +207,8 @@ fn regular(status: &Stat) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// See the rules of the module.
+/// Returns an error for a file with hard links in a directory where another user may have made them: see the
+/// module's rules.
 fn only_name(file: &Stat, directory: &Stat) -> io::Result<()> {
     let trusted = [0, file.st_uid, geteuid().as_raw()].contains(&directory.st_uid);
     if file.st_nlink <= 1 || trusted && directory.st_mode & 0o022 == 0 {

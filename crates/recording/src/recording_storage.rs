@@ -1,4 +1,4 @@
-//! Where recordings lie, for those who read them and may wait: directories that are mounted, or targets behind engines.
+//! Storage of recordings, for readers that may wait: mounted directories, or targets behind engines.
 //!
 //! ```text
 //! Recording, RecordingView -> RecordingStorage -> MountedDirectories -> files, by the rules of `recording_file`
@@ -30,43 +30,19 @@ use rustix::{
 };
 
 use crate::recording_file::{self, PageCache, ReadAccess, RecordingFile};
+pub use crate::stored_file::StoredFile;
 
-/// Opens what it is asked for by path: a directory as the recording was named, and a name in it. All of it may wait for
-/// as long as the storage does.
+/// Opens files by path, which is a directory as in the recording's name and a name in it. Every call may block
+/// as long as the storage takes.
 pub trait RecordingStorage: std::fmt::Debug + Send + Sync {
-    /// Opens a journal, or whatever stands for itself.
+    /// Opens a journal, or another file that depends on no journal.
     fn open(&self, path: &Path) -> io::Result<RecordingFile>;
     /// Opens a file that belongs to a journal of this user.
     fn open_of(&self, path: &Path, journal_user: u32, cache: PageCache) -> io::Result<RecordingFile>;
-    /// Hands out the names in a directory, and what they are of; those that are text.
+    /// Passes each name in a directory and its file type to `take`, if the name is valid UTF-8.
     fn each_name(&self, directory: &Path, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()>;
-    /// Whether something has this name.
+    /// Returns true if the path exists.
     fn is_there(&self, path: &Path) -> bool;
-}
-
-/// A file of a recording that is open. It stays the same file, whatever is renamed.
-pub trait StoredFile: std::fmt::Debug + Send + Sync {
-    /// Reads from an offset on, in bytes: how many there were, 0 at the end.
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// The plain file that it is, if it is one.
-    fn into_file(self: Box<Self>) -> Option<File> {
-        None
-    }
-
-    /// Reads all of `into`, or fails at the end of the file.
-    fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut done = 0;
-        while done < into.len() {
-            match self.read_at(&mut into[done..], offset + done as u64) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(more) => done += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Directories of this machine.
@@ -92,7 +68,8 @@ impl RecordingStorage for MountedDirectories {
     }
 }
 
-/// A journal that was copied as an object store keeps it, in pieces, must not be read as if the first of them were all of it.
+/// Returns an error for a journal copied from an object store in pieces. Otherwise a reader would take the
+/// first piece for all of it.
 fn refuse_pieces(journal: &Path) -> io::Result<()> {
     let first = journal.display().to_string();
     let second = PathBuf::from(piece_name(&first, 1));
@@ -108,7 +85,7 @@ fn refuse_pieces(journal: &Path) -> io::Result<()> {
     ))
 }
 
-/// Whether this is the name of a journal.
+/// Returns true if this is the name of a journal.
 fn is_journal(name: &str) -> bool {
     name.ends_with(".journal")
 }
@@ -123,11 +100,11 @@ impl StoredFile for File {
     }
 }
 
-/// Targets whose engines are asked, each by the path of a directory that stands for it.
+/// Targets read through their engines. Each has a directory path as its key.
 #[derive(Debug)]
 pub struct TargetDirectories(Vec<(PathBuf, Arc<TargetDirectory>)>);
 
-/// The run's directory of a target, and the thread whose engine reads there.
+/// The run's directory of a target, with the thread whose engine reads there.
 #[derive(Debug)]
 struct TargetDirectory {
     target: Arc<dyn Target>,
@@ -135,20 +112,21 @@ struct TargetDirectory {
     free: Mutex<Vec<Slot>>,
 }
 
-/// An operation, and where it goes when it is done.
+/// An operation, and the channel for its completion.
 #[derive(Debug)]
 struct Request {
     operation: Operation,
     reply: SyncSender<Completion>,
 }
 
-/// Files of a target that may be open at once.
+/// Limit on a target's open files.
 const OPEN_MAX: u32 = 256;
-/// Bytes of a buffer for a name or some of a listing.
+/// Bytes of a buffer for a name, or for part of a listing.
 const NAMES: usize = 1 << 16;
 
 impl TargetDirectories {
-    /// Targets by the directories that they are asked for as. An engine that can't be made is an error.
+    /// Starts an engine for each target, under the path by which readers look it up. Fails if an engine can't
+    /// be made.
     pub fn new(targets: impl IntoIterator<Item = (PathBuf, Arc<dyn Target>)>) -> Result<Self, EngineError> {
         let directories = targets.into_iter().map(|(path, target)| {
             let directory = TargetDirectory::new(target)?;
@@ -162,7 +140,7 @@ impl TargetDirectories {
         found.map(|(_, directory)| directory).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The directory of a file, and its name there.
+    /// Returns the directory of a file, and its name there.
     fn place<'a>(&self, path: &'a Path) -> io::Result<(&Arc<TargetDirectory>, &'a str)> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(io::ErrorKind::InvalidInput)?;
@@ -174,7 +152,7 @@ impl RecordingStorage for TargetDirectories {
     fn open(&self, path: &Path) -> io::Result<RecordingFile> {
         let (directory, name) = self.place(path)?;
         let file = directory.open(name)?;
-        // Whoever reads a run's directory has made it.
+        // The reader of a run's directory also made it.
         let access =
             ReadAccess { user: geteuid().as_raw(), group: getegid().as_raw(), mode: recording_file::USER };
         Ok(RecordingFile { file: Box::new(file), access })
@@ -221,7 +199,7 @@ impl TargetDirectory {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread do it: how many bytes, and the buffer.
+    /// Has the thread carry out the operation. Returns the result in bytes, and the buffer.
     fn carry_out(&self, operation: Operation) -> io::Result<(usize, Buffer)> {
         let (reply, replied) = mpsc::sync_channel(1);
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
@@ -235,7 +213,7 @@ impl TargetDirectory {
         let slot = self.free().pop().ok_or(rustix::io::Errno::MFILE)?;
         let open = if is_journal(name) { Open::GROWN } else { Open::READ };
         let opened = self.carry_out(named(OpKind::Open(open), slot, name));
-        // Closed, and free, when it is dropped; a slot into which nothing was opened too.
+        // Dropping it closes the file and frees the slot, also if nothing was opened in the slot.
         let file = TargetFile { directory: self.clone(), slot };
         opened.map(|_| file)
     }
@@ -245,7 +223,7 @@ impl TargetDirectory {
     }
 
     fn each_name(&self, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()> {
-        // A listing goes on where it was: each begins with an engine of its own.
+        // A listing resumes at its last position, so begin each one with an engine of its own.
         let directory = TargetDirectory::new(self.target.clone()).map_err(io::Error::other)?;
         loop {
             let list = Operation::on(OpKind::List, ROOT, Buffer::alone(NAMES));
@@ -274,7 +252,7 @@ fn kind_of(kind: u8) -> FileType {
     }
 }
 
-/// Carries out what is asked for, one operation after the other, until nobody can ask any more.
+/// Carries out requests one after the other, until all senders are gone.
 fn serve(mut engine: Box<dyn Engine>, requested: &Receiver<Request>) {
     let mut done = Vec::new();
     for Request { operation, reply } in requested {
@@ -283,7 +261,7 @@ fn serve(mut engine: Box<dyn Engine>, requested: &Receiver<Request>) {
         while done.is_empty() {
             engine.reap(Wait::ForOne, &mut done);
         }
-        // Whoever asked may not wait any more.
+        // The requester may have stopped waiting.
         done.drain(..).for_each(|completion| drop(reply.send(completion)));
     }
 }
@@ -308,7 +286,7 @@ impl StoredFile for TargetFile {
 impl Drop for TargetFile {
     fn drop(&mut self) {
         let close = Operation::on(OpKind::Close, self.slot, Buffer::alone(1));
-        // A slot that can't be closed is empty.
+        // A slot that fails to close is empty.
         drop(self.directory.carry_out(close));
         self.directory.free().push(self.slot);
     }

@@ -1,4 +1,4 @@
-//! What a recording of packets says of them, so that it is understood from its directories alone.
+//! Description of a recording's packets, so that readers understand it from its directories alone.
 
 use nilometer_model::{
     Bytes, Format,
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use crate::{Gap, Missing, Packed, journal};
 use nilometer_wire::{Geometry, Known};
 
-/// Blocks of frames, each of which came in packets.
+/// Blocks of frames, each received in packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    /// `vdif`, `m5b` or `raw`: also the suffix of files.
+    /// `vdif`, `m5b` or `raw`, also the suffix of files.
     format: String,
-    /// Bytes of the packets of a frame, as runs: so many of so many bytes.
+    /// The packets of a frame, as runs: number of packets and bytes of each.
     packets: Vec<(usize, usize)>,
-    /// What stands in the place of frames that did not come.
+    /// How the recording represents missing frames.
     missing: String,
     /// How packets came over the network.
     #[serde(default)]
     wire: Option<Wire>,
 }
 
-/// What was known of packets when they came: the format can be made again from it.
+/// Facts known about the packets at reception, from which a reader can make the format again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
-    /// As the instrument says.
+    /// The instrument's description of its packets.
     pub packets: Packets,
     frame: Bytes,
     frames_per_second: Option<u64>,
@@ -34,7 +34,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// What was known beside the packets.
+    /// Returns the facts known besides the packets.
     pub fn known(&self) -> Known {
         let Wire { frame, frames_per_second, begins, .. } = *self;
         Known { frame, frames_per_second, begins, ..Known::default() }
@@ -42,7 +42,7 @@ impl Wire {
 }
 
 impl Stream {
-    /// Of frames that come so.
+    /// Describes frames with this geometry.
     pub fn new(format: Format, geometry: &Geometry, missing: Missing) -> Self {
         let runs = geometry.parts.chunk_by(|a, b| a == b);
         Stream {
@@ -53,7 +53,7 @@ impl Stream {
         }
     }
 
-    /// Which came as this instrument sends them.
+    /// Adds the packets as this instrument sends them.
     #[must_use]
     pub fn sent_as(self, packets: &Packets, known: &Known) -> Self {
         let Known { frame, frames_per_second, begins, .. } = *known;
@@ -61,12 +61,12 @@ impl Stream {
         Stream { wire: Some(wire), ..self }
     }
 
-    /// How they came, if that is known.
+    /// Returns how the packets came over the network, if known.
     pub fn wire(&self) -> Option<&Wire> {
         self.wire.as_ref()
     }
 
-    /// How a frame is written.
+    /// Returns the format of a frame.
     pub fn format(&self) -> Format {
         let named = Format::STORED.into_iter().find(|format| format.name() == self.format);
         named.unwrap_or_default()
@@ -82,12 +82,12 @@ impl Stream {
         self.packets.iter().map(|(count, _)| count).sum()
     }
 
-    /// A block of so many bytes, in which these packets did not come.
+    /// Describes a block of `length` bytes with these gaps.
     pub fn packed(&self, length: usize, gaps: Vec<Gap>) -> Packed {
         let sizes: Vec<usize> =
             self.packets.iter().flat_map(|&(count, size)| std::iter::repeat_n(size, count)).collect();
         let places = length / self.frame_size().max(1) * sizes.len();
-        // What is left out takes no place.
+        // Packets left out take no place.
         let filled = |gap: &Gap| if gap.filled { gap.count } else { 0 };
         let absent =
             gaps.iter().flat_map(|gap| (u64::from(gap.at)..places as u64).take(filled(gap) as usize));
@@ -97,19 +97,22 @@ impl Stream {
         Packed { length: length as u32, packets: places as u64 - count, bytes: length as u64 - bytes, gaps }
     }
 
-    /// What stands in the place of frames that did not come.
+    /// Returns how the recording represents missing frames.
     pub fn missing(&self) -> Missing {
         let named = Missing::ALL.into_iter().find(|missing| missing.name() == self.missing);
         named.unwrap_or_default()
     }
 
-    /// As it stands in a journal.
+    /// Returns the text for a journal.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts can be written")
     }
 
-    /// From a journal with blocks of this size; none if it is not whole, or its frames would have no bytes. An error says
-    /// which of its numbers no recorder writes.
+    /// Reads the text of a journal with blocks of this size. `None` if the text is incomplete or describes no
+    /// packets.
+    ///
+    /// # Errors
+    /// If a number is one that no recorder writes; the error names it.
     pub fn read(text: &str, block_size: u64) -> Result<Option<Self>, String> {
         let Ok(stream) = serde_json::from_str::<Stream>(text) else { return Ok(None) };
         let counts = stream.packets.iter().map(|(count, _)| *count);
@@ -118,7 +121,7 @@ impl Stream {
         }
         let sizes = stream.packets.iter().map(|(count, size)| count.saturating_mul(*size));
         let frame = sizes.fold(0, usize::saturating_add) as u64;
-        // So there are never more packets than bytes.
+        // This check guarantees that there are never more packets than bytes.
         if stream.packets.iter().any(|(_, size)| *size == 0) || !(1..=block_size).contains(&frame) {
             return Err(format!("its packets make frames of {frame} B, in blocks of {block_size} B"));
         }
@@ -127,15 +130,15 @@ impl Stream {
     }
 }
 
-/// Frames in a second, of a thread.
+/// Limit on frames per second of a thread.
 const RATE_MAX: u64 = 1 << 32;
-/// Seconds after 2000: 272 years.
+/// Limit on the start, in seconds after 2000: 272 years.
 const BEGINS_MAX: u64 = 1 << 33;
-/// Threads of all stations.
+/// Limit on the threads of all stations.
 const THREADS_MAX: u64 = 4096;
 
 impl Wire {
-    /// Whether the format can be made from it, for frames of a stream of this size.
+    /// Checks that a reader can make the format from it, for frames of this size.
     fn check(&self, frame_size: u64) -> Result<(), String> {
         let Wire { packets, frame, frames_per_second, begins } = self;
         if frames_per_second.is_some_and(|rate| !(1..=RATE_MAX).contains(&rate)) {

@@ -1,39 +1,43 @@
-//! Frames in parts: a frame is cut into tiles, each of which is a chunk of an HDF5 dataset, compressed by itself. So whoever
-//! reads a region, or a line of each frame, reads and decodes the tiles that have some of it.
+//! Frames in tiles: each tile is a chunk of an HDF5 dataset, compressed by itself. To read a region, or a line
+//! of each frame, a reader decodes only the tiles that overlap with it.
 //!
-//! In the file all tiles of a frame are one extent, one behind the other, with a table of them in front:
+//! In the file, all tiles of a frame form one extent, one after the other behind a table:
 //!
 //! ```text
 //! extent  | "nm-tiles", dimensions, tiles | sides of a frame | sides of a tile | length of each tile | tile | tile | ...
 //! HDF5                                                                                                 chunk  chunk
 //! ```
 //!
-//! The index of the file knows the tiles, and the journal the extent, as it knows that of a frame which is one chunk: a frame
-//! has one record, is written by one operation, and is there or is not. The table costs 4 bytes a tile, and makes an extent
-//! readable by itself: who has the journal needs neither the index nor the tree of the file, so that `verify`, `mount`,
-//! `export`, followers and `repair` work with tiles as with any other encoding. Had the journal a record for each tile, a
-//! frame would be there in part after a crash, which nobody else has a word for.
+//! The file's index lists the tiles. The journal lists the extent, like that of a frame in one chunk. A frame
+//! has one record, one operation writes it, and it is complete or absent.
 //!
-//! A tile at an edge of a frame has as many bytes as any other, as HDF5 wants chunks; what is beyond the edge is 0.
+//! The table costs 4 bytes per tile and makes an extent readable by itself. With the journal, a reader needs
+//! neither the index nor the tree of the file. `verify`, `mount`, `export`, followers and `repair` therefore
+//! handle tiles like any other encoding.
 //!
-//! All numbers are little-endian: 8 letters, two of 32 bits, the sides of 64 bits each, slowest first, the lengths of 32 bits.
-//! Each tile begins at a multiple of 8 bytes of the extent.
+//! With a record for each tile, a crash could leave parts of a frame, for which no other part of the program
+//! has a term.
+//!
+//! A tile at the edge of a frame has the full size, as HDF5 requires of chunks. Pixels beyond the edge are 0.
+//!
+//! All numbers are little-endian. The table has 8 letters, two numbers of 32 bits, the sides with 64 bits each
+//! (slowest first) and the lengths with 32 bits. Each tile begins at a multiple of 8 bytes in the extent.
 
 use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
 use nilometer_model::{FrameBlock, FrameCompression, TILES_FILLED, TILES_MAX};
 
 use crate::chunk::{self, ChunkError};
 
-/// What an extent with tiles begins with.
+/// First bytes of an extent with tiles.
 const MAGIC: &[u8; 8] = b"nm-tiles";
-/// Of a frame: more than a description of an instrument may have.
+/// Limit on a frame's dimensions, more than the description of an instrument may have.
 const DIMENSIONS_MAX: usize = 32;
-/// In front of the sides.
+/// Bytes in front of the sides.
 const FIXED: usize = 16;
-/// Tiles begin at a multiple of it.
+/// Tiles begin at a multiple of this number of bytes.
 const ALIGNED: usize = 8;
 
-/// How frames are cut into tiles.
+/// Division of frames into tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileGrid {
     frame: Vec<u64>,
@@ -41,40 +45,40 @@ pub struct TileGrid {
     element: ElementSize,
 }
 
-/// Why bytes are not the tiles of a frame.
+/// The reason why bytes are not the tiles of a frame.
 #[derive(Debug, thiserror::Error)]
 pub enum TilesError {
     /// The bytes end early.
     #[error("end within the table of its tiles, or within a tile")]
     Short,
-    /// What stands in front of the tiles is no table of them.
+    /// The bytes have no valid table in front.
     #[error("have no table of tiles of such a frame in front")]
     Table,
     /// A tile can't be decoded.
     #[error("tile {tile} {source}")]
     Tile {
-        /// From 0, along the rows of the frame.
+        /// Index of the tile from 0, row by row over the frame.
         tile: u64,
-        /// Why.
+        /// The reason.
         source: ChunkError,
     },
 }
 
-/// Where a tile is in the extent of its frame.
+/// Position of a tile in the extent of its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TilePlace {
     /// Bytes from the start of the extent.
     pub offset: u64,
-    /// Bytes of it.
+    /// Bytes of the tile.
     pub length: u32,
 }
 
-/// What stands in front of the tiles of a frame.
+/// The table in front of a frame's tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileTable {
-    /// How the frame is cut.
+    /// Division of the frame into tiles.
     pub grid: TileGrid,
-    /// Each tile, along the rows of the frame.
+    /// Position of each tile, row by row over the frame.
     pub places: Vec<TilePlace>,
 }
 
@@ -87,7 +91,8 @@ struct PixelRun {
 }
 
 impl TileGrid {
-    /// Frames with these sides in tiles with those, slowest first; none if that can't be, or are too many.
+    /// Divides frames with these sides into tiles with those, slowest first. `None` if that is impossible or
+    /// gives too many tiles.
     pub fn new(frame: &[u64], tile: &[u64], element: ElementSize) -> Option<Self> {
         let known = !frame.is_empty() && frame.len() == tile.len() && frame.len() <= DIMENSIONS_MAX;
         let within = frame.iter().zip(tile).all(|(frame, tile)| (1..=*frame).contains(tile));
@@ -96,17 +101,17 @@ impl TileGrid {
         (known && within && pixels.is_some() && grid.tiles() <= TILES_MAX).then_some(grid)
     }
 
-    /// Tiles of a frame.
+    /// Number of tiles in a frame.
     pub fn tiles(&self) -> u64 {
         self.along().fold(1, u64::saturating_mul)
     }
 
-    /// Tiles in each dimension.
+    /// Number of tiles in each dimension.
     fn along(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
         self.frame.iter().zip(&self.tile).map(|(frame, tile)| frame.div_ceil(*tile))
     }
 
-    /// Bytes of a tile that is not compressed.
+    /// Bytes of an uncompressed tile.
     pub fn tile_size(&self) -> usize {
         self.tile.iter().product::<u64>() as usize * self.element.bytes()
     }
@@ -121,13 +126,13 @@ impl TileGrid {
         FIXED + 16 * self.frame.len() + (4 * self.tiles() as usize).next_multiple_of(ALIGNED)
     }
 
-    /// The most bytes of an extent.
+    /// Upper bound on the bytes of an extent.
     pub fn length_max(&self, compression: FrameCompression) -> usize {
         let tile = chunk::built_in(compression).most_bytes(self.tile_size());
         self.table_size() + self.tiles() as usize * tile.next_multiple_of(ALIGNED)
     }
 
-    /// The tiles that have some of a block, in order.
+    /// Returns the tiles that overlap with a block, in order.
     pub fn tiles_of(&self, block: &FrameBlock) -> Vec<u64> {
         let mut all = vec![0];
         for (at, along) in self.along().enumerate() {
@@ -141,7 +146,7 @@ impl TileGrid {
         all
     }
 
-    /// Hands out the rows that a tile and a block of the frame have in common.
+    /// Passes each row that a tile and a block of the frame share to `take`.
     fn each_run(&self, tile: u64, block: &FrameBlock, mut take: impl FnMut(PixelRun)) {
         let mut begin = vec![0; self.frame.len()];
         let mut rest = tile;
@@ -177,7 +182,7 @@ impl TileGrid {
         }
     }
 
-    /// All of a frame.
+    /// Returns the block that covers the whole frame.
     fn whole(&self) -> FrameBlock {
         FrameBlock { first: vec![0; self.frame.len()], size: self.frame.clone() }
     }
@@ -190,14 +195,15 @@ impl TileGrid {
         });
     }
 
-    /// Puts what a tile has of a block of the frame into that block.
+    /// Copies the part of a tile that lies in a block of the frame into that block.
     pub fn put(&self, tile: u64, from: &[u8], block: &FrameBlock, frame: &mut [u8]) {
         self.each_run(tile, block, |PixelRun { in_tile, in_frame, length }| {
             frame[in_frame..in_frame + length].copy_from_slice(&from[in_tile..in_tile + length]);
         });
     }
 
-    /// Writes the extent of a frame to the front of `into`, in which there is room for the longest; how many bytes it has.
+    /// Writes the extent of a frame to the front of `into` and returns its length. Give `into` room for the
+    /// longest extent.
     ///
     /// # Errors
     /// If the room is too small.
@@ -220,14 +226,15 @@ impl TileGrid {
             into[said..said + 4].copy_from_slice(&(length as u32).to_le_bytes());
             end = at + length;
         }
-        // Nothing stands behind the last tile: files are cut there.
+        // Add no padding after the last tile, because files end there.
         Ok(end)
     }
 
-    /// The same by a codec that this thread keeps. No plug-in makes tiles: see `check_chunk` of the model.
+    /// Does the same with a codec that this thread keeps. Plug-ins make no tiles: see `check_chunk` of the
+    /// model.
     ///
     /// # Errors
-    /// The same.
+    /// As for [`TileGrid::encode`].
     pub fn encode_by(
         &self,
         compression: FrameCompression,
@@ -239,7 +246,7 @@ impl TileGrid {
         chunk::with_codec(codec, self.element, |codec| self.encode(codec, frame, scratch, into))
     }
 
-    /// All of the table but the lengths, which stand from there on.
+    /// Writes the table without the lengths, and returns their position.
     fn put_head(&self, into: &mut [u8]) -> usize {
         let table = &mut into[..self.table_size()];
         table.fill(0);
@@ -269,10 +276,11 @@ impl TileTable {
     /// Bytes of the longest table.
     const LONGEST: usize = FIXED + 16 * DIMENSIONS_MAX + 4 * TILES_MAX as usize;
 
-    /// Bytes of the table that an extent begins with, by its first bytes, for who reads it without the tiles.
+    /// Returns the length of an extent's table, from the first bytes of the extent. Use it to read the table
+    /// without the tiles.
     ///
     /// # Errors
-    /// If it is none, or these are too few of its bytes to say so.
+    /// If the bytes are no table, or too few to tell.
     pub fn length(begin: &[u8]) -> Result<usize, TilesError> {
         if !begin.starts_with(MAGIC) {
             return Err(TilesError::Table);
@@ -284,10 +292,10 @@ impl TileTable {
         length.filter(|length| *length <= Self::LONGEST).ok_or(TilesError::Table)
     }
 
-    /// Reads the table of an extent of which these are the first bytes: the tiles themselves need not be among them.
+    /// Reads the table from the first bytes of an extent. The bytes need not include the tiles.
     ///
     /// # Errors
-    /// If it is none, of a frame of so many bytes.
+    /// If they are no table for a frame of `frame_size` bytes.
     pub fn read(extent: &[u8], element: ElementSize, frame_size: usize) -> Result<Self, TilesError> {
         if extent.len() >= MAGIC.len() && !extent.starts_with(MAGIC) {
             return Err(TilesError::Table);
@@ -318,20 +326,20 @@ impl TileTable {
     }
 }
 
-/// What a tile costs at the most, beside what grows with its pixels.
+/// Upper bound on the bytes of a tile that do not depend on its pixels.
 const TILE_COSTS: u64 = 256;
 
-/// The most bytes of an extent of a frame of so many, however it is cut, as long as its tiles have at most
-/// [`TILES_FILLED`] times as many pixels as it has.
+/// Upper bound on the bytes of an extent for a frame of `size` bytes. Holds for all tiles with at most
+/// [`TILES_FILLED`] times as many pixels as the frame.
 pub(crate) fn length_max(compression: FrameCompression, size: u64) -> u64 {
     let pixels = chunk::length_max(compression, size.saturating_mul(TILES_FILLED));
     pixels.saturating_add(TileTable::LONGEST as u64 + TILES_MAX * TILE_COSTS)
 }
 
-/// Makes the frame of an extent.
+/// Decodes the frame from an extent.
 ///
 /// # Errors
-/// If it is none of such a frame.
+/// If the extent holds no such frame.
 pub(crate) fn decode(
     compression: FrameCompression,
     element: ElementSize,
@@ -379,7 +387,7 @@ mod tests {
             let element = ElementSize::ALL[element];
             let compression = FrameCompression::ALL[how];
             let grid = TileGrid::new(&frame, &tile, element).expect("tiles within the frame");
-            // What is cut otherwise is no frame that anybody records.
+            // No recorder makes tiles with more filling.
             let filled = grid.tile_size() as u64 * grid.tiles();
             prop_assume!(filled <= TILES_FILLED * grid.frame_size() as u64);
             let mut random = nilometer_model::Seed(seed).stream();
@@ -396,7 +404,7 @@ mod tests {
             prop_assert!(TileTable::read(&extent[..begin - 1], element, pixels.len()).is_err());
             let last = table.places.last().expect("a frame has a tile");
             prop_assert!(last.offset + u64::from(last.length) <= extent.len() as u64);
-            // Cut anywhere it is none: behind the last tile nothing is missing.
+            // Cut anywhere, the extent is invalid, since nothing follows the last tile.
             let end = last.offset as usize + last.length as usize;
             let cut = (seed % end as u64) as usize;
             prop_assert!(decode(compression, element, &extent[..cut], &mut back).is_err());
@@ -459,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_table_of_tiles_that_are_filled_with_more_than_they_hold_is_none() {
-        // Each side of 3 in tiles of 2: (4/3)^16 times the pixels of the frame.
+        // Each side of 3 in tiles of 2 gives (4/3)^16 times the pixels of the frame.
         let grid = TileGrid::new(&[3; 16], &[2; 16], ElementSize::One).expect("it can be counted");
         let mut head = vec![0; grid.table_size()];
         grid.put_head(&mut head);

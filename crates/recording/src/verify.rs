@@ -1,5 +1,4 @@
-//! Whether a recording is whole: every frame that should be there is read and compared, and what is missing or damaged is
-//! named.
+//! Verifies a recording: reads and compares every frame due, and lists missing and damaged ones.
 
 mod headers;
 
@@ -11,50 +10,50 @@ use crate::{
     view::RecordingView,
 };
 
-/// What to say of a recording that was overwritten before it was read.
+/// The message for a recording that the recorder overwrote before the reader got to it.
 pub const OVERWRITTEN: &str = "it is being recorded and only the latest of it is kept: some was overwritten before it was \
                                read; end the recording first";
 
-/// So many damaged frames are named.
+/// Limit on the damaged frames listed.
 const NAMED_MAX: usize = 10_000;
 
-/// What became of a recording.
+/// The result of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// Frames were made again from the seed, and compared with these.
+    /// True if frames were made again from the seed, for comparison.
     pub made_again: bool,
-    /// Why they could not be made again, though the journal says what from.
+    /// The reason why the frames could not be made again although the journal states their origin.
     pub not_made_again: Option<ContentError>,
-    /// Frames that are there and right.
+    /// Number of intact frames.
     pub right: u64,
-    /// Of these, frames that can be read but have nothing to be compared with.
+    /// Number of these that can be read but have no checksum or origin for comparison.
     pub unchecked: u64,
-    /// Frames that are not there though they should be, as ranges: first and count.
+    /// Missing frames, as ranges: first and count.
     pub missing: Vec<(u64, u64)>,
-    /// Frames that are there in no place as they should be: the first 10,000 of them.
+    /// Frames without an intact copy: the first 10,000 of them.
     pub damaged: Vec<Damaged>,
-    /// How many there are in all.
+    /// Number of all damaged frames.
     pub damaged_frames: u64,
-    /// Frames that were there when it was begun, and were overwritten while they were read: what is said of others may be
-    /// wrong for the same reason.
+    /// Number of frames overwritten since the start of the verification. Errors in other frames may have the
+    /// same cause.
     pub overwritten: u64,
-    /// What the headers of packets say, if frames are blocks of packets that have some.
+    /// Findings about the packet headers, if the frames are blocks of packets with headers.
     pub headers: Option<Headers>,
 }
 
-/// A frame that is not as it should be.
+/// A damaged frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// The frame.
+    /// The frame's number.
     pub number: u64,
-    /// Where it should be.
+    /// Its location.
     pub place: FrameLocation,
-    /// What is wrong.
+    /// The damage.
     pub why: String,
 }
 
 impl Verified {
-    /// Frames that are missing.
+    /// Number of missing frames.
     pub fn missing_frames(&self) -> u64 {
         self.missing.iter().map(|(_, count)| count).sum()
     }
@@ -65,7 +64,7 @@ pub fn verify(whole: &RecordingView) -> Verified {
     verify_while(whole, &|| true).expect("it goes on to the end")
 }
 
-/// The same, as long as it is to go on, which is asked before each frame; none if it was not to.
+/// Does the same while `goes_on` returns true, which it calls before each frame. `None` if it stopped early.
 pub fn verify_while(whole: &RecordingView, goes_on: &dyn Fn() -> bool) -> Option<Verified> {
     let headers = Headers::of(whole);
     let first = whole.recording(|recording| recording.index.first());
@@ -95,7 +94,7 @@ fn compare(recording: &Recording, headers: Option<Headers>, goes_on: &dyn Fn() -
         if !goes_on() {
             return None;
         }
-        // The frame counts if any of its copies is right; the complaint is about the first.
+        // A frame with any intact copy counts as intact. Otherwise the error is that of the first copy.
         let mut complaint = None;
         for place in index.places(number) {
             let proof = FrameProof::of(content.as_ref(), &mut checksums, number, place);
@@ -121,14 +120,14 @@ fn compare(recording: &Recording, headers: Option<Headers>, goes_on: &dyn Fn() -
     Some(verified)
 }
 
-/// What a frame is compared with.
+/// The reference for a frame's content.
 #[derive(Debug, Clone, Copy)]
 pub enum FrameProof<'a> {
     /// The same frame, made again.
     Made(&'a Content),
     /// The CRC-32 (ISO-HDLC) of its bytes.
     Checksum(u32),
-    /// Nothing: it can be read or not.
+    /// Nothing: the check is only that the frame can be read.
     Nothing,
 }
 
@@ -146,10 +145,10 @@ impl<'a> FrameProof<'a> {
         Ok(checksum.map_or(FrameProof::Nothing, FrameProof::Checksum))
     }
 
-    /// The frame, and whether there was something to compare it with.
+    /// Returns the frame's bytes, and true if there was a reference for comparison.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the damage.
     pub fn check<'b>(
         &self,
         frames: &'b mut FrameReader<'_>,

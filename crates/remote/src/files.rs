@@ -7,7 +7,10 @@ use nilometer_storage::{
     listing::{self, Stat},
 };
 
-use crate::open::CLEANED_WITHIN;
+use nilometer_model::Nanos;
+
+/// Many files are removed one by one.
+pub(crate) const CLEANED_WITHIN: Nanos = Nanos::from_millis(600_000);
 
 /// An engine with these slots, in the directory of its own.
 pub(crate) struct TargetFiles {

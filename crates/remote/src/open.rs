@@ -18,7 +18,7 @@ use nilometer_storage::{
 };
 
 use crate::{
-    files::Place,
+    files::{CLEANED_WITHIN, Place},
     run::{self, RunKept},
     target::{
         ReadDirectory, RemoteDirectory, RemoteSystem, RemoteTarget, failed, files_at, kept, unreached, url_of,
@@ -268,9 +268,6 @@ pub fn clean(address: &TargetAddress) -> Result<Cleaned, TargetError> {
         }
     }
 }
-
-/// Many files are removed one by one.
-pub(crate) const CLEANED_WITHIN: nilometer_model::Nanos = nilometer_model::Nanos::from_millis(600_000);
 
 fn clean_url(system: &dyn RemoteSystem, url: &TargetUrl) -> Result<Cleaned, TargetError> {
     let single = url.split_last().filter(|(_, name)| is_run_name(name));

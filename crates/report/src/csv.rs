@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use nilometer_model::{Activity, BackgroundDone, Coldness, DeviceUse, FramesBeside, Ingest, Nanos, Sample};
 use nilometer_plan::{Measured, RecordingRun, Results};
 
-use super::{network_samples, packets, render::printable};
+use super::{
+    network_samples::{self, seconds},
+    packets,
+    render::printable,
+};
 use nilometer_analysis::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
@@ -204,10 +208,6 @@ fn device_use(sample: &Sample, time: fn(DeviceUse) -> Nanos) -> String {
 fn frames_beside(sample: &Sample, value: impl Fn(&FramesBeside) -> String) -> String {
     let frames = sample.background.as_ref().and_then(|done| done.frames);
     frames.as_ref().map_or_else(String::new, value)
-}
-
-pub(super) fn seconds(time: Nanos) -> String {
-    time.seconds().to_string()
 }
 
 fn cores(activity: &Activity) -> String {

@@ -5,8 +5,6 @@ use nilometer_model::{
     FlowEnd, FlowSample, Nanos, NetworkCell, NetworkProtocol, NetworkSample, NetworkStage, statistics::median,
 };
 
-use super::csv::seconds;
-
 type NetworkColumn = (&'static str, fn(&NetworkCell, &NetworkSample) -> String);
 
 /// Behind all others; empty for all but the network.
@@ -80,6 +78,10 @@ fn packets(sample: &NetworkSample, end: fn(&FlowSample) -> &FlowEnd) -> String {
 
 fn reordered(sample: &NetworkSample) -> u64 {
     sample.flows.iter().filter_map(|flow| Some(flow.received.packets?.reordered)).sum()
+}
+
+pub(super) fn seconds(time: Nanos) -> String {
+    time.seconds().to_string()
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! Frames of detectors, from a description of their packets: EXCALIBUR, JUNGFRAU, odin-data's test stream, or the user's own.
+//! Frames of detectors whose packets have a description: EXCALIBUR, JUNGFRAU, odin-data's test stream, or the
+//! user's own.
 
 use nilometer_model::packets::{self, Marks, Module};
 
 use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat};
 
-/// A detector whose packets are described.
+/// A detector with a description of its packets.
 #[derive(Debug)]
 pub struct DetectorFormat {
     geometry: Geometry,
     layout: packets::Detector,
-    /// The module that sends to this port, where ports tell modules apart.
+    /// The module that sends to this port, if ports distinguish modules.
     module: u64,
 }
 
 impl DetectorFormat {
-    /// As it is described.
+    /// Creates the format from a description.
     pub fn new(layout: packets::Detector, known: &Known) -> Result<Self, String> {
         if layout.module == Module::Port && known.port >= layout.modules {
             return Err(format!("port {} of a detector with {} modules", known.port, layout.modules));
@@ -39,7 +40,7 @@ impl DetectorFormat {
         u64::from(self.layout.subframes)
     }
 
-    /// The number of the packet in its sub-frame, with its marks.
+    /// Returns the number of a packet in its sub-frame, with the marks of first and last packet.
     fn marked(&self, packet: u64) -> u64 {
         let Some(Marks { first, last }) = self.layout.marks else { return packet };
         let first = if packet == 0 { 1 << first } else { 0 };

@@ -1,15 +1,15 @@
-//! What stands for samples that did not come: the word that VLBI readers know as missing data.
+//! The word that replaces missing samples. VLBI readers take it for missing data.
 
 const WORD: [u8; 4] = 0x1122_3344_u32.to_le_bytes();
 
-/// Fills with it. `bytes` begin at a word of their frame.
+/// Fills `bytes` with the word. They must begin at a word of their frame.
 pub(super) fn fill(bytes: &mut [u8]) {
     let (words, rest) = bytes.as_chunks_mut();
     words.fill(WORD);
     rest.copy_from_slice(&WORD[..rest.len()]);
 }
 
-/// Whether there is nothing else. `bytes` begin at a word of their frame.
+/// Returns true if `bytes` hold only the word. They must begin at a word of their frame.
 pub(super) fn is_filled(bytes: &[u8]) -> bool {
     bytes.as_chunks().0.iter().all(|word| *word == WORD)
 }

@@ -1,9 +1,11 @@
-//! What a format learns of a stream on the way. One stray packet does not decide, not even if it is the first.
+//! Properties that a format learns from its stream. A single stray packet does not decide them, not even the
+//! first.
 
-/// As many more for it than against it, and the question is settled.
+/// A value is settled when it has this many more votes for than against it.
 const SURE: u8 = 8;
 
-/// A property of the stream. Until it is settled, the packets that come vote (Boyer and Moore); then it stays.
+/// A property of the stream. Until it is settled, the packets vote on it (Boyer and Moore). Then it no longer
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Learned<T> {
     value: Option<T>,
@@ -11,12 +13,12 @@ pub(super) struct Learned<T> {
 }
 
 impl<T: Copy + PartialEq> Learned<T> {
-    /// Nothing has come.
+    /// Starts without a value.
     pub(super) const fn nothing() -> Self {
         Learned { value: None, votes: 0 }
     }
 
-    /// What a packet says; what the stream is held to have after it.
+    /// Takes the vote of a packet and returns the present value.
     #[inline]
     pub(super) fn vote(&mut self, seen: T) -> T {
         match self.value {
@@ -31,27 +33,27 @@ impl<T: Copy + PartialEq> Learned<T> {
         self.value.expect("a vote leaves a value")
     }
 
-    /// What the stream is held to have.
+    /// Returns the present value.
     pub(super) const fn value(&self) -> Option<T> {
         self.value
     }
 }
 
-/// Frames a second, and how it is known.
+/// Frames per second, with the source of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rate {
-    /// Nothing is known.
+    /// The rate is unknown.
     Unknown,
-    /// It was said beforehand: a frame number beyond it can't be.
+    /// The user gave the rate, so higher frame numbers are invalid.
     Said(u64),
-    /// A header tells it.
+    /// A header states the rate.
     Told(u64),
-    /// The numbers of frames and packets went on so where seconds ended.
+    /// The rate follows from the numbers of frames and packets at the ends of seconds.
     Seen(Learned<u64>),
 }
 
 impl Rate {
-    /// The best that is known.
+    /// Returns the best value.
     pub(super) const fn known(self) -> Option<u64> {
         match self {
             Rate::Unknown => None,
@@ -60,25 +62,26 @@ impl Rate {
         }
     }
 
-    /// Whether there is such a frame number.
+    /// Returns true if this frame number is possible.
     #[inline]
     pub(super) const fn has(self, frame: u64) -> bool {
         !matches!(self, Rate::Said(rate) if frame >= rate)
     }
 
-    /// What the header of frame `frame` tells.
+    /// Takes the rate that the header of frame `frame` states.
     #[inline]
     pub(super) fn told(&mut self, rate: impl FnOnce() -> Option<u64>, frame: u64) {
         match *self {
             Rate::Unknown => *self = rate().filter(|rate| frame < *rate).map_or(Rate::Unknown, Rate::Told),
-            // It was wrong.
+            // The stated rate was wrong.
             Rate::Told(rate) if frame >= rate => self.see(frame + 1),
             _ => {}
         }
     }
 
-    /// Frame `next` of a second is so many frames behind `last` of the second before, by their serial numbers: that tells the
-    /// rate, whatever did not come between them.
+    /// Takes the rate from the end of a second. By their serial numbers, frame `next` of a second follows
+    /// `steps` frames after `last` of the second before. This gives the rate even if frames between them are
+    /// missing.
     pub(super) fn turned(&mut self, last: u64, steps: i64, next: u64) {
         let rate = last.saturating_add_signed(steps).checked_sub(next);
         if let (Some(rate), Rate::Unknown | Rate::Seen(_)) =

@@ -1,14 +1,15 @@
-//! What stands in packets: an instrument's wire format, both ways.
+//! Wire formats of instruments: decodes the content of packets, and encodes it.
 //!
 //! ```text
 //! transport -> wire format (where does this packet belong?) -> assembly -> ring
 //! ```
 //!
-//! A frame of a stream comes in one or more packets, its parts. Of a packet the prefix (a serial number, or a header that
-//! nobody wants later) is dropped and the body is kept; the bodies of a frame, in order and without gaps, are the frame.
+//! A frame of a stream arrives in one or more packets, its parts. The receiver drops the prefix of a packet (a
+//! serial number, or a header of no later use) and keeps the body. A frame is its bodies in order, without
+//! gaps.
 //!
-//! Detectors that send over TCP have messages instead, one an image: [`zmtp`] frames them, [`stream2`] and [`stream1`] say what
-//! stands in them, and [`series`] is what both have in common.
+//! Detectors that send over TCP use messages instead, one per image. [`zmtp`] frames them, and [`stream2`] and
+//! [`stream1`] decode them. [`series`] holds the types that both versions share.
 
 #![forbid(unsafe_code)]
 
@@ -37,16 +38,16 @@ use nilometer_model::{
     packets::{PacketFormat, Packets},
 };
 
-/// How packets make up frames.
+/// Division of frames into packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of a packet in front of what is kept.
+    /// Bytes of a packet in front of the kept ones.
     pub prefix: usize,
-    /// Bytes that are kept of each packet of a frame, in the order in which they stand in the frame.
+    /// Kept bytes of each packet of a frame, in the order of the frame.
     pub parts: Vec<usize>,
-    /// Bits of the frame's number as it is sent: after 2^bits it begins again at 0.
+    /// Bits of the frame's number in packets. After 2^bits it restarts at 0.
     pub number_bits: u32,
-    /// Bytes behind what is kept of each packet of a frame; empty if there are none behind any.
+    /// Bytes after the kept ones in each packet of a frame. Empty if no packet has any.
     pub behind: Vec<usize>,
 }
 
@@ -61,7 +62,7 @@ impl Geometry {
         self.prefix + (0..self.parts.len()).map(|part| self.sent(part)).max().unwrap_or(0)
     }
 
-    /// Bytes of a part behind the prefix: what is kept, and what is behind that.
+    /// Bytes of a part after the prefix: the kept ones, and those after them.
     pub fn sent(&self, part: usize) -> usize {
         self.parts[part] + self.behind.get(part).copied().unwrap_or(0)
     }
@@ -70,37 +71,38 @@ impl Geometry {
 /// A packet in memory, in two pieces that need not touch.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// What is not kept.
+    /// The prefix, which the receiver drops.
     pub prefix: &'a [u8],
-    /// What is kept, and what is behind that.
+    /// The kept bytes, and those after them.
     pub body: &'a [u8],
 }
 
-/// Which part of which frame a packet is.
+/// The position of a packet in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The frame's number as it was sent, below 2^[`Geometry::number_bits`].
+    /// The frame's number in the packet, below 2^[`Geometry::number_bits`].
     pub frame: u64,
     /// Index into [`Geometry::parts`].
     pub part: usize,
 }
 
-/// Why a packet is none of the stream. It is counted and dropped, and never ends a recording.
+/// The reason why a packet does not belong to the stream. The recorder counts and drops such packets, and never
+/// stops because of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ignored {
-    /// It has another size than any part.
+    /// Its size differs from that of every part.
     Size,
-    /// It is of another format, or of a station, thread or constant that the instrument leaves out.
+    /// It has another format, or a station, thread or constant that the instrument leaves out.
     Foreign,
-    /// It is of the same format and of another stream: another station or version than most packets, or a module that the
-    /// instrument does not have.
+    /// It has the same format but belongs to another stream. Its station or version differs from that of most
+    /// packets, or the instrument has no such module.
     OtherStream,
-    /// What it says of itself can't be.
+    /// Its content is invalid.
     Corrupt,
 }
 
 impl Ignored {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Ignored; 4] = [Ignored::Size, Ignored::Foreign, Ignored::OtherStream, Ignored::Corrupt];
 
     /// The word in reports and records.
@@ -114,74 +116,79 @@ impl Ignored {
     }
 }
 
-/// A frame of the stream that is there, and how far it is from one that is not.
+/// An existing frame of the stream, with its distance from a missing one.
 #[derive(Debug, Clone, Copy)]
 pub struct Near<'a> {
     /// The bytes of the frame's first part.
     pub bytes: &'a [u8],
-    /// How many frames later the missing one is; negative if it is earlier.
+    /// Distance of the missing frame in frames, negative if it is earlier.
     pub ahead: i64,
 }
 
 /// A thread of a stream whose frames come interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamThread {
-    /// The station; 0 if the stream has one alone, or does not name it.
+    /// The station, or 0 if the stream has only one or does not name it.
     pub station: u16,
-    /// The thread.
+    /// The thread in the station.
     pub thread: u16,
-    /// Frames of it that came, recorded or not.
+    /// Number of its frames received, recorded or not.
     pub came: u64,
 }
 
-/// A wire format, both ways. What it learns of a stream (its station, its rate) it keeps.
+/// A wire format, for decoding and encoding. It keeps properties that it learns from the stream, such as
+/// station and rate.
 pub trait WireFormat: fmt::Debug + Send {
-    /// How packets make up frames.
+    /// Returns the division of frames into packets.
     fn geometry(&self) -> &Geometry;
-    /// Where a packet belongs. Its sizes are those of a part: others are dropped before.
+    /// Returns the frame and part of a packet. The caller drops packets whose size differs from every part's.
     fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored>;
-    /// Makes the part that did not come: readers find it valid in form, with the time and the name it would have had, and
-    /// marked as invalid. Without a frame that came, nothing but the marking is known.
+    /// Makes a missing part. It has a valid form, the time and name of the missing frame, and a mark as
+    /// invalid. If no frame was received, it has only the mark.
     fn fill(&self, near: Option<Near<'_>>, part: usize, into: &mut [u8]);
-    /// The inverse of `place`: what stands around the samples in a part of frame `number`, counted from the beginning of a
-    /// stream. Samples are in `body` already, where the format has them. What is behind them is made only where there is room
-    /// for it.
+    /// Makes the bytes around the samples in a part of frame `number`, counted from the beginning of a stream.
+    /// It is the inverse of `place`.
+    ///
+    /// If the format has samples, `body` already holds them. Makes the bytes after them only if `body` has
+    /// room.
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]);
-    /// The same format for a sender that numbers its packets by itself: it has learned nothing, and knows only threads that
-    /// come. `None` if all senders' packets are numbered together.
+    /// Returns the same format for a sender that numbers its packets by itself. It has learned nothing, and
+    /// knows only threads received. `None` if one numbering covers all senders.
     fn of_another_sender(&self) -> Option<Box<dyn WireFormat>> {
         None
     }
-    /// Another sender numbers its packets by itself. From now on the stream has only those threads that came.
+    /// Handles another sender that numbers its packets by itself. From now on the stream has only the threads
+    /// received.
     fn share(&mut self) {}
-    /// The threads that were named, and those that came. Empty if the format has none.
+    /// Returns the threads that the user named and those received. Empty if the format has none.
     fn threads(&self) -> Vec<StreamThread> {
         Vec::new()
     }
-    /// Station and thread of a frame, by its first bytes. `None` if the format has no threads.
+    /// Returns station and thread of a frame from its first bytes. `None` if the format has no threads.
     fn thread_of(&self, _frame: &[u8]) -> Option<(u16, u16)> {
         None
     }
 }
 
-/// What is known of a stream beside what its packets are.
+/// Facts known about a stream besides the description of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
-    /// A frame of the instrument.
+    /// Bytes of a frame of the instrument.
     pub frame: Bytes,
-    /// VDIF or Mark5B frames in a second, of each thread.
+    /// VDIF or Mark5B frames per second of each thread.
     pub frames_per_second: Option<u64>,
-    /// The port at which packets come, counted from that of the stream's first.
+    /// The port that receives the packets, as an offset from the stream's first port.
     pub port: u16,
-    /// When the stream begins, in seconds since 2000-01-01 00:00 UTC: exact where it is simulated; where it is received it says
-    /// only which thousand days Mark5B means.
+    /// Start of the stream, in seconds since 2000-01-01 00:00 UTC. It is exact for simulated streams. For
+    /// received ones it only selects the thousand days of Mark5B dates.
     pub begins: u64,
-    /// The serial number of the first packet that is simulated.
+    /// Serial number of the first simulated packet.
     pub serial: u64,
 }
 
 impl Known {
-    /// Of a stream of this instrument, which was checked. It begins at the beginning of 2000 until that is changed.
+    /// Returns the facts about a stream of this instrument, which must have been checked. The stream starts at
+    /// the beginning of 2000 unless the caller changes that.
     pub fn of(instrument: &Instrument) -> Self {
         let rate = |packets: &Packets| packets.frames_per_second(instrument.stream_rate()).ok().flatten();
         let frames_per_second = instrument.packets.as_ref().and_then(rate);
@@ -189,7 +196,8 @@ impl Known {
     }
 }
 
-/// The format of packets that were checked as their instrument was. What is not known and can't be done without is said.
+/// Creates the format for packets of a checked instrument. The error names a fact that the format needs but
+/// does not know.
 pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, String> {
     Ok(match &packets.format {
         PacketFormat::Vdif(vdif) => Box::new(vdif::VdifFormat::new(packets, vdif, known)?),

@@ -1,10 +1,10 @@
-//! Packets of which nothing is known but a serial number, or not even that.
+//! Packets of unknown content, with or without a serial number.
 
 use nilometer_model::packets::{self, Packets};
 
 use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, serial::Serial};
 
-/// Bytes as they come, a frame each. Without a serial number every packet is the next one.
+/// Bytes as received, one packet per frame. Without a serial number every packet counts as the next one.
 #[derive(Debug, Clone)]
 pub struct RawFormat {
     geometry: Geometry,
@@ -13,7 +13,7 @@ pub struct RawFormat {
 }
 
 impl RawFormat {
-    /// As an instrument sends them.
+    /// Creates the format as the instrument sends it.
     pub fn new(packets: &Packets, raw: &packets::Raw, known: &Known) -> Self {
         let serial = Serial::new(packets, known);
         let prefix = packets.prefix().0 as usize;

@@ -4,7 +4,7 @@ use nilometer_model::packets::{Field, Packets};
 
 use super::Known;
 
-/// Where it stands, and which the first is that a simulator sends.
+/// Position of the serial number, and the first one that a simulator sends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Serial {
     field: Option<Field>,
@@ -16,12 +16,12 @@ impl Serial {
         Serial { field: packets.serial(), first: known.serial }
     }
 
-    /// Whether there is one.
+    /// Returns true if packets have a serial number.
     pub(super) fn is_there(&self) -> bool {
         self.field.is_some()
     }
 
-    /// Bits of it; 64 if there is none.
+    /// Bits of the serial number, 64 if there is none.
     pub(super) fn bits(&self) -> u32 {
         self.field.map_or(64, |field| field.width())
     }
@@ -31,7 +31,7 @@ impl Serial {
         self.field.map(|field| field.read(prefix))
     }
 
-    /// Writes that of packet `number`, from the first one on.
+    /// Writes the serial number of packet `number`, which counts from the first packet.
     pub(super) fn write(&self, number: u64, prefix: &mut [u8]) {
         prefix.fill(0);
         if let Some(field) = self.field {
@@ -39,13 +39,13 @@ impl Serial {
         }
     }
 
-    /// The serial number so many before.
+    /// Returns the serial number of the packet `by` packets earlier.
     #[inline]
     pub(super) fn back(&self, serial: u64, by: u64) -> u64 {
         serial.wrapping_sub(by) & (u64::MAX >> (64 - self.bits()))
     }
 
-    /// How many packets `to` is later than `from`, the nearer way round.
+    /// Returns the number of packets from `from` to `to`, the shorter way around.
     #[inline]
     pub(super) fn distance(&self, from: u64, to: u64) -> i64 {
         let above = 64 - self.bits();

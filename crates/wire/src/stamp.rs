@@ -1,43 +1,43 @@
-//! When a recorded frame is, and whose: what its header says to whoever reads the recording.
+//! Time and thread of a recorded frame, from the header that readers of the recording see.
 
 use nilometer_model::{Format, Moment, Nanos};
 
 use super::{
     filler, mark5b,
-    time::{DAY, EPOCH, MJD_2000},
+    time::{DAY, EPOCH, day_near},
     vdif,
 };
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a header says.
+/// Time stamp in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Seconds since 2000-01-01 00:00 UTC; leap seconds are not counted.
+    /// Seconds since 2000-01-01 00:00 UTC, without leap seconds.
     pub second: u64,
     /// The frame's number in its second.
     pub frame: u64,
-    /// Station and thread; 0 where the format has none.
+    /// Station of the frame, 0 if the format has none.
     pub station: u16,
-    /// See `station`.
+    /// Thread of the frame, 0 if the format has none.
     pub thread: u16,
-    /// The samples are none.
+    /// True if the header marks the samples as invalid.
     pub invalid: bool,
 }
 
 impl Stamp {
-    /// Whose frame it is.
+    /// Returns station and thread of the frame.
     pub fn lane(&self) -> (u16, u16) {
         (self.station, self.thread)
     }
 
-    /// When it is, at so many frames a second, as far as that is known.
+    /// Returns the time of the frame, to the second if the rate is unknown.
     pub fn moment(&self, frames_per_second: Option<u64>) -> Moment {
         let nanos = frames_per_second.map_or(0, |rate| self.frame.min(rate - 1) * SECOND / rate);
         Moment(Nanos((EPOCH + self.second) * SECOND + nanos))
     }
 
-    /// Frames from 2000 on, at so many a second.
+    /// Returns the number of frames since 2000, at this rate.
     pub fn count(&self, frames_per_second: u64) -> u64 {
         self.second * frames_per_second + self.frame
     }
@@ -48,7 +48,7 @@ impl Stamp {
 pub enum Stamps {
     /// VDIF.
     Vdif,
-    /// Mark5B, with a second since 2000 that is less than 500 days from all of them.
+    /// Mark5B, with a time less than 500 days from all frames.
     Mark5b {
         /// Seconds since 2000.
         near: u64,
@@ -56,10 +56,10 @@ pub enum Stamps {
 }
 
 impl Stamps {
-    /// As much of a frame as is read of it.
+    /// Bytes at the beginning of a frame that a reader needs.
     pub const BYTES: usize = 64;
 
-    /// Of this format, where frames have times.
+    /// Returns the headers of this format, if its frames have times.
     pub fn of(format: Format, near: u64) -> Option<Self> {
         match format {
             Format::Vdif => Some(Stamps::Vdif),
@@ -68,7 +68,8 @@ impl Stamps {
         }
     }
 
-    /// Reads the first bytes of a frame, of which all is `length` long. None if they are no header of such a frame.
+    /// Reads the header from the first bytes of a frame of `length` bytes. `None` if they are no header of such
+    /// a frame.
     pub fn read(self, bytes: &[u8], length: u64) -> Option<Stamp> {
         match self {
             Stamps::Vdif => {
@@ -89,14 +90,6 @@ impl Stamps {
             }
         }
     }
-}
-
-/// Of the days since 2000 whose modified Julian day has these last three digits, the one nearest to a second.
-pub(super) fn day_near(second: u64, digits: u32) -> Option<u64> {
-    let near = MJD_2000 + second / DAY;
-    let lower = (near + 500).saturating_sub(999);
-    let day = lower + (u64::from(digits) + 1000 - lower % 1000) % 1000;
-    day.checked_sub(MJD_2000)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What holds for every format: what is made is placed where it was made for, and no bytes are too wild.
+//! Tests for every format: packets made are placed in their frame and part, and no bytes cause a panic.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,8 @@ use super::*;
 
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
 const DETECTOR: &str = "shape = [2, 100, 100]\npixel = \"uint16\"\nframe_rate = \"100 Hz\"\n";
-/// In 10 kB and 40 kB frames, respectively: 1 MB/s, as 100 Mark5B frames, 500 VDIF frames of 2000 B.
+/// Formats with 1 MB/s in 10 kB and 40 kB frames, respectively: 100 Mark5B frames, or 500 VDIF frames of 2000
+/// B.
 const FORMATS: [(&str, &str); 14] = [
     (TELESCOPE, "format.vdif = { payload = \"2000 B\" }"),
     (TELESCOPE, "format.vdif = { payload = \"2000 B\", threads = [3, 1, 0, 7, 9], header = \"legacy\" }"),
@@ -39,21 +40,21 @@ const FORMATS: [(&str, &str); 14] = [
     ),
 ];
 
-/// An instrument with these packets.
+/// Parses an instrument with these packets.
 pub(crate) fn instrument(shape: &str, packets: &str) -> Instrument {
     let head = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\n";
     let text = format!("{head}{shape}[packets]\n{packets}\n");
     Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Its format.
+/// Creates the format of an instrument.
 pub(super) fn format(shape: &str, packets: &str, begins: u64, serial: u64) -> Box<dyn WireFormat> {
     let instrument = instrument(shape, packets);
     let known = Known { begins, serial, ..Known::of(&instrument) };
     of(&instrument.packets.expect("it has some"), &known).expect("it can be made")
 }
 
-/// A packet as it is sent.
+/// Makes a packet as the sender sends it.
 pub(super) fn made(format: &dyn WireFormat, number: u64, part: usize) -> (Vec<u8>, Vec<u8>) {
     let geometry = format.geometry();
     let (mut prefix, mut body) = (vec![0xee; geometry.prefix], vec![0xee; geometry.sent(part)]);
@@ -61,7 +62,7 @@ pub(super) fn made(format: &dyn WireFormat, number: u64, part: usize) -> (Vec<u8
     (prefix, body)
 }
 
-/// Where it is placed.
+/// Places a packet.
 pub(super) fn placed(
     format: &mut dyn WireFormat,
     (prefix, body): &(Vec<u8>, Vec<u8>),
@@ -69,13 +70,13 @@ pub(super) fn placed(
     format.place(Packet { prefix, body })
 }
 
-/// Where a packet is placed that the format made itself.
+/// Places a packet that the format made itself.
 pub(super) fn again(format: &mut dyn WireFormat, number: u64, part: usize) -> Result<Part, Ignored> {
     let packet = made(format, number, part);
     placed(format, &packet)
 }
 
-/// Puts frames from `first` on through; each is the successor of the one before.
+/// Places frames from `first` on. Each must be the successor of the one before.
 fn goes_round(format: &mut dyn WireFormat, first: u64, frames: u64) -> Result<(), TestCaseError> {
     let geometry = format.geometry().clone();
     let mask = u64::MAX >> (64 - geometry.number_bits);
@@ -130,7 +131,7 @@ proptest! {
             let part = part.index(geometry.parts.len());
             let fresh = |size| bytes.iter().copied().cycle().take(size).collect::<Vec<_>>();
             let packet = (fresh(geometry.prefix), fresh(geometry.sent(part)));
-            // What was made, with some of its bytes turned.
+            // A packet as made, with some of its bytes changed.
             let (prefix, mut body) = made(&*format, u64::from(bytes[0]), part);
             body.iter_mut().zip(bytes).for_each(|(byte, turned)| *byte ^= turned & 0x41);
             let turned = (prefix, body);

@@ -1,8 +1,10 @@
 //! The repository itself: its style, its words, its README's commands, and what is installed of it.
 
+mod circles;
 mod density;
 mod dependencies;
 mod packages;
+mod prose;
 mod readme;
 mod style;
 mod words;

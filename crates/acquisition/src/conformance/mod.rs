@@ -1,4 +1,4 @@
-//! What every sink must do, whoever wrote it.
+//! Test suites that every sink must pass.
 
 mod sink;
 

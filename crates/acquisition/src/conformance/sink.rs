@@ -1,4 +1,4 @@
-//! A writer with a sink is a proper workload, and no frame is lost by it.
+//! Checks that a writer with a sink is a proper workload and loses no frame.
 
 use std::sync::Arc;
 
@@ -14,12 +14,15 @@ use crate::{
     sink::{EncodeStage, Sink},
 };
 
-/// Frames of a recording.
+/// Frames per recording.
 const FRAMES: u64 = 40;
 
-/// Checks a sink that works with so many slots for open files, at every depth, with as few slots of the ring as it works
-/// with, whole and with everything failing from some operation on: each frame that it took is acknowledged or given back,
-/// once, and it ends. `make` gives the same sink each time, with what encodes frames for it; what it makes must take 40 frames.
+/// Checks that a sink acknowledges or gives back each frame that it took, once, and that it ends.
+///
+/// Runs it with `file_slots` slots for open files, at every depth, with the fewest ring slots that it works
+/// with. Runs it without faults, and with all operations failing from some point on.
+///
+/// `make` returns the same sink each time, with its encode stage if it needs one. Both must handle 40 frames.
 pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Option<EncodeStage>)) {
     let demands = Demands { buffers: 1, bytes: make().0.needs().slot, slots: file_slots };
     workload_suite(demands, &|_| {}, &mut |slots| {
@@ -28,15 +31,15 @@ pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Opt
     });
 }
 
-/// A writer, and what puts frames into its ring as long as there is room.
+/// A writer with a source that fills its ring while there is room.
 struct Fed {
     ring: Arc<Ring>,
     writer: Writer<Box<dyn Sink>>,
-    /// Frames that came so far.
+    /// Number of frames fed so far.
     number: u64,
     spares: Vec<Buffer>,
     closed: bool,
-    /// Operations.
+    /// Operations in flight.
     in_flight: u64,
 }
 
@@ -47,7 +50,7 @@ impl Fed {
         Fed { ring, writer, number: 0, spares: Vec::new(), closed: false, in_flight: 0 }
     }
 
-    /// Puts frames in while there is room; closes the ring behind the last. Whether anything changed.
+    /// Feeds frames while there is room, and closes the ring after the last. Returns true if anything changed.
     fn feed(&mut self, now: Nanos) -> bool {
         let before = (self.number, self.closed);
         let mut frames = Vec::new();
@@ -65,7 +68,7 @@ impl Fed {
         before != (self.number, self.closed)
     }
 
-    /// Every frame that came is stored, or nobody was left to take it.
+    /// Checks that the writer stored every frame, or that a fault left no lane to take it.
     fn account(&self) {
         let stored = self.writer.totals().stored;
         let lost = self.ring.books().lost();
@@ -84,7 +87,7 @@ impl Workload for Fed {
                 Step::Done if self.in_flight == 0 => self.account(),
                 _ => {}
             }
-            // It may have given slots back before it asked for a frame.
+            // The writer may have given slots back before it asked for a frame.
             let waits = matches!(step, Step::Wait(Wait::News)) && !self.ring.is_abandoned();
             if !waits || !self.feed(now) {
                 return step;

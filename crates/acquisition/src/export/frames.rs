@@ -1,12 +1,15 @@
-//! The frames of a recording that is there, into the ring of a recorder that makes another of them: read, decoded and compared
-//! with what the journals say by as many threads as there are processors.
+//! Feeds the frames of an existing recording into the ring of a recorder that makes another one from them. One
+//! thread per processor reads and decodes the frames, and compares them with the journals.
 //!
 //! ```text
 //! journals -> FrameSupply: blocks in order, with free slots -> threads: read, decode, compare -> FrameSupply -> ring
 //! ```
 //!
-//! A chunk that is compressed as it is to be goes into its slot as it is, and is decoded beside that to be compared. Where a
-//! chunk is to have several frames, they are read into buffers beside the ring, and copied into the slot of their stack.
+//! A chunk that already has the right compression goes into its slot unchanged, and is decoded beside it for
+//! the comparison.
+//!
+//! If a chunk holds several frames, the threads read them into buffers beside the ring. The supply copies them
+//! into the slot of their stack.
 
 mod block;
 mod memory;
@@ -40,32 +43,33 @@ use block::{BlockJob, BlockPlace, BlockRead, BlockReader};
 use memory::blocks_read;
 use stacks::FrameStacks;
 
-/// Frames of a recording that another one is made of.
+/// Frames of a recording from which a recorder makes another one.
 #[derive(Debug)]
 pub struct RecordedFrames {
-    /// The recording, all that is known of it.
+    /// The recording.
     pub whole: Arc<RecordingView>,
-    /// What is stored of each: those that are so already go in as they are, unless several are to be in a chunk.
+    /// Encoding of the new recording. Frames that already have it go in unchanged, unless a chunk holds
+    /// several.
     pub encoding: Encoding,
-    /// Frames that are put together: a chunk has something of all of them. 1 if of one.
+    /// Number of frames that a chunk has parts of, 1 if a chunk belongs to one frame.
     pub stack: u64,
-    /// Read no faster than this, in bytes of frames.
+    /// Limit on the rate of reading, in bytes of frames.
     pub at_most: Option<ByteRate>,
-    /// What was read, for those who look at it meanwhile.
+    /// Progress, for other threads.
     pub read: Arc<FramesRead>,
 }
 
-/// What was read of a recording so far.
+/// Progress of reading a recording.
 #[derive(Debug, Default)]
 pub struct FramesRead {
     bytes: AtomicU64,
     frames: AtomicU64,
     damaged: Mutex<DamagedFrames>,
-    /// What was read of each frame, if it is to be read back.
+    /// Proofs of the frames read, if the copy will be read back.
     proofs: Option<Mutex<BTreeMap<u64, ReadProof>>>,
 }
 
-/// What is known of a frame that was read and is right.
+/// Proof of an intact frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadProof {
     /// CRC-32 (ISO-HDLC) of its bytes.
@@ -73,30 +77,30 @@ pub(super) struct ReadProof {
     pub(super) said: StackedFrame,
 }
 
-/// Frames that can't be read, or are other than they were: how many, and what is wrong with the first.
+/// Frames that can't be read or have changed.
 #[derive(Debug, Clone, Default)]
 pub struct DamagedFrames {
-    /// All of them.
+    /// Number of all such frames.
     pub count: u64,
-    /// The first, with what is wrong with each.
+    /// The first of them, with the damage of each.
     pub first: Vec<(u64, String)>,
 }
 
-/// So many damaged frames are named.
+/// Limit on the damaged frames listed.
 const NAMED: usize = 20;
 
 impl FramesRead {
-    /// Of frames that are to be read back: what they were is kept, some 60 B of memory each.
+    /// Creates the progress for frames that will be read back. It keeps about 60 B of memory for each.
     pub fn proving() -> Self {
         FramesRead { proofs: Some(Mutex::default()), ..FramesRead::default() }
     }
 
-    /// What was read of each frame, by number.
+    /// Returns the proofs of the frames read, by number.
     pub(super) fn proofs(&self) -> Option<MutexGuard<'_, BTreeMap<u64, ReadProof>>> {
         Some(self.proofs.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// This frame of so many bytes was read.
+    /// Records that this frame of `size` bytes was read.
     pub(super) fn came(&self, frame: &Frame, size: usize) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         let Some(mut proofs) = self.proofs() else { return };
@@ -105,17 +109,17 @@ impl FramesRead {
         proofs.insert(frame.number, ReadProof { checksum, said });
     }
 
-    /// Bytes of frames.
+    /// Bytes of the frames read.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Frames that are there and right.
+    /// Number of intact frames.
     pub fn frames(&self) -> u64 {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Frames that are not as they should be.
+    /// Returns the damaged frames.
     pub fn damaged(&self) -> DamagedFrames {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -135,24 +139,24 @@ impl FramesRead {
 }
 
 impl RecordedFrames {
-    /// Bytes of what is one frame for the recorder.
+    /// Bytes of a frame as the recorder sees it, which is a whole stack.
     pub(crate) fn frame_size(&self) -> usize {
         self.whole.frame_size() as usize * self.stack as usize
     }
 
-    /// Bytes of a slot that any frame fits into as it is stored.
+    /// Bytes of a slot that has room for any frame as stored.
     pub(crate) fn slot_size(&self) -> usize {
         let size = self.frame_size() as u64;
         let stored = if self.stack > 1 { 0 } else { self.encoding.length_max(size) };
         (stored.max(size) as usize).next_multiple_of(ALIGNMENT)
     }
 
-    /// How many frames there are to be, those that are missing with them: all numbers are below.
+    /// Number of frames due, including missing ones. All frame numbers are below it.
     pub fn due(&self) -> u64 {
         frames_due(&self.whole)
     }
 
-    /// The same for the recorder, for which a stack is a frame.
+    /// Number of frames due as the recorder counts them, with a stack as one frame.
     pub(crate) fn due_slots(&self) -> u64 {
         self.due().div_ceil(self.stack)
     }
@@ -164,37 +168,39 @@ impl RecordedFrames {
     }
 }
 
-/// Blocks that are read or wait to be, for each thread.
+/// Number of blocks per thread that it reads or that wait for it.
 const FLYING: usize = 2;
-/// How often it is looked whether an end is asked for, while nothing comes.
+/// Interval at which to check for a stop request while no blocks arrive.
 const LOOK: Nanos = Nanos::from_millis(100);
 
-/// See the module. A workload that issues nothing: it has blocks read, and closes the ring behind the last.
+/// Supplies the frames of a recording to a ring. A workload without operations: it has threads read blocks, and
+/// closes the ring after the last.
 pub(crate) struct FrameSupply {
     recorded: RecordedFrames,
     ring: Arc<Ring>,
     stop: Arc<AtomicBool>,
-    /// The threads end when it is gone.
+    /// The threads end when this sender is dropped.
     jobs: SyncSender<BlockJob>,
     read: Receiver<BlockRead>,
     records: Checksums,
-    /// Where several frames are put together.
+    /// The open stacks, if a chunk holds several frames.
     stacks: Option<FrameStacks>,
-    /// Blocks that threads have at the most.
+    /// Limit on the blocks that threads have.
     flying_max: usize,
-    /// The block that is to be read next, or a later one.
+    /// Every block below this number was handed out or does not exist.
     next: u64,
-    /// Blocks that threads have.
+    /// Number of blocks that threads have.
     flying: usize,
     room: Vec<Buffer>,
     full: Vec<Frame>,
     begun: Option<Nanos>,
-    /// Bytes of frames that threads were given to read.
+    /// Bytes of the frames handed to threads.
     given: u64,
 }
 
 impl FrameSupply {
-    /// Into a ring, until all is read or it is to stop; who waits for it is woken.
+    /// Creates a supply for a ring. It ends when all blocks are read or `stop` is set, and wakes the waiting
+    /// thread through `waker`.
     ///
     /// # Errors
     /// If a thread can't be started.
@@ -209,7 +215,7 @@ impl FrameSupply {
         let stacked = recorded.stack > 1;
         let size = recorded.whole.frame_size() as usize;
         let flying_max = if stacked { blocks_read(&recorded) } else { FLYING * threads };
-        // Stacks have the slots of the ring.
+        // With stacks, the ring's slots go to `FrameStacks`.
         let room =
             if stacked { Arena::shared_out(flying_max * of_block as usize, size).1 } else { Vec::new() };
         let (jobs, to_do) = mpsc::sync_channel(flying_max);
@@ -243,19 +249,19 @@ impl FrameSupply {
         })
     }
 
-    /// Takes in what threads have read.
+    /// Takes the blocks that threads have read.
     fn gather(&mut self) {
         loop {
             match self.read.try_recv() {
                 Ok(read) => self.take(read),
                 Err(TryRecvError::Empty) => return,
-                // None of them ends before this does.
+                // The threads outlive this.
                 Err(TryRecvError::Disconnected) => unreachable!("the threads wait for blocks"),
             }
         }
     }
 
-    /// Takes in a block.
+    /// Takes a block that a thread has read.
     fn take(&mut self, read: BlockRead) {
         let BlockRead { block, mut frames, mut slots, bytes, damaged } = read;
         self.flying -= 1;
@@ -273,7 +279,7 @@ impl FrameSupply {
         stacks.end(self.recorded.frames_in(block).start);
     }
 
-    /// Puts into the ring what is read, and gets free slots for a block, of which this is the next.
+    /// Puts finished frames into the ring, and gets free slots for block `next`.
     fn put(&mut self, now: Nanos, next: Option<u64>) {
         let of_block = self.frames_of_block();
         let (room, enough) = match &mut self.stacks {
@@ -297,7 +303,7 @@ impl FrameSupply {
         }
     }
 
-    /// Whether there is room for the frames of this block.
+    /// Returns true if there is room for the frames of this block.
     fn has_room(&mut self, block: u64) -> bool {
         let frames = self.recorded.frames_in(block);
         self.flying < self.flying_max
@@ -309,14 +315,14 @@ impl FrameSupply {
         self.recorded.whole.frames_of_block() as usize
     }
 
-    /// When the next block may be read.
+    /// Returns the time from which the next block may be read.
     fn due(&mut self, now: Nanos) -> Nanos {
         let begun = *self.begun.get_or_insert(now);
         let rate = self.recorded.at_most;
         rate.map_or(now, |rate| begun + Nanos::from_seconds(self.given as f64 / rate.0))
     }
 
-    /// Has a block read.
+    /// Hands a block to the threads.
     fn give(&mut self, block: u64) {
         let whole = &self.recorded.whole;
         let range = whole.range_of(block);
@@ -345,7 +351,7 @@ impl Workload for FrameSupply {
                 self.put(now, block);
             }
             let Some(block) = block else {
-                // Storage that hangs is not waited for once an end is asked for.
+                // After a stop request, don't wait for storage that may hang.
                 if self.flying > 0 && !stopped {
                     return Step::Wait(Wait::Until(now + LOOK));
                 }

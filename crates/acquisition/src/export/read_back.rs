@@ -1,4 +1,4 @@
-//! Whether a copy of a recording is right: it is read back, block by block, and compared with what the journals say of each.
+//! Verifies a copy of a recording: reads it back block by block and compares it with the journals.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
@@ -8,39 +8,39 @@ use nilometer_recording::{
     view::RecordingView,
 };
 
-/// What was found in a copy.
+/// Findings about a copy.
 #[derive(Debug, Default)]
 pub struct ExportReadBack {
     /// CRC-32 (ISO-HDLC) of all its bytes.
     pub checksum: u32,
-    /// Frames were made again from the seed, and compared with these.
+    /// True if frames were made again from the seed, for comparison.
     pub made_again: bool,
-    /// Why they could not be made again, though the journal says what from.
+    /// The reason why the frames could not be made again although the journal states their origin.
     pub not_made_again: Option<ContentError>,
-    /// Blocks that are there and right.
+    /// Number of intact blocks.
     pub right: u64,
-    /// Of these, blocks that were read without a fault and have nothing to be compared with.
+    /// Number of these that were read without a fault but have no checksum or origin for comparison.
     pub unchecked: u64,
-    /// Blocks that are due and not there, as ranges: first and count.
+    /// Missing blocks that were due, as ranges: first and count.
     pub missing: Vec<(u64, u64)>,
-    /// Blocks that are there and not as they should be.
+    /// Damaged blocks.
     pub damaged: DamagedBlocks,
-    /// How many there should be is known: the recording was ended in order.
+    /// True if the recording ended in order, so that its journal states the number of blocks due.
     pub ended: bool,
 }
 
-/// Blocks that are not as they should be: how many, and what is wrong with the first.
+/// Damaged blocks, with the damage of the first.
 #[derive(Debug, Default)]
 pub struct DamagedBlocks {
-    /// All of them.
+    /// Number of all damaged blocks.
     pub count: u64,
-    /// The first, with what is wrong with each.
+    /// The first of them, with the damage of each.
     pub first: Vec<(u64, &'static str)>,
 }
 
-/// So many damaged blocks are named.
+/// Limit on the damaged blocks listed.
 const NAMED: usize = 20;
-/// Bytes that are read at once.
+/// Bytes per read.
 const AT_ONCE: u64 = 4 << 20;
 
 impl DamagedBlocks {
@@ -53,13 +53,14 @@ impl DamagedBlocks {
 }
 
 impl ExportReadBack {
-    /// Every block that is due is there and right, as far as there is something to compare it with.
+    /// Returns true if every block due is there and intact, as far as there is a reference for comparison.
     pub fn is_whole(&self) -> bool {
         self.ended && self.missing.is_empty() && self.damaged.count == 0
     }
 }
 
-/// Reads a copy of all that is shown now, and tells after each few bytes how many were read; an error of that ends it.
+/// Reads a copy of the view's present content. Reports the bytes read to `tell` every few bytes; an error of
+/// `tell` ends the read.
 pub fn read_back(
     whole: &RecordingView,
     copy: &File,
@@ -105,7 +106,7 @@ pub fn read_back(
     Ok(copied)
 }
 
-/// What a block of a copy is.
+/// Result for a block of a copy.
 enum Found {
     Right,
     Unchecked,
@@ -123,7 +124,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Bytes that belong to no block that is there.
+    /// Reads bytes that belong to no existing block.
     fn pass(&mut self, range: Range<u64>) -> io::Result<()> {
         self.read(range, |_| {})
     }
@@ -140,7 +141,7 @@ impl Reading<'_> {
             return Ok(Found::Wrong("its checksum can't be read in the journal any more"));
         };
         let noted: Vec<u32> = noted.into_iter().flatten().collect();
-        // It is right if it is as one of its copies was.
+        // A block is intact if it matches one of its places.
         Ok(match &noted[..] {
             [] => Found::Unchecked,
             _ if noted.contains(&checksum) => Found::Right,
@@ -148,7 +149,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Compares a frame with what the simulated instrument delivered.
+    /// Compares a frame with the one that the simulated instrument delivered.
     fn made_again(&mut self, number: u64, range: Range<u64>) -> io::Result<Found> {
         let mut frame = Vec::new();
         self.read(range, |bytes| frame.extend_from_slice(bytes))?;

@@ -1,4 +1,4 @@
-//! The thread that reads a recording for an export: what it has read is taken by the workload, which waits for no disk.
+//! The thread that reads a recording for an export. The workload takes the parts and so never waits for a disk.
 
 use std::{
     io,
@@ -14,19 +14,19 @@ use nilometer_storage::{Buffer, engine::Wake};
 
 use nilometer_recording::view::{ReadAhead, RecordingView};
 
-/// A part of a recording that was read.
+/// A part of a recording that the thread has read.
 #[derive(Debug)]
 pub(super) struct ExportPart {
     pub(super) buffer: Buffer,
-    /// Bytes of it in the buffer.
+    /// Bytes of the part in the buffer.
     pub(super) length: usize,
-    /// CRC-32 (ISO-HDLC) of the recording up to its end.
+    /// CRC-32 (ISO-HDLC) of the recording up to the part's end.
     pub(super) checksum: u32,
-    /// It was overwritten before it was read.
+    /// True if the recorder overwrote the part before it was read.
     pub(super) overwritten: bool,
 }
 
-/// The workload's end of the thread.
+/// The workload's side of the thread.
 #[derive(Debug)]
 pub(super) struct Reading {
     free: SyncSender<Buffer>,
@@ -34,12 +34,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads into these buffers, in parts that end where one is full and at these offsets in bytes. Wakes whoever waits
-    /// for the next part.
+    /// Starts reading into these buffers. A part ends when its buffer is full and at these offsets in bytes.
+    /// The thread wakes the waiting workload for each part.
     ///
     /// # Errors
     ///
-    /// The thread can't be started.
+    /// If the thread can't be started.
     pub(super) fn new(
         whole: Arc<RecordingView>,
         ends: [u64; 2],
@@ -56,7 +56,7 @@ impl Reading {
         buffers: Vec<Buffer>,
         waker: Arc<dyn Wake>,
     ) -> io::Result<Self> {
-        // Room for every buffer: nobody waits to give one.
+        // The channels hold every buffer, so sending never blocks.
         let (free, to_fill) = mpsc::sync_channel(buffers.len());
         let (give, read) = mpsc::sync_channel(buffers.len());
         for buffer in buffers {
@@ -65,7 +65,8 @@ impl Reading {
         let mut reader = Reader {
             ahead: ReadAhead::new(whole),
             to_fill,
-            // The last to go: who is woken finds what was given, or that nobody gives any more.
+            // The reader drops this before the last wake. The woken workload then finds the last part, or that
+            // no more will come.
             give: Some(give),
             waker,
             hasher: crc32fast::Hasher::new(),
@@ -74,14 +75,14 @@ impl Reading {
         Ok(Reading { free, read })
     }
 
-    /// The next part, if it is read.
+    /// Returns the next part, if it has been read.
     pub(super) fn next(&self) -> Result<ExportPart, TryRecvError> {
         self.read.try_recv()
     }
 
-    /// A buffer is free again.
+    /// Takes back a buffer for reuse.
     pub(super) fn give_back(&self, buffer: Buffer) {
-        // All may be read, and nobody needs it.
+        // If the thread has read everything, nobody needs the buffer.
         drop(self.free.send(buffer));
     }
 }
@@ -99,7 +100,7 @@ impl Reader {
         let mut offset = 0;
         for end in ends {
             while offset < end {
-                // Nobody takes it any more.
+                // If the workload is gone, end.
                 let Ok(buffer) = self.to_fill.recv() else { return };
                 let length = buffer.len().min((end - offset).try_into().unwrap_or(usize::MAX));
                 let part = self.part(offset..offset + length as u64, buffer);
@@ -148,7 +149,7 @@ mod tests {
     fn a_thread_that_can_not_be_started_is_said() {
         let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let whole = Arc::new(lanes.whole(Extent::All));
-        // More than a process may have.
+        // A larger stack than any process may have.
         let thread = thread::Builder::new().stack_size(1 << 60);
         let started = Reading::on(thread, whole, [1; 2], Vec::new(), Arc::new(Deaf));
         assert!(started.is_err(), "{started:?}");

@@ -1,5 +1,5 @@
-//! Whether a file of HDF5 that has several frames in a chunk is right: its index is asked where each chunk is, as any reader asks
-//! it, and every frame in it is compared with what was read of the recording.
+//! Verifies an HDF5 file with several frames per chunk. Looks up each chunk in the file's index, like any
+//! reader, and compares every frame with the recording.
 
 use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -14,43 +14,44 @@ use nilometer_recording::chunk::{self, ChunkError};
 
 use super::frames::{FramesRead, ReadProof};
 
-/// Why a file is not as it should be, or can't be read back.
+/// The reason why a file is wrong, or can't be read back.
 #[derive(Debug, thiserror::Error)]
 pub enum StackFault {
-    /// The library finds no way through it.
+    /// The library can't follow the file's structure.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
-    /// It can't be read.
+    /// The file can't be read.
     #[error("it can't be read: {0}")]
     Storage(#[from] io::Error),
     /// A chunk is damaged.
     #[error("the chunk of frame {frame}: {source}")]
     Chunk {
-        /// The first that it has.
+        /// First frame of the chunk.
         frame: u64,
-        /// Why.
+        /// The reason.
         source: ChunkError,
     },
-    /// A frame is another, or has another place.
+    /// A frame has other content, or is at another position.
     #[error("frame {frame} {why}")]
     Frame {
-        /// Its number.
+        /// Number of the frame.
         frame: u64,
-        /// What is wrong.
+        /// The difference.
         why: String,
     },
-    /// It has other datasets.
+    /// The file has other datasets.
     #[error("{0}")]
     Dataset(String),
-    /// It was asked to end.
+    /// The user interrupted it.
     #[error("interrupted: nothing is left there")]
     Interrupted,
 }
 
-/// Every frame of a file that was made so, compared with what was read of the recording: how many are there, and right.
+/// Compares every frame of a file with these contents with the frames read from the recording. Returns the
+/// number of intact frames.
 ///
 /// # Errors
-/// What is wrong first.
+/// The first difference or fault.
 pub fn read_back_stacks(
     path: &Path,
     contents: &Hdf5Contents,
@@ -85,7 +86,7 @@ pub fn read_back_stacks(
     Ok(proofs.len() as u64)
 }
 
-/// What the recorder says of each frame, as far as the file has that.
+/// Checks the recorder's columns about each frame, as far as the file has them.
 fn check_columns(
     file: &ReadFile,
     tree: &TreeGroup,
@@ -111,7 +112,8 @@ fn check_columns(
     Ok(())
 }
 
-/// What stands in a column for a frame that was read, or is not there; none if that may be anything.
+/// Returns the value that a column must have for a frame, or for a missing one if there is no proof. `None` if
+/// any value is valid.
 fn said(column: RecorderColumn, proof: Option<&ReadProof>) -> Option<i64> {
     let said = proof.map(|proof| proof.said);
     match column {
@@ -122,21 +124,21 @@ fn said(column: RecorderColumn, proof: Option<&ReadProof>) -> Option<i64> {
     }
 }
 
-/// A file whose stacks are read one behind the other.
+/// A file whose stacks are read one after the other.
 struct StackReading<'a> {
     contents: &'a Hdf5Contents,
     shape: &'a FramesShape,
     stack: StackedFrames,
     data: ReadDataset,
     stored: File,
-    /// Of a stack.
+    /// Decoded bytes of a stack.
     bytes: Vec<u8>,
-    /// As it is stored.
+    /// A chunk as stored.
     chunk: Vec<u8>,
 }
 
 impl StackReading<'_> {
-    /// Reads the stack that begins with this frame. What is not there is 0.
+    /// Reads the stack that begins with this frame. Missing chunks become 0.
     fn read(&mut self, first: u64) -> Result<(), StackFault> {
         self.bytes.fill(0);
         for tile in 0..self.shape.tiles() {
@@ -177,7 +179,7 @@ impl StackReading<'_> {
         Ok(())
     }
 
-    /// Compares the frames of the stack that was read.
+    /// Compares the frames of the stack in memory.
     fn compare(&self, first: u64, proofs: &BTreeMap<u64, ReadProof>) -> Result<(), StackFault> {
         for (frame, bytes) in (first..).zip(self.bytes.chunks_exact(self.shape.frame_size() as usize)) {
             let why = match proofs.get(&frame) {
@@ -192,7 +194,7 @@ impl StackReading<'_> {
     }
 }
 
-/// No compression makes chunks longer than two times their pixels and so many bytes.
+/// No compression makes chunks longer than twice their pixels plus this number of bytes.
 const SPARE: usize = 1 << 16;
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ mod tests {
 
     const FRAME: usize = 64;
 
-    /// Of 10 frames in chunks of 4, of which frame 5 did not come.
+    /// Returns the contents of 10 frames in chunks of 4, with frame 5 missing.
     fn contents() -> Hdf5Contents {
         let contents = Hdf5Contents::of_frames(PixelType::Uint8, &[FRAME as u64], FrameCompression::None);
         let chunk = "4x64".parse().expect("a chunk");
@@ -224,13 +226,13 @@ mod tests {
         })
     }
 
-    /// A file in which all is right but for what a test makes wrong.
+    /// The error that a test puts into a file that is otherwise right.
     struct Wrong {
-        /// Of a frame in a column, by its key.
+        /// A value in a column: the column's key, the frame and the value.
         said: Option<(&'static str, u64, i64)>,
-        /// A chunk that is left out.
+        /// A chunk to leave out.
         without: Option<u64>,
-        /// Frame 5 has pixels.
+        /// True to give frame 5 pixels.
         foreign: bool,
     }
 
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(found(&path, &contents), Ok(9));
         let ended = read_back_stacks(&path, &contents, &read(), &|| false);
         assert!(matches!(ended, Err(StackFault::Interrupted)), "{ended:?}");
-        // The last pixel of frame 6.
+        // Change the last pixel of frame 6.
         let file = File::options().write(true).open(&path).expect("it is there");
         file.write_all_at(&[0], places[1] + 3 * FRAME as u64 - 1).expect("it is ours");
         let why = found(&path, &contents).expect_err("it is another");

@@ -1,8 +1,8 @@
-//! A reader that follows a recording while it is made: it knows what is there from the lanes' journals, as a reader on
-//! another machine would, and reads each frame a given time after it was due.
+//! Follows a recording in progress. Like a reader on another machine, the follower learns from the lanes'
+//! journals which frames exist. It reads each frame a given time after it was due.
 //!
-//! What it reads it checks against what the instrument delivered, or puts into a second ring, whose writers make a copy:
-//! so a copy is a recording like the first, with a journal of its own.
+//! It compares the frames with those that the instrument delivered, or puts them into a second ring whose
+//! writers make a copy. The copy is a recording like the first, with its own journals.
 
 mod names;
 mod outcome;
@@ -30,67 +30,69 @@ use crate::sink::RawLayout;
 use outcome::ReadOutcome;
 use tail::Tail;
 
-/// What a follower does with frames.
+/// The use of the frames that a follower reads.
 #[derive(Debug)]
 pub enum Purpose {
-    /// Reads them, and checks that each is what the instrument delivered.
+    /// Reads them, and checks that each is the one that the instrument delivered.
     Check(Expected),
-    /// Puts them into another ring, of slots with [`Follower::room`] at least, that has writers.
+    /// Puts them into another ring that has writers. Its slots must have at least [`Follower::room`] bytes.
     Copy(Arc<Ring>),
 }
 
-/// How a follower follows.
+/// Timing of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Following {
-    /// A frame is read so long after it was due, at the earliest.
+    /// Shortest time between a frame being due and being read.
     pub distance: Nanos,
-    /// From the begin of one read to that of the next, at the least.
+    /// Shortest time between the starts of two reads.
     pub gap: Nanos,
 }
 
 impl Following {
-    /// At a rate of so many bytes a second at the most.
+    /// Limits reading to this rate.
     #[must_use]
     pub fn at_most(self, rate: ByteRate, frame_size: u64) -> Self {
         Following { gap: Nanos::from_seconds(frame_size as f64 / rate.0), ..self }
     }
 }
 
-/// See the module. A workload with one operation in flight; `slots` says how many files it has open.
+/// Follows a recording in progress. A workload with one operation in flight; [`Follower::slots`] is its number
+/// of open files.
 #[derive(Debug)]
 pub struct Follower {
     lanes: Vec<Tail>,
     purpose: Purpose,
     following: Following,
     over: Arc<AtomicBool>,
-    /// What the journals say of frames that were not read yet.
+    /// The journals' records of frames not yet read.
     index: Index,
-    /// When those of them that are to be read were due, by number.
+    /// Due times of the frames to read, by number.
     pending: BTreeMap<u64, Nanos>,
-    /// Packets that were left out in blocks.
+    /// Number of packets left out, by block.
     left_out: BTreeMap<u64, u64>,
-    /// Numbers of the frames that were read: one that a lane gave back when it failed may be in the journals of two.
+    /// Numbers of the frames read. If a failed lane gave a frame back, the journals of two lanes may have it.
     seen: Ranges,
-    /// Frames of files that were not there when they were to be read, until the journal says why.
+    /// Frames whose file was missing at the read, until the journal gives the reason.
     gone: BTreeSet<u64>,
     /// The frame that is being read.
     current: Option<PendingFrame>,
-    /// What came of reading it, unless its lane's journal says by now that its file was removed or is written over.
+    /// The result of the read. It stands unless the lane's journal now reports the file as removed or
+    /// overwritten.
     suspect: Option<ReadOutcome>,
-    /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
+    /// The lane whose journal is read next, if any, and true if this round found new records.
     looking: Option<(usize, bool)>,
     look_at: Nanos,
     read_at: Nanos,
-    /// For names and records.
+    /// Buffer for names and records.
     scratch: Option<Buffer>,
-    /// Where the next frames go, if there is room.
+    /// Buffers for the next frames.
     room: Vec<Buffer>,
     first: Option<Nanos>,
     totals: ReaderTotals,
     late: Histogram,
 }
 
-/// A frame that is to be read.
+/// A frame to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PendingFrame {
     number: u64,
@@ -98,13 +100,13 @@ struct PendingFrame {
     due: Nanos,
 }
 
-/// How often journals are looked at while nothing new is in them.
+/// Interval between looks at journals without new records.
 const LOOK: Nanos = Nanos::from_millis(2);
 const SCRATCH: usize = 4096;
 
 impl Follower {
-    /// A follower of the lanes of a recording. It ends when all lanes have ended in order and every frame is read, or when
-    /// `over` is set.
+    /// Creates a follower of the lanes of a recording. It ends when all lanes have ended in order and it has
+    /// read every frame, or when `over` is set.
     pub fn new(lanes: Vec<RawLayout>, purpose: Purpose, following: Following, over: Arc<AtomicBool>) -> Self {
         let room = Follower::room(&lanes);
         let mut index = Index::default();
@@ -139,28 +141,28 @@ impl Follower {
         }
     }
 
-    /// Slots for open files that a follower of so many lanes needs.
+    /// Number of slots for open files that a follower of `lanes` lanes needs.
     pub const fn slots(lanes: u32) -> u32 {
         1 + 2 * lanes
     }
 
-    /// Bytes of memory that any frame of these lanes can be read into: where it is compressed, its file may be larger than
+    /// Bytes of memory for reading any frame of these lanes. The file of a compressed frame may be larger than
     /// the frame.
     pub fn room(lanes: &[RawLayout]) -> u64 {
         lanes.iter().map(tail::room).max().unwrap_or(1)
     }
 
-    /// What was read so far.
+    /// Totals of the frames read so far.
     pub fn totals(&self) -> ReaderTotals {
         self.totals
     }
 
-    /// From when frames were due until they were read and found right.
+    /// Times from a frame being due to being read and found intact.
     pub fn late(&self) -> &Histogram {
         &self.late
     }
 
-    /// The next operation for the frame that is being read.
+    /// Returns the next operation for the frame that is being read.
     fn go_on(&mut self, frame: PendingFrame) -> Option<Operation> {
         let FrameLocation { lane, extent } = frame.location;
         let records = self.index.records(lane);
@@ -184,13 +186,13 @@ impl Follower {
         }
     }
 
-    /// When the next frame may be read.
+    /// Returns the time from which the next frame may be read.
     fn next_read(&self) -> Option<Nanos> {
         let (_, due) = self.pending.first_key_value()?;
         Some(self.read_at.max(*due + self.following.distance))
     }
 
-    /// Whether there is room for another frame.
+    /// Returns true if there is a buffer for another frame.
     fn has_room(&mut self, now: Nanos) -> bool {
         if let (Purpose::Copy(ring), true) = (&self.purpose, self.room.is_empty()) {
             ring.put(now, &mut Vec::new(), &mut self.room, true);
@@ -198,14 +200,14 @@ impl Follower {
         !self.room.is_empty()
     }
 
-    /// The next frame that is to be read.
+    /// Takes out the next frame to read.
     fn take_pending(&mut self) -> Option<PendingFrame> {
         let (number, due) = self.pending.pop_first()?;
         let location = self.index.frames.get(number)?;
         Some(PendingFrame { number, location, due })
     }
 
-    /// All journals are read to their ends, or as far as they can be.
+    /// Returns true if all journals were read to their ends, or as far as possible.
     fn has_ended(&self) -> bool {
         let broken = self.lanes.iter().filter(|lane| lane.is_broken).count();
         self.index.ended + broken >= self.lanes.len()
@@ -216,7 +218,8 @@ impl Follower {
         read || self.over.load(Ordering::Relaxed)
     }
 
-    /// Takes in what was read of a lane's journal: whether anything in it is new. A torn record is not finished yet.
+    /// Takes in bytes read from a lane's journal. Returns true if they hold new records. A torn record is still
+    /// being written.
     fn take_records(&mut self, lane: usize, bytes: &[u8]) -> bool {
         let from = self.index.records(lane);
         let tail = &mut self.lanes[lane];
@@ -229,7 +232,7 @@ impl Follower {
         !entries.is_empty()
     }
 
-    /// What is new in the journals.
+    /// Takes in new records of a lane's journal.
     fn take(&mut self, lane: usize, entries: &[Entry]) {
         let from = self.index.records(lane);
         let mut changes = Vec::new();
@@ -259,7 +262,7 @@ impl Follower {
         }
     }
 
-    /// What became of files that were not there: where the journals end, every removal is in them.
+    /// Counts the frames of missing files. At the end of the journals every removal is in them.
     fn account_for_gone(&mut self) {
         let gone = std::mem::take(&mut self.gone).len() as u64;
         if self.has_ended() {
@@ -280,9 +283,9 @@ impl Follower {
                 self.lanes[lane].opened();
                 news = true;
             }
-            // It will be there.
+            // The file is not there yet.
             (_, Err(Errno::ENOENT)) => {}
-            // It is looked at every 2 ms: one fault, however long it lasts.
+            // The follower retries every 2 ms, so count one fault for the whole time.
             (_, Err(_)) => {
                 let failed_before = std::mem::replace(&mut self.lanes[lane].fails, true);
                 self.totals.failed += u64::from(!failed_before);
@@ -319,7 +322,7 @@ impl Follower {
         }
     }
 
-    /// The file of the frame that is read is not there, nor are those in it.
+    /// Handles a missing file: neither this frame nor the others in the file can be read.
     fn is_gone(&mut self, frame: PendingFrame) {
         let file = self.index.file_of(frame.location);
         let Follower { index, pending, .. } = self;
@@ -334,7 +337,7 @@ impl Follower {
         }
     }
 
-    /// The journal of a lane was looked at to see whether the right file is open.
+    /// Takes the look at a lane's journal that shows if the right file is open.
     fn made_sure(&mut self, frame: PendingFrame, completion: Completion) {
         let Completion { operation, result, .. } = completion;
         let lane = frame.location.lane;
@@ -343,7 +346,7 @@ impl Follower {
         let news = self.take_records(lane, &operation.buffer[..length]);
         self.scratch = Some(operation.buffer);
         if let Some(outcome) = self.suspect.take() {
-            // What can't be looked up is known neither to be wrong nor to be right.
+            // Without the look, the outcome is neither wrong nor right.
             let outcome = if result.is_ok() { outcome } else { self.failed(outcome) };
             self.judge(frame, outcome, news && !is_all);
             return;
@@ -358,15 +361,15 @@ impl Follower {
         }
     }
 
-    /// A frame was read, and is not read again.
+    /// Marks a frame as read, so that it is not read again.
     fn was_read(&mut self, number: u64) {
         self.seen.add(number);
-        // Another lane may have noted it meanwhile.
+        // Another lane may have recorded it in the meantime.
         self.pending.remove(&number);
         self.index.forget(number);
     }
 
-    /// What to wait for when nothing can be done.
+    /// Returns the event to wait for when there is nothing to do.
     fn wait(&self, now: Nanos) -> Step {
         let read = self.next_read().filter(|read| *read > now);
         Step::Wait(Wait::Until(read.map_or(self.look_at, |read| read.min(self.look_at)).max(now + Nanos(1))))

@@ -1,23 +1,23 @@
-//! Under which name the file of a frame is, while the recorder may rename a chunk and give its name to another.
+//! The name of a frame's file, while the recorder may rename a chunk and give its name to another.
 
-/// The file that is opened or being read. One that may be renamed is opened first and made sure of then: a journal in
-/// which nothing is new after that says that no other chunk had the name.
+/// The file that the follower opens or reads. If it may be renamed, the follower opens it first and reads the
+/// journal afterwards. If the journal then has no new records, no other chunk had the name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// What it may be called by now, as it should be first.
+    /// Its possible names, the most likely first.
     candidates: Vec<String>,
-    /// How many of these were tried in vain.
+    /// Number of these tried in vain.
     tried: usize,
-    /// The name under which it was opened.
+    /// The name under which the follower opened it.
     opened_as: Option<String>,
-    /// What is open may be another chunk.
+    /// True if the open file may be another chunk.
     doubt: bool,
-    /// It is another.
+    /// True if the open file is another chunk.
     stale: bool,
 }
 
 impl Names {
-    /// What the file may be called, by what the journals say now.
+    /// Updates the possible names from the present state of the journals.
     pub(super) fn update(&mut self, names: Vec<String>) {
         if self.candidates != names {
             self.candidates = names;
@@ -25,13 +25,14 @@ impl Names {
         }
     }
 
-    /// The name to be tried next.
+    /// Returns the next name to try.
     pub(super) fn next(&self) -> Option<&String> {
         self.candidates.get(self.tried)
     }
 
-    /// The file was opened under the name that was tried, or is not there. One that may be renamed is to be made sure of;
-    /// another has one name, under which each of its frames is asked for.
+    /// Records the result of opening the file under the name tried. If the file may be renamed, the journal
+    /// must confirm the name. Otherwise it has only one name, which the follower tries anew for each of its
+    /// frames.
     pub(super) fn opened(&mut self, there: bool, may_be_renamed: bool) {
         self.doubt = may_be_renamed;
         if there {
@@ -41,17 +42,18 @@ impl Names {
         }
     }
 
-    /// The journal is to be looked at.
+    /// Returns true if the follower must read the journal.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.doubt
     }
 
-    /// Another chunk than was meant is open.
+    /// Returns true if another chunk than intended is open.
     pub(super) fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// The journal has nothing new. Whether a file is open, or another name is to be tried.
+    /// Records that the journal has no new records. Returns true if a file is open, or if there is another name
+    /// to try.
     pub(super) fn make_sure(&mut self, is_open: bool) -> bool {
         self.doubt = false;
         if is_open {
@@ -63,7 +65,7 @@ impl Names {
         more
     }
 
-    /// Nothing is open any more.
+    /// Records that the file was closed.
     pub(super) fn closed(&mut self) {
         self.stale = false;
         self.tried = 0;

@@ -1,4 +1,4 @@
-//! What becomes of a frame that was read: it is checked or copied, after a look whether its file still stands.
+//! Checks or copies a frame after reading it. A look at the journal first shows if its file still stands.
 
 use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::FrameLocation;
@@ -7,18 +7,18 @@ use nilometer_storage::{Buffer, Completion};
 
 use super::{Follower, PendingFrame, Purpose, tail::decode};
 
-/// What came of reading a frame.
+/// The result of reading a frame.
 #[derive(Debug)]
 pub(super) enum ReadOutcome {
-    /// It can't be read whole.
+    /// The frame can't be read completely.
     Failed,
-    /// It is not what the instrument delivered.
+    /// The frame differs from the one that the instrument delivered.
     Wrong,
-    /// It is whole, and is not known to be another.
+    /// The frame is complete, and nothing shows that it is another one.
     Whole(FrameBytes),
 }
 
-/// The bytes of a frame, as they were read.
+/// The bytes read for a frame.
 #[derive(Debug)]
 pub(super) struct FrameBytes {
     data: Buffer,
@@ -37,7 +37,8 @@ impl Follower {
             return self.judge(frame, ReadOutcome::Failed, true);
         }
         let bytes = FrameBytes { data, issued, finished };
-        // A copy has nothing to compare it with: what may be written over while it is read is made sure of first.
+        // A copy can't compare the frame, so first check the journal if the file may be overwritten during the
+        // read.
         let may_be_overwritten = self.lanes[lane].layout.head.storing == Storing::Ring;
         if may_be_overwritten && matches!(self.purpose, Purpose::Copy(_)) {
             return self.judge(frame, ReadOutcome::Whole(bytes), true);
@@ -45,7 +46,7 @@ impl Follower {
         self.deliver(frame, bytes);
     }
 
-    /// Does with a frame what it was read for.
+    /// Checks or copies a frame.
     fn deliver(&mut self, frame: PendingFrame, bytes: FrameBytes) {
         let FrameBytes { data, issued, finished } = bytes;
         if !self.put(frame, data, finished) {
@@ -58,8 +59,8 @@ impl Follower {
         self.was_read(frame.number);
     }
 
-    /// A frame was read. Its file may have been removed, or written over, meanwhile: that is noted before it is done, so
-    /// that nothing is said while the journal has `more` that was written before.
+    /// Judges a frame that was read. The recorder may have removed or overwritten its file during the read. It
+    /// journals that before it does so, so this decides only when the journal has no `more` earlier records.
     pub(super) fn judge(&mut self, frame: PendingFrame, outcome: ReadOutcome, more: bool) {
         if self.index.is_gone(frame.location) {
             self.failed(outcome);
@@ -81,7 +82,7 @@ impl Follower {
         }
     }
 
-    /// What was read is not used: its buffer is free for the next frame.
+    /// Discards the bytes read, and frees their buffer for the next frame.
     pub(super) fn failed(&mut self, outcome: ReadOutcome) -> ReadOutcome {
         if let ReadOutcome::Whole(bytes) = outcome {
             self.room.push(bytes.data);
@@ -89,7 +90,7 @@ impl Follower {
         ReadOutcome::Failed
     }
 
-    /// Does with a frame what it was read for: whether it is right.
+    /// Checks or copies a frame. Returns true if it is intact.
     fn put(&mut self, frame: PendingFrame, data: Buffer, now: Nanos) -> bool {
         let PendingFrame { number, location, due } = frame;
         let length = location.extent.size as usize;

@@ -1,4 +1,4 @@
-//! The end of a journal that somebody else writes: what was added since the last look.
+//! The tail of a journal that another process writes: the records since the last look.
 
 use nilometer_hdf5_recording::Hdf5Contents;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot, buffer::ALIGNMENT};
@@ -7,20 +7,20 @@ use super::names::Names;
 use crate::sink::RawLayout;
 use nilometer_recording::journal::{Encoding, FrameExtent, RECORD};
 
-/// A lane that is followed.
+/// A lane that the follower follows.
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) layout: RawLayout,
     journal: Slot,
-    /// Where the file of frames is opened that is being read, and which it is.
+    /// Slot for the open file of frames, and the file's index in the lane.
     pub(super) frames: Slot,
     pub(super) open: Option<u64>,
-    /// Of its chunks, if it writes such.
+    /// Names of its chunks, if it writes chunks.
     pub(super) names: Names,
     journal_is_open: bool,
-    /// The last look at the journal failed.
+    /// True if the last look at the journal failed.
     pub(super) fails: bool,
-    /// A record of the journal says what can't be: it is read no further.
+    /// True if the journal has an invalid record. The follower reads it no further.
     pub(super) is_broken: bool,
 }
 
@@ -39,7 +39,7 @@ impl Tail {
         }
     }
 
-    /// Looks what is new behind so many records: the journal is opened, or as much of it read as the buffer takes.
+    /// Opens the journal, or reads the records after the first `records`, as far as the buffer has room.
     pub(super) fn look(&self, records: u64, buffer: Buffer) -> Operation {
         if self.journal_is_open {
             let length = buffer.len() / RECORD * RECORD;
@@ -49,29 +49,29 @@ impl Tail {
         Operation::named(OpKind::Open(Open::GROWN), ROOT, self.journal, name.as_bytes(), buffer)
     }
 
-    /// The journal is open.
+    /// Records that the journal is open.
     pub(super) fn opened(&mut self) {
         self.journal_is_open = true;
     }
 
-    /// The journal's slot is that of an operation.
+    /// Returns true if an operation is on the journal.
     pub(super) fn is_journal(&self, operation: &Operation) -> bool {
         operation.file == self.journal
     }
 
-    /// A file was opened, or is not there. One that may be renamed is to be made sure of.
+    /// Records the result of opening a file. If it may be renamed, the journal must confirm its name.
     pub(super) fn opened_file(&mut self, file: u64, there: bool, may_be_renamed: bool) {
         self.open = there.then_some(file);
         self.names.opened(there, may_be_renamed);
     }
 
-    /// Nothing is open any more.
+    /// Records that the file was closed.
     pub(super) fn closed(&mut self) {
         self.open = None;
         self.names.closed();
     }
 
-    /// Opens the file of frames that has these names by now.
+    /// Opens the file of frames that has these names now.
     pub(super) fn open(&mut self, names: Vec<String>, buffer: Buffer) -> Operation {
         self.names.update(names);
         let name = self.names.next().map_or("", String::as_str);
@@ -79,9 +79,10 @@ impl Tail {
         Operation::named(kind, ROOT, self.frames, name.as_bytes(), buffer)
     }
 
-    /// Reads a frame of the file that is open.
+    /// Reads a frame from the open file.
     pub(super) fn read(&self, extent: &FrameExtent, buffer: Buffer) -> Operation {
-        // Past the cache: up to the next frame, or to the page that one ends in that is as long as it came out.
+        // Past the page cache, read up to the next frame, or to the end of the last page of a frame with
+        // variable length.
         let length = match (self.layout.direct, &self.layout.hdf5) {
             (false, _) => extent.length,
             (true, Some(_)) => (extent.length as usize).next_multiple_of(ALIGNMENT) as u32,
@@ -91,11 +92,12 @@ impl Tail {
     }
 }
 
-/// Makes the frame of so many bytes that were read of its extent, at the beginning of the buffer. Whether it is whole.
+/// Decodes a frame from the bytes read from its extent, to the beginning of the buffer. Returns true if it is
+/// complete.
 pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool {
     let FrameExtent { encoding, length, size, .. } = *extent;
     match encoding {
-        // It is there already.
+        // The bytes are already in place.
         Encoding::Raw => read >= length,
         Encoding::Cbf | Encoding::Chunk(..) | Encoding::Tiles(..) => {
             let mut frame = vec![0; size as usize];
@@ -107,7 +109,7 @@ pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool
     }
 }
 
-/// The room that a frame needs to be read.
+/// Returns the buffer size for reading any frame of a lane.
 pub(super) fn room(layout: &RawLayout) -> u64 {
     let stored = Encoding::of(layout.head.format).length_max(layout.head.frame_size);
     let in_hdf5 = layout.hdf5.as_ref().map_or(0, Hdf5Contents::stored_max);

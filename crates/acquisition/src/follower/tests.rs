@@ -1,4 +1,4 @@
-//! A follower whose operations are answered by hand: what it counts, and what it asks for next.
+//! Tests a follower with operations answered by hand: its counts, and the operations that it issues.
 
 use nilometer_recording::{
     instrument::{Content, Pattern},
@@ -39,7 +39,7 @@ fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
     Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
 }
 
-/// Gives the follower's next operation this result.
+/// Answers the follower's next operation with this result.
 fn answer(follower: &mut Follower, result: Result<u32, Errno>) -> OpKind {
     let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
     let kind = operation.kind;
@@ -54,11 +54,11 @@ fn a_frame_that_two_lanes_have_is_read_once() {
     follower.take(0, &[frame(5, 0)]);
     assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
     assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
-    // It is wrong, and the journal has nothing to say of it.
+    // The frame is wrong, and the journal gives no reason.
     assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
     follower.take(1, &[frame(5, 0), frame(6, 0)]);
     assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
-    // One that could not be read where it was first may be read where it went then.
+    // If a frame can't be read at its first location, it may be read at its next one.
     assert!(matches!(answer(&mut follower, Err(Errno::EIO)), OpKind::Open(_)));
     follower.take(0, &[frame(6, 1)]);
     assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
@@ -70,7 +70,7 @@ fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
         let mut follower = follower();
         follower.take(0, &[frame(0, 7), frame(1, 7)]);
         assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
-        // Its journal goes on: a frame more, of the same file.
+        // Its journal continues with another frame of the same file.
         follower.take(0, &[frame(2, 7)]);
         let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
         let name = follower.lanes[0].layout.head.file_name("n", 7);
@@ -95,7 +95,7 @@ fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wro
         follower.lanes[0].opened();
         follower.take(0, &[frame(3, 0), frame(4, 1)]);
         assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
-        // All zeros: not what was delivered.
+        // All zeros, so it differs from the frame delivered.
         assert_eq!(answer(&mut follower, result), OpKind::Read);
         let totals = |follower: &Follower| {
             let ReaderTotals { missed, wrong, failed, .. } = follower.totals();
@@ -116,7 +116,7 @@ fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wro
         entry.put(next, &mut operation.buffer[..RECORD]);
         follower.completed(done(operation, Ok(RECORD as u32)));
         assert_eq!(totals(&follower), expected, "{result:?}, removed: {removed}");
-        // The next one is read.
+        // The follower reads the next frame.
         assert_eq!(answer(&mut follower, Ok(0)), OpKind::Close);
     }
 }

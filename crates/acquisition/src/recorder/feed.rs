@@ -26,7 +26,7 @@ use nilometer_storage::{
     process::{pin_to, processors},
 };
 
-use super::threads::SourceTotals;
+use super::source_totals::SourceTotals;
 use crate::{
     Follower, Following, Purpose,
     export::{FrameSupply, RecordedFrames},

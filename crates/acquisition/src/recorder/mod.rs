@@ -4,6 +4,7 @@
 mod feed;
 mod outcome;
 mod sender_status;
+mod source_totals;
 mod status;
 mod threads;
 
@@ -31,9 +32,10 @@ use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
 pub use sender_status::{SenderStatus, ThreadStatus};
+use source_totals::SourceTotals;
 pub use status::{Came, LaneStatus, Lost, MemoryStatus, RingStatus, Status};
 use status::{LaneWatch, Recent};
-use threads::{LaneJob, Report, SourceTotals};
+use threads::{LaneJob, Report};
 
 use crate::sink::{EncodeStage, FILE_SLOTS, LaneSetup, RingNeeds};
 

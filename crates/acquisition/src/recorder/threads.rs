@@ -7,7 +7,7 @@ use std::sync::{
     mpsc::SyncSender,
 };
 
-use nilometer_model::{Histogram, Nanos, ReaderTotals};
+use nilometer_model::Nanos;
 use nilometer_ring::{Ring, StoredCounts};
 use nilometer_storage::{
     Arena, Completion, Drive, Engine, OpKind, Step, Workload,
@@ -15,7 +15,7 @@ use nilometer_storage::{
     process::{self, Usage},
 };
 
-use super::{Lane, feed};
+use super::{Lane, feed, source_totals::SourceTotals};
 use crate::{
     Writer,
     sink::{Gauge, LaneSetup, Sink},
@@ -29,21 +29,6 @@ pub(super) enum Report {
     Refused(usize, String),
     Lane(usize, Box<Lane>),
     Source(Box<SourceTotals>),
-}
-
-/// What the source did.
-#[derive(Debug, Default)]
-pub(super) struct SourceTotals {
-    pub(super) frames: u64,
-    pub(super) stopped: bool,
-    pub(super) begun: Nanos,
-    pub(super) lateness: Histogram,
-    /// What was read, if a recording is copied.
-    pub(super) reader: Option<(ReaderTotals, Histogram)>,
-    /// Why nothing was delivered, if so.
-    pub(super) fault: Option<String>,
-    pub(super) usage: Usage,
-    pub(super) run_delay: Nanos,
 }
 
 #[derive(Debug)]

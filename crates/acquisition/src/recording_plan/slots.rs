@@ -1,9 +1,9 @@
-//! How many slots a ring has in so much memory. Each slot costs its bytes and what the recorder keeps beside it, which is more
-//! than the slot itself if frames are tiny.
+//! Number of ring slots for a given memory. Each slot costs its bytes and the recorder's data about it, which
+//! exceed the slot itself if frames are tiny.
 //!
-//! The buffer bounds the slots. What stands beside them may take a sixteenth of the buffer more: of large frames it takes far
-//! less, and of small ones there are as many slots as that leaves room for. For example with a buffer of 64 MiB, and 256 B beside
-//! each slot:
+//! The buffer limits the bytes of the slots. The data about them may take a sixteenth of the buffer more. For
+//! large frames they take far less; for small ones they limit the number of slots. For example, with a buffer
+//! of 64 MiB, and 256 B of data about each slot:
 //!
 //! ```text
 //! bytes of a slot   slots      in slots    beside them
@@ -19,11 +19,11 @@ use nilometer_recording::Packed;
 use nilometer_ring::Frame;
 use nilometer_storage::Buffer;
 
-/// Of the buffer, one part in so many may stand beside the slots.
+/// The share of the buffer by which slots and their data may exceed it: one part in this number.
 const BESIDE_SHARE: u64 = 16;
-/// A ring has two slots at least: one is filled while the other is stored.
+/// A ring has at least two slots, one to fill while the other is stored.
 const SLOTS_MIN: u64 = 2;
-/// Bytes that the allocator adds to what a frame is put together from.
+/// Bytes that the allocator adds to a frame's description.
 const ALLOCATION: usize = 32;
 
 /// Memory of a slot of the ring.
@@ -31,29 +31,29 @@ const ALLOCATION: usize = 32;
 pub(super) struct SlotMemory {
     /// Bytes from one slot to the next.
     pub(super) slot: u64,
-    /// The writers keep lists of frames by chunk or by file, beside the ring's own list.
+    /// True if writers keep lists of frames by chunk or by file, besides the ring's own list.
     pub(super) is_listed: bool,
 }
 
 impl SlotMemory {
-    /// Bytes that the recorder keeps beside a slot, at the most: its place among the free ones and among those that wait, what
-    /// its frame was put together from, and its places in the lists of writers, which grow by doubling.
+    /// Upper bound on the bytes that the recorder keeps about a slot. They are its places among free and
+    /// waiting slots, its frame's description, and its places in the writers' lists, which grow by doubling.
     pub(super) fn beside(self) -> u64 {
         let lists = if self.is_listed { 3 } else { 1 };
         (size_of::<Buffer>() + lists * size_of::<Frame>() + size_of::<Packed>() + ALLOCATION) as u64
     }
 
-    /// How many slots such a buffer has, at least two.
+    /// Number of slots for this buffer, at least two.
     pub(super) fn slots(self, buffer: Bytes) -> u64 {
         let all = buffer.0.saturating_add(buffer.0 / BESIDE_SHARE);
         (buffer.0 / self.slot).min(all / (self.slot + self.beside())).max(SLOTS_MIN)
     }
 
-    /// The smallest buffer that has so many slots.
+    /// Returns the smallest buffer with this number of slots.
     pub(super) fn buffer_for(self, slots: u64) -> Bytes {
         let in_slots = slots.saturating_mul(self.slot);
         let all = slots.saturating_mul(self.slot + self.beside());
-        // Of `b + b / 16`, rounded down, as small a `b` as reaches all of it.
+        // Find the smallest `b` for which `b + b / 16`, rounded down, reaches `all`.
         let reaching = all.saturating_mul(BESIDE_SHARE).div_ceil(BESIDE_SHARE + 1);
         let least = (reaching.saturating_sub(1)..=reaching.saturating_add(1))
             .find(|buffer| buffer + buffer / BESIDE_SHARE >= all);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     proptest! {
-        /// The account holds whatever frames are like, and the smallest buffer is the smallest.
+        /// Checks the account for any frames, and that the smallest buffer is the smallest.
         #[test]
         fn slots_and_what_is_beside_them_stay_within_the_buffer_and_its_share(
             slot in (6_u32..34).prop_flat_map(|bits| (1_u64 << bits)..(2_u64 << bits)),

@@ -1,4 +1,4 @@
-//! What a plan chooses, in tables.
+//! Tables of the plan's choices.
 
 use nilometer_model::{Capabilities, Capability, DirectIo, Nanos};
 use nilometer_storage::{
@@ -163,7 +163,7 @@ fn it_says_in_words_what_lies_there() {
     );
 }
 
-/// A store of objects, and the file system of Hadoop.
+/// Returns an object store, and the file system of Hadoop.
 fn stores() -> [TargetDescription; 2] {
     let places = [Capability::WriteAnywhere, Capability::Resize];
     let object = [&places[..], &[Capability::Append, Capability::Rename]].concat();

@@ -1,18 +1,20 @@
-//! Storage whose files are put whole, or grow at their ends: what can be recorded there.
+//! Rules for storage that takes files only as a whole, or only appends to them.
 
 use nilometer_model::{Capabilities, Capability, Format, Nanos, TargetDescription};
 
 use super::RecordingPlan;
 
-/// A frame is acknowledged when its file is there: that should not take long where frames come slowly.
+/// Limit on the time that a frame waits for its file. A frame is acknowledged when its file exists, which
+/// should not take long even if frames arrive slowly.
 const HELD: Nanos = Nanos::from_millis(1000);
 
-/// What storage asks of files.
+/// The rules of storage for files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileRules {
-    /// They are put whole, or grow at their ends: what they have is told when they are synced or closed.
+    /// True if the storage takes files only as a whole or by appending. It reports their content on sync or
+    /// close.
     pub(super) whole: bool,
-    /// What is synced survives the loss of power.
+    /// True if synced data survive the loss of power.
     pub(super) syncs: bool,
 }
 
@@ -24,11 +26,11 @@ impl FileRules {
 }
 
 impl RecordingPlan {
-    /// Looks whether all storage, which is described so, can do what this way of storing needs, and whether files that are put
-    /// whole have room in memory until they are.
+    /// Checks that all this storage supports the plan's kind of files. Also checks that files which the storage
+    /// takes as a whole fit in memory until then.
     ///
     /// # Errors
-    /// What can be recorded there instead.
+    /// If not. The message names the possible kinds of recording.
     pub fn check_storage(&self, onto: &[TargetDescription]) -> Result<(), String> {
         let mut needs = self.frames.storing.needs(Some(self.frames_per_file)).to_vec();
         needs.extend((self.frames.format == Format::Hdf5).then_some(Capability::WriteAnywhere));
@@ -53,13 +55,14 @@ impl RecordingPlan {
         self.check_whole_files()
     }
 
-    /// So long a frame is held in a file that is not full: for ever, if it was said how full that is to be, and where so many
-    /// full files are kept.
+    /// Limit on the time that a frame waits in a file that is not full. There is none if the user set the file
+    /// size, or if the plan keeps a number of full files.
     pub(super) fn held_at_most(&self) -> Nanos {
         if self.size_was_said || self.keep.is_some() { Nanos::MAX } else { HELD }
     }
 
-    /// Each lane has a whole file in memory until the storage has it, and meanwhile the next one comes.
+    /// Checks that memory has room for a whole file of each lane until the storage has it, and for the next
+    /// file.
     fn check_whole_files(&self) -> Result<(), String> {
         let files = if self.size_was_said { 2 } else { 1 };
         let held = u64::from(self.lanes()).saturating_mul(files * self.frames_per_file);

@@ -4,7 +4,7 @@ use nilometer_model::statistics::{CONFIDENCE, Summary, student_at};
 
 use super::{
     AlignedCell, AlignedRecording, AlignedStage, RecordsCompared,
-    figures::{LeftFigure, OpenFigure, against_bound, below_bound, is_open, open, open_by},
+    figures::{Held, LeftFigure, OpenFigure, WorseCell, against_bound, below_bound, is_open, open, open_by},
     pair::{CellLogs, Unpaired, against_runs, unpaired},
     question::{Asked, Taken},
     recordings::ratio,
@@ -45,26 +45,6 @@ pub struct RunSpread {
     pub seen_least: f64,
     /// The same of the figure that differs most from run to run.
     pub seen_most: f64,
-}
-
-/// Something that got worse.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorseCell {
-    /// Index into the subjects.
-    pub subject: usize,
-    /// What was measured, in words.
-    pub what: String,
-    /// How much, in words.
-    pub words: String,
-    /// The same as a logarithm with its interval at a confidence that holds for all together; none where a verdict turned.
-    pub effect: Option<Effect>,
-}
-
-/// A subject with the one of the baseline that it is held against: of several baselines the one of the last that has it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
-    pub(super) now: usize,
-    pub(super) before: usize,
 }
 
 /// A difference with what it is of.

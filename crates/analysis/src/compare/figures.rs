@@ -2,8 +2,27 @@
 
 use nilometer_model::statistics::{CONFIDENCE, Summary};
 
-use super::against::{Held, WorseCell};
 use crate::{by_round::LogDifference, effect::Effect};
+
+/// Something that got worse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorseCell {
+    /// Index into the subjects.
+    pub subject: usize,
+    /// What was measured, in words.
+    pub what: String,
+    /// How much, in words.
+    pub words: String,
+    /// The same as a logarithm with its interval at a confidence that holds for all together; none where a verdict turned.
+    pub effect: Option<Effect>,
+}
+
+/// A subject with the one of the baseline that it is held against: of several baselines the one of the last that has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) now: usize,
+    pub(super) before: usize,
+}
 
 /// A figure of the baseline that could not be held against it.
 #[derive(Debug, Clone, PartialEq, Eq)]

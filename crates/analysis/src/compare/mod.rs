@@ -19,10 +19,11 @@ mod recordings;
 mod sequence;
 mod subject;
 
-pub use against::{AgainstBaseline, RunSpread, WorseCell};
+pub use against::{AgainstBaseline, RunSpread};
 pub use align::{AlignedCell, AlignedStage, LoneCells};
 pub use change_point::{ChangePoint, ChangeTest};
 pub use differing::DifferingFact;
+pub use figures::WorseCell;
 pub use figures::{LeftFigure, OpenFigure};
 pub use history::TargetHistory;
 pub use network::{AlignedNetwork, AlignedTraffic, NetworkRates};

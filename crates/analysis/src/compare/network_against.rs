@@ -4,7 +4,8 @@ use nilometer_model::ByteRate;
 
 use super::{
     AlignedNetwork, AlignedTraffic, NetworkRates, RecordsCompared,
-    against::{Held, Tested},
+    against::Tested,
+    figures::Held,
     figures::LeftFigure,
     pair::{against_runs, unpaired},
 };

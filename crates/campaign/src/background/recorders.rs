@@ -11,8 +11,8 @@ use nilometer_storage::{Target, within};
 use super::{LOOK_EVERY, not_lasting};
 use crate::{
     ingest::{ready_recorder, sample_of_all},
-    phase::Run,
     supervise::GLANCE,
+    task::Run,
 };
 
 /// Instruments on a target, each with a recorder of its own.

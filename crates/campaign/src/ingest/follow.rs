@@ -23,7 +23,7 @@ use nilometer_model::{
 use nilometer_recording::journal::Head;
 use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage, within};
 
-use crate::phase::Run;
+use crate::task::Run;
 
 /// What is followed.
 #[derive(Debug, Clone)]

@@ -2,10 +2,11 @@
 //! explained for people in `docs/invalid.md`.
 
 use nilometer_acquisition::Outcome;
-use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag, Waited};
+use nilometer_model::{Ingest, Invalid, Nanos, ReaderTotals, Sample, SourceLag};
 use nilometer_plan::search::GRID;
 
 use super::packets::Packets;
+use crate::starvation::starved_beyond;
 
 /// A recording, and what is to be known of it beside its figures.
 #[derive(Debug)]
@@ -42,12 +43,7 @@ pub(super) fn judge(recording: &Recording<'_>) -> Option<Invalid> {
     }
     let missing = Nanos(ingest.lost.saturating_mul(ingest.period.0));
     let loss = Loss { missing, stall: ingest.longest_stall, wall: sample.wall };
-    starved(*waited, sample.wall, loss.allowed())
-}
-
-/// The tool waited longer for a processor than is allowed.
-pub(super) fn starved(waited: Nanos, of: Nanos, allowed: Nanos) -> Option<Invalid> {
-    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed, throttled: Nanos(0) })))
+    starved_beyond(*waited, sample.wall, loss.allowed())
 }
 
 /// How long a recorder waited for a processor: what feeds it, and its lanes in the mean, for while one of them waits the
@@ -110,6 +106,7 @@ fn lag(sample: &Sample, ingest: &Ingest) -> Option<SourceLag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nilometer_model::Waited;
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;

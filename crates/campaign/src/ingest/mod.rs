@@ -27,10 +27,10 @@ use nilometer_storage::{
 
 use crate::{
     background::Loads,
-    phase::{Run, traffic_since},
     settle::settle,
     supervise::{BufferLevel, CampaignStep, GLANCE, SoFar},
     surroundings::Surroundings,
+    task::{Run, traffic_since},
 };
 use follow::{Followed, LiveReaders, Report};
 use over_network::{Sends, Went};

@@ -6,7 +6,8 @@ use nilometer_model::{
     ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample, SentAtOnce, SentPackets, SourceLag,
 };
 
-use super::{judge::starved, over_network::Went};
+use super::over_network::Went;
+use crate::starvation::starved_beyond;
 
 /// The packets of a cell's recorders.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +66,7 @@ impl Packets {
         }
         let missing = wall.seconds() * lost as f64 / due.max(1) as f64;
         let explained = Nanos::from_seconds(missing / CATCH_UP as f64);
-        starved(waited, wall, explained.max(Nanos(wall.0 / WAITED_PART)))
+        starved_beyond(waited, wall, explained.max(Nanos(wall.0 / WAITED_PART)))
     }
 }
 

@@ -14,7 +14,7 @@ use nilometer_plan::RecordingRun;
 use nilometer_storage::{Calendar, Clock, DetachedTask, NoOutcome, Target, process::Usage, within};
 
 use super::name_of;
-use crate::phase::Run;
+use crate::task::Run;
 
 /// The files of a recording that is over.
 #[derive(Debug)]

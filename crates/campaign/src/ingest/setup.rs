@@ -20,7 +20,7 @@ use nilometer_ring::{Delivery, Pace};
 use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 
 use super::over_network::{self, Incoming, Sends, StreamSent, incoming};
-use crate::phase::Run;
+use crate::task::Run;
 
 /// A recording that can be made.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::{
 };
 use nilometer_storage::process::Usage;
 
-use crate::{phase::Run, supervise::GLANCE};
+use crate::{supervise::GLANCE, task::Run};
 
 /// The streams of a recording, of which this process sends some.
 #[derive(Debug, Default)]

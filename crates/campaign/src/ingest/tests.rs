@@ -19,7 +19,7 @@ use nilometer_storage::{
     testing::wrap::{Cap, Meter, Metered, Throttled},
 };
 
-use crate::settle::Baseline;
+use crate::baseline::Baseline;
 
 /// 10 kB a frame, 500 a second.
 const CAMERA: &str = r#"

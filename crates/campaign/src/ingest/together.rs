@@ -15,7 +15,7 @@ use nilometer_plan::{RecordingRun, RecordingSplit, recorded_together};
 use nilometer_storage::Clock;
 
 use super::sample::company;
-use crate::{phase::Run, together::of_rank};
+use crate::{task::Run, together::of_rank};
 
 /// The processes of a campaign that record together.
 #[derive(Debug, Clone, Copy)]

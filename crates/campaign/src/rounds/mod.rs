@@ -23,14 +23,15 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 
 use crate::{
     background::Loads,
+    baseline::Baseline,
     calendar::Watched,
     parallel_files::is_stuck,
-    phase::{Reached, Run, Task, run_phase},
+    phase::run_phase,
     precision::MeasuredRates,
     remaining::{Planned, Remaining},
-    settle::Baseline,
     supervise::SoFar,
     surroundings::{Surroundings, first_look},
+    task::{Reached, Run, Task},
     turns::{self, Done, ScheduledRepeat, Trials, is_broken},
 };
 use ceiling::ceiling;

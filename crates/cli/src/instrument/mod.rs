@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use nilometer_analysis::{Prospect, Study, Withheld};
 use nilometer_model::{
-    Burst, Data, DataKind, Format, Instrument, Storing,
+    Burst, ByteRate, Data, DataKind, Format, Instrument, Storing,
     catalogue::{BuiltIn, INSTRUMENTS, instruments},
 };
 use nilometer_storage::user_file::{NamedText, find, instrument};
@@ -80,12 +80,19 @@ fn is_carried(on: &Result<Prospect, Withheld>) -> bool {
 /// What is predicted with less is better not counted on: stalls are not in a prediction.
 const MARGIN_LEAST: f64 = 1.2;
 
+/// A row of the list: mean rates of the bytes that reach the storage, and of all pixels.
 fn line(instrument: &Instrument) -> String {
-    format!("{:<20} {:>9}  {}\n", instrument.name, instrument.mean_rate(), instrument.title)
+    let mean = instrument.mean_rate();
+    let written = ByteRate(instrument.written_rate().0 * mean.0 / instrument.rate().0);
+    let [written, pixels] = [written, mean].map(|rate| rate.to_string());
+    format!("{:<20} {written:>9} {pixels:>9}  {}\n", instrument.name, instrument.title)
 }
 
 fn list() -> anyhow::Result<String> {
-    let mut text = String::new();
+    let mut text = format!(
+        "{:<20} {:>9} {:>9}  (mean rates: `instrument show` has those of bursts)\n",
+        "name", "written", "pixels"
+    );
     for BuiltIn { name, .. } in INSTRUMENTS {
         let instrument = instrument(name)?;
         text.push_str(&line(&instrument));

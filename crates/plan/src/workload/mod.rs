@@ -12,6 +12,7 @@ mod small_writes;
 mod source_tree;
 mod stream;
 mod tree;
+mod tree_scale;
 mod unpack;
 mod visibility;
 mod wait;

@@ -5,7 +5,7 @@ use nilometer_model::{Bytes, Phase};
 use super::{
     Access, TreeShape,
     parameters::{Footprint, Parameters, Work, parameters},
-    source_tree::scale_tree,
+    tree_scale::scale_tree,
     unpack::FILE_BLOCK,
     walk::warm_phrase,
 };

@@ -2,10 +2,7 @@
 
 use nilometer_model::Bytes;
 
-use super::{
-    parameters::{Footprint, scaled_count},
-    walk::directories,
-};
+use super::{parameters::Footprint, walk::directories};
 
 /// How many directories and files a worker's tree has, and how they are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,11 +93,4 @@ impl TreeShape {
             _ => Ok(()),
         }
     }
-}
-
-/// The numbers of a source tree times a factor, each at least one.
-pub(super) fn scale_tree(directories: &mut u32, files: &mut u32, size: &mut Bytes, factor: f64) {
-    *directories = scaled_count(u64::from(*directories), factor) as u32;
-    *files = scaled_count(u64::from(*files), factor) as u32;
-    *size = Bytes(scaled_count(size.0, factor));
 }

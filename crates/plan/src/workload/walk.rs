@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Access, Shift, TreeShape,
     parameters::{Footprint, Parameters, Work, WorkloadTraits, parameters, scaled_count},
-    source_tree::scale_tree,
+    tree_scale::scale_tree,
 };
 
 /// In which order a tree is walked.

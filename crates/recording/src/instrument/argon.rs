@@ -1,5 +1,7 @@
-//! Waveforms of a liquid-argon detector: for each wire a pedestal, noise of its own, noise common to the wires of a
-//! board, and pulses where a straight track passes it.
+//! Waveforms of a liquid-argon detector.
+//!
+//! Each wire has a pedestal, noise of its own and noise common to the wires of a board. Straight tracks add a
+//! pulse to each wire that they pass.
 
 use std::ops::Range;
 
@@ -12,16 +14,16 @@ use super::{
 
 /// Wires that share noise.
 const BOARD: usize = 16;
-/// The common noise, in parts of a wire's own.
+/// Deviation of the common noise, relative to a wire's own.
 const COMMON: f64 = 0.4;
 const TRACKS: usize = 6;
-/// Of a pulse: the deviation in samples, and the median height in counts.
+/// Shape of a pulse: deviation in samples, and median height in counts.
 const PULSE: f64 = 5.0;
 const HEIGHT: f64 = 120.0;
 /// The converters have 12 bits.
 const COUNT_MAX: i32 = 0xfff;
 
-/// See the module.
+/// Simulates a liquid-argon detector: pedestals, noise and tracks.
 pub(super) struct Argon {
     grid: Grid,
     seed: Seed,
@@ -29,16 +31,16 @@ pub(super) struct Argon {
     normal: Normal,
 }
 
-/// A particle's way through the chamber.
+/// Path of a particle through the chamber.
 struct Track {
-    /// The sample at which it passes the first wire, and how many later for each further wire.
+    /// Sample at which the particle passes the first wire, and delay in samples for each further wire.
     start: f64,
     slope: f64,
     height: f64,
 }
 
 impl Argon {
-    /// With noise of so many counts.
+    /// Creates the scene with this noise, in counts.
     pub(super) fn new(grid: Grid, seed: Seed, noise: f64) -> Self {
         Argon { grid, seed, noise, normal: Normal::new() }
     }
@@ -55,7 +57,7 @@ impl Argon {
         (0..TRACKS).map(|_| track(&mut stream)).collect()
     }
 
-    /// What the wires of a board have in common.
+    /// Draws the noise common to the wires of a board.
     fn common(&self, frame: u64, board: usize, common: &mut [f64]) {
         let mut stream = self.seed.part(frame).named("board").part(board as u64).stream();
         let deviation = COMMON * self.noise;
@@ -64,7 +66,7 @@ impl Argon {
         }
     }
 
-    /// Pedestal and noise of a wire, the same in all frames.
+    /// Returns pedestal and noise of a wire, the same in all frames.
     fn wire(&self, row: usize) -> [f64; 2] {
         let mut stream = self.seed.named("wire").part(row as u64).stream();
         [400.0 + 20.0 * self.normal.draw(&mut stream), self.noise * (0.8 + 0.4 * stream.unit())]
@@ -128,7 +130,7 @@ mod tests {
         bytes.chunks_exact(grid.row_bytes()).map(|row| row.chunks_exact(2).map(sample).collect()).collect()
     }
 
-    /// Differences of neighbouring samples, in which pedestals and pulses hardly show.
+    /// Correlates differences of neighbouring samples, in which pedestals and pulses hardly show.
     fn correlation(one: &[f64], other: &[f64]) -> f64 {
         let steps = |samples: &[f64]| samples.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
         let (one, other) = (steps(one), steps(other));

@@ -1,5 +1,7 @@
-//! A diffraction frame: photons of a background that falls off from the centre and of powder rings, spots of a crystal,
-//! gaps between the detector's modules, and pixels that are hot or dead.
+//! A diffraction frame.
+//!
+//! It shows photons of a background that falls off from the centre, powder rings, and spots of a crystal. It
+//! has gaps between the detector's modules, and hot or dead pixels.
 
 use std::ops::Range;
 
@@ -10,20 +12,20 @@ use super::{
     scene::{Grid, Scene, place, row_seed},
 };
 
-/// Gaps, and pixels that are hot or dead: as a Pilatus writes them. Where the type has no sign these are its greatest
-/// value and the one below, as an EIGER writes them.
+/// Values of gaps and of hot or dead pixels, as a Pilatus writes them. If the pixel type has no sign, the
+/// values become its greatest and the one below, as an EIGER writes them.
 const GAP: i32 = -1;
 const BAD: i32 = -2;
 /// Some 400 spots on the 4.5 million pixels of an EIGER 4M.
 const PIXELS_PER_SPOT: usize = 11_000;
 const PIXELS_PER_BAD: usize = 50_000;
-/// Of a spot's peak: the median and the deviation of its logarithm.
+/// Height of a spot's peak: its median, and the deviation of its logarithm.
 const PEAK: f64 = 100.0;
 const PEAK_SPREAD: f64 = 1.0;
-/// Beyond so many widths a spot has no photons.
+/// A spot has no photons farther from its centre than this number of widths.
 const REACH: f64 = 4.0;
 
-/// Modules of a detector: their pixels and the gaps between them, along rows and across.
+/// Layout of a detector's modules: their pixels and the gaps between them, along rows and across.
 #[derive(Debug, Clone, Copy)]
 struct Modules {
     width: usize,
@@ -32,7 +34,7 @@ struct Modules {
     gap_y: usize,
 }
 
-/// EIGER, EIGER2, Pilatus.
+/// Modules of EIGER, EIGER2 and Pilatus.
 const MODULES: [Modules; 3] = [
     Modules { width: 1030, height: 514, gap_x: 10, gap_y: 37 },
     Modules { width: 1028, height: 512, gap_x: 12, gap_y: 38 },
@@ -40,7 +42,7 @@ const MODULES: [Modules; 3] = [
 ];
 
 impl Modules {
-    /// Those that fill the frame without a rest; else the first.
+    /// Returns the modules that fill the frame without a remainder, or else the first.
     fn of(grid: Grid) -> Self {
         let fills = |length: usize, module: usize, gap: usize| (length + gap).is_multiple_of(module + gap);
         let fit = MODULES.into_iter().find(|modules| {
@@ -59,18 +61,18 @@ impl Modules {
     }
 }
 
-/// See the module.
+/// Simulates a diffraction experiment: background, rings, spots, gaps and bad pixels.
 pub(super) struct Diffraction {
     grid: Grid,
     seed: Seed,
     modules: Modules,
-    /// Background by distance from the centre, in pixels.
+    /// Background by distance from the centre in pixels.
     background: Vec<Poisson>,
-    /// Row and column of pixels that are hot or dead, by row.
+    /// Row and column of hot or dead pixels, sorted by row.
     bad: Vec<(usize, usize)>,
 }
 
-/// A reflection, at its place on the frame.
+/// A reflection, with its position on the frame.
 struct Spot {
     x: f64,
     y: f64,
@@ -79,7 +81,7 @@ struct Spot {
 }
 
 impl Diffraction {
-    /// With so many photons a pixel in the background and rings, on the mean.
+    /// Creates the scene with a mean of `photons` per pixel in the background and rings.
     pub(super) fn new(grid: Grid, seed: Seed, photons: f64) -> Self {
         let mut stream = seed.named("bad pixels").stream();
         let mut bad: Vec<_> = (0..grid.rows * grid.width / PIXELS_PER_BAD)
@@ -122,7 +124,7 @@ impl Diffraction {
 }
 
 impl Spot {
-    /// Anywhere on a frame.
+    /// Draws a spot at any position of a frame.
     fn random(grid: Grid, normal: &Normal, stream: &mut RandomStream) -> Self {
         Spot {
             x: stream.unit() * grid.width as f64,
@@ -170,14 +172,14 @@ fn distance(x: f32, y: f32) -> usize {
     place(f64::from((x * x + y * y).sqrt()))
 }
 
-/// Background and rings by distance from the centre, in parts of what is there at the centre.
+/// Returns background and rings by distance from the centre, relative to the background at the centre.
 fn profile(grid: Grid) -> Vec<f64> {
     let [y, x] = centre(grid);
     let corner = distance(x, y) + 2;
     (0..corner).map(|radius| share(radius as f64 / corner as f64)).collect()
 }
 
-/// The same at one distance, in parts of that of a corner.
+/// Returns the same for one distance, given relative to the corner's distance.
 fn share(radius: f64) -> f64 {
     // The strongest rings of ice lie close together.
     let rings = [(0.33, 0.25), (0.35, 0.3), (0.37, 0.2), (0.48, 0.1), (0.62, 0.12), (0.65, 0.06)];
@@ -185,7 +187,7 @@ fn share(radius: f64) -> f64 {
     0.1 + 0.9 * (-5.0 * radius).exp() + rings.into_iter().map(ring).sum::<f64>()
 }
 
-/// The mean of a profile over the pixels of a frame; every eighth row and column stands for the others.
+/// Returns the mean of a profile over the pixels of a frame. Samples every eighth row and column.
 fn mean_over_frame(grid: Grid, profile: &[f64]) -> f64 {
     let [centre_y, centre_x] = centre(grid);
     let rows = (0..grid.height).step_by(8);

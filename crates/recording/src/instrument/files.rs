@@ -7,7 +7,7 @@ use nilometer_model::{Bytes, PixelType};
 use super::{ContentError, POOL_MAX, scene::Grid};
 use crate::{cbf, recording_file::open_named};
 
-/// The frames in the files of this name, in which `*` stands for anything, in the order of their names.
+/// Loads the frames of the files that match `pattern`, sorted by name. `*` matches any text.
 pub(super) fn load(pattern: &str, grid: Grid) -> Result<Vec<Vec<u8>>, ContentError> {
     let names = glob::glob(pattern)
         .map_err(|error| ContentError::File { file: pattern.into(), why: error.msg.into() })?;
@@ -28,7 +28,7 @@ pub(super) fn load(pattern: &str, grid: Grid) -> Result<Vec<Vec<u8>>, ContentErr
     if frames.is_empty() { Err(ContentError::NoFiles(pattern.into())) } else { Ok(frames) }
 }
 
-/// The bytes of a frame, or why the file has none.
+/// Returns the bytes of a frame, or the reason why the file has none.
 fn frame(file: &Path, grid: Grid) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = open_named(file).and_then(|mut file| file.read_to_end(&mut bytes));

@@ -1,5 +1,5 @@
-//! Simulated instruments: frames like the real ones, made before the clock starts, that can be told apart and verified
-//! without keeping them.
+//! Simulated instruments. Nilometer makes realistic frames before the clock starts, and can later identify and
+//! verify each of them without keeping it.
 //!
 //! ```text
 //! recipe (diffraction, tomography, ...) or the user's files -> pool of distinct frames -> copy and stamp -> slot
@@ -39,77 +39,78 @@ pub enum Content {
     Pool(FramePool),
 }
 
-/// Content that can't be made.
+/// The reason why content can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
-    /// No intensity makes such frames.
+    /// No intensity makes frames of this compressibility.
     #[error(
         "compressibility = {wished}: {kind} of this shape reaches {least:.2} to {greatest:.2} with bitshuffle and LZ4"
     )]
     OutOfReach {
-        /// Of the data.
+        /// Kind of the data.
         kind: String,
-        /// What was asked for.
+        /// Compressibility that the user asked for.
         wished: f64,
-        /// At the highest intensity.
+        /// Compressibility at the highest intensity.
         least: f64,
-        /// At the lowest.
+        /// Compressibility at the lowest intensity.
         greatest: f64,
     },
-    /// The frames came out otherwise than the sample that the intensity was found with.
+    /// The frames compress otherwise than the sample that the search for the intensity used.
     #[error("compressibility = {wished}: the frames came out with {measured:.2}; write an intensity instead")]
     NotMet {
-        /// What was asked for.
+        /// Compressibility that the user asked for.
         wished: f64,
-        /// What the frames have.
+        /// Compressibility of the frames.
         measured: f64,
     },
-    /// The pool does not fit.
+    /// The pool does not fit in memory.
     #[error("distinct = {distinct}: frames of {frame} make more than the {most} that are kept in memory")]
     TooMany {
-        /// Frames asked for.
+        /// Number of frames that the user asked for.
         distinct: u64,
-        /// A frame.
+        /// Bytes of a frame.
         frame: Bytes,
         /// The limit.
         most: Bytes,
     },
-    /// The same recipe and seed make other frames here.
+    /// The same recipe and seed make other frames with this build.
     #[error("this build of nilometer makes other frames from the same seed")]
     Otherwise,
-    /// A journal says that its frames are the user's own files.
+    /// The journal names the user's own files as the source of its frames.
     #[error(
         "the journal names `{0}` as what they are made from, and only files that the user names are read"
     )]
     NotNamed(String),
-    /// No file is there.
+    /// No file matches the name.
     #[error("no file `{0}`")]
     NoFiles(String),
-    /// A file that can't be a frame.
+    /// The file can't be a frame.
     #[error("{}: {why}", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
-/// Memory for prepared frames: as a rule, and at most.
+/// Memory for prepared frames: default and maximum.
 const POOL: u64 = 256 << 20;
 const POOL_MAX: u64 = 4 << 30;
-/// More are not made as a rule.
+/// Most distinct frames by default.
 const DISTINCT: u64 = 32;
-/// Frames that are made and tried before those that are kept.
+/// Spare frames in the estimate of memory, for the time while the pool is made.
 const MADE_AT_ONCE: u64 = 4;
 
 impl Content {
-    /// Makes what is needed to deliver frames, on all processors; takes seconds. `shape` has the slowest dimension first.
+    /// Makes everything needed to deliver frames. Uses all processors and takes seconds. `shape` has the
+    /// slowest dimension first.
     pub fn prepare(data: &Data, shape: &[u64], pixel: PixelType, seed: Seed) -> Result<Self, ContentError> {
         Content::prepare_stamped(data, shape, pixel, Stamp::new(seed, pixel))
     }
 
-    /// The same with the stamp of another version.
+    /// Does the same with the stamp of another version.
     fn prepare_stamped(
         data: &Data,
         shape: &[u64],
@@ -125,7 +126,8 @@ impl Content {
         }
     }
 
-    /// Memory that is taken to deliver frames of so many bytes, at the most: those that are repeated, and a few while they are made.
+    /// Upper bound on the memory needed to deliver frames of this size: the distinct frames, and a few while
+    /// they are made.
     pub fn memory(data: &Data, frame: Bytes) -> Bytes {
         let kept = match data.kind {
             DataKind::Incompressible => 1,
@@ -134,7 +136,7 @@ impl Content {
         Bytes((kept + MADE_AT_ONCE).saturating_mul(frame.0))
     }
 
-    /// What it can be made from again; none for the user's own files.
+    /// Returns the recipe that makes the content again. `None` for the user's own files.
     pub fn origin(&self) -> Option<Origin> {
         match self {
             Content::Pattern(pattern) => Some(pattern.origin()),
@@ -150,7 +152,8 @@ impl Content {
         }
     }
 
-    /// Makes a slot ready, once: [`Content::fill`] then makes any frame in it. What is beyond the frame becomes zero.
+    /// Prepares a slot once, so that [`Content::fill`] can make any frame in it. Zeroes the bytes after the
+    /// frame.
     pub fn prepare_slot(&self, slot: &mut [u8]) {
         match self {
             Content::Pattern(pattern) => pattern.prepare(slot),
@@ -158,7 +161,7 @@ impl Content {
         }
     }
 
-    /// Makes frame `number` in a slot that was made ready.
+    /// Makes frame `number` in a prepared slot.
     #[inline]
     pub fn fill(&self, number: u64, slot: &mut [u8]) {
         match self {
@@ -167,8 +170,10 @@ impl Content {
         }
     }
 
-    /// Makes frame `number` in a slot that holds frame `before`. Where only stamps differ, only these are touched; other
-    /// bytes of the slot may have been written over, and stay so.
+    /// Makes frame `number` in a slot that holds frame `before`.
+    ///
+    /// If the two frames differ only in their stamps, this touches only the stamps. It does not restore other
+    /// bytes of the slot that have since changed.
     #[inline]
     pub fn change(&self, before: u64, number: u64, slot: &mut [u8]) {
         match self {
@@ -177,7 +182,7 @@ impl Content {
         }
     }
 
-    /// After so many frames they differ in their stamps only.
+    /// Number of distinct frames. Frames this far apart differ only in their stamps.
     pub fn distinct(&self) -> u64 {
         match self {
             Content::Pattern(_) => 1,
@@ -185,7 +190,8 @@ impl Content {
         }
     }
 
-    /// Whether these bytes are frame `number`; if not, the first page of 4096 bytes that is wrong.
+    /// Checks that these bytes are frame `number`. The error is the index of the first wrong page of 4096
+    /// bytes.
     pub fn verify(&self, number: u64, frame: &[u8]) -> Result<(), usize> {
         match self {
             Content::Pattern(pattern) => pattern.verify(number, frame),
@@ -193,7 +199,7 @@ impl Content {
         }
     }
 
-    /// How many times smaller bitshuffle with LZ4 makes the frames, as measured on them.
+    /// Returns the ratio by which bitshuffle with LZ4 shrinks the frames, measured on them.
     pub fn ratio(&self) -> f64 {
         match self {
             Content::Pattern(pattern) => {
@@ -236,7 +242,7 @@ fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<Fr
     }
 }
 
-/// So many frames by the recipe of their kind.
+/// Makes `count` frames by the recipe of their kind.
 fn frames(data: &Data, grid: Grid, seed: Seed, count: usize) -> Vec<Vec<u8>> {
     let intensity = data.intensity.unwrap_or(1.0);
     let scene = recipe::scene(&data.kind, grid, seed, intensity).expect("it is made by a recipe");
@@ -247,7 +253,7 @@ fn frames(data: &Data, grid: Grid, seed: Seed, count: usize) -> Vec<Vec<u8>> {
     })
 }
 
-/// How many frames are made.
+/// Returns the number of distinct frames to make.
 fn distinct(data: &Data, grid: Grid) -> Result<usize, ContentError> {
     let frame = grid.frame_bytes() as u64;
     let distinct = data.distinct.unwrap_or_else(|| (POOL / frame).clamp(1, DISTINCT));

@@ -1,17 +1,18 @@
-//! Random numbers as detectors have them, from the streams of [`Seed`](nilometer_model::Seed): normal and Poisson.
+//! Random numbers with the distributions of detector noise, normal and Poisson, from the streams of
+//! [`Seed`](nilometer_model::Seed).
 
 use nilometer_model::RandomStream;
 
 const LAYERS: usize = 128;
-/// Where the tail begins, and the area of a layer, for 128 layers.
+/// Start of the tail and area of a layer, for 128 layers.
 const TAIL: f64 = 3.442_619_855_899;
 const AREA: f64 = 9.912_563_035_262_17e-3;
 
-/// Normal numbers with mean 0 and deviation 1, by layers of equal area (Doornik, "An improved ziggurat method to generate
-/// normal random samples", 2005, ZIGNOR).
+/// Normal numbers with mean 0 and deviation 1, by layers of equal area (Doornik, "An improved ziggurat method
+/// to generate normal random samples", 2005, ZIGNOR).
 #[derive(Debug, Clone)]
 pub(super) struct Normal {
-    /// The right end of each layer, and how much of it lies under the curve whatever the height.
+    /// The right end of each layer, and the share of the layer that lies under the curve at any height.
     ends: [f64; LAYERS + 1],
     inner: [f64; LAYERS],
 }
@@ -69,15 +70,16 @@ fn tail(stream: &mut RandomStream) -> f64 {
     }
 }
 
-/// Above this mean, counts are drawn by rejection.
+/// Above this mean, `Poisson` draws counts by rejection.
 const SEARCHED_MAX: f64 = 10.0;
 
-/// Counts with one mean, which is at most 1e8.
+/// Counts with one mean, which must be at most 1e8.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Poisson {
-    /// By going through the counts from 0: the mean, and how often the count is 0.
+    /// Goes through the counts from 0. Holds the mean, and the probability of 0.
     Searched { mean: f64, none: f64 },
-    /// By rejection (Hörmann, "The transformed rejection method for generating Poisson random variables", 1993, PTRS).
+    /// Draws by rejection (Hörmann, "The transformed rejection method for generating Poisson random variables",
+    /// 1993, PTRS).
     Rejected { mean: f64, log_mean: f64, a: f64, b: f64, log_alpha: f64, sure: f64 },
 }
 
@@ -124,7 +126,7 @@ impl Poisson {
     }
 }
 
-/// The first count up to which the probabilities make more than `drawn`.
+/// Returns the first count at which the cumulative probability exceeds `drawn`.
 #[inline]
 fn searched(mean: f64, none: f64, drawn: f64) -> i32 {
     let (mut count, mut share, mut left) = (0, none, drawn);
@@ -136,8 +138,10 @@ fn searched(mean: f64, none: f64, drawn: f64) -> i32 {
     count
 }
 
-/// ln(n!), by Stirling's series; the counts for which it is needed are those of means above ten, and where it is worst,
-/// at 0, it is off by 0.04 in a probability below 1e-4.
+/// Returns ln(n!), by Stirling's series.
+///
+/// Only counts with means above ten need it. Its greatest error, 0.04 at 0, applies to a probability below
+/// 1e-4.
 fn log_factorial(count: f64) -> f64 {
     let x = count + 1.0;
     let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x);
@@ -150,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Mean, variance and skew.
+    /// Returns mean, variance and skew.
     fn moments(values: &[f64]) -> [f64; 3] {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -1,5 +1,5 @@
-//! What simulated frames are made from, as the journal of a recording says it: enough to make each again, so that a
-//! reader needs neither a checksum nor the frames themselves.
+//! Origin of simulated frames, as a recording's journal states it. A reader can make each frame again from it,
+//! and needs neither a checksum nor the frames themselves.
 
 use nilometer_model::{Data, DataKind, PixelType, Seed};
 use serde::{Deserialize, Serialize};
@@ -9,30 +9,32 @@ use super::{
     stamp::{Stamp, StampHead},
 };
 
-/// The recipe of a recording's frames, without anything left to be chosen or searched.
+/// The recipe of a recording's frames, with every choice made and every search done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// With the intensity that was found, and the count of distinct frames.
+    /// Description of the data, with the intensity that the search found and the count of distinct frames.
     pub(super) data: Data,
     /// Pixels of a frame, slowest dimension first.
     pub(super) shape: Vec<u64>,
-    /// Of one pixel.
+    /// Type of a pixel.
     pub(super) pixel: PixelType,
-    /// Where all random numbers come from.
+    /// Seed of all random numbers.
     pub(super) seed: u64,
-    /// CRC-32 (ISO-HDLC) of what was prepared: another build of the mathematical functions may round otherwise.
+    /// CRC-32 (ISO-HDLC) of the prepared frames. Another build of the mathematical functions may round
+    /// otherwise.
     pub(super) checksum: u32,
-    /// How a frame begins; packed in journals that do not say.
+    /// Layout of a frame's head. Journals without this field use the packed layout.
     #[serde(default, skip_serializing_if = "StampHead::is_packed")]
     pub(super) head: StampHead,
 }
 
-/// Frames that are larger are not made again: a journal that claims them would take all memory.
+/// Limit on the size of frames that a reader makes again. A journal that claims larger ones would exhaust
+/// memory.
 const FRAME_MAX: u64 = 1 << 30;
 
 impl Origin {
-    /// Frames of random bytes.
+    /// Creates the origin of frames of random bytes.
     pub(super) fn of_pattern(seed: Seed, frame_size: usize, checksum: u32) -> Self {
         let data = DataKind::Incompressible.into();
         let shape = vec![frame_size as u64];
@@ -45,22 +47,23 @@ impl Origin {
         &self.shape
     }
 
-    /// Of one pixel.
+    /// Type of a pixel.
     pub fn pixel(&self) -> PixelType {
         self.pixel
     }
 
-    /// What the frames show.
+    /// Kind of the frames' data.
     pub fn kind(&self) -> &DataKind {
         &self.data.kind
     }
 
-    /// In one line.
+    /// Returns the origin as one line of text.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("numbers and words can be written")
     }
 
-    /// Reads it, if it is whole and makes frames of this many bytes, of which memory takes those that are kept.
+    /// Reads an origin. `None` if the text is incomplete, its frames are not `frame_size` bytes long, or they
+    /// do not fit in memory.
     pub fn read(text: &str, frame_size: u64) -> Option<Self> {
         let origin: Origin = serde_json::from_str(text).ok()?;
         let pixels = origin.shape.iter().try_fold(1_u64, |pixels, &side| pixels.checked_mul(side))?;
@@ -71,8 +74,8 @@ impl Origin {
         (fits && kept && frame_size > 0 && !origin.shape.is_empty()).then_some(origin)
     }
 
-    /// Makes the content again; takes as long as it took to prepare it. Whoever wrote the journal may name any file: none is
-    /// read.
+    /// Makes the content again, which takes as long as preparing it did. Reads no files, because a journal from
+    /// another user could name any file.
     pub fn content(&self) -> Result<Content, ContentError> {
         if let DataKind::Files(pattern) = &self.data.kind {
             return Err(ContentError::NotNamed(pattern.clone()));

@@ -6,8 +6,9 @@ use super::Origin;
 
 const PAGE: usize = 4096;
 
-/// The content of an instrument's frames: one base frame from a seed, and in each page a mark of eight bytes from the
-/// frame's number. Nothing compresses or deduplicates, and making a frame touches eight bytes a page.
+/// Content of random bytes: one base frame from a seed, and a mark of eight bytes in each page, computed from
+/// the frame's number. The frames neither compress nor deduplicate, and making one touches eight bytes per
+/// page.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     seed: Seed,
@@ -15,14 +16,14 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Frames of this many bytes.
+    /// Creates frames of this many bytes.
     pub fn new(seed: Seed, frame_size: usize) -> Self {
         let mut base = vec![0; frame_size];
         seed.named("base frame").stream().fill(&mut base);
         Pattern { seed, base }
     }
 
-    /// What it is made from.
+    /// Returns the recipe that makes the frames again.
     pub(super) fn origin(&self) -> Origin {
         Origin::of_pattern(self.seed, self.frame_size(), crc32fast::hash(&self.base))
     }
@@ -32,13 +33,13 @@ impl Pattern {
         self.base.len()
     }
 
-    /// Puts the base frame into a slot; what is beyond the frame becomes zero.
+    /// Copies the base frame into a slot and zeroes the bytes after the frame.
     pub fn prepare(&self, slot: &mut [u8]) {
         slot[..self.base.len()].copy_from_slice(&self.base);
         slot[self.base.len()..].fill(0);
     }
 
-    /// Makes a prepared slot frame `number`.
+    /// Turns a prepared slot into frame `number`.
     #[inline]
     pub fn stamp(&self, number: u64, slot: &mut [u8]) {
         for (index, page) in slot[..self.base.len()].chunks_mut(PAGE).enumerate() {
@@ -48,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// Whether these bytes are frame `number`; if not, the first page that is wrong.
+    /// Checks that these bytes are frame `number`. The error is the index of the first wrong page.
     pub fn verify(&self, number: u64, frame: &[u8]) -> Result<(), usize> {
         if frame.len() != self.base.len() {
             return Err(frame.len().min(self.base.len()) / PAGE);
@@ -64,7 +65,8 @@ impl Pattern {
     }
 }
 
-/// Different for each page of each frame: an odd multiplier keeps numbers apart in all their bits.
+/// Returns the mark of a page, different for each page of each frame. The odd multiplier makes marks differ in
+/// all their bits.
 #[inline]
 fn mark(number: u64, page: u64) -> [u8; 8] {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(page).to_le_bytes()

@@ -1,4 +1,4 @@
-//! Frames made before the clock starts, by all processors, and sent round with a stamp.
+//! Frames made by all processors before the clock starts, and delivered in turn with a stamp.
 
 use std::{
     fmt,
@@ -18,13 +18,13 @@ use super::{
     stamp::{PAGE, Stamp},
 };
 
-/// Prepared frames. Frame `number` is the one at `number` modulo their count, stamped.
+/// Prepared frames. Frame `number` is the prepared frame at index `number` modulo their count, stamped.
 #[derive(Clone)]
 pub struct FramePool {
     frames: Arc<[Vec<u8>]>,
     stamp: Stamp,
     ratio: f64,
-    /// None for the user's own files.
+    /// `None` for the user's own files.
     origin: Option<Origin>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for FramePool {
 }
 
 impl FramePool {
-    /// Takes frames, all of one length, at least one.
+    /// Creates a pool of frames. Takes at least one, and all must have the same length.
     pub(super) fn new(frames: Vec<Vec<u8>>, stamp: Stamp) -> Self {
         assert!(
             frames.iter().all(|frame| frame.len() == frames[0].len()),
@@ -49,7 +49,7 @@ impl FramePool {
         pool
     }
 
-    /// With what the frames were made from; `data` leaves nothing open.
+    /// Adds the frames' origin. `data` leaves no choice open.
     pub(super) fn with_origin(mut self, data: Data, shape: &[u64], pixel: PixelType) -> Self {
         let sums = by_all_processors(self.distinct(), |frame| crc32fast::hash(&self.frames[frame]));
         let sums: Vec<u8> = sums.into_iter().flat_map(u32::to_le_bytes).collect();
@@ -61,7 +61,7 @@ impl FramePool {
         self
     }
 
-    /// What they were made from; none for the user's own files.
+    /// Returns the recipe that makes the frames again. `None` for the user's own files.
     pub(super) fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
     }
@@ -71,17 +71,18 @@ impl FramePool {
         self.frames[0].len()
     }
 
-    /// Frames that differ in more than their stamp.
+    /// Number of frames that differ in more than their stamps.
     pub fn distinct(&self) -> usize {
         self.frames.len()
     }
 
-    /// How many times smaller bitshuffle with LZ4 makes these frames, stamp included: measured on all of them.
+    /// Returns the ratio by which bitshuffle with LZ4 shrinks these frames with their stamps, measured on all
+    /// of them.
     pub fn ratio(&self) -> f64 {
         self.ratio
     }
 
-    /// Makes frame `number` in the slot; what is beyond the frame is left.
+    /// Makes frame `number` in the slot. Leaves the bytes after the frame alone.
     #[inline]
     pub fn fill(&self, number: u64, slot: &mut [u8]) {
         let frame = self.frame(number);
@@ -92,7 +93,8 @@ impl FramePool {
         }
     }
 
-    /// Makes frame `number` in a slot that holds frame `before`: in place, if both are from the same prepared one.
+    /// Makes frame `number` in a slot that holds frame `before`. Works in place if both come from the same
+    /// prepared frame.
     #[inline]
     pub fn change(&self, before: u64, number: u64, slot: &mut [u8]) {
         if !before.abs_diff(number).is_multiple_of(self.frames.len() as u64) {
@@ -103,7 +105,7 @@ impl FramePool {
         }
     }
 
-    /// Whether these bytes are frame `number`; if not, the first page that is wrong.
+    /// Checks that these bytes are frame `number`. The error is the index of the first wrong page.
     pub fn verify(&self, number: u64, bytes: &[u8]) -> Result<(), usize> {
         let frame = self.frame(number);
         if bytes.len() != frame.len() {
@@ -135,8 +137,8 @@ impl FramePool {
     }
 }
 
-/// Bytes of the chunk that bitshuffle with LZ4 makes of these pixels, `unit` bytes each; packed ones go by bytes. A last
-/// part of a pixel is left out.
+/// Returns the bytes of the chunk that bitshuffle with LZ4 makes of these pixels of `unit` bytes each. Treats
+/// packed pixels as bytes and ignores an incomplete pixel at the end.
 pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
     let element = ElementSize::of(unit as u64).unwrap_or(ElementSize::One);
     let whole = &pixels[..pixels.len() / element.bytes() * element.bytes()];
@@ -146,7 +148,7 @@ pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
     size.expect("these are whole pixels, and there is room for them")
 }
 
-/// Does `work` for 0 to `count` - 1 on all processors; the results are in order.
+/// Does `work` for 0 to `count` - 1 on all processors. The results are in order.
 pub(super) fn by_all_processors<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(count);
     let next = AtomicUsize::new(0);
@@ -161,7 +163,7 @@ pub(super) fn by_all_processors<T: Send>(count: usize, work: impl Fn(usize) -> T
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Does the work of numbers that no other thread has begun, until all `count` are.
+/// Takes the next number that no thread has started and does its work, until all `count` are done.
 fn work_off<T>(
     count: usize,
     next: &AtomicUsize,

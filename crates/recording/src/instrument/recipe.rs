@@ -1,4 +1,4 @@
-//! Which scene belongs to a kind of data, and between which intensities it makes sense.
+//! The scene of each kind of data, and the range of its intensity.
 
 use nilometer_model::{DataKind, Seed};
 
@@ -10,7 +10,7 @@ use super::{
     vlbi::Vlbi,
 };
 
-/// The scene of a kind of data; none where there is no recipe.
+/// Returns the scene of a kind of data. `None` if the kind has no recipe.
 pub(super) fn scene(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> Option<Box<dyn Scene>> {
     Some(match kind {
         DataKind::Diffraction => Box::new(Diffraction::new(grid, seed, intensity)),
@@ -21,14 +21,15 @@ pub(super) fn scene(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> 
     })
 }
 
-/// The light that fills a pixel of a pco.edge, in electrons.
+/// Electrons that fill a pixel of a pco.edge.
 const FULL_WELL: f64 = 28_000.0;
 
-/// The least and the greatest intensity: above, the counts of a pixel no longer fit into its type.
+/// Returns the least and greatest intensity. At higher intensities a pixel's counts no longer fit into its
+/// type.
 pub(super) fn intensities(kind: &DataKind, grid: Grid) -> [f64; 2] {
     let count_max = f64::from(grid.count_max());
     match kind {
-        // There are some four times as many photons in the centre, and they are spread.
+        // The centre has about four times as many photons, and counts spread around the mean.
         DataKind::Diffraction => [1e-4, count_max / 12.0],
         DataKind::Tomography => [1.0, (0.4 * (count_max - 110.0)).clamp(2.0, FULL_WELL)],
         DataKind::LiquidArgon => [0.05, (count_max / 40.0).clamp(1.0, 100.0)],

@@ -1,4 +1,5 @@
-//! What an instrument sees: the pixels of any frame, from a seed, by recipes as simple as the data allow.
+//! Scenes that simulated instruments see. Recipes as simple as the data allow make the pixels of any frame from
+//! a seed.
 
 use std::ops::Range;
 
@@ -7,13 +8,14 @@ use nilometer_model::{PixelType, Seed};
 /// The pixels of a frame, as rows: the last dimension of the shape is along a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// Rows of a picture: the last but one dimension.
+    /// Rows of a picture: the second fastest dimension.
     pub(super) height: usize,
-    /// Pixels of a row.
+    /// Pixels per row.
     pub(super) width: usize,
-    /// Rows of the whole frame: several pictures, one after the other, if there are more dimensions.
+    /// Rows of the whole frame. With more than two dimensions it consists of several pictures, one after the
+    /// other.
     pub(super) rows: usize,
-    /// What stands for a pixel.
+    /// Type of a pixel.
     pub(super) pixel: PixelType,
 }
 
@@ -23,7 +25,7 @@ impl Grid {
         let rows = slower.iter().product::<u64>() as usize;
         let width = *width as usize;
         if !(width as u64 * pixel.bits()).is_multiple_of(8) {
-            // Packed pixels of which a row does not end with a byte: all are in one row.
+            // Rows of these packed pixels do not end at a byte, so put all pixels into one row.
             return Grid { height: 1, width: rows * width, rows: 1, pixel };
         }
         let height = slower.last().map_or(1, |height| *height as usize);
@@ -40,7 +42,7 @@ impl Grid {
         self.rows * self.row_bytes()
     }
 
-    /// The greatest count that is a count.
+    /// Returns the greatest valid count of a pixel.
     pub(super) fn count_max(&self) -> i32 {
         match (self.pixel, self.pixel.bits()) {
             // The counters of a Pilatus, and of an EIGER summing frames, have 20 bits or somewhat more.
@@ -50,8 +52,8 @@ impl Grid {
         }
     }
 
-    /// Puts values into the bytes of a row, their lowest bits first; -1 and -2 become the type's greatest values where it
-    /// has no sign.
+    /// Writes values into the bytes of a row, little-endian. If the pixel type has no sign, -1 and -2 become
+    /// its greatest values.
     pub(super) fn put(&self, values: &[i32], row: &mut [u8]) {
         let bits = self.pixel.bits() as usize;
         match self.pixel {
@@ -70,16 +72,16 @@ impl Grid {
     }
 }
 
-/// Each value in so many bytes.
+/// Writes each value as `BYTES` bytes.
 fn put_each<const BYTES: usize>(values: &[i32], row: &mut [u8], bytes_of: impl Fn(i32) -> [u8; BYTES]) {
     for (value, bytes) in values.iter().zip(row.as_chunks_mut().0) {
         *bytes = bytes_of(*value);
     }
 }
 
-/// The lowest `bits` of each value, without gaps.
+/// Packs the lowest `bits` of each value without gaps.
 fn pack(values: &[i32], bits: usize, row: &mut [u8]) {
-    // The least count of values that fill whole bytes.
+    // The smallest number of values that fill whole bytes.
     let (values_each, bytes_each) = if bits == 2 { (4, 1) } else { (2, 3) };
     for (values, bytes) in values.chunks(values_each).zip(row.chunks_exact_mut(bytes_each)) {
         let mask = (1 << bits) - 1;
@@ -88,18 +90,19 @@ fn pack(values: &[i32], bits: usize, row: &mut [u8]) {
     }
 }
 
-/// Makes frames. The same seed, frame and row give the same bytes, whichever rows are made together.
+/// Makes frames. The same seed, frame and row give the same bytes, independent of the other rows made with
+/// them.
 pub(super) trait Scene: Send + Sync {
     /// Makes these rows of a frame.
     fn rows(&self, frame: u64, rows: Range<usize>, bytes: &mut [u8]);
 }
 
-/// The seed of a row of a frame.
+/// Returns the seed of a row of a frame.
 pub(super) fn row_seed(seed: Seed, frame: u64, row: usize) -> Seed {
     seed.part(frame).named("row").part(row as u64)
 }
 
-/// The pixel at a distance from the first; before it, the first.
+/// Returns the pixel at a distance from the first. Negative distances give the first.
 #[inline]
 #[expect(clippy::cast_sign_loss, reason = "a cast from a float saturates: at 0 below")]
 pub(super) fn place(distance: f64) -> usize {

@@ -1,21 +1,22 @@
-//! What makes each frame another, though frames are sent round: its number, and a photon more or less here and there.
+//! Stamps that make each delivered frame unique although the prepared frames repeat: the frame's number, and
+//! changed low bits.
 //!
-//! - A frame begins with its number and the content's seed, so that it says which it is: see [`StampHead`]. A shorter frame
-//!   has the first bytes of that.
-//! - In each page of 4096 bytes the lowest bit of two pixels is turned, one in each half, at places that follow from the
-//!   number: 2^18 versions of a page of 32-bit pixels, so that what finds equal pages finds few. A count stays a count, a
-//!   gap becomes a bad pixel, and the data compress as before.
+//! - A frame begins with its number and the content's seed, which identify it: see [`StampHead`]. A shorter
+//!   frame has the first bytes of these.
+//! - In each page of 4096 bytes the stamp flips the lowest bit of two pixels, one in each half. The positions
+//!   follow from the frame's number. A page of 32-bit pixels has 2^18 versions, so deduplication finds few
+//!   equal pages. A count stays a count, a gap becomes a bad pixel, and the compressibility stays the same.
 
 use nilometer_model::{PixelType, Seed};
 use serde::{Deserialize, Serialize};
 
-/// What is stamped by itself.
+/// Bytes of a page, the unit that [`Stamp::put`] stamps.
 pub(super) const PAGE: usize = 4096;
-/// Bytes of number and seed, where they take the most.
+/// Bytes of number and seed in the longest layout.
 const HEAD_MAX: usize = 32;
 
-/// How number and seed, 64 bits each, stand at the beginning of a frame, least significant bytes first. The origin in a
-/// journal says which it is, so that recordings of every version are verified.
+/// Layout of number and seed, 64 bits each, at the beginning of a frame, least significant bytes first. The
+/// origin in a journal states the layout, so recordings of every version can be verified.
 ///
 /// ```text
 /// packed   nnnnnnnn ssssssss                      16 bytes, pixels of any value
@@ -24,17 +25,20 @@ const HEAD_MAX: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StampHead {
-    /// Two 64-bit numbers. Of signed pixels the two highest bits of each half of the seed are left out: the difference of
-    /// two pixels then fits into 32 bits, beyond which readers of CBF do not agree. So were all frames at first.
+    /// Two 64-bit numbers. All frames of early versions have this head.
+    ///
+    /// For signed pixels it leaves out the two highest bits of each half of the seed. The difference of two
+    /// pixels then fits into 32 bits; readers of CBF disagree about larger differences.
     #[default]
     Packed,
-    /// Sixteen bits in each pixel, for signed pixels: no value is above what a counting detector counts to, which CBF files
-    /// say (`Count_cutoff`) and processing programs take for the limit of valid pixels.
+    /// Sixteen bits in each pixel, for signed pixels. All values stay below the greatest count of a counting
+    /// detector. CBF files state that count (`Count_cutoff`) and processing programs take it as the limit of
+    /// valid pixels.
     Spread,
 }
 
 impl StampHead {
-    /// That of new frames.
+    /// Returns the layout for new frames.
     pub(super) const fn of(pixel: PixelType) -> Self {
         match pixel {
             PixelType::Int32 => StampHead::Spread,
@@ -52,20 +56,21 @@ impl StampHead {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     pub(super) seed: Seed,
-    /// Bytes of a pixel, or of as many as fill whole bytes. The lowest bit of a pixel is in the first of them.
+    /// Bytes of a pixel or, for packed pixels, of the fewest that fill whole bytes. The first byte holds a
+    /// pixel's lowest bit.
     pub(super) unit: usize,
     pub(super) head: StampHead,
-    /// What the first bytes say of the seed.
+    /// The seed as the head states it.
     told: u64,
 }
 
 impl Stamp {
-    /// For new frames with pixels of this type.
+    /// Creates the stamp for new frames with pixels of this type.
     pub(super) fn new(seed: Seed, pixel: PixelType) -> Self {
         Stamp::with_head(seed, pixel, StampHead::of(pixel))
     }
 
-    /// For frames that begin so.
+    /// Creates the stamp for frames with this layout of the head.
     pub(super) fn with_head(seed: Seed, pixel: PixelType, head: StampHead) -> Self {
         let unit = match pixel {
             PixelType::Uint2 => 1,
@@ -84,7 +89,8 @@ impl Stamp {
         self.put_head(number, index, page);
     }
 
-    /// Makes page `index` of frame `before` that of frame `number`: bits that are turned twice are as they were.
+    /// Turns page `index` of frame `before` into that of frame `number`. Flipping a bit a second time restores
+    /// it.
     #[inline]
     pub(super) fn change(self, before: u64, number: u64, index: usize, page: &mut [u8]) {
         self.turn_two(before, index, page);
@@ -92,7 +98,7 @@ impl Stamp {
         self.put_head(number, index, page);
     }
 
-    /// Turns a bit in each half of a page.
+    /// Flips a bit in each half of a page.
     #[inline]
     fn turn_two(self, number: u64, index: usize, page: &mut [u8]) {
         let places = places(number, index as u64);
@@ -101,18 +107,18 @@ impl Stamp {
         self.turn((places >> 32) as u32, index * PAGE + PAGE / 2, second);
     }
 
-    /// Turns a bit of these bytes, which begin at `from` in the frame, a multiple of half a page.
+    /// Flips a bit of these bytes, which begin at `from` in the frame, a multiple of half a page.
     #[inline]
     fn turn(self, place: u32, from: usize, bytes: &mut [u8]) {
         let (first, pixels) = self.pixels(from, bytes.len());
         if pixels > 0 {
-            // Most pages are whole, and then this needs no division.
+            // Most pages hold a power of two of pixels and need no division.
             let chosen = if pixels.is_power_of_two() { place & (pixels - 1) } else { place % pixels };
             bytes[first + chosen as usize * self.unit] ^= 1;
         }
     }
 
-    /// Where the first pixel begins that lies there as a whole, and how many do.
+    /// Returns the start of the first complete pixel in these bytes, and the number of complete pixels.
     #[inline]
     fn pixels(self, from: usize, length: usize) -> (usize, u32) {
         if self.unit.is_power_of_two() {
@@ -132,7 +138,7 @@ impl Stamp {
         page[..length].copy_from_slice(&head[..length]);
     }
 
-    /// What a frame begins with, and how many bytes that is.
+    /// Returns the head of a frame and its length in bytes.
     #[inline]
     fn head_of(self, number: u64) -> ([u8; HEAD_MAX], usize) {
         let mut head = [0; HEAD_MAX];
@@ -143,7 +149,7 @@ impl Stamp {
         };
         for (word, part) in words.into_iter().zip(head.chunks_exact_mut(bytes)) {
             let word = word.to_le_bytes();
-            // A pixel takes four bytes, and has two of them.
+            // The head uses two of the four bytes of each pixel.
             match self.head {
                 StampHead::Packed => part.copy_from_slice(&word),
                 StampHead::Spread => (0..8).for_each(|at| part[at / 2 * 4 + at % 2] = word[at]),
@@ -153,7 +159,8 @@ impl Stamp {
     }
 }
 
-/// Random bits for a page of a frame: an odd multiplier, its high bits mixed into the low ones.
+/// Returns random bits for a page of a frame: multiplies by an odd number and mixes the high bits into the low
+/// ones.
 #[inline]
 fn places(number: u64, page: u64) -> u64 {
     let bits = (number << 20 ^ page).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -179,7 +186,7 @@ mod tests {
                 seen.insert(turned);
             }
         }
-        // Of 10 000 drawn from 2^18 some 190 agree with another.
+        // About 190 of 10 000 numbers drawn from 2^18 repeat another.
         assert!(seen.len() > 9600, "{} versions", seen.len());
     }
 

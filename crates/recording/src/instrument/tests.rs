@@ -1,4 +1,4 @@
-//! Content of all kinds: what is wished is met, frames are told apart, and what can't be is refused.
+//! Tests content of all kinds: it meets the requested ratio, frames are distinct, and impossible requests fail.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn prepared(data: &Data, shape: &[u64], pixel: PixelType) -> Content {
     Content::prepare(data, shape, pixel, Seed(11)).expect("it can be made")
 }
 
-/// The ratio by the codec itself, frame by frame as they are delivered.
+/// Returns the ratio that the codec reaches, frame by frame as the pool delivers them.
 fn measured(content: &Content, pixel: PixelType) -> f64 {
     let mut slot = vec![0; content.frame_size()];
     content.prepare_slot(&mut slot);
@@ -151,7 +151,7 @@ fn files_are_sent_round_in_the_order_of_their_names() {
         content.fill(number, &mut slot);
         assert_eq!(content.verify(number, &slot), Ok(()));
         let expected = pixels(value);
-        // All but the head and two turned bits.
+        // All pixels except the head and two flipped bits.
         let differ = (8..600).filter(|&p| slot[4 * p..4 * p + 4] != expected[p].to_le_bytes()).count();
         assert!(differ <= 2, "{differ} pixels of frame {number} are not the file's");
     }
@@ -181,7 +181,7 @@ fn a_frame_is_changed_into_another_as_if_it_were_made_anew() {
 
 #[test]
 fn no_pixel_of_a_counting_detector_is_above_its_cutoff() {
-    // The greatest count that CBF files of a Pilatus say is valid.
+    // The greatest valid count in CBF files of a Pilatus.
     let cutoff = 1_048_575;
     for seed in [1, u64::MAX, 0x3333_cccc_ffff_0000] {
         let data = Data { distinct: Some(2), ..DataKind::Diffraction.into() };

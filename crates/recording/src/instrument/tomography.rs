@@ -1,4 +1,4 @@
-//! A projection in tomography: the light that a sample lets through, with its shot noise, seen by a camera.
+//! A projection in tomography: the light that passes a sample, with its shot noise, as a camera records it.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::{
     scene::{Grid, Scene, row_seed},
 };
 
-/// Of a pco.edge. Offset and read noise are in counts.
+/// Properties of a pco.edge. Offset and read noise are in counts.
 const ELECTRONS_PER_COUNT: f64 = 0.46;
 const OFFSET: f64 = 100.0;
 const READ_NOISE: f64 = 2.3;
-/// From here on counts are drawn as normal numbers: their skew is below 0.04.
+/// Above this mean the scene draws counts as normal numbers, because their skew is below 0.04.
 const NORMAL_FROM: f64 = 1000.0;
-/// Frames of half a turn of the sample.
+/// Frames per half turn of the sample.
 const PROJECTIONS: f64 = 1500.0;
 
-/// See the module.
+/// Simulates tomography: a turning sample in front of a camera.
 pub(super) struct Tomography {
     grid: Grid,
     seed: Seed,
@@ -27,17 +27,17 @@ pub(super) struct Tomography {
 }
 
 impl Tomography {
-    /// With so many electrons a pixel where no sample is, in the middle.
+    /// Creates the scene with this number of electrons per pixel in the middle of the field, without a sample.
     pub(super) fn new(grid: Grid, seed: Seed, electrons: f64) -> Self {
         Tomography { grid, seed, electrons, normal: Normal::new() }
     }
 
-    /// The share of light that comes through, by column: a cylinder with a rod and two holes in it, turning.
+    /// Returns the transmitted share of light by column, for a turning cylinder with a rod and two holes in it.
     fn transmission(&self, frame: u64) -> Vec<f64> {
         let width = self.grid.width as f64;
         let turn = frame as f64 / PROJECTIONS * std::f64::consts::PI;
         let chord = |x: f64, at: f64, radius: f64| 2.0 * (radius * radius - (x - at).powi(2)).max(0.0).sqrt();
-        // Distance from the axis, angle, radius, absorption: in parts of the width.
+        // Distance from the axis, angle, radius, absorption. Lengths are relative to the width.
         let parts =
             [[0.0, 0.0, 0.4, 1.2], [0.2, 0.5, 0.05, 4.0], [0.25, 2.5, 0.07, -1.2], [0.1, 4.0, 0.1, -1.2]];
         let depth = |x: f64, [from_axis, angle, radius, absorption]: [f64; 4]| {
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Mean and variance of the counts in the first columns, where no sample is.
+    /// Returns mean and variance of the counts in the first columns, beside the sample.
     fn flat(electrons: f64) -> [f64; 2] {
         let grid = Grid::new(&[400, 1000], PixelType::Uint16);
         let mut bytes = vec![0; 20 * grid.row_bytes()];

@@ -1,4 +1,5 @@
-//! Finds the intensity at which a recipe's frames compress as wished, before anything starts.
+//! Searches the intensity at which a recipe's frames have the requested compressibility, before anything
+//! starts.
 
 use nilometer_model::{DataKind, Seed};
 
@@ -10,20 +11,20 @@ use super::{
     stamp::{PAGE, Stamp},
 };
 
-/// A wish is met if the pool's ratio is off by at most this share.
+/// Accepted relative error of the pool's ratio.
 pub(super) const TOLERANCE: f64 = 0.1;
-/// A search ends when the ratio is as near as this.
+/// Relative error at which a search ends.
 const NEAR: f64 = 0.01;
 const STEPS: usize = 40;
-/// What is looked at of a frame: bands of rows all over it, of so many bytes together.
+/// Bytes of a frame that the search samples, in bands of rows spread over the frame.
 const SAMPLE: usize = 4 << 20;
 const BANDS: usize = 64;
 
-/// The intensity at which a frame's ratio is as wished.
+/// Returns the intensity at which a frame's ratio matches the request.
 pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) -> Result<f64, ContentError> {
     let [mut low, mut high] = recipe::intensities(kind, grid);
     let ratio = |intensity| sampled(kind, grid, seed, intensity);
-    // The more intensity, the less it compresses.
+    // Frames compress less as the intensity grows.
     let greatest = ratio(low);
     let least = ratio(high);
     for (end, at) in [(greatest, low), (least, high)] {
@@ -45,12 +46,12 @@ pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) ->
     Ok((low * high).sqrt())
 }
 
-/// Whether a ratio is the wished one but for this share.
+/// Returns true if a ratio differs from the wished one by at most `share`.
 pub(super) fn is_near(found: f64, wished: f64, share: f64) -> bool {
     (found / wished - 1.0).abs() <= share
 }
 
-/// The ratio of a sample of frame 0.
+/// Returns the ratio of a sample of frame 0.
 fn sampled(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> f64 {
     let scene = recipe::scene(kind, grid, seed, intensity).expect("only recipes have an intensity");
     let rows = (SAMPLE / BANDS).div_ceil(grid.row_bytes());
@@ -67,7 +68,7 @@ fn sampled(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> f64 {
         }
     }
     let stamp = Stamp::new(seed, grid.pixel);
-    // The head is in one page of a frame only, so the sample's pages count from 1.
+    // Only one page of a frame holds the head, so number the sample's pages from 1.
     sample.chunks_mut(PAGE).zip(1..).for_each(|(page, index)| stamp.put(0, index, page));
     sample.len() as f64 / compressed_bytes(&sample, stamp.unit) as f64
 }

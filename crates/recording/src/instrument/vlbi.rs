@@ -1,4 +1,5 @@
-//! What a radio telescope sends: Gaussian noise in two bits a sample, offset binary, the first sample in the lowest bits.
+//! Signal of a radio telescope: Gaussian noise, two bits per sample, offset binary, the first sample in the
+//! lowest bits.
 
 use std::ops::Range;
 
@@ -6,10 +7,10 @@ use nilometer_model::{RandomStream, Seed};
 
 use super::scene::{Grid, Scene, row_seed};
 
-/// The probability of the two outer values together, in 1/65536: 2 x 16.35 %, that of a threshold at 0.98 deviations.
+/// Probability of the two outer values together, in 1/65536: 2 x 16.35 %, for a threshold at 0.98 deviations.
 const OUTER: u32 = 21_430;
 
-/// See the module.
+/// Simulates a radio telescope: noise with two bits per sample.
 pub(super) struct Vlbi {
     grid: Grid,
     seed: Seed,
@@ -32,7 +33,7 @@ impl Scene for Vlbi {
     }
 }
 
-/// 64 samples.
+/// Returns 64 samples.
 fn sixty_four(stream: &mut RandomStream) -> u128 {
     let positive = stream.next();
     let outer = with_probability(OUTER, stream);
@@ -41,8 +42,10 @@ fn sixty_four(stream: &mut RandomStream) -> u128 {
     spread(low) | spread(positive) << 1
 }
 
-/// Bits that are each set with probability `share` / 65536: of random bits, one for each binary digit of it, the lowest
-/// first; "or" halves what is missing to one, "and" what is there.
+/// Returns bits that are each set with probability `share` / 65536.
+///
+/// Combines one random word for each binary digit of `share`, from the lowest: "or" halves the distance to 1,
+/// "and" halves the probability.
 fn with_probability(share: u32, stream: &mut RandomStream) -> u64 {
     (0..16).fold(0, |bits, digit| {
         let random = stream.next();
@@ -50,7 +53,7 @@ fn with_probability(share: u32, stream: &mut RandomStream) -> u64 {
     })
 }
 
-/// Bit `n` goes to bit `2 n`.
+/// Moves bit `n` to bit `2 n`.
 fn spread(bits: u64) -> u128 {
     let step = |bits: u128, by: u32, mask: u128| (bits | bits << by) & mask;
     let bits = step(u128::from(bits), 32, 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff);

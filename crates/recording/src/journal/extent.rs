@@ -1,4 +1,4 @@
-//! Where the bytes of a frame are in a file, and how the frame is made of them.
+//! Position of a frame's bytes in a file, and their encoding.
 
 use nilometer_codec::ElementSize;
 use nilometer_model::{Format, FrameCompression, PluginFilter};
@@ -10,26 +10,26 @@ use crate::{
     tiles::{self, TilesError},
 };
 
-/// How the bytes in a file are made of those of the frame.
+/// Encoding of a frame's bytes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// They are those of the frame.
+    /// The bytes of the frame itself.
     Raw,
     /// A CBF file with one compressed picture.
     Cbf,
-    /// A chunk of an HDF5 dataset, compressed so, of elements of so many bytes.
+    /// A chunk of an HDF5 dataset, with this compression and element size.
     Chunk(FrameCompression, ElementSize),
-    /// Several such chunks, with a table of them in front: see [`crate::tiles`].
+    /// Several such chunks behind a table of them: see [`crate::tiles`].
     Tiles(FrameCompression, ElementSize),
 }
 
-/// Numbers that journals have for encodings, before those of chunks.
+/// First number of chunk encodings in journals.
 const CHUNKS: u64 = 2;
-/// And before those of frames in tiles, which are counted in the same way.
+/// First number of tile encodings, which are numbered in the same way.
 const TILES: u64 = 256;
 
 impl Encoding {
-    /// The encoding of frames in files of this format, if they are not chunks.
+    /// Returns the encoding of frames in files of this format, unless they are chunks.
     pub fn of(format: Format) -> Self {
         match format {
             Format::Cbf => Encoding::Cbf,
@@ -37,7 +37,7 @@ impl Encoding {
         }
     }
 
-    /// Of chunks that are compressed so; those that are not compressed have the bytes of the frame.
+    /// Returns the encoding of chunks with this compression. Uncompressed chunks hold the bytes of the frame.
     pub const fn of_chunk(compression: FrameCompression, element: ElementSize) -> Self {
         match compression {
             FrameCompression::None => Encoding::Raw,
@@ -45,7 +45,8 @@ impl Encoding {
         }
     }
 
-    /// The number that journals have for it: one for all plug-ins, which another record names.
+    /// Returns the number of the encoding in journals. All plug-ins share one; another record names the
+    /// plug-in.
     pub(super) fn number(self) -> u64 {
         match self {
             Encoding::Raw => 0,
@@ -55,7 +56,7 @@ impl Encoding {
         }
     }
 
-    /// The one of this number, if there is one.
+    /// Returns the encoding with this number, if any.
     pub(super) fn numbered(number: u64) -> Option<Self> {
         let Some(of_chunks) = number.checked_sub(CHUNKS) else {
             return Some(if number == 0 { Encoding::Raw } else { Encoding::Cbf });
@@ -73,12 +74,12 @@ impl Encoding {
         (compression != FrameCompression::None).then_some(Encoding::Chunk(compression, element))
     }
 
-    /// A plug-in makes it.
+    /// Returns true if a plug-in makes this encoding.
     pub(crate) fn is_of_plugin(self) -> bool {
         matches!(self, Encoding::Chunk(FrameCompression::Filter(_), _))
     }
 
-    /// The same, of a journal that names this plug-in.
+    /// Returns the encoding with the plug-in that the journal names.
     #[must_use]
     pub(crate) fn made_by(self, plugin: Option<PluginFilter>) -> Self {
         match (self, plugin) {
@@ -91,7 +92,7 @@ impl Encoding {
         }
     }
 
-    /// The most bytes that a frame of so many takes in a file.
+    /// Upper bound on the bytes in a file for a frame of `size` bytes.
     pub fn length_max(self, size: u64) -> u64 {
         match self {
             Encoding::Raw => size,
@@ -101,11 +102,11 @@ impl Encoding {
         }
     }
 
-    /// Makes the frame, all of it, of the bytes that were read of its extent. Those may be more than belong to it if its
-    /// end is known to be no further.
+    /// Decodes the whole frame from the bytes read from its extent. There may be more of them if the frame is sure
+    /// to end within them.
     ///
     /// # Errors
-    /// If they are too few, or not the encoding of a frame of this size.
+    /// If there are too few bytes, or they do not encode a frame of this size.
     pub fn decode(self, stored: &[u8], frame: &mut [u8]) -> Result<(), DecodeError> {
         match self {
             Encoding::Raw => {
@@ -120,7 +121,7 @@ impl Encoding {
     }
 }
 
-/// Compressions and sizes of elements in one number.
+/// Returns one number for compression and element size.
 fn counted(compression: FrameCompression, element: ElementSize) -> u64 {
     let sizes = ElementSize::ALL.len() as u64;
     let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
@@ -129,19 +130,19 @@ fn counted(compression: FrameCompression, element: ElementSize) -> u64 {
     number as u64 * sizes + size as u64
 }
 
-/// Bytes of which no frame can be made.
+/// The reason why bytes do not decode to a frame.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The file ends before.
+    /// The file ends before the frame does.
     #[error("the file ends before the frame does")]
     Short,
-    /// Not the picture that was written.
+    /// The bytes are not the picture of the frame.
     #[error(transparent)]
     Cbf(#[from] CbfError),
-    /// Not a chunk of such a frame.
+    /// The bytes are no chunk of such a frame.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
-    /// Not the tiles of such a frame.
+    /// The bytes are no tiles of such a frame.
     #[error("the bytes {0}")]
     Tiles(#[from] TilesError),
 }
@@ -158,30 +159,30 @@ impl From<DecodeError> for std::io::Error {
     }
 }
 
-/// Where the bytes of a frame are.
+/// Position and encoding of a frame's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameExtent {
-    /// Which file of the lane, or part of its only one.
+    /// Index of the lane's file, or of the part if it has only one file.
     pub file: u64,
-    /// Where they begin in the file that is there, in bytes.
+    /// Offset in the real file, in bytes.
     pub offset: u64,
-    /// How many there are in the file.
+    /// Bytes in the file.
     pub length: u32,
-    /// How they are made of the frame.
+    /// Encoding of the bytes.
     pub encoding: Encoding,
     /// Bytes of the frame.
     pub size: u32,
 }
 
 impl FrameExtent {
-    /// Behind its last byte in the file.
+    /// Offset after the last byte in the file.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length.into())
     }
 }
 
 impl Head {
-    /// The extent of a frame of so many bytes that is stored as it is.
+    /// Returns the extent of an unencoded frame of `size` bytes.
     pub fn extent(&self, file: u64, offset: u64, size: u32) -> FrameExtent {
         FrameExtent { file, offset, length: size, encoding: Encoding::Raw, size }
     }

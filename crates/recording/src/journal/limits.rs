@@ -1,5 +1,5 @@
-//! What numbers a journal may have. Whoever reads a recording may have got it from anybody: each number is held against
-//! its limit once, where its record is read, and everything behind that may count with it.
+//! Limits on the numbers in a journal. A recording may come from anybody, so the reader checks each number
+//! once, when it reads its record. All later code relies on that.
 //!
 //! | number | at least | at most |
 //! |---|---|---|
@@ -18,41 +18,41 @@
 //! | dataset that has a frame | 0 | [`DATASETS_MAX`] |
 //! | records of a checkpoint | 0 | [`NUMBER_MAX`] |
 //!
-//! What its texts say is held against limits in [`crate::Stream`] and [`crate::instrument::Origin`].
+//! [`crate::Stream`] and [`crate::instrument::Origin`] check the content of a journal's texts.
 
 use std::io;
 
 use super::{Encoding, Entry, FrameExtent, Head, record::entries};
 use crate::{Due, Gap};
 
-/// Writers of a recording.
+/// Lanes of a recording.
 pub const LANES_MAX: u64 = 4096;
-/// Bytes of a frame, or of a block of packets: one write has no more.
+/// Bytes of a frame or a block of packets. One write has no more.
 pub const FRAME_SIZE_MAX: u64 = u32::MAX as u64;
-/// Frames of a file.
+/// Frames per file.
 pub const FRAMES_PER_FILE_MAX: u64 = 1 << 40;
-/// Of a frame or a file: at a million a second, those of nine years.
+/// Number of a frame or a file. At a million per second it lasts nine years.
 pub const NUMBER_MAX: u64 = 1 << 48;
-/// Bytes of all frames together, and where a frame lies in a file: what the kernel counts to, halved.
+/// Bytes of all frames together, and offset of a frame: half of the kernel's limit.
 pub const BYTES_MAX: u64 = 1 << 62;
-/// Nanoseconds: 292 years.
+/// Nanoseconds, 292 years.
 pub const TIME_MAX: u64 = u64::MAX >> 1;
 /// Datasets of frames in a file.
 pub const DATASETS_MAX: u64 = (1 << 15) - 1;
-/// Packets of one gap.
+/// Packets in one gap.
 pub const GAP_MAX: u64 = 1 << 48;
 
 /// A number that no recorder writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: it is {least} to {most} in any journal")]
 pub struct OutOfLimits {
-    /// What it is the number of.
+    /// Name of the number.
     pub field: &'static str,
-    /// The number.
+    /// Its value.
     pub value: u64,
-    /// The least that it may be.
+    /// Least valid value.
     pub least: u64,
-    /// The most that it may be.
+    /// Greatest valid value.
     pub most: u64,
 }
 
@@ -67,7 +67,7 @@ fn within(field: &'static str, value: u64, least: u64, most: u64) -> Result<(), 
 }
 
 impl Head {
-    /// Whether its numbers may be.
+    /// Checks that all numbers are within their limits.
     pub fn check(&self) -> Result<(), OutOfLimits> {
         let Head { lane, lanes, frame_size, stride, frames_per_file, .. } = *self;
         within("lanes", lanes.into(), 1, LANES_MAX)?;
@@ -77,7 +77,7 @@ impl Head {
         within("frames per file", frames_per_file, 1, FRAMES_PER_FILE_MAX)
     }
 
-    /// Whether the numbers of an entry may be in the journal of this head, which was checked.
+    /// Checks that the numbers of an entry are valid in the journal of this head. Check the head first.
     pub fn check_entry(&self, entry: &Entry) -> Result<(), OutOfLimits> {
         let last = NUMBER_MAX.min(BYTES_MAX / self.frame_size - 1);
         match *entry {
@@ -113,8 +113,8 @@ impl Head {
         }
     }
 
-    /// Those of consecutive records, the first with this sequence number, that are whole and have numbers that may be; and
-    /// what is wrong with the one that they end before, if that is why.
+    /// Reads consecutive records, the first of them with sequence number `first`. Stops at the first record
+    /// that is incomplete or exceeds a limit, and also returns the error in the latter case.
     pub fn entries_within_limits(&self, first: u64, records: &[u8]) -> (Vec<Entry>, io::Result<()>) {
         let mut entries = entries(first, records);
         let checked = entries.iter().map(|entry| self.check_entry(entry));

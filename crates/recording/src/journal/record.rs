@@ -24,11 +24,11 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
     text
 }
 
-/// The version of journals that this program writes and reads, in their head. From this one on every version stays readable
+/// Version of journals that this program writes and reads. From this version on, every version stays readable
 /// (CONTRIBUTING.md).
 pub const JOURNAL_VERSION: u32 = 8;
 
-/// A journal of a version that this program does not read.
+/// The error for a journal of a version that this program does not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "has journal version {found}; this program reads version {JOURNAL_VERSION}: record again, or use the program that wrote it"
@@ -44,14 +44,14 @@ impl From<UnreadVersion> for io::Error {
     }
 }
 
-/// The kind of the record that a journal begins with.
+/// Kind of a journal's first record.
 const HEAD: u32 = 1;
 
-/// Bits of a number that stands beside the encoding.
+/// Bits of the file number that shares a word with the encoding.
 const FILE_BITS: u32 = 48;
 const FILE_MASK: u64 = (1 << FILE_BITS) - 1;
 
-/// Two numbers in one.
+/// Packs two numbers into one.
 const fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
@@ -161,7 +161,7 @@ impl Entry {
         }
     }
 
-    /// Writes the record of this sequence number.
+    /// Writes the entry as the record with this sequence number.
     pub fn put(self, sequence: u64, record: &mut [u8]) {
         let (kind, numbers) = self.parts();
         record[4..8].copy_from_slice(&kind.to_le_bytes());
@@ -173,7 +173,7 @@ impl Entry {
         record[..4].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads a record, if it is whole and has this sequence number.
+    /// Reads a record. `None` if it is torn or has another sequence number.
     pub fn read(sequence: u64, record: &[u8]) -> Option<Self> {
         let (kind, numbers) = checked(sequence, record)?;
         Entry::from_parts(kind, numbers)
@@ -181,10 +181,10 @@ impl Entry {
 }
 
 impl Head {
-    /// Reads the head that a journal begins with. `None` if the record is torn, or none of a journal.
+    /// Reads the head of a journal. `None` if the record is torn or is no head.
     ///
     /// # Errors
-    /// If it is the head of a version that this program does not read.
+    /// If the head has a version that this program does not read.
     pub fn read(record: &[u8]) -> Result<Option<Self>, UnreadVersion> {
         let Some((HEAD, numbers)) = checked(0, record) else { return Ok(None) };
         let found = numbers[5] as u32;
@@ -198,7 +198,7 @@ impl Head {
     }
 }
 
-/// Kind and numbers of a record, if it is whole and has this sequence number.
+/// Returns kind and numbers of a record. `None` if it is torn or has another sequence number.
 fn checked(sequence: u64, record: &[u8]) -> Option<(u32, [u64; 6])> {
     let (checksum, rest) = record.get(..RECORD)?.split_first_chunk()?;
     let word = |at: usize| rest.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
@@ -213,13 +213,13 @@ fn checked(sequence: u64, record: &[u8]) -> Option<(u32, [u64; 6])> {
     Some((kind, numbers))
 }
 
-/// Reads consecutive records, the first with this sequence number, up to the first that is not whole.
+/// Reads consecutive records, the first with this sequence number, up to the first torn one.
 pub(super) fn entries(first: u64, records: &[u8]) -> Vec<Entry> {
     let records = records.chunks_exact(RECORD).zip(first..);
     records.map_while(|(record, sequence)| Entry::read(sequence, record)).collect()
 }
 
-/// The longest valid prefix of a journal: empty unless it begins with a head.
+/// Returns the longest valid prefix of a journal. It is empty unless it begins with a head.
 pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
     match Head::read(bytes) {
         Ok(Some(_)) => entries(0, bytes),
@@ -231,7 +231,7 @@ pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    /// A record of any kind.
+    /// Returns a record of any kind.
     fn written(sequence: u64, kind: u32, numbers: [u64; 6]) -> [u8; RECORD] {
         let mut record = [0; RECORD];
         record[4..8].copy_from_slice(&kind.to_le_bytes());

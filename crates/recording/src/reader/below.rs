@@ -1,4 +1,4 @@
-//! Recordings by the directories above theirs: a disk holds a directory for each.
+//! Finds recordings by a parent directory, such as a disk with one directory for each recording.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use super::{OpenError, journals_in};
 use crate::{recording_file, recording_storage::MountedDirectories};
 
-/// These directories, and those in them that hold journals. Each must be there.
+/// Returns these directories and those in them that hold journals. Each given directory must exist.
 pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
     let mut all = Vec::new();
     for directory in directories {
@@ -20,14 +20,14 @@ pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(OpenError::Directory { path: directory.clone(), source });
             }
-            // A disk that is lost.
+            // The disk is lost.
             Err(_) => {}
         }
     }
     Ok(all)
 }
 
-/// The journals in directories; none in those that can't be read.
+/// Returns the journals in directories, except in those that can't be read.
 pub fn journals_below(directories: &[PathBuf]) -> Vec<PathBuf> {
     let journals =
         directories.iter().filter_map(|directory| journals_in(&MountedDirectories, directory).ok()).flatten();
@@ -37,7 +37,7 @@ pub fn journals_below(directories: &[PathBuf]) -> Vec<PathBuf> {
 fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut below = Vec::new();
     recording_file::each_name(directory, |name, kind| {
-        // Some file systems don't say what a name is of.
+        // Some file systems don't report the type of an entry.
         let may_be = matches!(kind, FileType::Directory | FileType::Symlink | FileType::Unknown);
         if may_be && name != "." && name != ".." {
             below.push(directory.join(name));

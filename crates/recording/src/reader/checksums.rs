@@ -1,4 +1,5 @@
-//! What the journals say of frames beside where they are. They are asked again, frame by frame, rather than kept for all.
+//! Properties of frames, other than their positions, from the journals. The reader reads them again frame by
+//! frame instead of keeping them all.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -19,16 +20,17 @@ use crate::{
     recording_storage::{RecordingStorage, StoredFile},
 };
 
-/// What a journal says of a frame beside where it is.
+/// The properties of a frame in its journal, other than its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRecord {
-    /// When it was due, on the clock of the recording.
+    /// Time when it was due, on the recording's clock.
     pub due: Nanos,
-    /// CRC-32 (ISO-HDLC) of its bytes; none if the recording was to have none.
+    /// CRC-32 (ISO-HDLC) of its bytes. `None` if the recording has no checksums.
     pub checksum: Option<u32>,
 }
 
-/// Checksums of frames, asked for in the order of numbers: each journal is read once, a piece at a time.
+/// Checksums of frames. Ask for them in the order of frame numbers, because this reads each journal once, a
+/// piece at a time.
 #[derive(Debug)]
 pub struct Checksums {
     lanes: Vec<LaneChecksums>,
@@ -39,14 +41,14 @@ struct LaneChecksums {
     storage: Arc<dyn RecordingStorage>,
     journal: PathBuf,
     head: Head,
-    /// To whom it belongs.
+    /// The owner of the journal.
     user: u32,
     open: Option<Box<dyn StoredFile>>,
-    /// Records of it that were read.
+    /// Number of records read.
     taken: u64,
-    /// Frames of these.
+    /// Frames in the records read.
     read: VecDeque<(Key, FrameRecord)>,
-    /// Frames that were met before they were asked for.
+    /// Frames that the reader passed before the caller asked for them.
     passed: BTreeMap<Key, FrameRecord>,
 }
 
@@ -54,7 +56,7 @@ struct LaneChecksums {
 type Key = (u64, u64, u64);
 
 impl Recording {
-    /// The checksums of its frames.
+    /// Returns a reader of its frames' checksums.
     pub fn checksums(&self) -> Checksums {
         let lanes = 0..self.index.heads.len();
         Checksums { lanes: lanes.map(|lane| LaneChecksums::new(self, lane)).collect() }
@@ -62,13 +64,15 @@ impl Recording {
 }
 
 impl Checksums {
-    /// CRC-32 (ISO-HDLC) of the bytes of the frame that is in a place; none if the recording was to have none. A number lower
-    /// than one that was asked for before is not found.
+    /// Returns the CRC-32 (ISO-HDLC) of the bytes of the frame at a location. `None` if the recording has no
+    /// checksums.
+    ///
+    /// Fails for a number lower than one of an earlier call.
     pub fn of(&mut self, number: u64, place: FrameLocation) -> io::Result<Option<u32>> {
         Ok(self.record_of(number, place)?.checksum)
     }
 
-    /// The same, and what else the record of the frame says.
+    /// Returns the frame's checksum and the other properties in its record.
     pub fn record_of(&mut self, number: u64, place: FrameLocation) -> io::Result<FrameRecord> {
         self.lanes[place.lane].of(number, place.extent.file, place.extent.offset)
     }
@@ -98,7 +102,7 @@ impl LaneChecksums {
                 if other == key {
                     return Ok(record);
                 }
-                // Those before are not asked for any more.
+                // The caller no longer asks for frames before this one.
                 if other.0 >= number {
                     self.passed.insert(other, record);
                 }
@@ -111,7 +115,7 @@ impl LaneChecksums {
         }
     }
 
-    /// Reads more records: how many.
+    /// Reads more records and returns their number.
     fn read_on(&mut self) -> io::Result<usize> {
         let journal = match &mut self.open {
             Some(journal) => journal,

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, vec::IntoIter};
 use super::{Found, Recording, Trust, parts_of};
 use crate::recording_storage::RecordingStorage;
 
-/// Recordings whose journals were found, in the order of their names. The iterator reads a recording's journals when it
-/// comes to it.
+/// Recordings found by their journals, sorted by name. The iterator reads a recording's journals when it
+/// reaches it.
 #[derive(Debug)]
 pub struct RecordingsFound {
     storage: Arc<dyn RecordingStorage>,
@@ -17,7 +17,7 @@ pub struct RecordingsFound {
 }
 
 impl RecordingsFound {
-    /// Groups journals, which are in the order of lanes, by recording.
+    /// Groups journals, sorted by lane, by recording.
     pub(super) fn of(
         storage: &Arc<dyn RecordingStorage>,
         found: Vec<Found>,

@@ -8,10 +8,10 @@ use crate::{
     recording_storage::StoredFile,
 };
 
-/// Bytes of an encoded frame that are read at once.
+/// Bytes of an encoded frame per read.
 const STEP: usize = 16 << 20;
 
-/// Keeps the file that was read last in each lane open.
+/// Reads frames, and keeps the last file of each lane open.
 #[derive(Debug)]
 pub struct FrameReader<'a> {
     recording: &'a Recording,
@@ -20,7 +20,7 @@ pub struct FrameReader<'a> {
 }
 
 impl FrameReader<'_> {
-    /// The bytes of the frame in a place.
+    /// Returns the bytes of the frame at a location.
     pub fn at(&mut self, place: FrameLocation) -> io::Result<&[u8]> {
         let mut bytes = std::mem::take(&mut self.bytes);
         let read = self.read_into(place, &mut bytes);
@@ -28,10 +28,11 @@ impl FrameReader<'_> {
         Ok(&self.bytes[..read?])
     }
 
-    /// Reads the frame in a place into memory, of which it takes no more than there is: its bytes are so many.
+    /// Reads the frame at a location into `into` and returns the bytes read. If `into` is shorter than the
+    /// frame, reads only that part.
     ///
     /// # Errors
-    /// If they can't be read, or are not those of a frame.
+    /// If the bytes can't be read or are not those of a frame.
     pub fn read_into(&mut self, place: FrameLocation, into: &mut [u8]) -> io::Result<usize> {
         let FrameExtent { offset, encoding, size, .. } = place.extent;
         let size = into.len().min(size as usize);
@@ -44,10 +45,11 @@ impl FrameReader<'_> {
         Ok(size)
     }
 
-    /// Reads what is stored of the frame in a place, encoded as it is, into the first bytes of memory: how many they are.
+    /// Reads the stored bytes of the frame at a location, without decoding them, into the front of `into`.
+    /// Returns their number.
     ///
     /// # Errors
-    /// If there is less memory than that, or they can't be read.
+    /// If `into` is too short, or the bytes can't be read.
     pub fn read_stored(&mut self, place: FrameLocation, into: &mut [u8]) -> io::Result<usize> {
         let FrameExtent { offset, length, .. } = place.extent;
         let length = length as usize;
@@ -57,7 +59,7 @@ impl FrameReader<'_> {
         Ok(length)
     }
 
-    /// The file that a place is in.
+    /// Returns the file at a location.
     fn file_of(&mut self, place: FrameLocation) -> io::Result<&dyn StoredFile> {
         let number = place.extent.file;
         let open = &mut self.open[place.lane];
@@ -68,7 +70,7 @@ impl FrameReader<'_> {
         Ok(&*open.insert((number, file)).1)
     }
 
-    /// The bytes of a frame; none if it is not there.
+    /// Returns the bytes of a frame. `None` if the recording lacks it.
     pub fn get(&mut self, number: u64) -> io::Result<Option<&[u8]>> {
         match self.recording.index.frames.get(number) {
             Some(place) => self.at(place).map(Some),
@@ -78,18 +80,18 @@ impl FrameReader<'_> {
 }
 
 impl Recording {
-    /// Reads frames one after the other.
+    /// Returns a reader of its frames.
     pub fn frames(&self) -> FrameReader<'_> {
         let open = self.stems.iter().map(|_| None).collect();
         FrameReader { recording: self, open, bytes: vec![0; self.head().frame_size as usize] }
     }
 }
 
-/// The bytes of a frame that is encoded, of an extent of this file.
+/// Decodes a frame from its extent in this file.
 pub(crate) fn read_encoded(file: &dyn StoredFile, extent: &FrameExtent, frame: &mut [u8]) -> io::Result<()> {
     let length = extent.length as usize;
     let mut stored = Vec::new();
-    // No more memory than there are bytes, and a step, whatever the journal says.
+    // Allocate at most one step more than the file has bytes, even if the journal claims a greater length.
     while stored.len() < length {
         let begin = stored.len();
         stored.resize(length.min(begin + STEP), 0);

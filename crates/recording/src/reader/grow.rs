@@ -1,5 +1,5 @@
-//! A recording that is still made: what the journals gained since they were read. Nothing of the recording is held while
-//! disks are asked: one that hangs keeps nobody else waiting.
+//! Follows a recording in progress: reads the records that its journals have gained. It holds no lock on the
+//! recording while it waits for disks, so a disk that hangs blocks nobody else.
 
 use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc};
 
@@ -9,14 +9,14 @@ use crate::{
     recording_storage::RecordingStorage,
 };
 
-/// Which journals are asked, and from where on.
+/// A request for new records: journals, with the position in each.
 #[derive(Debug)]
 pub(crate) struct Look {
     storage: Arc<dyn RecordingStorage>,
     recording: u64,
     name: String,
     lanes: Vec<LaneTail>,
-    /// Where the journals of other lanes may turn up, if some are not known; which are.
+    /// Directories in which journals of further lanes may appear, if some are unknown, and the known lanes.
     directories: Arc<[PathBuf]>,
     known: BTreeSet<u32>,
 }
@@ -27,9 +27,9 @@ struct LaneTail {
     lane: usize,
     journal: PathBuf,
     head: Head,
-    /// To whom it belongs.
+    /// The owner of the journal.
     user: u32,
-    /// How many records of it were taken.
+    /// Number of records taken so far.
     taken: u64,
 }
 
@@ -40,28 +40,28 @@ impl LaneTail {
     }
 }
 
-/// What they said.
+/// New records in the journals.
 #[derive(Debug)]
 pub(crate) struct News {
-    /// Lanes, from which record on, and the records.
+    /// For each lane its index, the number of its first new record, and the records.
     lanes: Vec<(usize, u64, Vec<Entry>)>,
     others: Vec<Found>,
 }
 
 impl Look {
-    /// Asks the disks. A journal that can't be read any more says nothing new.
+    /// Reads the new records. A journal that can't be read any more counts as unchanged.
     pub(crate) fn read(&self) -> News {
         let lanes = self.lanes.iter().filter_map(|lane| lane.read(&*self.storage).ok());
         News { lanes: lanes.collect(), others: self.others() }
     }
 
-    /// The same, but whoever says that there is nothing new could be asked.
+    /// Reads the new records, but fails if a journal can't be read.
     pub(crate) fn read_each(&self) -> io::Result<News> {
         let lanes = self.lanes.iter().map(|lane| lane.read(&*self.storage)).collect::<io::Result<_>>()?;
         Ok(News { lanes, others: self.others() })
     }
 
-    /// Journals of other lanes.
+    /// Finds journals of further lanes.
     fn others(&self) -> Vec<Found> {
         let there = self.directories.iter().filter_map(|path| journals_in(&*self.storage, path).ok());
         let there = there.flatten();
@@ -77,14 +77,14 @@ impl Look {
 }
 
 impl News {
-    /// Whether there are none.
+    /// Returns true if there are no new records.
     pub(crate) fn is_empty(&self) -> bool {
         self.others.is_empty() && self.lanes.iter().all(|(_, _, entries)| entries.is_empty())
     }
 }
 
 impl Recording {
-    /// At all journals, and for those of lanes that are not known.
+    /// Prepares to read all journals, and to find those of unknown lanes.
     pub(crate) fn look(&self) -> Look {
         let missing = self.index.heads.len() < self.head().lanes as usize;
         Look {
@@ -97,7 +97,7 @@ impl Recording {
         }
     }
 
-    /// At the journal of one lane.
+    /// Prepares to read the journal of one lane.
     pub(crate) fn look_at(&self, lane: usize) -> Look {
         Look {
             storage: self.storage.clone(),
@@ -119,8 +119,9 @@ impl Recording {
         }
     }
 
-    /// Takes in what the journals said: whether there was anything new. Every frame that is acknowledged counts. What is known
-    /// of a lane stays at its index, whichever turns up later: files are open and places are kept by it.
+    /// Adds the new records and returns true if they change the recording. Every acknowledged frame counts. A
+    /// known lane keeps its index, even if other lanes appear later, because open files and locations refer to
+    /// it.
     pub(crate) fn take_in(&mut self, news: News) -> bool {
         let state = |index: &Index| (index.frames.len(), index.ended);
         let known = state(&self.index);
@@ -131,22 +132,22 @@ impl Recording {
         for found in news.others {
             self.add_lane(&found);
         }
-        // What stands in front of the first frame shows nothing.
+        // Records in front of the first frame add no content.
         gained && !self.index.frames.is_empty() || state(&self.index) != known
     }
 
-    /// Behind those that are known.
+    /// Adds a lane after the known ones.
     fn add_lane(&mut self, found: &Found) {
         let known = self.index.heads.iter().any(|head| head.lane == found.head.lane);
         let ours = !known && found.head.recording == self.head().recording;
         let Some(stem) = Stem::of(found).filter(|_| ours) else { return };
-        // What can't be read now is looked for again.
+        // If it can't be read now, the next look tries again.
         drop(self.index.join_journal(&*self.storage, found, Trust::Acknowledged));
         self.index.prune();
         self.stems.push(stem);
     }
 
-    /// Has the journals of lanes that are not known looked for in these directories too.
+    /// Adds directories in which to look for journals of unknown lanes.
     pub(crate) fn look_in(&mut self, directories: &[PathBuf]) {
         let new = directories.iter().filter(|directory| !self.directories.contains(directory));
         let new: Vec<_> = new.cloned().collect();
@@ -155,7 +156,7 @@ impl Recording {
         }
     }
 
-    /// Whether it was ended in order: nothing comes any more.
+    /// Returns true if the recording ended in order, so that it gains no more frames.
     pub fn is_over(&self) -> bool {
         self.index.due.is_some() || self.index.ended >= self.head().lanes as usize
     }

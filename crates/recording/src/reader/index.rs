@@ -1,5 +1,5 @@
-//! Which frames a recording has, and where: what its journals say, united. Pure: it is fed records in order, lane by
-//! lane, by whoever reads them, and is the only one who says what they mean.
+//! Index of a recording's frames and their locations, united from its journals. It is pure: a reader feeds it
+//! records in order, lane by lane, and only this module interprets them.
 //!
 //! ```text
 //! directories -> Recording (blocking, all of a journal at once) -+
@@ -15,7 +15,7 @@
 //! changes      added 0   added 1   -          added 2     removed 0, 1        added 3
 //! ```
 //!
-//! A gap stands before the block that packets are missing in, and waits for it.
+//! A gap precedes the record of its block, so the index keeps it until the block arrives.
 
 use std::{collections::BTreeMap, io};
 
@@ -29,132 +29,133 @@ use crate::{
     journal::{self, Entry, FrameExtent, Head},
 };
 
-/// What must have survived for a frame to count.
+/// The failure that frames must have survived to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// The process may have died: acknowledged frames are there.
+    /// The process may have died: acknowledged frames count.
     Acknowledged,
-    /// The machine may have lost power: durable frames are there.
+    /// The machine may have lost power: durable frames count.
     Durable,
 }
 
-/// Where a frame is.
+/// Location of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLocation {
     /// Index of the lane's head in [`Index::heads`].
     pub lane: usize,
-    /// Where in the lane's files.
+    /// Position in the lane's files.
     pub extent: FrameExtent,
 }
 
 impl FrameLocation {
-    /// Which file of the lane, or part of its only one.
+    /// Index of the file in the lane, or of the part if the lane has only one file.
     pub fn file(&self) -> u64 {
         self.extent.file
     }
 }
 
-/// What the journals of a recording say, united.
+/// The united journals of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
-    /// The lanes whose journals belong together.
+    /// Heads of the lanes.
     pub heads: Vec<Head>,
-    /// What else is known of each of them.
+    /// Further state of each lane.
     lanes: Vec<IndexedLane>,
-    /// What the frames are made from, if they are simulated and follow from a seed.
+    /// Origin of the frames, if they are simulated from a seed.
     pub origin: Option<Origin>,
-    /// What packets its frames are blocks of, if they are.
+    /// Description of the packets, if the frames are blocks of packets.
     pub stream: Option<Stream>,
-    /// Packets that are missing, by the block that they are missing in.
+    /// Gaps, by the number of their block.
     pub gaps: BTreeMap<u64, Vec<Gap>>,
-    /// The names of chunks, by lane and file: the number in the last one that was noted, and in the one before. A file has
-    /// the last, or that before if the recorder died between noting and renaming.
+    /// Names of chunks, by lane and file: the numbers in the last name and in the one before. A file has the
+    /// last name, or the one before if the recorder died between the record and the rename.
     pub chunks: BTreeMap<(usize, u64), ChunkNames>,
-    /// By frame number.
+    /// Locations by frame number.
     pub frames: Placements,
-    /// Those that were complete last.
+    /// The latest complete frames.
     pub(crate) recent: Recent,
-    /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
+    /// Further locations of frames. A frame is in two lanes if the first failed after it stored the frame and
+    /// before it acknowledged it.
     pub copies: BTreeMap<u64, Vec<FrameLocation>>,
-    /// Frames that were removed to make room.
+    /// Frames removed to make room.
     pub removed: Numbers,
-    /// How many frames the recording was due, if it was ended in order.
+    /// Number of frames due, if the recording ended in order.
     pub due: Option<u64>,
-    /// Bytes of the last one, if it is a block of packets and that is known.
+    /// Bytes of the last frame, if it is a block of packets and the journal states them.
     pub last: Option<u32>,
-    /// Lanes that were ended in order.
+    /// Number of lanes that ended in order.
     pub ended: usize,
-    /// In which start of which machine it was recorded, if it says so.
+    /// Boot id of the recording machine, if the journal states it.
     pub boot: Option<BootId>,
 }
 
-/// What the name of a chunk may be: by the number in it, if there is one.
+/// Possible names of a chunk, as the number in the name, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkNames {
-    /// As noted last.
+    /// Number in the last name.
     pub last: Option<u32>,
-    /// As noted before, if ever.
+    /// Number in the name before, if there was one.
     pub before: Option<Option<u32>>,
 }
 
-/// What is known of a lane beside its frames.
+/// State of a lane besides its frames.
 #[derive(Debug, Clone)]
 struct IndexedLane {
-    /// How many records of its journal were taken.
+    /// Number of records taken from its journal.
     records: u64,
-    /// The head, and the records that say what the frames are.
+    /// The head, and the records that describe the frames.
     texts: Vec<Entry>,
-    /// Packets that are missing in blocks whose records did not come yet.
+    /// Gaps in blocks whose records have not arrived yet.
     waiting: BTreeMap<u64, Vec<Gap>>,
-    /// The last of its files that was removed. Older ones were before.
+    /// The last of its files that the writer removed. All older ones are gone, too.
     removed: Option<u64>,
-    /// The plug-in that it names, once a frame of one was met.
+    /// The plug-in that its journal names, after the first frame from a plug-in.
     plugin: Option<PluginFilter>,
-    /// How many texts there were when it was last looked for.
+    /// Number of texts at the last search for the plug-in.
     sought: usize,
 }
 
-/// So many records of texts are kept of a lane: many times more than any recorder writes.
+/// Limit on the records of texts kept for a lane, many times more than any recorder writes.
 const TEXTS_MAX: usize = 1 << 16;
 
-/// A frame that came or went, for whoever follows a recording.
+/// A frame that appeared or vanished, for followers of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is acknowledged.
+    /// The recorder acknowledged the frame.
     Added {
-        /// The frame.
+        /// The frame's number.
         number: u64,
-        /// When it was due, on the clock of the recording.
+        /// Time when it was due, on the recording's clock.
         due: Nanos,
-        /// Packets that were left out in it.
+        /// Number of packets left out in it.
         left_out: u64,
     },
-    /// It is in no file any more.
+    /// No file holds the frame any more.
     Removed {
-        /// The frame.
+        /// The frame's number.
         number: u64,
     },
 }
 
-/// Which frames of a lane count, by what the whole of its journal says.
+/// Decides by a lane's whole journal which of its frames count.
 #[derive(Debug)]
 pub(super) struct Counted {
     trust: Trust,
-    /// Files that were removed.
+    /// Removed files.
     removed: Ranges,
-    /// The last file that is durable.
+    /// The last durable file.
     file: Option<u64>,
-    /// Frames in so many records are durable.
+    /// Frames in this number of records are durable.
     records: u64,
 }
 
 impl Counted {
-    /// Nothing is known yet.
+    /// Starts without any records.
     pub(super) fn by(trust: Trust) -> Self {
         Counted { trust, removed: Ranges::default(), file: None, records: 0 }
     }
 
-    /// Takes in what these records say.
+    /// Takes in these records.
     pub(super) fn take(&mut self, entries: &[Entry]) {
         for entry in entries {
             match *entry {
@@ -166,7 +167,7 @@ impl Counted {
         }
     }
 
-    /// Whether a frame in this file, that the record of this number is of, survived.
+    /// Returns true if a frame survived that has this file and record number.
     fn survived(&self, file: u64, record: u64) -> bool {
         match self.trust {
             Trust::Acknowledged => true,
@@ -176,7 +177,7 @@ impl Counted {
 }
 
 impl Index {
-    /// Unites journals. Those of another recording than the first valid one's are left out.
+    /// Unites journals. Ignores those of other recordings than the first valid one's.
     pub fn unite<'a>(journals: impl IntoIterator<Item = &'a [u8]>, trust: Trust) -> Self {
         let mut index = Index::default();
         for journal in journals {
@@ -196,7 +197,7 @@ impl Index {
         }
     }
 
-    /// Adds a lane of which no record is taken yet, if it is of the same recording: its number.
+    /// Adds a lane without records and returns its index. `None` if it belongs to another recording.
     pub fn add_lane(&mut self, head: Head) -> Option<usize> {
         if self.heads.first().is_some_and(|first| first.recording != head.recording) {
             return None;
@@ -209,12 +210,13 @@ impl Index {
         Some(self.lanes.len() - 1)
     }
 
-    /// How many records of a lane's journal were taken: what comes next is that of this number.
+    /// Number of records taken from a lane's journal, which is the number of the next record.
     pub fn records(&self, lane: usize) -> u64 {
         self.lanes[lane].records
     }
 
-    /// Takes in records of a lane from one on, as they come: those that are new to it. How many there were.
+    /// Takes in records of a lane, of which the first has number `from`, as they arrive. Skips known ones and
+    /// returns the number of new ones.
     pub fn follow(
         &mut self,
         lane: usize,
@@ -231,7 +233,7 @@ impl Index {
         entries.len()
     }
 
-    /// What is in another lane is not removed.
+    /// Drops frames from the removed ones that another lane still holds.
     pub(super) fn prune(&mut self) {
         let Index { frames, removed, .. } = self;
         if !removed.is_empty() {
@@ -241,7 +243,7 @@ impl Index {
         }
     }
 
-    /// Takes in the next records of a lane, and says which frames came and went.
+    /// Takes in the next records of a lane, and reports the frames that appeared and vanished.
     pub(super) fn take(
         &mut self,
         lane: usize,
@@ -272,7 +274,7 @@ impl Index {
                 {
                     self.lanes[lane].texts.push(*entry);
                 }
-                // What counts was asked of all of them before, and the head is known.
+                // `counted` holds the others already, and `add_lane` took the head.
                 Entry::Removed { .. }
                 | Entry::Durable { .. }
                 | Entry::Checkpoint { .. }
@@ -290,7 +292,7 @@ impl Index {
         }
     }
 
-    /// Takes in the record of a frame: the next of its lane.
+    /// Takes in the record of a frame, the next of its lane.
     fn frame(
         &mut self,
         number: u64,
@@ -316,13 +318,14 @@ impl Index {
         }
     }
 
-    /// The extent of a frame of a lane, with the plug-in that its journal names if one made it.
+    /// Returns the extent of a frame. If a plug-in made it, the extent includes the plug-in that the lane's
+    /// journal names.
     fn named(&mut self, lane: usize, extent: FrameExtent) -> FrameExtent {
         if !extent.encoding.is_of_plugin() {
             return extent;
         }
         let IndexedLane { texts, plugin, sought, .. } = &mut self.lanes[lane];
-        // A journal may be anybody's, and name none.
+        // A journal may come from anybody and lack the name.
         if plugin.is_none() && *sought != texts.len() {
             *plugin = journal::plugin_of(texts);
             *sought = texts.len();
@@ -330,7 +333,8 @@ impl Index {
         FrameExtent { encoding: extent.encoding.made_by(*plugin), ..extent }
     }
 
-    /// A record of a lane, with the plug-in that its journal names if it is of a frame that one made.
+    /// Returns a record of a lane. If a plug-in made its frame, the record includes the plug-in that the
+    /// journal names.
     pub(super) fn entry_named(&self, lane: usize, entry: Entry) -> Entry {
         let Entry::Frame { number, extent, due, checksum } = entry else { return entry };
         let encoding = extent.encoding.made_by(self.lanes[lane].plugin);
@@ -342,25 +346,26 @@ impl Index {
         self.chunks.insert((lane, file), ChunkNames { last: number, before });
     }
 
-    /// What the frames are: what the first lane says that says it in full.
+    /// Reads the texts that describe the frames, from the first lane that has each in full.
     fn read_texts(&mut self) {
         self.origin = self.lanes.iter().find_map(|lane| journal::origin_of(&lane.texts));
         self.stream = (0..self.lanes.len()).find_map(|lane| self.stream_of(lane).ok().flatten());
     }
 
-    /// What HDF5 files of the recording have in them beside their frames, as the first lane has it that has it in full.
+    /// Returns the description of the HDF5 files' contents, from the first lane that has it in full.
     pub fn contents(&self) -> Option<String> {
         self.lanes.iter().find_map(|lane| journal::contents_of(&lane.texts))
     }
 
-    /// What packets the blocks of a lane are made of, if its journal says so in full. An error says what of that can't be.
+    /// Returns the description of the packets in a lane's blocks, if its journal has it in full. The error
+    /// names an invalid value.
     pub(super) fn stream_of(&self, lane: usize) -> io::Result<Option<Stream>> {
         let text = journal::stream_of(&self.lanes[lane].texts);
         let stream = text.map(|text| Stream::read(&text, self.heads[lane].frame_size)).transpose();
         stream.map(Option::flatten).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// The frames of files that were removed are gone, but for those that are in another lane too.
+    /// Forgets the frames of removed files, except those that another lane also holds.
     fn forget_files(&mut self, lane: usize, files: &Ranges, changed: &mut impl FnMut(Change)) {
         if files.is_empty() {
             return;
@@ -370,7 +375,7 @@ impl Index {
             places.retain(|place| !is_gone(place));
         }
         let gone = self.frames.iter().filter(|(_, place)| is_gone(place));
-        // Old ones stand first: seldom are all looked at.
+        // Old frames come first, so this seldom looks at all.
         let most = self.heads[lane].frames_per_file.saturating_mul(files.count());
         let gone: Vec<u64> = gone.map(|(number, _)| number).take(most as usize).collect();
         for number in gone {
@@ -384,7 +389,7 @@ impl Index {
         }
     }
 
-    /// Forgets a frame that nobody will ask for any more.
+    /// Forgets a frame that no caller will ask for any more.
     pub fn forget(&mut self, number: u64) {
         self.frames.remove(number);
         self.copies.remove(&number);
@@ -392,7 +397,7 @@ impl Index {
         self.gaps.remove(&number);
     }
 
-    /// What a file of frames may be called in a recording of this name, as it should be first.
+    /// Returns the possible names of a file of frames in the recording called `name`, the most likely first.
     pub fn file_names(&self, name: &str, location: FrameLocation) -> Vec<String> {
         let lane = location.lane;
         let file = location.file();
@@ -403,48 +408,49 @@ impl Index {
         let Some(&ChunkNames { last, before }) = self.chunks.get(&(lane, file)) else {
             return vec![named(None)];
         };
-        // Not if another chunk has that name meanwhile.
+        // Leave it out if another chunk now has that name.
         let taken = |number| self.chunks.iter().any(|((of, _), names)| *of == lane && names.last == number);
         let before = before.filter(|number| number.is_none() || !taken(*number));
         [Some(last), before].into_iter().flatten().map(named).collect()
     }
 
-    /// Which file of a lane a place is in: the same for all that are in one, whichever part of it that is.
+    /// Returns the lane and file of a location, the same for all parts of one file.
     pub fn file_of(&self, location: FrameLocation) -> (usize, u64) {
         let many = self.heads[location.lane].storing.is_many_files();
         (location.lane, if many { location.file() } else { 0 })
     }
 
-    /// Whether the file that a place was in is removed, or overwritten there.
+    /// Returns true if the writer removed the file at a location, or overwrote that part of it.
     pub fn is_gone(&self, location: FrameLocation) -> bool {
         self.lanes[location.lane].removed.is_some_and(|last| location.file() <= last)
     }
 
-    /// The first and the last of the frames that were complete last, each with when it was due; none if there are none.
+    /// Returns the first and the last of the latest complete frames, each with the time when it was due. `None`
+    /// without frames.
     pub fn recent_span(&self) -> Option<[(u64, Nanos); 2]> {
         self.recent.span()
     }
 
-    /// Every place where a frame is.
+    /// Returns every location of a frame.
     pub fn places(&self, number: u64) -> impl Iterator<Item = FrameLocation> {
         let copies = self.copies.get(&number).into_iter().flatten();
         self.frames.get(number).into_iter().chain(copies.copied())
     }
 
-    /// How many frames there should be, as far as is known: as many as were due, or up to the last that is there.
+    /// Returns the number of frames due as far as known, but at least up to the last frame present or removed.
     pub fn expected(&self) -> u64 {
         let last = [self.frames.last(), self.removed.last()];
         let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);
         self.due.unwrap_or(0).max(known)
     }
 
-    /// The first frame from which on none was removed.
+    /// Returns the first frame after all removed ones.
     pub fn first(&self) -> u64 {
         self.removed.last().map_or(0, |last| last + 1)
     }
 
-    /// Numbers that are missing though they should be there, as ranges: first and count. None is missing before the last one
-    /// that was removed to make room.
+    /// Returns the missing numbers as ranges: first and count. Starts after the last frame removed to make
+    /// room.
     pub fn missing(&self) -> Vec<(u64, u64)> {
         let mut missing = Vec::new();
         let mut next = self.first();
@@ -458,7 +464,7 @@ impl Index {
     }
 }
 
-/// How many packets were left out by these gaps.
+/// Number of packets that these gaps leave out.
 fn left_out(gaps: &[Gap]) -> u64 {
     gaps.iter().filter(|gap| !gap.filled).map(|gap| gap.count).fold(0, u64::saturating_add)
 }

@@ -1,5 +1,5 @@
-//! A label for each of many numbers that come nearly in order: neighbours that have the same one are kept as a run, and where
-//! runs are short it is a byte for each number.
+//! A label for each of many numbers that arrive nearly in order. Neighbours with the same label form a run. If
+//! runs are short, each number takes a byte.
 //!
 //! ```text
 //! one writer       0..1024: 1                       a run: the same memory for any recording
@@ -8,16 +8,16 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-/// Of a number: 0 is none.
+/// The label of a number. 0 means none.
 pub(super) type Label = u16;
 
-/// Numbers that are kept together.
+/// Numbers in a page.
 const PAGE: u64 = 1024;
 
-/// As many runs take the memory of a byte for each number.
+/// This number of runs takes as much memory as a byte for each number.
 const RUNS_MAX: usize = PAGE as usize / size_of::<Run>();
 
-/// Consecutive offsets in a page with one label, behind the last one.
+/// Consecutive offsets in a page with one label. `end` follows the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     first: u16,
@@ -25,19 +25,19 @@ pub(super) struct Run {
     label: Label,
 }
 
-/// Labels by offset in a page. What lies behind the end has none.
+/// Labels by offset in a page. Offsets beyond the end have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Page {
-    /// In order. Those that touch have different labels.
+    /// Runs in order. Adjacent ones have different labels.
     Runs(Vec<Run>),
     Bytes(Vec<u8>),
     Words(Vec<u16>),
 }
 
-/// See the module. With each page goes something of its own.
+/// Labels of numbers in pages. Each page has a value of type `X`.
 #[derive(Debug, Clone)]
 pub(super) struct Labels<X = ()> {
-    /// By number divided by the size of a page. None is empty.
+    /// Pages by number divided by the page size. No page is empty.
     pages: BTreeMap<u64, (Page, X)>,
     count: u64,
 }
@@ -54,7 +54,7 @@ fn split(number: u64) -> (u64, u16) {
 }
 
 impl<X: Default> Labels<X> {
-    /// How many numbers have one.
+    /// Number of labelled numbers.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -63,18 +63,18 @@ impl<X: Default> Labels<X> {
         self.page(number).map_or(0, |(page, _, at)| page.get(at))
     }
 
-    /// The page that a number is in, what goes with it, and the offset there.
+    /// Returns the page of a number, the page's value, and the number's offset in it.
     pub(super) fn page(&self, number: u64) -> Option<(&Page, &X, u16)> {
         let (key, at) = split(number);
         self.pages.get(&key).map(|(page, with)| (page, with, at))
     }
 
-    /// Labels a number, or takes its label away.
+    /// Labels a number, or removes its label if `label` is 0.
     pub(super) fn set(&mut self, number: u64, label: Label) {
         self.change(number, |page, _, at| page.set(at, label));
     }
 
-    /// Changes the label of a number, in its page and in what goes with that.
+    /// Changes the label of a number together with its page's value.
     pub(super) fn change<T>(&mut self, number: u64, change: impl FnOnce(&mut Page, &mut X, u16) -> T) -> T {
         let (key, at) = split(number);
         let (page, with) = self.pages.entry(key).or_default();
@@ -88,12 +88,12 @@ impl<X: Default> Labels<X> {
         changed
     }
 
-    /// The first number from this one on that has a label.
+    /// Returns the first labelled number at or after `from`.
     pub(super) fn next(&self, from: u64) -> Option<u64> {
         self.numbers(from..u64::MAX).next()
     }
 
-    /// The last number below this one that has a label.
+    /// Returns the last labelled number below `below`.
     pub(super) fn previous(&self, below: u64) -> Option<u64> {
         let (key, at) = split(below);
         self.pages.range(..=key).rev().find_map(|(&other, (page, _))| {
@@ -102,13 +102,14 @@ impl<X: Default> Labels<X> {
         })
     }
 
-    /// Those of these that have a label, in order.
+    /// Returns the labelled numbers in a range, in order.
     pub(super) fn numbers(&self, among: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         self.pages(among)
             .flat_map(|(begin, page, _, offsets)| page.offsets(offsets).map(move |at| begin + u64::from(at)))
     }
 
-    /// The pages in which some of these numbers are: the first number of each, what goes with it, and which offsets.
+    /// Returns the pages that overlap with a range: first number of the page, page, its value, and offsets in
+    /// the range.
     pub(super) fn pages(&self, among: Range<u64>) -> impl Iterator<Item = (u64, &Page, &X, Range<u16>)> + '_ {
         let keys = if among.is_empty() { 0..0 } else { among.start / PAGE..(among.end - 1) / PAGE + 1 };
         self.pages.range(keys).map(move |(key, (page, with))| {
@@ -118,7 +119,7 @@ impl<X: Default> Labels<X> {
         })
     }
 
-    /// How many of these have one.
+    /// Number of labelled numbers in a range.
     pub(super) fn count_in(&self, numbers: Range<u64>) -> u64 {
         let pages = self.pages(numbers);
         pages.map(|(_, page, _, offsets)| page.count(offsets, |label| label != 0)).sum()
@@ -130,27 +131,27 @@ impl<X: Default> Labels<X> {
 pub struct Numbers(Labels);
 
 impl Numbers {
-    /// There is none in it.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.count() == 0
     }
 
-    /// How many there are.
+    /// Number of numbers in the set.
     pub fn count(&self) -> u64 {
         self.0.count()
     }
 
-    /// Whether the number is in it.
+    /// Returns true if the set contains the number.
     pub fn contains(&self, number: u64) -> bool {
         self.0.get(number) > 0
     }
 
-    /// The greatest.
+    /// The greatest number in the set.
     pub fn last(&self) -> Option<u64> {
         self.0.previous(u64::MAX)
     }
 
-    /// How many of these are in it.
+    /// Number of elements in a range.
     pub(crate) fn count_in(&self, numbers: Range<u64>) -> u64 {
         self.0.count_in(numbers)
     }
@@ -171,7 +172,7 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Behind the last one that has a label.
+    /// Offset after the last labelled one.
     pub(super) fn end(&self) -> u16 {
         match self {
             Page::Runs(runs) => runs.last().map_or(0, |run| run.end),
@@ -180,7 +181,7 @@ impl Page {
         }
     }
 
-    /// Those among these that have a label.
+    /// Returns the labelled offsets in a range.
     pub(super) fn offsets(&self, among: Range<u16>) -> impl Iterator<Item = u16> + '_ {
         let next = move |from| self.next(from, |label| label != 0).filter(|at| *at < among.end);
         std::iter::successors(next(among.start), move |at| next(at + 1))
@@ -223,7 +224,7 @@ impl Page {
         }
     }
 
-    /// With these runs in it.
+    /// Adds these runs.
     fn filled(mut self, runs: &[Run]) -> Self {
         for run in runs {
             (run.first..run.end).for_each(|at| self.set(at, run.label));
@@ -231,7 +232,8 @@ impl Page {
         self
     }
 
-    /// Whether all numbers have this label: so it may be when the last of several writers was heard.
+    /// Returns true if all numbers have this label, which can happen when the last of several writers fills a
+    /// page.
     fn is_full_of(&self, label: Label) -> bool {
         match self {
             Page::Runs(_) => false,
@@ -242,7 +244,7 @@ impl Page {
         }
     }
 
-    /// Runs again, if that is less.
+    /// Turns the page back into runs if they take less memory.
     fn join(&mut self) {
         let mut runs: Vec<Run> = Vec::new();
         for at in 0..PAGE as u16 {
@@ -292,7 +294,7 @@ impl Page {
 }
 
 fn set_in_runs(runs: &mut Vec<Run>, at: u16, label: Label) {
-    // As they come.
+    // Numbers in order extend the last run.
     if let Some(last) = runs.last_mut().filter(|last| (last.end, last.label) == (at, label)) {
         last.end += 1;
         return;
@@ -307,7 +309,7 @@ fn set_in_runs(runs: &mut Vec<Run>, at: u16, label: Label) {
     ];
     let parts = parts.into_iter().filter(|run| run.first < run.end && run.label != 0);
     runs.splice(here..here + usize::from(split.is_some()), parts);
-    // Those that touch now.
+    // Join runs that have become adjacent.
     let from = here.saturating_sub(1);
     for first in (from..(here + 3).min(runs.len().saturating_sub(1))).rev() {
         let run = runs[first];
@@ -360,7 +362,7 @@ mod tests {
         ) {
             let (mut labels, mut map) = (Labels::<()>::default(), BTreeMap::new());
             for (first, count, step, label) in changes {
-                // One that takes more than a byte is among them.
+                // Include a label that needs more than a byte.
                 let label = [0, 1, 2, 300][label];
                 for number in (first..).step_by(step as usize).take(count as usize) {
                     labels.set(number, label);
@@ -403,7 +405,7 @@ mod tests {
         };
         set(&mut labels, 0, 1, 7);
         assert!(is_run(&labels), "one writer's");
-        // Two writers', one after the other.
+        // Two writers, one after the other.
         let mut labels = Labels::default();
         set(&mut labels, 0, 2, 1);
         assert!(labels.pages.values().all(|(page, ())| matches!(page, Page::Bytes(_))));

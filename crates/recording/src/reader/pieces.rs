@@ -1,4 +1,4 @@
-//! Journals, a piece at a time: one of a recorder that runs for days is larger than memory.
+//! Reads journals a piece at a time, because the journal of a recorder that runs for days exceeds memory.
 
 use std::{io, path::Path};
 
@@ -9,12 +9,14 @@ use crate::{
     recording_storage::{RecordingStorage, StoredFile},
 };
 
-/// Records that are read of a journal at once.
+/// Records of a journal per read.
 pub(super) const AT_ONCE: usize = 4096;
 
 impl Index {
-    /// Takes in the journal of one more lane, if it is of the same recording: what kept it from all of it. Then the index is
-    /// to be pruned.
+    /// Takes in the journal of one more lane, if it belongs to the same recording. Prune the index afterwards.
+    ///
+    /// # Errors If a part of the journal can't be read, or its description of the stream is invalid. The index
+    /// has all records that could be read.
     pub(super) fn join_journal(
         &mut self,
         storage: &dyn RecordingStorage,
@@ -28,13 +30,13 @@ impl Index {
             records += entries.len() as u64;
         });
         let Some(lane) = self.add_lane(found.head) else { return read };
-        // The same records: more may have come.
+        // Take in the same records, because the journal may have grown.
         let again = each(storage, found, records, |entries| self.take(lane, entries, &counted, &mut |_| {}));
         self.stream_of(lane).map(drop).and(read).and(again)
     }
 }
 
-/// Hands out the first so many records that are whole, a piece at a time.
+/// Passes the first `upto` intact records to `take`, a piece at a time.
 fn each(
     storage: &dyn RecordingStorage,
     found: &Found,
@@ -57,10 +59,10 @@ fn each(
 }
 
 impl Recording {
-    /// Hands out the records of a lane's journal that were taken, in order.
+    /// Passes the records of a lane's journal that the index has to `take`, in order.
     ///
     /// # Errors
-    /// If it can't be read any more.
+    /// If the journal can't be read any more.
     pub fn each_entry(&self, lane: usize, mut take: impl FnMut(Entry)) -> io::Result<()> {
         let head = &self.index.heads[lane];
         let journal = self.storage.open_of(&self.journal(lane), self.user(lane), PageCache::Through)?.file;
@@ -79,7 +81,7 @@ impl Recording {
     }
 }
 
-/// All records of a journal with this head, which belongs to this user, behind the first so many that are whole.
+/// Reads all intact records of this user's journal after the first `taken`.
 pub(super) fn gained(
     storage: &dyn RecordingStorage,
     journal: &Path,
@@ -90,7 +92,7 @@ pub(super) fn gained(
     let file = storage.open_of(journal, user, PageCache::Through)?.file;
     let mut all = Vec::new();
     loop {
-        // Behind a number that can't be, nothing is read.
+        // Stop at an invalid number.
         let entries = match read_from(&*file, head, taken + all.len() as u64, AT_ONCE) {
             Err(error) if all.is_empty() => return Err(error),
             read => read.map(|(entries, _)| entries).unwrap_or_default(),
@@ -103,7 +105,7 @@ pub(super) fn gained(
     }
 }
 
-/// The next so many, or fewer, and what is wrong with the one that they end before, if that is why.
+/// Reads the next `count` records or fewer. The second value is the error that ended them early, if any.
 pub(super) fn read_from(
     journal: &dyn StoredFile,
     head: &Head,
@@ -141,7 +143,8 @@ mod tests {
         }
     }
 
-    /// Frames with gaps before some of them, one with more than are read at once, and files that are overwritten meanwhile.
+    /// Returns frames with gaps before some of them, one with more gaps than a piece holds, and files
+    /// overwritten meanwhile.
     fn entries() -> Vec<Entry> {
         let mut entries = vec![Entry::Head(head())];
         for number in 0..10_000 {

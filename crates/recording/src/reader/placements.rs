@@ -1,5 +1,5 @@
-//! Where each frame of a recording is, in little memory: a lane puts frames one behind the other, so that
-//! where the next one is follows from where the last one is. Kept are the lane of each frame, and the places
+//! Locations of all frames of a recording, in little memory. A lane stores its frames one after the other, so
+//! the location of the next follows from the last. This keeps the lane of each frame, and only those locations
 //! that do not follow. For example, two lanes A and B whose files have 4 frames, 100 B apart:
 //!
 //! ```text
@@ -9,15 +9,15 @@
 //! kept          0:0   0:0   -     -     -     -     -     0:300
 //! ```
 //!
-//! Frames 0 and 1 are the first of their lanes in this page (1024 frames). Frame 6 is the fourth of A behind
-//! 0:0: one more than the rest of the file takes, so that it begins file 1. Frame 7 would be at 0:200 if B
-//! had no hole, and is kept.
+//! Frames 0 and 1 are the first of their lanes in this page (1024 frames). Frame 6 is the fourth of A after
+//! 0:0, one more than the rest of the file takes, so it begins file 1. Without a hole in B, frame 7 would be at
+//! 0:200, so its location is kept.
 //!
-//! Frames are noted as they were acknowledged, not always in order. If 3 comes before 2, it is taken for the
-//! first of A behind 0, which would be at 0:100, and 0:200 is kept. When 2 comes, 3 follows from it, and is
-//! kept no more.
+//! Frames arrive in the order of their acknowledgement, not always by number. If 3 arrives before 2, it counts
+//! as the first of A after 0. Since 0:100 would follow, 0:200 is kept. When 2 arrives, 3 follows from it and
+//! its location is dropped.
 //!
-//! Of one lane that is 0.3 B a frame, of several between 1 and 2 B.
+//! A frame takes 0.3 B with one lane, and 1 to 2 B with several.
 
 use std::ops::Range;
 
@@ -32,31 +32,31 @@ use crate::journal::{Encoding, FrameExtent, Head};
 /// The lanes and extents of all frames of a recording, by their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Placements {
-    /// The label of a frame is its lane + 1; with each page of labels go the places in it that do not follow.
+    /// The label of a frame is its lane + 1. Each page of labels has the locations that do not follow.
     lanes: Labels<Exceptions>,
-    /// How places follow from each other in each lane.
+    /// Rules by which locations follow from each other in each lane.
     courses: Vec<Course>,
 }
 
-/// The places and forms of frames in a page of 1024 numbers that do not follow from others.
+/// Positions and forms of the frames in a page of 1024 numbers that do not follow from others.
 #[derive(Debug, Clone, Default)]
 struct Exceptions {
-    /// Offset in the page, label and place, in the order of offsets.
+    /// Offset in the page, label and position, sorted by offset.
     spots: Vec<(u16, Label, Spot)>,
-    /// The form of the first frame that was put into the page, which most others have.
+    /// The form of the first frame in the page, which most others share.
     form: Option<Form>,
-    /// The forms of those that have another, in the order of offsets.
+    /// Forms that differ, sorted by offset.
     forms: Vec<(u16, Form)>,
 }
 
-/// The place of a frame in its lane: a file, and an offset in bytes.
+/// The position of a frame in its lane: file, and offset in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spot {
     file: u64,
     offset: u64,
 }
 
-/// The stored length and the size of a frame, in bytes, and how it is encoded.
+/// Stored length, size in bytes, and encoding of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     length: u32,
@@ -73,23 +73,23 @@ fn put_together(spot: Spot, form: Form) -> FrameExtent {
     FrameExtent { file, offset, length, encoding, size }
 }
 
-/// How places follow from each other in a lane.
+/// The rule by which positions follow from each other in a lane.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     frames_per_file: u64,
-    /// From the beginning of a frame to the begin of the next, in bytes.
+    /// Distance in bytes between the starts of two consecutive frames.
     stride: u64,
     storing: Storing,
 }
 
 impl Course {
-    /// The place of a frame that was stored so many `frames` of the lane behind another, and has a number so
-    /// many `numbers` higher.
+    /// Returns the position of a frame that the lane stored `frames` frames after another, and whose number is
+    /// `numbers` higher.
     fn advance(self, Spot { file, offset }: Spot, frames: u64, numbers: u64) -> Spot {
-        // A guess, which is compared with the place before it is relied on: it may be wrong, but must not
+        // This is a guess, which the caller compares with the real position. It may be wrong but must not
         // overflow.
         let ahead = |count: u64| offset.saturating_add(count.saturating_mul(self.stride));
-        // In the shared file each frame is at its number, whichever lane wrote it.
+        // In a shared file each frame's position depends on its number, independent of the lane.
         if self.storing.kind().one_for_all {
             return Spot { file, offset: ahead(numbers) };
         }
@@ -100,14 +100,14 @@ impl Course {
         let files = within / self.frames_per_file;
         let rest = within % self.frames_per_file;
         let own = rest.saturating_mul(self.stride);
-        // Where a lane has one file, `file` counts parts of it and the offset goes on.
+        // If a lane has one file, `file` counts its parts and the offset continues.
         let offset = if self.storing.is_many_files() { own } else { ahead(frames) };
         Spot { file: file + files, offset }
     }
 }
 
 impl Placements {
-    /// Adds a lane, whose journal begins with this head.
+    /// Adds a lane with this head.
     pub(super) fn add_lane(&mut self, head: &Head) {
         let Head { frames_per_file, stride, storing, .. } = *head;
         let frames_per_file = frames_per_file.max(1);
@@ -115,42 +115,42 @@ impl Placements {
         self.courses.push(Course { frames_per_file, stride, storing });
     }
 
-    /// How many frames are there.
+    /// Number of frames.
     pub fn len(&self) -> usize {
         self.lanes.count() as usize
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no frames.
     pub fn is_empty(&self) -> bool {
         self.lanes.count() == 0
     }
 
-    /// Whether a frame is there.
+    /// Returns true if the frame exists.
     pub fn contains(&self, number: u64) -> bool {
         self.lanes.get(number) > 0
     }
 
-    /// The first frame from this number on.
+    /// Returns the first frame at or after `from`.
     pub fn next(&self, from: u64) -> Option<u64> {
         self.lanes.next(from)
     }
 
-    /// The last frame below this number.
+    /// Returns the last frame below `below`.
     pub fn previous(&self, below: u64) -> Option<u64> {
         self.lanes.previous(below)
     }
 
-    /// The last frame.
+    /// Returns the last frame.
     pub fn last(&self) -> Option<u64> {
         self.previous(u64::MAX)
     }
 
-    /// The numbers of all frames among these, in order.
+    /// Returns the numbers of all frames in a range, in order.
     pub fn numbers(&self, among: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         self.lanes.numbers(among)
     }
 
-    /// All frames among these numbers and where they are, in order.
+    /// Returns all frames in a range with their locations, in order.
     pub fn range(&self, among: Range<u64>) -> impl Iterator<Item = (u64, FrameLocation)> + '_ {
         self.lanes.pages(among).flat_map(|(begin, page, exceptions, offsets)| {
             let mut walk = Walk { page, exceptions, courses: &self.courses, last: Vec::new() };
@@ -158,24 +158,24 @@ impl Placements {
         })
     }
 
-    /// All frames and where they are, in order.
+    /// Returns all frames with their locations, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, FrameLocation)> + '_ {
         self.range(0..u64::MAX)
     }
 
-    /// The lane and extent of a frame, if it is there.
+    /// Returns the location of a frame, if it exists.
     pub fn get(&self, number: u64) -> Option<FrameLocation> {
         let (page, exceptions, at) = self.lanes.page(number)?;
         exceptions.place(page, &self.courses, at)
     }
 
-    /// Notes the place of a frame; returns the place that it had before.
+    /// Stores the location of a frame. Returns its previous location.
     pub(super) fn insert(&mut self, number: u64, place: FrameLocation) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.insert(page, courses, at, place))
     }
 
-    /// Forgets a frame; returns the place that it had.
+    /// Forgets a frame. Returns its location.
     pub(super) fn remove(&mut self, number: u64) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.remove(page, courses, at))
@@ -183,7 +183,7 @@ impl Placements {
 }
 
 impl Exceptions {
-    /// The place of the frame at an offset in the page.
+    /// Returns the location of the frame at an offset in the page.
     fn place(&self, page: &Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let label = page.get(at);
         let lane = usize::from(label.checked_sub(1)?);
@@ -191,7 +191,7 @@ impl Exceptions {
         Some(FrameLocation { lane, extent: put_together(spot, self.form_at(at)?) })
     }
 
-    /// Notes the place of the frame at an offset in the page; returns the one that it had.
+    /// Stores the location of the frame at an offset in the page. Returns its previous location.
     fn insert(
         &mut self,
         page: &mut Page,
@@ -199,12 +199,12 @@ impl Exceptions {
         at: u16,
         place: FrameLocation,
     ) -> Option<FrameLocation> {
-        // It may have been in another lane, in which others followed from it.
+        // It may have been in another lane, in which others follow from it.
         let before = self.remove(page, courses, at);
         let (spot, form) = taken_apart(place.extent);
         let label = place.lane as Label + 1;
-        // Asked before the frame is there: with it, the place of the next one of its lane would come out
-        // another.
+        // Look this up before adding the frame, which would change the computed position of the next one in its
+        // lane.
         let behind = self.behind(page, courses, at, label);
         if page.end() == 0 {
             self.form = Some(form);
@@ -218,7 +218,7 @@ impl Exceptions {
         before
     }
 
-    /// Forgets the frame at an offset in the page; returns its place.
+    /// Forgets the frame at an offset in the page. Returns its location.
     fn remove(&mut self, page: &mut Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let place = self.place(page, courses, at)?;
         let label = page.get(at);
@@ -232,24 +232,24 @@ impl Exceptions {
         Some(place)
     }
 
-    /// The next frame of a lane in the page, and its place: it stays there, whatever becomes of those before
-    /// it. Those behind it follow from it as before.
+    /// Returns the next frame of a lane in the page, and its position. Changes to frames before it must not
+    /// move it. Frames after it follow from it as before.
     fn behind(&self, page: &Page, courses: &[Course], at: u16, label: Label) -> Option<(u16, Spot)> {
         let behind = page.next(at + 1, |other| other == label)?;
         Some((behind, self.spot(page, courses, behind, label)?))
     }
 
-    /// Keeps the place of a frame, unless it follows from the frames before it.
+    /// Keeps the position of a frame, unless it follows from the frames before it.
     fn settle(&mut self, page: &Page, courses: &[Course], label: Label, at: u16, spot: Spot) {
-        // Without what is kept of it: what follows is compared with the place.
+        // Drop the kept position first, to compare the computed one with `spot`.
         self.set_spot(at, label, None);
         if self.spot(page, courses, at, label) != Some(spot) {
             self.set_spot(at, label, Some(spot));
         }
     }
 
-    /// The place of a frame with this label: from the last one before it in its lane that is kept, counting
-    /// the frames of the lane in between.
+    /// Returns the position of a frame with this label. Starts from the last kept position of its lane and
+    /// counts the lane's frames in between.
     fn spot(&self, page: &Page, courses: &[Course], at: u16, label: Label) -> Option<Spot> {
         let before = &self.spots[..self.spots.partition_point(|(other, ..)| *other <= at)];
         let &(from, _, spot) = before.iter().rev().find(|(_, of, _)| *of == label)?;
@@ -267,7 +267,7 @@ impl Exceptions {
             (Ok(here), None) => _ = self.spots.remove(here),
             (Ok(here), Some(spot)) => self.spots[here] = (at, label, spot),
             (Err(here), Some(spot)) => {
-                // A page of one lane keeps one place: the usual room for four would be three for nothing.
+                // A page of one lane keeps one position. The default capacity of four would waste three.
                 self.spots.reserve_exact(usize::from(self.spots.is_empty()));
                 self.spots.insert(here, (at, label, spot));
             }
@@ -275,13 +275,13 @@ impl Exceptions {
         }
     }
 
-    /// The form of the frame at an offset.
+    /// Returns the form of the frame at an offset.
     fn form_at(&self, at: u16) -> Option<Form> {
         let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
         found.map_or(self.form, |here| Some(self.forms[here].1))
     }
 
-    /// Keeps the form of the frame at an offset, unless most have it. None forgets it.
+    /// Keeps the form of the frame at an offset, unless it is the common one. `None` forgets it.
     fn set_form(&mut self, at: u16, form: Option<Form>) {
         let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
         let other = form.filter(|_| form != self.form);
@@ -294,13 +294,13 @@ impl Exceptions {
     }
 }
 
-/// The places of frames of a page, asked for in order: each follows from the one before in its lane, so that
-/// nothing is counted or looked for again.
+/// Iterates over the positions of a page's frames in order. Each follows from the one before in its lane, so
+/// this counts and searches nothing twice.
 struct Walk<'a> {
     page: &'a Page,
     exceptions: &'a Exceptions,
     courses: &'a [Course],
-    /// The last frame of each lane that was met.
+    /// The last frame of each lane so far.
     last: Vec<(Label, u16, Spot)>,
 }
 
@@ -316,7 +316,7 @@ impl Walk<'_> {
             (Err(_), Some((_, before, spot))) => {
                 courses.get(lane)?.advance(*spot, 1, u64::from(at - *before))
             }
-            // The first of its lane in the range that is asked for: others may stand before it in the page.
+            // The first of its lane in the range. The page may have others before it.
             (Err(_), None) => exceptions.spot(page, courses, at, label)?,
         };
         match known {
@@ -357,7 +357,7 @@ mod tests {
         placements
     }
 
-    /// The place of the nth frame of a lane.
+    /// Returns the location of the nth frame of a lane.
     fn place(storing: Storing, lane: usize, nth: u64, number: u64) -> FrameLocation {
         let position = match storing {
             Storing::Files | Storing::Scattered | Storing::Positions => nth % 7,
@@ -369,8 +369,7 @@ mod tests {
     }
 
     proptest! {
-        /// Frames that come out of order, are in the wrong place, are of odd lengths, are put elsewhere and
-        /// forgotten.
+        /// Frames that arrive out of order, at wrong positions, with odd lengths, move or vanish.
         #[test]
         fn they_are_what_a_plain_map_says(
             storing in prop::sample::select(vec![Storing::Files, Storing::Growing, Storing::Ring, Storing::Shared]),
@@ -414,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Places that are kept of frames that lanes take in turns or at random, their completions somewhat out
+    /// Number of positions kept for frames that lanes take in turns or at random, with completions somewhat out
     /// of order.
     fn kept(storing: Storing) -> usize {
         let (mut placements, mut counts) = (placements(storing), [0; 3]);

@@ -1,26 +1,26 @@
-//! When frames were complete: the first and the latest, and those a short time before the latest. What is missing among these
-//! may be on its way.
+//! Completion times of the first and the latest frame, and of those shortly before the latest. Frames missing
+//! among the latter may still be on their way.
 
 use std::collections::BTreeMap;
 
 use nilometer_model::Nanos;
 
-/// So long after a frame, whatever is missing before it will not come any more.
+/// Frames still missing this long after a later one will not arrive.
 const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
-/// See the module. Times are on the clock of the recording.
+/// Completion times of the latest frames, on the recording's clock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recent {
-    /// The frame with the lowest number, and when it was complete.
+    /// The frame with the lowest number, and its completion time.
     first: Option<(u64, Nanos)>,
-    /// That with the highest.
+    /// The frame with the highest number, and its completion time.
     latest: Option<(u64, Nanos)>,
-    /// When others were, as far as that may be less than so long before.
+    /// Completion times of other frames, at most `PATIENCE` before the latest.
     frames: BTreeMap<u64, Nanos>,
 }
 
 impl Recent {
-    /// A frame was complete at a time.
+    /// Adds a frame that was complete at a time.
     pub(super) fn add(&mut self, number: u64, at: Nanos) {
         if self.first.is_none_or(|(first, _)| number < first) {
             self.first = Some((number, at));
@@ -37,17 +37,17 @@ impl Recent {
         }
     }
 
-    /// The first and the latest frame that were heard of, with the times when they were complete.
+    /// Returns the first and the latest frame, with their completion times.
     pub(crate) fn span(&self) -> Option<[(u64, Nanos); 2]> {
         Some([self.first?, self.latest?])
     }
 
-    /// A frame was removed.
+    /// Forgets a removed frame.
     pub(super) fn forget(&mut self, number: u64) {
         self.frames.remove(&number);
     }
 
-    /// Whether the latest frame was complete soon after this one.
+    /// Returns true if the latest frame was complete soon after this one.
     pub(crate) fn has(&self, number: u64) -> bool {
         self.frames.get(&number).is_some_and(|at| !self.is_old(*at))
     }

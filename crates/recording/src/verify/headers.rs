@@ -1,5 +1,5 @@
-//! The headers in blocks of packets: each is one of the stream, time goes on from frame to frame, and what the journal says
-//! did not come is marked as invalid.
+//! Checks the headers in blocks of packets. Each must belong to the stream, time must continue from frame to
+//! frame, and frames missing by the journal must be marked as invalid.
 
 use crate::{
     Gap, Ranges,
@@ -7,24 +7,24 @@ use crate::{
 };
 use nilometer_wire::{Stamp, Stamps};
 
-/// See the module.
+/// Checks the headers in blocks of packets, block by block.
 #[derive(Debug, Clone)]
 pub struct Headers {
     stamps: Stamps,
     frame_size: usize,
     frames_of_block: u64,
     parts: u64,
-    /// The block that the recording begins with, and that which comes next.
+    /// The first block of the recording, and the next one.
     first: u64,
     next: u64,
-    /// What was found so far.
+    /// Findings so far.
     pub continuity: Continuity,
-    /// Frames that the journal says did not come.
+    /// Number of frames missing according to the journal.
     pub noted: u64,
 }
 
 impl Headers {
-    /// Of a recording whose frames have some.
+    /// Starts the check of a recording whose frames have headers. `None` if they have none.
     pub(super) fn of(whole: &RecordingView) -> Option<Self> {
         Some(Headers {
             stamps: whole.stamps()?,
@@ -38,7 +38,8 @@ impl Headers {
         })
     }
 
-    /// The next block that can be read, with its gaps; or what is wrong with it. Those between are missing or damaged.
+    /// Takes the next readable block with its gaps, or returns its error. Blocks skipped are missing or
+    /// damaged.
     pub(super) fn take(&mut self, block: u64, bytes: &[u8], gaps: &[Gap]) -> Result<(), String> {
         let stamps = self.read(bytes, gaps)?;
         self.continuity.left_out((block - self.next) * self.frames_of_block);
@@ -54,7 +55,7 @@ impl Headers {
         Ok(())
     }
 
-    /// What the headers of a block say: all are ones of the stream, but where frames did not come.
+    /// Reads the headers of a block. All must belong to the stream, except in missing frames.
     fn read(&mut self, bytes: &[u8], gaps: &[Gap]) -> Result<Vec<Option<Stamp>>, String> {
         let mut stamps = Vec::new();
         let mut noted = 0;
@@ -65,7 +66,7 @@ impl Headers {
         for (at, frame) in (0..).zip(bytes.chunks(self.frame_size)) {
             let head = &frame[..frame.len().min(Stamps::BYTES)];
             let stamp = self.stamps.read(head, frame.len() as u64);
-            // A frame without its first part has no header but the one that was made for it.
+            // A frame without its first packet has only the header that the recorder made for it.
             let gone = absent.contains(at * self.parts);
             noted += u64::from(gone);
             match stamp {

@@ -1,33 +1,35 @@
-//! Where blocks lie in a recording that is one file: pure, from the index.
+//! Offsets of blocks in a recording that is one file. Pure: computed from the index.
 
 use crate::reader::Index;
 
-/// Blocks one after the other. All but a few have one size: what follows from that is not kept.
+/// Blocks one after the other. Almost all have the same size, so this keeps only the offsets after shorter
+/// blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     size: u64,
-    /// From which block on which offset follows from the size.
+    /// First block of each run of full blocks, with its offset.
     runs: Vec<(u64, u64)>,
-    /// Behind the last one.
+    /// Number after the last block.
     end: u64,
 }
 
 impl Blocks {
-    /// None yet; so many bytes each. The first one has this number.
+    /// Creates an empty list of blocks of `size` bytes. The first block gets number `first`.
     pub(super) fn new(size: u64, first: u64) -> Self {
         Blocks { size, runs: vec![(first, 0)], end: first }
     }
 
-    /// The number of the first one.
+    /// Number of the first block.
     pub(super) fn first(&self) -> u64 {
         self.runs[0].0
     }
 
-    /// Up to this one as they are there now. What is missing is taken to be of full length, but for the last.
+    /// Adds the blocks up to `end` with their present lengths. Missing blocks count as full, except the last of
+    /// the recording.
     pub(super) fn extend(&mut self, index: &Index, end: u64) {
         let lengths = index.frames.range(self.end..end.max(self.end));
         let lengths = lengths.map(|(block, place)| (block, Some(place.extent.size)));
-        // Of the last one that is known too where it is missing.
+        // The journal states the length of the last block even if that block is missing.
         let last = index.due.and_then(|due| due.checked_sub(1)).filter(|last| (self.end..end).contains(last));
         let last = last.filter(|last| !index.frames.contains(*last)).map(|last| (last, index.last));
         for (block, length) in lengths.chain(last) {
@@ -39,24 +41,24 @@ impl Blocks {
         self.end = self.end.max(end);
     }
 
-    /// Bytes of all.
+    /// Bytes of all blocks.
     pub(super) fn length(&self) -> u64 {
         self.begin(self.end)
     }
 
-    /// The number behind the last one.
+    /// Number after the last block.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Where a block begins, which is not before the first one.
+    /// Returns the offset of a block. Give it no block before the first.
     pub(super) fn begin(&self, block: u64) -> u64 {
         let run = self.runs.partition_point(|(first, _)| *first <= block).saturating_sub(1);
         let (first, begin) = self.runs[run];
         begin + block.saturating_sub(first) * self.size
     }
 
-    /// The block that has the byte at this offset, which is below the length.
+    /// Returns the block that holds the byte at `offset`, which must be below the length.
     pub(super) fn at(&self, offset: u64) -> u64 {
         let run = self.runs.partition_point(|(_, begin)| *begin <= offset) - 1;
         let (first, begin) = self.runs[run];
@@ -64,8 +66,10 @@ impl Blocks {
     }
 }
 
-/// Below this, every block of a recording that is still made is there or will not come; the first `from` are known to be. One
-/// that is missing is given up when others were complete some time after it.
+/// Returns the watermark: all blocks below it have arrived or never will. The caller knows this for those below
+/// `from`.
+///
+/// A missing block counts as lost when others were complete some time after it.
 pub(super) fn mark(index: &Index, from: u64) -> u64 {
     let mut next = from;
     for block in index.frames.numbers(from..u64::MAX) {
@@ -90,7 +94,7 @@ mod tests {
     };
     use nilometer_model::{Format, Storing};
 
-    /// Blocks of these numbers and lengths, complete at these times.
+    /// Returns an index of blocks with these numbers, lengths and completion times.
     fn index(blocks: &[(u64, u32, u64)]) -> Index {
         let head = Entry::Head(Head {
             recording: 1,

@@ -1,55 +1,56 @@
-//! Whether time goes on evenly from frame to frame of each thread: pure, it is told what headers say, in order.
+//! Checks that time continues evenly from frame to frame of each thread. Pure: the caller passes the headers in
+//! order.
 
 use std::collections::BTreeMap;
 
 use nilometer_wire::Stamp;
 
-/// See the module.
+/// Checks the time stamps of frames, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Continuity {
     frames_per_second: Option<u64>,
-    /// By station and thread: its last frame, and how many frames had been left out until then.
+    /// By station and thread: its last frame, and the number of frames left out up to that frame.
     lanes: BTreeMap<(u16, u16), (Stamp, u64)>,
     left_out: u64,
-    /// Frames that were looked at, with a header or without.
+    /// Number of frames checked, with or without a header.
     pub frames: u64,
-    /// Of these, frames that are marked as invalid.
+    /// Number of these that are marked as invalid.
     pub invalid: u64,
-    /// Frames without a header of the stream.
+    /// Number of frames without a header of the stream.
     pub unknown: u64,
-    /// Times that a thread did not go on with its next frame, though nobody said that frames were left out there.
+    /// Number of times that a thread skipped frames without the caller leaving them out.
     pub jumps: u64,
-    /// The first of these.
+    /// The first jumps.
     pub first_jumps: Vec<Jump>,
 }
 
-/// A thread that did not go on with its next frame.
+/// A thread that did not continue with its next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
     /// The frame's number in the recording, from 0.
     pub frame: u64,
-    /// The frame of the same thread before.
+    /// Stamp of the previous frame of the same thread.
     pub before: Stamp,
-    /// What it says of itself.
+    /// Stamp of this frame.
     pub stamp: Stamp,
 }
 
-/// As many jumps are kept.
+/// Limit on the jumps kept.
 const KEPT: usize = 100;
 
 impl Continuity {
-    /// Of a stream of so many frames a second in each thread, as far as that is known.
+    /// Creates a check for a stream with this number of frames per second in each thread, if known.
     pub fn new(frames_per_second: Option<u64>) -> Self {
         Continuity { frames_per_second, ..Continuity::default() }
     }
 
-    /// So many frames are not in the recording, between the last one and the next.
+    /// Skips `frames` frames that the recording leaves out at this position.
     pub fn left_out(&mut self, frames: u64) {
         self.left_out = self.left_out.saturating_add(frames);
     }
 
-    /// So many frames are in the recording and can't be looked at: they are marked as invalid, if that is said in their
-    /// headers, and have none else.
+    /// Skips `frames` frames that the recording has but the reader can't check. If their headers can say so
+    /// they count as invalid, otherwise as frames without a header.
     pub fn absent(&mut self, frames: u64, have_headers: bool) {
         self.frames += frames;
         self.left_out(frames);
@@ -60,7 +61,8 @@ impl Continuity {
         }
     }
 
-    /// The next frame of the recording, by its number there. Whether its header is one and goes on where it should.
+    /// Checks the next frame by its number in the recording. Returns true if it has a header that follows on
+    /// from the one before.
     pub fn frame(&mut self, number: u64, stamp: Option<Stamp>) -> bool {
         self.frames += 1;
         let Some(stamp) = stamp else {
@@ -73,7 +75,7 @@ impl Continuity {
         };
         let allowed = self.left_out - left_out;
         let skipped = self.skipped(before, stamp);
-        // Of several threads, nobody says which of them frames were left out of.
+        // With several threads, it is unknown which of them lacks the frames.
         let alone = self.lanes.len() == 1;
         let goes_on =
             skipped.is_some_and(|skipped| if alone { skipped == allowed } else { skipped <= allowed });
@@ -86,7 +88,7 @@ impl Continuity {
         goes_on
     }
 
-    /// How many frames lie between two of a thread; none if the later one is not later.
+    /// Returns the number of frames between two of a thread. `None` if `stamp` is not later than `before`.
     fn skipped(&self, before: Stamp, stamp: Stamp) -> Option<u64> {
         if let Some(rate) = self.frames_per_second.filter(|rate| before.frame.max(stamp.frame) < *rate) {
             return stamp.count(rate).checked_sub(before.count(rate) + 1);
@@ -99,7 +101,7 @@ impl Continuity {
         }
     }
 
-    /// Stations and threads that were seen.
+    /// Stations and threads found so far.
     pub fn lanes(&self) -> impl Iterator<Item = (u16, u16)> {
         self.lanes.keys().copied()
     }

@@ -1,4 +1,5 @@
-//! What of a recording should be there and could not be read: frames stand in its place that are marked as invalid.
+//! Parts of a recording that should exist but could not be read. The view fills them with frames marked as
+//! invalid.
 
 use std::{
     io,
@@ -10,25 +11,25 @@ use std::{
 use super::RecordingView;
 use crate::reader::Numbers;
 
-/// See the module.
+/// Blocks that should exist but could not be read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadFaults {
-    /// Blocks, each counted as often as it was tried.
+    /// Number of failed reads. A block counts once for each attempt.
     pub count: u64,
-    /// What was wrong with the first.
+    /// Error of the first failed read.
     pub first: Option<String>,
-    /// Which blocks, and in which order that was seen.
+    /// The blocks as a set, and in the order of their first failure.
     blocks: Numbers,
     in_turn: Vec<u64>,
 }
 
 impl RecordingView {
-    /// What could not be read though it should be there.
+    /// Returns the blocks that should exist but could not be read.
     pub fn faults(&self) -> ReadFaults {
         self.lock_faults().clone()
     }
 
-    /// Where blocks are, in bytes, that could not be read since so many of them were known, which is brought up to date.
+    /// Returns the byte ranges of blocks that failed since the first `known` of them, and updates `known`.
     pub fn faulted_since(&self, known: &mut usize) -> Vec<Range<u64>> {
         let news = {
             let in_turn = &self.lock_faults().in_turn;
@@ -39,17 +40,17 @@ impl RecordingView {
         news.into_iter().map(|block| self.range_of(block)).collect()
     }
 
-    /// How many blocks could not be read so far.
+    /// Number of blocks that could not be read so far.
     pub fn faulted(&self) -> usize {
         self.lock_faults().in_turn.len()
     }
 
-    /// Whether this block could not be read, when that was tried.
+    /// Returns true if an attempt to read this block failed.
     pub fn is_faulted(&self, block: u64) -> bool {
         self.lock_faults().blocks.contains(block)
     }
 
-    /// A block could not be read from any file, and not from this one.
+    /// Records that no file yielded a block. `path` is the first file that failed.
     pub(super) fn note_fault(&self, block: u64, path: &Path, error: &io::Error) {
         let mut faults = self.lock_faults();
         faults.count += 1;

@@ -1,4 +1,4 @@
-//! The files of a recording that are open, the last ones that were read, and who may read all that were.
+//! The last files of a recording that were read, kept open, and the users who may read all of them.
 
 use std::{
     collections::VecDeque,
@@ -16,30 +16,30 @@ use crate::{
     recording_storage::StoredFile,
 };
 
-/// How many are kept open.
+/// Limit on the files kept open.
 const OPEN: usize = 64;
 
-/// Lane, file of it, and how it is read.
+/// Lane, file in it, and page cache mode.
 type Key = (usize, u64, PageCache);
 
-/// See the module.
+/// Cache of a recording's open files.
 #[derive(Debug)]
 pub(super) struct Files {
     open: Mutex<VecDeque<(Key, Arc<dyn StoredFile>)>>,
     access: Mutex<FileAccess>,
 }
 
-/// Who may read what was opened.
+/// The users who may read the files opened so far.
 #[derive(Debug)]
 struct FileAccess {
-    /// All of it.
+    /// The users who may read all of them.
     all: ReadAccess,
-    /// What is read is shown to these: what they may not read themselves is not opened.
+    /// The users who see the data. The view opens no file that they may not read themselves.
     shown_to: Option<ReadAccess>,
 }
 
 impl Files {
-    /// Of a recording whose journals these may read.
+    /// Starts with the access of the recording's journals.
     pub(super) fn new(journals: ReadAccess) -> Self {
         Files { open: Mutex::default(), access: Mutex::new(FileAccess { all: journals, shown_to: None }) }
     }
@@ -48,7 +48,7 @@ impl Files {
         self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads all of `into` from the file of a place, at this offset of it.
+    /// Fills `into` from the file at a location, from offset `at` in the file.
     pub(super) fn read(
         &self,
         whole: &RecordingView,
@@ -60,8 +60,8 @@ impl Files {
         whole.stays(place)
     }
 
-    /// Reads from there, past the cache where the file system can: how much, less than asked for at the end of the file.
-    /// Memory, offset and length are multiples of pages.
+    /// Reads from offset `at`, past the page cache if the file system can, and returns the bytes read. They are
+    /// fewer than `into` has only at the end of the file. Memory, offset and length must be multiples of pages.
     pub(super) fn read_past_cache(
         &self,
         whole: &RecordingView,
@@ -73,7 +73,8 @@ impl Files {
         whole.stays(place).map(|()| read)
     }
 
-    /// Reads from the file of a place. One that was open already and fails is opened again: its disk may have been mounted anew.
+    /// Reads from the file at a location. If an open file fails, opens it again, because its disk may have been
+    /// remounted.
     fn with<T>(
         &self,
         whole: &RecordingView,
@@ -104,7 +105,7 @@ impl Files {
     fn opened(&self, key: Key) -> Option<Arc<dyn StoredFile>> {
         let mut open = self.lock();
         let at = open.iter().position(|(kept, _)| *kept == key)?;
-        // The one that was used last stands last.
+        // The file used last comes last.
         let kept = open.remove(at)?;
         let file = kept.1.clone();
         open.push_back(kept);
@@ -116,37 +117,37 @@ impl Files {
         let at = open.iter().position(|(_, kept)| Arc::ptr_eq(kept, file));
         let forgotten = at.and_then(|at| open.remove(at));
         drop(open);
-        // Closed without the lock: that may wait for a disk.
+        // Close it without the lock, because closing may wait for a disk.
         drop(forgotten);
     }
 
     fn keep(&self, key: Key, file: Box<dyn StoredFile>) {
         let mut open = self.lock();
-        // Another thread may have opened it meanwhile.
+        // Another thread may have opened it in the meantime.
         let other = open.iter().position(|(kept, _)| *kept == key).and_then(|at| open.remove(at));
         let oldest = if open.len() == OPEN { open.pop_front() } else { None };
         open.push_back((key, Arc::from(file)));
         drop(open);
-        // Closed without the lock: that may wait for a disk.
+        // Close them without the lock, because closing may wait for a disk.
         drop((other, oldest));
     }
 }
 
 impl RecordingView {
-    /// Who may read its journals and all files of frames that were opened so far.
+    /// The users who may read its journals and all files of frames opened so far.
     pub fn access(&self) -> ReadAccess {
         let journals = self.recording(Recording::access);
         self.files.access().all.and(journals)
     }
 
-    /// What is read of it is shown to all who may read its journals, and who these are: from now on a file of frames that
-    /// one of them may not read can't be read.
+    /// Declares that all users who may read its journals see the data, and returns these users. From now on,
+    /// the view can't read a file of frames that one of them may not read.
     pub fn show_to_readers(&self) -> ReadAccess {
         let access = &mut *self.files.access();
         *access.shown_to.get_or_insert(access.all)
     }
 
-    /// A file of frames that was opened, if it may be read.
+    /// Returns an opened file of frames if its access allows that.
     pub(super) fn admit(&self, opened: RecordingFile) -> io::Result<Box<dyn StoredFile>> {
         let access = &mut *self.files.access();
         if access.shown_to.is_some_and(|shown| !shown.may_read(opened.access)) {
@@ -159,13 +160,13 @@ impl RecordingView {
     }
 }
 
-/// Reads as many whole pages as there are, up to so many.
+/// Reads whole pages until `into` is full or the file ends.
 fn read_pages(file: &dyn StoredFile, at: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], at + done as u64)? {
             0 => break,
-            // What is not a whole page is the end.
+            // An incomplete page is the end of the file.
             read if read % ALIGNMENT != 0 => return Ok(done + read),
             read => done += read,
         }
@@ -173,8 +174,9 @@ fn read_pages(file: &dyn StoredFile, at: u64, into: &mut [u8]) -> io::Result<usi
     Ok(done)
 }
 
-/// Opens the file of a place. In a recording that is still made, a file may be renamed and another get its name: then the
-/// lane's journal says so before, whoever takes that in.
+/// Opens the file at a location. While a recording is in progress, the writer may rename a file and give its
+/// name to another. The lane's journal states the new name first. This therefore reads the journal after it
+/// opened the file, and starts over if the path has changed, also if another thread took in the records.
 pub(super) fn open(
     whole: &RecordingView,
     place: FrameLocation,

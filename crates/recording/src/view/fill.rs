@@ -1,4 +1,4 @@
-//! What stands for blocks that are missing: frames made by the stream's format from the nearest ones that are there.
+//! Fills missing blocks with frames that the stream's format makes from the nearest ones present.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -7,30 +7,30 @@ use nilometer_model::packets::{Cut, Field, PacketFormat, Packets, Serial};
 use super::{RecordingView, State, Survey};
 use nilometer_wire::{Known, Near, Stamps, WireFormat};
 
-/// The format of a recording's packets, with all that is known of them, and the frame that was needed last.
+/// The format of a recording's packets, with all known facts, and the last frame used as a model.
 #[derive(Debug)]
 pub(super) struct Filling {
     format: Option<Box<dyn WireFormat>>,
     near: Option<(u64, Neighbour)>,
 }
 
-/// A frame that is there, by its number in the stream as it was sent, if what was left out near it is counted.
+/// A frame that exists, by its number in the stream as sent. The number also counts frames left out near it.
 #[derive(Debug, Clone)]
 struct Neighbour {
     number: i64,
     head: Vec<u8>,
 }
 
-/// Blocks on each side in which a frame is looked for that can be read.
+/// Number of blocks on each side in which to look for a readable frame.
 const NEAR: usize = 16;
 
 impl RecordingView {
-    /// Makes what stands in a part of a block that is not there.
+    /// Makes the content for a part of a missing block.
     pub(super) fn fill_block(&self, block: u64, within: u64, into: &mut [u8]) {
         let frames_of_block = self.frames_of_block().cast_signed();
         let mut filling = self.filling();
         if filling.is_none() {
-            // Looks at frames.
+            // The survey reads frames, which must happen without the lock.
             drop(filling);
             let survey = self.survey();
             let wire = self.wire();
@@ -60,7 +60,7 @@ impl RecordingView {
         self.filling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last frame before a block that is there, or else the first behind it.
+    /// Returns the last readable frame before a block, or else the first after it.
     fn neighbour(&self, block: u64) -> Option<Neighbour> {
         let (before, behind) = {
             let State { recording, .. } = &*self.state();
@@ -85,7 +85,7 @@ impl RecordingView {
         Some(Neighbour { number: found.cast_signed() * frames_of_block, head })
     }
 
-    /// How many frames were left out at the end of a block, behind its last one.
+    /// Number of frames left out at the end of a block, after its last one.
     fn left_out(&self, block: u64, last: u64) -> i64 {
         let State { recording, .. } = &*self.state();
         let parts =
@@ -100,7 +100,7 @@ impl RecordingView {
     }
 }
 
-/// Makes the bytes of the frame of this number from one of them on, part by part.
+/// Makes the bytes of frame `number` from offset `from` on, part by part.
 fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, from: usize, into: &mut [u8]) {
     let near = near.map(|near| Near { bytes: &near.head, ahead: number - near.number });
     let mut begin = 0;
@@ -118,10 +118,11 @@ fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, from: us
     }
 }
 
-/// The format of these packets as the recording has their frames: whole, and in the order of threads that was seen.
+/// Returns the format of these packets as the recording has their frames: whole, and in the order of threads
+/// that the survey found.
 fn format_of(packets: &Packets, known: &Known, survey: &Survey) -> Option<Box<dyn WireFormat>> {
     let mut packets = packets.clone();
-    // Whatever numbered them is gone; only formats that can't do without ask for it.
+    // The recording lacks the serial numbers of packets. Only formats that need one read this field.
     let numbered = Some(Serial::At(Field::new(0, 8)));
     match &mut packets.format {
         PacketFormat::Vdif(vdif) => {

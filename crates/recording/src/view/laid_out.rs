@@ -1,4 +1,4 @@
-//! For tests: recordings of packets that are laid out by hand, block by block, without a recorder.
+//! For tests: recordings of packets laid out block by block, without a recorder.
 
 use std::{
     fs::{self, File},
@@ -23,12 +23,12 @@ pub const FRAMES_OF_BLOCK: u64 = 4;
 const BEGINS: u64 = 812_345_678;
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
 
-/// The most threads of a course that the recorder was not told of.
+/// The most threads in a case whose threads the recorder does not know.
 pub const THREADS: u64 = 2;
 
-/// As it is sent, as the recorder was told, and as it is stored.
+/// The packets as the sender describes them, as the recorder knows them, and the format on storage.
 pub type PacketCase = (&'static str, &'static str, Format);
-/// One of each kind of packets.
+/// One case of each kind of packets.
 pub const PACKET_CASES: [PacketCase; 5] = [
     (
         "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
@@ -49,24 +49,24 @@ pub const PACKET_CASES: [PacketCase; 5] = [
     ("format.raw = { payload = \"1234 B\" }", "format.raw = { payload = \"1234 B\" }", Format::Raw),
 ];
 
-/// An instrument with these packets.
+/// Parses an instrument with these packets.
 pub fn instrument(shape: &str, packets: &str) -> Instrument {
     let head = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\n";
     Instrument::parse(&format!("{head}{shape}[packets]\n{packets}\n"), "t.toml").expect("it is one")
 }
 
-/// What is known of them.
+/// Returns the facts known about these packets.
 pub fn known(packets: &str) -> Known {
     Known { begins: BEGINS, ..Known::of(&instrument(TELESCOPE, packets)) }
 }
 
-/// As they are sent.
+/// Returns the format in which the sender sends the packets.
 pub fn sender(packets: &str) -> Box<dyn WireFormat> {
     nilometer_wire::of(&instrument(TELESCOPE, packets).packets.expect("it has some"), &known(packets))
         .expect("it can be made")
 }
 
-/// As the journal says what they are.
+/// Returns the description of the stream for the journal.
 pub fn stream(course: PacketCase, known: &Known) -> Stream {
     let (_, told, stored) = course;
     let packets = instrument(TELESCOPE, told).packets.expect("it has some");
@@ -74,7 +74,7 @@ pub fn stream(course: PacketCase, known: &Known) -> Stream {
     Stream::new(stored, format.geometry(), Missing::Filled).sent_as(&packets, known)
 }
 
-/// A frame as it was sent, or as it must stand where it is missing.
+/// Returns a frame as sent, or the frame that must replace it if it is missing.
 pub fn frame(format: &dyn WireFormat, stored: Format, number: u64, missing: bool) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..format.geometry().frame_size()).map(|at| (at as u64 * 7 + number * 13) as u8).collect();
@@ -91,10 +91,10 @@ pub fn frame(format: &dyn WireFormat, stored: Format, number: u64, missing: bool
     bytes
 }
 
-/// Of a ring.
+/// Number of parts of a ring.
 const PARTS: u64 = 3;
 
-/// A recording that somebody writes.
+/// A recording that a test writes.
 #[derive(Debug)]
 pub struct LaidOut {
     pub(super) directories: Vec<TempDir>,
@@ -104,7 +104,7 @@ pub struct LaidOut {
 }
 
 impl LaidOut {
-    /// With so many lanes, each in a directory of its own.
+    /// Creates a recording with `lanes` lanes, each in its own directory.
     pub fn new(lanes: usize, storing: Storing, stream: &Stream) -> Self {
         let size = stream.frame_size() as u64 * FRAMES_OF_BLOCK;
         let head = Head {
@@ -129,7 +129,7 @@ impl LaidOut {
         }
     }
 
-    /// Stores a block, complete at this second, with these gaps.
+    /// Stores a block with these gaps, complete at second `due`.
     pub fn store(&mut self, lane: usize, number: u64, bytes: &[u8], due: u64, gaps: &[Gap]) {
         let Head { frames_per_file, stride, storing, .. } = self.head;
         let stored = self.blocks[lane];
@@ -151,7 +151,7 @@ impl LaidOut {
         self.journals[lane].push(Entry::Frame { number, extent, due, checksum });
     }
 
-    /// Stores these blocks of a course in the first lane, and writes the journals.
+    /// Stores these blocks of a case in the first lane, and writes the journals.
     fn store_all(&mut self, course: PacketCase, blocks: Range<u64>) {
         let format = sender(course.0);
         for block in blocks {
@@ -162,7 +162,7 @@ impl LaidOut {
         self.publish(0);
     }
 
-    /// Writes the journals, but for so many of their last records.
+    /// Writes the journals without their last `but` records.
     pub fn publish(&self, but: usize) {
         for (lane, entries) in self.journals.iter().enumerate() {
             let mut bytes = vec![0; (entries.len() - but) * RECORD];
@@ -173,34 +173,35 @@ impl LaidOut {
         }
     }
 
-    /// What is in this file will be overwritten.
+    /// Journals that the frames in this file are about to be overwritten.
     pub fn remove(&mut self, lane: usize, file: u64) {
         self.journals[lane].push(Entry::Removed { file });
     }
 
-    /// It ends in order, with whole blocks.
+    /// Ends the recording in order, with whole blocks.
     pub fn end(&mut self, frames: u64) {
         self.end_with(Due { frames, last: None });
     }
 
-    /// It ends in order.
+    /// Ends the recording in order.
     pub fn end_with(&mut self, due: Due) {
         self.journals.iter_mut().for_each(|journal| journal.push(Entry::End { due: Some(due) }));
     }
 
-    /// Where its lanes are.
+    /// Directories of its lanes.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.directories.iter().map(|directory| directory.path().to_owned()).collect()
     }
 
-    /// As it is read.
+    /// Opens the recording as a view.
     pub fn whole(&self, extent: Extent) -> RecordingView {
         let recording = Recording::open(&self.paths(), Trust::Acknowledged).expect("a recording");
         RecordingView::new(recording, extent)
     }
 }
 
-/// Blocks by the lane that has them, none if they are missing; as many frames in the last one.
+/// Lays out blocks by lane, `None` for missing ones, and `last` frames in the last block. Also returns the
+/// expected bytes.
 pub fn laid_out(
     course: PacketCase,
     storing: Storing,
@@ -230,7 +231,7 @@ pub fn laid_out(
     (recorded, reference)
 }
 
-/// A ring that is overwritten in part since it was opened, though nobody was told so.
+/// Returns a ring partly overwritten since the view opened it, without the view's knowledge.
 pub fn overtaken() -> (LaidOut, RecordingView) {
     let course = PACKET_CASES[0];
     let mut lanes = LaidOut::new(1, Storing::Ring, &stream(course, &known(course.1)));

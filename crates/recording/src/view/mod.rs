@@ -1,5 +1,5 @@
-//! A recording as one file: all blocks in order, wherever they lie, with frames that are marked as invalid
-//! where there are none.
+//! A recording as one file: all blocks in order, independent of their location, with frames marked as invalid
+//! in place of missing ones.
 //!
 //! ```text
 //! directories -> Recording (journals united) -> RecordingView -> export, mount, replay
@@ -15,10 +15,12 @@
 //! read_at(150, 200 B)         1111.........3333            50 B of lane 1, 100 B filled, 50 B of lane 0
 //! ```
 //!
-//! Any number of threads may read at once, also while the recording is still made: then what lies below the
-//! watermark is there. With blocks 0, 1 and 3 in the journals so far, 200 B are shown: block 2 may be on its
-//! way. When it comes, or when a block behind it was complete 10 s later than block 3, what follows is shown
-//! as well. What was shown stays where it is.
+//! Any number of threads may read at once, also while the recording is in progress. Then all data below the
+//! watermark are present.
+//!
+//! With blocks 0, 1 and 3 in the journals so far, the view shows 200 B, because block 2 may be on its way. When
+//! block 2 arrives, or when a block after it was complete 10 s later than block 3, the view shows more. Data
+//! once shown keep their offset.
 
 mod blocks;
 mod continuity;
@@ -62,17 +64,17 @@ pub use scan::{Read, Scan};
 pub use sources::{Hole, SourceLoss};
 pub use survey::Survey;
 
-/// The part of a recording that is shown.
+/// The part of a recording that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All that is known now.
+    /// All blocks known now.
     All,
     /// The blocks below the watermark, and more with each [`RecordingView::refresh`].
     Mark,
 }
 
-/// A recording as one file. Its offsets are bytes of blocks one behind the other, without what lies between
-/// them on disk.
+/// A recording as one file. Its offsets count the bytes of consecutive blocks, without the bytes between them
+/// on disk.
 #[derive(Debug)]
 pub struct RecordingView {
     state: RwLock<State>,
@@ -88,17 +90,17 @@ pub struct RecordingView {
     faults: Mutex<ReadFaults>,
 }
 
-/// The part of a view that changes while the recording is still made.
+/// The part of a view that changes while the recording is in progress.
 #[derive(Debug)]
 struct State {
     recording: Recording,
     blocks: Blocks,
-    /// It was ended in order, and all that was noted before is taken in.
+    /// The recording ended in order, and the view has taken in all its records.
     over: bool,
 }
 
 impl State {
-    /// Shows the blocks that the journals say are there by now.
+    /// Shows the blocks that the journals have by now.
     fn extend(&mut self, extent: Extent) {
         let State { recording, blocks, over } = self;
         let all = extent == Extent::All || *over;
@@ -108,8 +110,8 @@ impl State {
     }
 }
 
-/// The number of the block that a view begins with. That of a ring of frames which is still made begins two
-/// parts behind the oldest one: that will be overwritten at any moment.
+/// Returns the number of a view's first block. For a ring in progress, the view starts two parts after the
+/// oldest block, which may be overwritten at any moment.
 fn begin(recording: &Recording, extent: Extent) -> u64 {
     let index = &recording.index;
     let head = recording.head();
@@ -122,12 +124,12 @@ fn begin(recording: &Recording, extent: Extent) -> u64 {
 }
 
 impl RecordingView {
-    /// A view of a recording that was opened.
+    /// Creates a view of an open recording.
     pub fn new(recording: Recording, extent: Extent) -> Self {
         let head = *recording.head();
         let stream = recording.index.stream.as_ref();
         let format = stream.map_or(head.format, Stream::format);
-        // A frame of a camera is a block by itself, and so are its bytes when they are unpacked.
+        // A camera's frame is a block by itself, and so are its unpacked bytes.
         let format = if matches!(format, Format::Cbf | Format::Hdf5) { Format::Raw } else { format };
         let frame_size = stream.map_or(head.frame_size, |stream| stream.frame_size() as u64);
         let near = stream.and_then(|stream| stream.wire()).map_or(0, |wire| wire.known().begins);
@@ -149,7 +151,7 @@ impl RecordingView {
             }),
         };
         if extent == Extent::Mark {
-            // The journals were read one after the other, and may have ended meanwhile.
+            // This reads the journals one after the other, so some may have ended since.
             whole.refresh();
         }
         whole.state_mut().extend(extent);
@@ -169,13 +171,13 @@ impl RecordingView {
         &self.name
     }
 
-    /// The format of its frames once they are unpacked; its name is the suffix of the file that the view
-    /// would be: of CBF files it is that of the pixels in them, one behind the other.
+    /// Format of its unpacked frames, whose name is the suffix of the view's file name. For CBF files it is the
+    /// format of their pixels, one picture after the other.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The description of its packets as they came, if it is of packets and that is known.
+    /// The description of its packets on the network, if it has packets and the journal states that.
     pub fn wire(&self) -> Option<Wire> {
         self.state().recording.index.stream.as_ref().and_then(|stream| stream.wire()).cloned()
     }
@@ -185,40 +187,41 @@ impl RecordingView {
         self.frame_size
     }
 
-    /// The number of the block that it begins with: not 0 where older ones had been overwritten when it was
-    /// opened.
+    /// Number of its first block. It is not 0 if older blocks had been overwritten when the view opened the
+    /// recording.
     pub fn first_block(&self) -> u64 {
         self.state().blocks.first()
     }
 
-    /// Bytes in all. They never become fewer.
+    /// Bytes of the whole view. They never decrease.
     pub fn length(&self) -> u64 {
         self.state().blocks.length()
     }
 
-    /// Frames in all.
+    /// Frames of the whole view.
     pub fn frames(&self) -> u64 {
         self.length() / self.frame_size
     }
 
-    /// Asks something of the recording as its journals say it is now.
+    /// Passes the recording in its present state to `look`.
     pub fn recording<T>(&self, look: impl FnOnce(&Recording) -> T) -> T {
         look(&self.state().recording)
     }
 
-    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below
-    /// the mark is. While disks are asked, others may read, and refresh too.
+    /// Takes in new records of the journals, and returns true if there were any. Shows more if the watermark
+    /// rises. While this waits for disks, other threads may read and refresh.
     pub fn refresh(&self) -> bool {
         let before = self.length();
         let mut news = self.gain(Recording::look);
         let ends = !self.is_over() && self.recording(Recording::is_over);
         if ends {
-            // A journal that was read before the one whose end was seen may have more; none gets more from
-            // here on.
+            // A journal that was read before the one with the end may have gained records since. None gains
+            // more from here on.
             self.gain(Recording::look);
             news = true;
         }
-        // Only when all were asked: what one lane says is no reason to give up what another has.
+        // Extend only after reading all journals: records of one lane are no reason to give up blocks that
+        // another has.
         if ends || self.extent == Extent::Mark {
             let state = &mut *self.state_mut();
             state.over |= ends;
@@ -227,19 +230,19 @@ impl RecordingView {
         news || self.length() != before
     }
 
-    /// Reads some journals and takes in what they gained: whether there was anything new.
+    /// Reads some journals and takes in their new records. Returns true if there were any.
     fn gain(&self, look: impl FnOnce(&Recording) -> Look) -> bool {
         self.gain_by(look, Look::read)
     }
 
-    /// The same, read by `ask`, which waits for as long as a disk does.
+    /// Does the same, with `ask` reading the journals, which may wait for disks.
     fn gain_by(&self, look: impl FnOnce(&Recording) -> Look, ask: impl FnOnce(&Look) -> News) -> bool {
-        // The lock is free while disks are read: one that hangs stops no reader of the others.
+        // The lock is free while `ask` reads disks, so a hanging disk blocks no reader of the others.
         let look = look(&self.state().recording);
         self.take_in(ask(&look))
     }
 
-    /// Takes in what journals gained: whether there was anything new.
+    /// Takes in new records of journals. Returns true if there were any.
     fn take_in(&self, news: News) -> bool {
         if news.is_empty() {
             return false;
@@ -248,60 +251,59 @@ impl RecordingView {
         let lanes = state.recording.index.heads.len();
         let gained = state.recording.take_in(news);
         if state.over && state.recording.index.heads.len() > lanes {
-            // What was missing may be shorter than it was taken to be.
+            // Missing blocks may be shorter than assumed.
             state.blocks = Blocks::new(self.block_size, state.blocks.first());
             state.extend(self.extent);
         }
         gained
     }
 
-    /// Has the journals of lanes that are not known looked for in these directories too, from the next
-    /// refresh on.
+    /// Adds directories in which to look for journals of unknown lanes, from the next refresh on.
     pub fn look_in(&self, directories: &[PathBuf]) {
         self.state_mut().recording.look_in(directories);
     }
 
-    /// Shows all that is known, as if nothing came any more.
+    /// Shows all known blocks, as if no more would arrive.
     pub fn settle(&self) {
         self.state_mut().extend(Extent::All);
     }
 
-    /// Whether the storage of every lane can be read, as far as their journals show.
+    /// Returns true if the storage of every lane is readable, judged by reading its journal.
     pub fn is_readable(&self) -> bool {
         let storage = self.storage();
         let head = |journal: &PathBuf| storage.open(journal)?.file.read_exact_at(&mut [0; RECORD], 0);
         self.journals().iter().all(|journal| head(journal).is_ok())
     }
 
-    /// The journals of the lanes that are known.
+    /// Journals of the known lanes.
     pub fn journals(&self) -> Vec<PathBuf> {
         let recording = &self.state().recording;
         (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect()
     }
 
-    /// The path of the file that a place is in, by the first of its names that is there.
+    /// Returns the path of the file at a location: the first of its names that exists.
     fn path(&self, place: FrameLocation) -> PathBuf {
         let paths = self.state().recording.paths(place);
         first_there(&*self.storage(), paths)
     }
 
-    /// Where its files are opened.
+    /// The storage that opens its files.
     fn storage(&self) -> Arc<dyn RecordingStorage> {
         self.state().recording.storage().clone()
     }
 
-    /// Whether the recording was ended in order, and all of it is known.
+    /// Returns true if the recording ended in order, and the view knows all of it.
     pub fn is_over(&self) -> bool {
         self.state().over
     }
 
-    /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is
-    /// missing, or can't be read, is filled.
+    /// Reads from `offset` and returns the bytes read, fewer than `buffer` has only at the end. Fills blocks
+    /// that are missing or can't be read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let total = (buffer.len() as u64).min(self.length().saturating_sub(offset)) as usize;
         let mut done = 0;
         while done < total {
-            // Block by block: neighbours may lie on other disks, or be missing.
+            // Read block by block, because neighbours may be on other disks or missing.
             let (block, within, length) = self.piece(offset + done as u64);
             let length = length.min((total - done) as u64) as usize;
             self.read_block(block, within, &mut buffer[done..done + length]);
@@ -310,8 +312,8 @@ impl RecordingView {
         total
     }
 
-    /// The file that is all of it, open, if there is one, byte for byte: nothing is missing, and nothing lies
-    /// between blocks.
+    /// Opens the file that equals the whole view byte for byte, if there is one. In such a file no block is
+    /// missing, and there is no space between blocks.
     pub fn only_file(&self) -> Option<File> {
         let (place, all) = self.only_place()?;
         let user = self.recording(|recording| recording.user(place.lane));
@@ -321,7 +323,7 @@ impl RecordingView {
         (length == all).then_some(file)
     }
 
-    /// A place in the only file, and the length that it must have in bytes, by the journals.
+    /// Returns a location in the only file, and the length in bytes that the file must have by the journals.
     fn only_place(&self) -> Option<(FrameLocation, u64)> {
         let State { recording, blocks, over } = &*self.state();
         let index = &recording.index;
@@ -335,41 +337,42 @@ impl RecordingView {
         whole.then(|| (place, blocks.length()))
     }
 
-    /// The first block from this one on that is there, by the journals.
+    /// Returns the first block at or after `block` that exists by the journals.
     pub fn next_there(&self, block: u64) -> Option<u64> {
         let State { recording, blocks, .. } = &*self.state();
         recording.index.frames.next(block).filter(|next| *next < blocks.end())
     }
 
-    /// The offsets of a block in the view, in bytes.
+    /// Returns the byte range of a block in the view.
     pub fn range_of(&self, block: u64) -> Range<u64> {
         let blocks = &self.state().blocks;
         blocks.begin(block)..blocks.begin(block + 1)
     }
 
-    /// Every place where a block is recorded.
+    /// Returns every location of a block.
     pub fn places(&self, block: u64) -> Vec<FrameLocation> {
         self.state().recording.index.places(block).collect()
     }
 
-    /// The block that has the byte at an offset, the offset in that block, and how many bytes of it follow.
+    /// Returns the block with the byte at `offset`, the position in that block, and the bytes from there to its
+    /// end.
     fn piece(&self, offset: u64) -> (u64, u64, u64) {
         let blocks = &self.state().blocks;
         let block = blocks.at(offset);
         (block, offset - blocks.begin(block), blocks.begin(block + 1) - offset)
     }
 
-    /// Frames of a block; 1 where frames did not come in packets.
+    /// Frames per block, 1 if frames did not come in packets.
     pub fn frames_of_block(&self) -> u64 {
         self.block_size / self.frame_size
     }
 
-    /// The reader of time stamps in the headers of its frames, if they have any.
+    /// Returns the reader of time stamps in frame headers, if the frames have any.
     pub fn stamps(&self) -> Option<Stamps> {
         self.stamps
     }
 
-    /// Which parts of a range are not there, by what the journals say.
+    /// Returns the parts of a range that are missing according to the journals.
     pub fn filled(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let State { recording, blocks, .. } = &*self.state();
         let range = range.start..range.end.min(blocks.length());
@@ -390,8 +393,8 @@ impl RecordingView {
         filled
     }
 
-    /// Checks, after a read, that what was read of a place is what was stored there. In a ring it may have
-    /// been overwritten meanwhile: the note of that was in the journal before the first byte was.
+    /// Checks, after a read, that the bytes read at a location are those stored there. In a ring the writer may
+    /// have overwritten them in the meantime; it journals that before it writes the first byte.
     fn stays(&self, place: FrameLocation) -> io::Result<()> {
         let ring = self.recording(|recording| recording.index.heads[place.lane].storing.kind().overwrites);
         if ring && !self.is_over() {
@@ -401,8 +404,8 @@ impl RecordingView {
         if ring && self.is_gone(place) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
-    /// Whether something of a range was removed or overwritten since it was recorded. Who read it before
-    /// asking may have got halves of frames: what was there, and what stands in its place now.
+    /// Returns true if a part of a range was removed or overwritten since it was recorded. If so, a read before
+    /// this call may have mixed old and new bytes, even within a frame.
     pub fn is_overwritten(&self, range: Range<u64>) -> bool {
         let State { recording, blocks, .. } = &*self.state();
         let range = range.start..range.end.min(blocks.length());
@@ -410,19 +413,19 @@ impl RecordingView {
         !range.is_empty() && recording.index.removed.count_in(among(range)) > 0
     }
 
-    /// Whether a place was removed or overwritten, by the journals so far.
+    /// Returns true if the journals so far list a location as removed or overwritten.
     fn is_gone(&self, place: FrameLocation) -> bool {
         self.recording(|recording| recording.index.is_gone(place))
     }
 
-    /// Reads a part of a block from the first of its places that can be read, or makes what stands for it.
+    /// Reads a part of a block from its first readable location, or else fills it.
     fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
         let places = self.places(block);
         let mut fault = None;
         for place in places {
             match self.read_place(place, within, into) {
                 Ok(()) => return,
-                // Removed on purpose: no fault of a disk.
+                // The writer removed it on purpose, so the disk is not at fault.
                 Err(_) if self.is_gone(place) => {}
                 Err(error) => fault = fault.or(Some((place, error))),
             }
@@ -433,7 +436,7 @@ impl RecordingView {
         self.fill_block(block, within, into);
     }
 
-    /// Reads a part of a block from one place.
+    /// Reads a part of a block from one location.
     fn read_place(&self, place: FrameLocation, within: u64, into: &mut [u8]) -> io::Result<()> {
         let extent = place.extent;
         let there = u64::from(extent.size);
@@ -441,7 +444,7 @@ impl RecordingView {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if extent.encoding != Encoding::Raw {
-            // A compressed frame can only be decoded from its beginning on.
+            // Decoding a compressed frame must start at its beginning.
             let mut frame = vec![0; extent.size as usize];
             let storage = self.storage();
             let user = self.recording(|recording| recording.user(place.lane));
@@ -453,7 +456,7 @@ impl RecordingView {
         self.files.read(self, place, extent.offset.saturating_add(within), into)
     }
 
-    /// The time stamp in the header of a frame, if the frame is there and its format has one.
+    /// Returns the time stamp in a frame's header, if the frame exists and its format has stamps.
     pub fn stamp(&self, frame: u64) -> Option<Stamp> {
         let mut bytes = [0; Stamps::BYTES];
         let offset = frame.checked_mul(self.frame_size)?;
@@ -463,19 +466,19 @@ impl RecordingView {
         self.stamps?.read(bytes, self.frame_size)
     }
 
-    /// The time stamp in the first bytes of a frame, which were read.
+    /// Returns the time stamp in the first bytes of a frame.
     pub fn read_stamp(&self, bytes: &[u8]) -> Option<Stamp> {
         self.stamps?.read(bytes.get(..Stamps::BYTES).unwrap_or(bytes), self.frame_size)
     }
 
-    /// Reads bytes of a block; none if they are not there, so that a stamp is never one that was filled.
+    /// Reads bytes of a block. `None` if they are missing, so that no stamp comes from a filled frame.
     fn head(&self, block: u64, within: u64, into: &mut [u8]) -> Option<()> {
         let places = self.places(block);
         places.into_iter().find_map(|place| self.read_place(place, within, into).ok())
     }
 
-    /// The rate and lanes of the stream by the headers of its frames: looked up again until the rate is
-    /// known.
+    /// Returns rate and lanes of the stream, from the headers of its frames. Reads the headers anew until it
+    /// finds the rate.
     pub fn survey(&self) -> Survey {
         let known = self.survey.lock().unwrap_or_else(PoisonError::into_inner).clone();
         known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What of a recording lies in one piece in one file: what can be read at once.
+//! Runs of a recording: parts that are contiguous in one file, so one read can fetch them.
 
 use std::ops::Range;
 
@@ -8,15 +8,16 @@ use crate::{journal::Encoding, reader::FrameLocation};
 /// Consecutive bytes of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Of its first block: says which file.
+    /// Location of its first block, which identifies the file.
     pub(super) place: FrameLocation,
-    /// Where in the file.
+    /// Offset in the file.
     pub(super) at: u64,
 }
 
 impl RecordingView {
-    /// Cuts a range into parts of at most so many bytes: each in one file, cut where the file has multiples of that, or
-    /// spread over several, or missing. What is shorter than a quarter of that is not worth a part of its own.
+    /// Cuts a range into parts of at most `most` bytes. Each part lies in one file, cut at multiples of `most`
+    /// in that file, or is spread over several files, or missing. A run shorter than a quarter of `most` gets
+    /// no part of its own.
     pub(super) fn runs(&self, range: Range<u64>, most: u64) -> Vec<(Range<u64>, Option<Run>)> {
         let state = &*self.state();
         let end = range.end.min(state.blocks.length());
@@ -32,12 +33,12 @@ impl RecordingView {
         parts
     }
 
-    /// In how many places blocks lie.
+    /// Number of lanes that hold blocks.
     pub(super) fn lanes(&self) -> usize {
         self.state().recording.index.heads.len()
     }
 
-    /// So many bytes ahead of a reader lies something in every lane.
+    /// Returns the distance ahead of a reader that includes bytes of every lane.
     pub(super) fn side_by_side(&self) -> u64 {
         let state = self.state();
         let head = state.recording.head();
@@ -49,7 +50,7 @@ impl RecordingView {
 }
 
 impl State {
-    /// Blocks that are there, put together where they follow each other in a file.
+    /// Returns the existing blocks, joined if they are contiguous in a file.
     fn consecutive(&self, range: Range<u64>) -> Vec<(Range<u64>, Run)> {
         let State { recording, blocks, .. } = self;
         let mut runs: Vec<(Range<u64>, Run)> = Vec::new();
@@ -57,7 +58,7 @@ impl State {
             return runs;
         }
         let among = blocks.at(range.start)..blocks.at(range.end - 1) + 1;
-        // What is encoded is made of all of its bytes.
+        // Decoding a frame needs all its bytes, so encoded frames form no runs.
         let raw = |(_, place): &(u64, FrameLocation)| place.extent.encoding == Encoding::Raw;
         for (block, place) in recording.index.frames.range(among).filter(raw) {
             let begin = blocks.begin(block).max(range.start);

@@ -1,4 +1,4 @@
-//! What a recording is: from its journals and its first and last frames, or from all of them.
+//! Summary of a recording, from its journals and first and last frames, or from all frames.
 
 use std::{collections::BTreeSet, iter::Peekable, ops::Range, slice::Iter};
 
@@ -10,57 +10,57 @@ use super::{
 use crate::{Gap, reader::Index};
 use nilometer_wire::Stamp;
 
-/// See the module.
+/// Summary of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
-    /// Whose frames there are, and how many a second.
+    /// Threads and frame rate of the stream.
     pub survey: Survey,
-    /// The first frame that has a time, and the last: numbers in the recording, and what they say.
+    /// Number and stamp of the first frame with a time.
     pub first: Option<(u64, Stamp)>,
-    /// See `first`.
+    /// Number and stamp of the last frame with a time.
     pub last: Option<(u64, Stamp)>,
-    /// Frames in all, those that stand for missing ones included.
+    /// Number of all frames, including those that fill gaps.
     pub frames: u64,
-    /// Bytes of them.
+    /// Bytes of all frames.
     pub bytes: u64,
-    /// Frames that stand for ones that did not come, by the journals.
+    /// Number of frames that fill gaps, by the journals.
     pub filled: u64,
-    /// Frames that did not come and are left out, by the journals.
+    /// Number of missing frames that are left out, by the journals.
     pub left_out: u64,
-    /// Blocks that are missing, as ranges: first and count.
+    /// Missing blocks, as ranges: first and count.
     pub missing: Vec<(u64, u64)>,
-    /// Frames of these.
+    /// Frames in the missing blocks.
     pub missing_frames: u64,
-    /// Where frames did not come.
+    /// Gaps in the stream.
     pub gaps: Vec<Hole>,
-    /// How many packets did not come of each sender and thread.
+    /// Missing packets of each sender and thread.
     pub sources: Vec<SourceLoss>,
-    /// What reading all of it found, if that was asked for.
+    /// Findings from reading all frames, if requested.
     pub read: Option<Read>,
 }
 
-/// What reading all of it found.
+/// Findings from reading all frames.
 #[derive(Debug, Clone, Default)]
 pub struct Read {
-    /// Frames that are marked as invalid.
+    /// Number of frames marked as invalid.
     pub invalid: u64,
-    /// Frames without a header of the stream.
+    /// Number of frames without a header of the stream.
     pub unknown: u64,
-    /// Times that a thread did not go on with its next frame, though the journals say nothing of it.
+    /// Number of times that a thread skipped frames that the journals don't list as missing.
     pub jumps: u64,
-    /// The first of these.
+    /// The first jumps.
     pub first_jumps: Vec<Jump>,
-    /// Stations and threads that were seen.
+    /// Stations and threads found.
     pub lanes: BTreeSet<(u16, u16)>,
 }
 
-/// Blocks at the end in which a frame is looked for.
+/// Number of blocks at the end in which to look for a frame.
 const LAST: u64 = 4096;
-/// Bytes that are read at once.
+/// Bytes per read.
 const AT_ONCE: u64 = 4 << 20;
 
 impl Scan {
-    /// From the journals and a few frames.
+    /// Scans the journals and a few frames.
     pub fn of(whole: &RecordingView) -> Self {
         let first = whole.first_stamp().and_then(|frame| Some((frame, whole.stamp(frame)?)));
         let begin = whole.first_block();
@@ -88,8 +88,9 @@ impl Scan {
         }
     }
 
-    /// Reads all frames that are there, and tells after each few of them up to which byte it is. Those of a block that is
-    /// missing or can't be read are marked as invalid: how many there are follows from its size, and none is made.
+    /// Reads all existing frames and reports the bytes done to `tell` every few frames. Frames of a block that
+    /// is missing or can't be read count as invalid. Their number follows from the block's size, so this makes
+    /// none of them.
     #[must_use]
     pub fn read_all(self, whole: &RecordingView, mut tell: impl FnMut(u64)) -> Self {
         let mut reading = Reading::of(&self, whole);
@@ -109,23 +110,24 @@ impl Scan {
         Scan { read: Some(Read { invalid, unknown, jumps, first_jumps, lanes }), ..self }
     }
 
-    /// How long it lasts by the times of its frames, in seconds, the last frame included. `None` if they do not go forward.
+    /// Returns the duration in seconds by the times of the frames, including the last one. `None` if the times
+    /// do not increase.
     pub fn seconds(&self) -> Option<f64> {
         let ((_, first), (_, last)) = self.first.zip(self.last)?;
         let rate = self.survey.frames_per_second?;
-        // Times of frames that somebody made up may go back.
+        // Times in forged frames may decrease.
         let frames = (last.count(rate) + 1).checked_sub(first.count(rate)).filter(|frames| *frames > 0)?;
         Some(frames as f64 / rate as f64)
     }
 }
 
-/// All frames of a recording, one after the other.
+/// Reads all frames of a recording in order.
 struct Reading<'a> {
     whole: &'a RecordingView,
     continuity: Continuity,
     left_out: Peekable<Iter<'a, Hole>>,
     packets_of_frame: u64,
-    /// What stands for a missing frame has a header that says so.
+    /// True if frames that fill gaps have a header that marks them as invalid.
     fills: bool,
     bytes: Vec<u8>,
 }
@@ -142,7 +144,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Frames that begin in these bytes, of which none is there.
+    /// Skips the frames that begin in a missing byte range.
     fn pass(&mut self, range: Range<u64>) {
         let size = self.whole.frame_size;
         let frames = range.end.div_ceil(size).saturating_sub(range.start.div_ceil(size));
@@ -151,12 +153,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The frames of a block, as far as it can be read, a few at once.
+    /// Reads the frames of a block as far as possible, a few at once.
     fn block(&mut self, number: u64, range: Range<u64>, tell: &mut impl FnMut(u64)) {
         let size = self.whole.frame_size;
         let mut at = range.start;
         while at < range.end {
-            // Whole frames; of one that is larger, a part.
+            // Read whole frames, or a part of a frame that is larger.
             let most = if size > AT_ONCE { AT_ONCE.min(size - at % size) } else { AT_ONCE / size * size };
             let length = most.min(range.end - at) as usize;
             self.bytes.resize(self.bytes.len().max(length), 0);
@@ -175,7 +177,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The frames that begin in bytes that were read from an offset on.
+    /// Checks the frames that begin in bytes read from `offset` on.
     fn frames(&mut self, offset: u64, bytes: &[u8]) {
         let size = self.whole.frame_size;
         for at in (offset.next_multiple_of(size)..offset + bytes.len() as u64).step_by(size as usize) {
@@ -192,7 +194,7 @@ impl<'a> Reading<'a> {
 }
 
 impl RecordingView {
-    /// Packets of a frame; 1 where frames did not come in packets.
+    /// Packets per frame, 1 if frames did not come in packets.
     pub fn packets_of_frame(&self) -> u64 {
         self.recording(|recording| {
             recording.index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1) as u64)
@@ -200,19 +202,19 @@ impl RecordingView {
     }
 }
 
-/// The last frame whose header can be read.
+/// Returns the last frame with a readable header.
 fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     whole.stamps?;
     let frames = whole.frames();
     let step = whole.frames_of_block().max(1);
-    // Within the last two blocks each, as far as these are few; further back one of each block.
+    // Try every frame of the last two blocks (at most `LAST`), and before these one frame per block.
     let near = 1..=(2 * step).min(LAST);
     let far = (2..=LAST).map(|blocks| blocks * step);
     let candidates = near.chain(far).filter(|back| *back <= frames);
     candidates.map(|back| frames - back).find_map(|frame| Some((frame, whole.stamp(frame)?)))
 }
 
-/// The gaps of all blocks from this one on, those that touch as one.
+/// Returns the gaps of all blocks from `begin` on, with adjacent ones joined.
 fn holes(whole: &RecordingView, begin: u64, index: &Index) -> Vec<Hole> {
     let parts = index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1) as u64);
     let mut holes: Vec<(Hole, u64)> = Vec::new();

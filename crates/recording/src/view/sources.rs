@@ -1,40 +1,42 @@
-//! Packets that did not come, by sender and thread: from the gaps of the journals, and the headers of the frames that stand
-//! for what is missing.
+//! Missing packets by sender and thread, from the gaps in the journals and the headers of the frames that fill
+//! them.
 
 use std::collections::BTreeMap;
 
 use super::RecordingView;
 use crate::GapSender;
 
-/// Frames that did not come.
+/// A gap in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// The first frame that stands for them, or that follows where they are left out: its number in the recording.
+    /// Number in the recording of the first frame that fills the gap or, if it is left out, of the frame after
+    /// it.
     pub frame: u64,
-    /// Packets that did not come.
+    /// Missing packets.
     pub packets: u64,
-    /// Frames stand in their place.
+    /// True if frames fill the gap.
     pub filled: bool,
-    /// The sender that they are missing of, if several numbered their packets by themselves.
+    /// The sender whose packets are missing, if several numbered their packets by themselves.
     pub sender: Option<GapSender>,
 }
 
-/// Packets that did not come of a source.
+/// Missing packets of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceLoss {
-    /// The sender that they are missing of. `None` if the journals name nobody.
+    /// The sender whose packets are missing. `None` if the journals name none.
     pub sender: Option<GapSender>,
-    /// Their station and thread. `None` if the format has none, if they were left out, or if too many are missing to look at.
+    /// Station and thread of the packets. `None` if the format has none, if the packets were left out, or if
+    /// too many are missing for reading their headers.
     pub thread: Option<(u16, u16)>,
-    /// How many.
+    /// Number of missing packets.
     pub packets: u64,
 }
 
-/// Headers that are read, at the most.
+/// Most headers to read.
 const READ: u64 = 1 << 16;
 
 impl SourceLoss {
-    /// The losses of a recording, by its gaps.
+    /// Computes the losses of a recording from its gaps.
     pub(super) fn of(whole: &RecordingView, holes: &[Hole]) -> Vec<Self> {
         let parts = whole.packets_of_frame();
         let mut left = READ;

@@ -1,29 +1,29 @@
-//! What the headers of a recording say together: whose frames come in which order, and how many in a second. Few are read.
+//! Survey of a recording's headers: the order of threads, and the frame rate. Reads only a few headers.
 
 use nilometer_model::packets::PacketFormat;
 
 use super::RecordingView;
 use nilometer_wire::{Stamp, Stamps, vdif};
 
-/// See the module.
+/// Order of threads and frame rate, from a few headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Station and thread of the frames of one moment, in the order in which they come; both 0 where the format has none. Empty
-    /// where frames have no times.
+    /// Station and thread of the frames of one moment, in their order. Both are 0 if the format has none. Empty
+    /// if frames have no times.
     pub lanes: Vec<(u16, u16)>,
-    /// Frames of each of them in a second.
+    /// Frames per second of each thread.
     pub frames_per_second: Option<u64>,
     /// The first VDIF header.
     pub header: Option<vdif::VdifHeader>,
 }
 
-/// More frames than this are not of one moment.
+/// Limit on the frames of one moment.
 const LANES_MAX: u64 = 1024;
-/// Frames in the middle that are looked at for lanes that were not there at the beginning: several small blocks of a sender.
+/// Number of frames in the middle to check for lanes absent at the beginning: several small blocks of a sender.
 const LATER: u64 = 64;
-/// Blocks at the beginning in which a frame is looked for.
+/// Number of blocks at the beginning in which to look for a frame.
 const FIRST: u64 = 4096;
-/// Seconds whose end is looked for.
+/// Number of seconds whose end to look for.
 const SECONDS: u64 = 4;
 
 impl Survey {
@@ -41,7 +41,7 @@ impl Survey {
 }
 
 impl RecordingView {
-    /// The first frame whose header can be read.
+    /// Returns the first frame with a readable header.
     pub fn first_stamp(&self) -> Option<u64> {
         let frames = self.frames_of_block();
         let blocks = self.length().div_ceil(self.block_size).min(FIRST);
@@ -57,7 +57,7 @@ impl RecordingView {
     }
 }
 
-/// The lanes of the first moment that is there as a whole.
+/// Returns the lanes of the first moment that is complete.
 fn lanes(whole: &RecordingView, first: u64) -> Vec<(u16, u16)> {
     let mut moments: Vec<Vec<Stamp>> = Vec::new();
     for stamp in (first..first + 4 * LANES_MAX).map_while(|frame| whole.stamp(frame)) {
@@ -67,14 +67,14 @@ fn lanes(whole: &RecordingView, first: u64) -> Vec<(u16, u16)> {
             Some(_) => break,
             None => moments.push(vec![stamp]),
         }
-        // The first moment may have begun before the recording, and the third is not over.
+        // The first moment may have begun before the recording, and the third is incomplete.
         if moments.len() == 3 {
             break;
         }
     }
     let most = moments.into_iter().max_by_key(Vec::len).unwrap_or_default();
     let mut lanes: Vec<_> = most.iter().map(Stamp::lane).collect();
-    // Of several senders, one may have begun alone.
+    // With several senders, one may have begun alone.
     let middle = whole.frames() / 2;
     for stamp in (middle..middle + LATER).filter_map(|frame| whole.stamp(frame)) {
         if !lanes.contains(&stamp.lane()) {
@@ -84,7 +84,8 @@ fn lanes(whole: &RecordingView, first: u64) -> Vec<(u16, u16)> {
     lanes
 }
 
-/// What was said beforehand: of each thread where they were named, else of all together.
+/// Returns the rate in the journal: that of each thread if the journal names threads, or else a share of the
+/// total.
 fn said(whole: &RecordingView, lanes: u64) -> Option<u64> {
     let wire = whole.wire()?;
     let rate = wire.known().frames_per_second?;
@@ -97,7 +98,7 @@ fn said(whole: &RecordingView, lanes: u64) -> Option<u64> {
     }
 }
 
-/// From the highest frame number at the end of a second.
+/// Returns the rate from the highest frame number at the end of a second.
 fn seen(whole: &RecordingView, first: u64, lanes: u64) -> Option<u64> {
     let begin = whole.stamp(first)?.second;
     (begin..begin + SECONDS).find_map(|second| {
@@ -110,7 +111,7 @@ fn seen(whole: &RecordingView, first: u64, lanes: u64) -> Option<u64> {
     })
 }
 
-/// The first frame behind a second: between one that is known to be no later and one that is.
+/// Finds the first frame after a second by bisection, between a frame not after it and one after it.
 fn end_of(whole: &RecordingView, first: u64, second: u64) -> Option<u64> {
     let frames = whole.frames();
     let (mut below, mut step) = (first, 1024);
@@ -129,7 +130,7 @@ fn end_of(whole: &RecordingView, first: u64, second: u64) -> Option<u64> {
         match whole.stamp(middle) {
             Some(stamp) if stamp.second > second => above = middle,
             Some(_) => below = middle,
-            // It may end in the hole.
+            // The second may end in the hole.
             None => return None,
         }
     }

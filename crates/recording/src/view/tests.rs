@@ -1,4 +1,4 @@
-//! Recordings laid out by hand, read as one file and compared with a plain reference.
+//! Tests that recordings laid out by hand, read as one file, match a plain reference.
 
 mod growing;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 use nilometer_wire::Known;
 
-/// From one end to the other, in reads of these lengths in turn, two at a time in the other order.
+/// Reads from start to end, in reads of these lengths in turn, with each pair of reads swapped.
 fn read_in_order(ahead: &ReadAhead, reference: &[u8], lengths: &[usize]) {
     let mut reads = Vec::new();
     let mut next = 0;
@@ -54,7 +54,7 @@ proptest! {
         which in 0..PACKET_CASES.len(), storing in prop::sample::select(&Storing::ALL[..3]), blocks in blocks(),
         last in 1..=FRAMES_OF_BLOCK, lengths in prop::collection::vec(1..30_000_usize, 1..9), reads in prop::collection::vec((0.0..1.1_f64, 1..40_000_usize), 1..12),
     ) {
-        // From fewer frames than there are threads, nobody can tell which come in between.
+        // With fewer frames than threads, it is unknown which threads come in between.
         prop_assume!(last >= THREADS || blocks[..blocks.len() - 1].iter().any(Option::is_some));
         let (lanes, reference) = laid_out(PACKET_CASES[which], storing, 3, &blocks, last);
         let whole = lanes.whole(Extent::All);
@@ -125,7 +125,7 @@ fn what_was_read_ahead_of_a_block_that_is_lost_later_is_forgotten() {
     let path = lanes.paths()[0].join("n.vdif");
     File::options().write(true).open(path).expect("the only file").set_len(0).expect("it is ours");
     let block = lanes.head.frame_size as usize;
-    // Not read ahead yet.
+    // This part was not read ahead yet.
     assert!(read(block - 100..block) == filled[block - 100..block]);
     assert!(read(100..8000) == filled[100..8000], "a part of a frame does not fit the rest");
 }
@@ -155,7 +155,7 @@ fn frames_are_counted_in_a_second_where_nobody_said_how_many() {
         let format = sender(sent);
         let known = Known { frames_per_second: None, ..known(told) };
         let mut lanes = LaidOut::new(1, Storing::Shared, &stream((sent, told, stored), &known));
-        // 500 frames a second of each of two threads; the second ends in block 125.
+        // Two threads have 500 frames per second each. The second ends in block 125.
         for block in (0..400).filter(|block| !hole.contains(block)) {
             let first = block * FRAMES_OF_BLOCK;
             let bytes: Vec<u8> = (first..first + FRAMES_OF_BLOCK)

@@ -24,6 +24,7 @@ mod recordings;
 mod repeat;
 mod siblings;
 mod stage;
+mod stage_rows;
 mod storage;
 mod times;
 mod verdicts;

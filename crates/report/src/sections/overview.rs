@@ -7,7 +7,7 @@ use super::{
     beside_load::beside_load,
     growth::growth,
     siblings::siblings,
-    stage::{by_target, machines, mark, rate},
+    stage_rows::{by_target, machines, mark, rate},
     times::times,
 };
 use crate::{

@@ -1,10 +1,18 @@
 //! A stage of workloads: its figures, what limited them, and the findings that belong to it.
 
-use nilometer_analysis::{CellOutcome, Cores, Quantity, Question, StageCell, Study, StudyStage, letter};
+use nilometer_analysis::{CellOutcome, Cores, Study, StudyStage, letter};
 
 use super::{
-    beside_load::beside_load, cells::cells, growth::growth, latency::latency, overview::overview,
-    parameters::parameters, rates::rates, siblings::siblings, times::times,
+    beside_load::beside_load,
+    cells::cells,
+    growth::growth,
+    latency::latency,
+    overview::overview,
+    parameters::parameters,
+    rates::rates,
+    siblings::siblings,
+    stage_rows::{machines, mark, named, rate, row},
+    times::times,
 };
 use crate::{
     document::{
@@ -14,12 +22,11 @@ use crate::{
     words,
 };
 
-/// Letters of a rate, of half its interval, of a latency, and of a rate beside others.
+/// Widths in characters: a rate, half its interval, a latency, and cores.
 const RATE: usize = 11;
 const INTERVAL: usize = 7;
 const LATENCY: usize = 7;
 const CORES: usize = 6;
-const BESIDE: usize = 17;
 
 pub(crate) fn stages(study: &Study<'_>, detail: Detail) -> Vec<Section> {
     if detail < Detail::Full {
@@ -112,32 +119,6 @@ fn figures(stage: &StudyStage<'_>) -> Block {
     Block::Table(Table { columns, rows })
 }
 
-/// `INVALID`, or in how many of its repeats: before a row, so that nobody reads its figures first.
-pub(super) fn mark(outcome: &CellOutcome<'_>) -> Option<String> {
-    let all = outcome.samples.len();
-    match all - outcome.valid {
-        0 => None,
-        count if count == all => Some("INVALID".to_owned()),
-        count => Some(format!("INVALID {count}/{all}")),
-    }
-}
-
-/// The columns that say what a row is of: parameters, phase and target.
-pub(super) fn named() -> [Column; 3] {
-    [Column::new(Role::Label, "parameters"), Column::new(Role::Group, "phase"), Column::new(Role::Name, "on")]
-}
-
-/// A row with these columns, and figures behind them.
-pub(super) fn row(
-    stage: &StudyStage<'_>,
-    outcome: &CellOutcome<'_>,
-    figures: impl IntoIterator<Item = Cell>,
-) -> Row {
-    let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
-    let named = [label.to_owned(), outcome.phase.name().to_owned(), letter(outcome.target)];
-    Row::of(named.map(Cell::new).into_iter().chain(figures))
-}
-
 /// The quantiles of a latency and their ranks: what tells most stays longest.
 const QUANTILES: [(&str, f64, u8); 5] =
     [("p50", 0.5, 7), ("p99", 0.99, 9), ("p99.9", 0.999, 5), ("p99.99", 0.9999, 4), ("max", 1.0, 8)];
@@ -171,43 +152,4 @@ fn with_figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>, intervals: bo
     let notes = words::invalid(outcome).into_iter().zip(&outcome.invalid);
     let notes = notes.map(|(text, reason)| RowNote { text, reason: reason.worst.what().to_owned() });
     Row { notes: notes.collect(), ..row(stage, outcome, figures) }
-}
-
-/// The mean and half its interval; a bound, or that it is invalid, where there is no mean.
-pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> [Cell; 2] {
-    let cells = match outcome.summary(quantity) {
-        Some(summary) => [quantity.show(summary.mean), words::interval(&summary)],
-        None => match words::at_least(outcome, quantity) {
-            Some(bound) => [bound, String::new()],
-            None => return [Cell::toned(Tone::Bad, "INVALID"), Cell::new("")],
-        },
-    };
-    cells.map(Cell::new)
-}
-
-pub(super) fn by_target(stage: &StudyStage<'_>, question: &Question) -> Table {
-    let targets = stage.targets();
-    let mut columns = vec![Column::new(Role::Label, question.phase.name())];
-    columns.extend(targets.iter().map(|target| Column::figure(letter(*target)).at_least(BESIDE)));
-    let rows = stage.cells.iter().map(|cell| {
-        let figures = targets.iter().map(|target| Cell::new(rate_of(stage, question, cell, *target)));
-        Row::of(std::iter::once(Cell::new(&cell.label)).chain(figures))
-    });
-    Table { columns, rows: rows.collect() }
-}
-
-fn rate_of(stage: &StudyStage<'_>, question: &Question, cell: &StageCell, target: usize) -> String {
-    let of = (cell.index, question.phase, target);
-    let outcome = stage.outcomes.iter().find(|outcome| (outcome.cell, outcome.phase, outcome.target) == of);
-    outcome.map_or_else(|| words::NONE.into(), |outcome| words::rate_or_bound(outcome, question.quantity))
-}
-
-/// What each machine had of figures that several processes came to, and who was behind.
-pub(super) fn machines(stage: &StudyStage<'_>) -> Vec<String> {
-    let of = |(outcome, words): (&CellOutcome<'_>, String)| {
-        let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
-        let label = if label.is_empty() { String::new() } else { format!(", {label}") };
-        format!("{}{label} on {}: {words}", outcome.phase.name(), letter(outcome.target))
-    };
-    words::across_machines(stage).into_iter().map(of).collect()
 }

@@ -3,7 +3,7 @@
 use nilometer_analysis::StudyStage;
 use nilometer_model::Phase;
 
-use super::stage::{named, row};
+use super::stage_rows::{named, row};
 use crate::{
     document::{Block, Cell, Column, Detail, Heading, Section, Table},
     words,

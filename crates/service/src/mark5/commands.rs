@@ -12,7 +12,6 @@ use nilometer_model::packets::VlbiMode;
 use nilometer_storage::Clock;
 
 use super::{
-    monitor_commands::system,
     noted::NotedSettings,
     scan,
     station_state::StationState,
@@ -464,6 +463,14 @@ fn identity(command: &Mark5Command) -> Mark5Reply {
 fn version(command: &Mark5Command) -> Mark5Reply {
     let word = format!("{}bit", usize::BITS);
     Mark5Reply::to(command, ReturnCode::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
+}
+
+/// The version of Linux in one field. jive5ab answers the same, though its documentation speaks of fields of 32 characters.
+fn system(command: &Mark5Command) -> Mark5Reply {
+    match std::fs::read_to_string("/proc/version") {
+        Ok(text) => Mark5Reply::to(command, ReturnCode::Done).field(text.trim_end()),
+        Err(error) => Mark5Reply::to(command, ReturnCode::Failed).field(error),
+    }
 }
 
 #[cfg(test)]

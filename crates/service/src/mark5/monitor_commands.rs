@@ -3,7 +3,7 @@
 //! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `tstat`, `OS_rev`,
 //! `task_ID` and `file_check`; its `src/mk5command/{tstat,os_rev,taskid,scan_check_vbs}.cc` for order, units and codes.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use nilometer_storage::Calendar;
 
@@ -105,14 +105,6 @@ fn is_of(file: &str, scan: &EndedScan) -> bool {
 /// Bytes, `k` or `M` of them.
 fn is_amount(text: &str) -> bool {
     super::noted::size(text).is_some_and(|bytes| (8..=READ_MAX).contains(&bytes))
-}
-
-/// What Linux says of itself, in one field: jive5ab answers so, though its documentation speaks of fields of 32 characters.
-pub(super) fn system(command: &Mark5Command) -> Mark5Reply {
-    match fs::read_to_string("/proc/version") {
-        Ok(text) => Mark5Reply::to(command, ReturnCode::Done).field(text.trim_end()),
-        Err(error) => Mark5Reply::to(command, ReturnCode::Failed).field(error),
-    }
 }
 
 #[cfg(test)]

@@ -6,17 +6,10 @@
 //! all parts of a recording with such a buffer -----------+-> the buffer, and the account with it
 //! ```
 
-use nilometer_acquisition::{
-    RecordingPlan, StoredFrames,
-    sink::{LaneOptions, RawLayout, lanes_memory},
-};
-use nilometer_hdf5_recording::Hdf5Contents;
-use nilometer_intake::transport::udp::ROOM;
-use nilometer_model::{Bytes, Instrument, TargetDescription};
+use nilometer_model::Bytes;
 use nilometer_ring::{MemoryPart, MemoryPlan};
 use nilometer_storage::process;
 
-use super::settings::RecordingSettings;
 use crate::error::{ServiceError, require};
 
 /// The buffer, if neither it nor the memory in all is asked for.
@@ -170,99 +163,6 @@ fn words_of(plan: &MemoryPlan) -> String {
     parts.sort_by(|(a, _), (b, _)| b.cmp(a));
     let words: Vec<_> = parts.into_iter().map(|(bound, name)| format!("{name} {bound}")).collect();
     words.join(", ")
-}
-
-/// A recording whose memory is to be settled.
-#[derive(Debug)]
-pub(super) struct RecordingNeeds<'a> {
-    pub(super) frames: StoredFrames,
-    pub(super) described: &'a [TargetDescription],
-    pub(super) instrument: &'a Instrument,
-    /// What its files have in them, if they are in HDF5.
-    pub(super) contents: Option<&'a Hdf5Contents>,
-    /// What delivers its frames.
-    pub(super) source: MemoryPlan,
-    /// Packets that follow no known course may take a share of the ring, but not less than this; 0 if frames are no packets.
-    pub(super) candidates: u64,
-    /// How many frames come; 0 if that is not known.
-    pub(super) frames_due: u64,
-}
-
-/// Two slots of a page.
-const SMALLEST_RING: Bytes = Bytes(2 * 4096);
-/// Candidates take an eighth of the ring at the most, and no more than this.
-const CANDIDATES_SHARE: u64 = 8;
-const CANDIDATES_MAX: u64 = 32 << 20;
-/// Of a bound, the sockets for packets take an eighth together, and messages of peers over TCP a quarter. Without a bound these
-/// take half of the buffer.
-const SOCKETS_SHARE: u64 = 8;
-const CONNECTIONS_SHARE: u64 = 4;
-const CONNECTIONS_MIN: u64 = 16 << 20;
-const CONNECTIONS_MAX: u64 = 512 << 20;
-const MESSAGES_SHARE: u64 = 2;
-const MESSAGES_MIN: u64 = 64 << 20;
-const SOCKET_MIN: u64 = 1 << 20;
-
-impl RecordingSettings {
-    /// The layout of a recording in the memory that was asked for, and its account. The buffer is `least` at the least, unless
-    /// another is asked for: `check` says whether that one will do.
-    ///
-    /// # Errors
-    /// What can't be recorded so.
-    pub(super) fn settled_plan(
-        &self,
-        needs: &RecordingNeeds<'_>,
-        name: &str,
-        least: Bytes,
-        check: impl FnOnce(Bytes) -> Result<(), ServiceError>,
-    ) -> Result<(RecordingPlan, MemoryPlan), ServiceError> {
-        let parts_of = |buffer| self.memory_plan(needs, buffer);
-        let buffer = self.memory_wishes().settle(least, parts_of)?;
-        check(buffer)?;
-        let plan = self.checked_plan(needs.frames, needs.described, name, buffer)?;
-        Ok((plan, parts_of(buffer)))
-    }
-
-    /// All parts of a recording with such a buffer.
-    fn memory_plan(&self, needs: &RecordingNeeds<'_>, buffer: Bytes) -> MemoryPlan {
-        let plan = RecordingPlan::of(needs.frames, needs.described, &self.layout_options(buffer));
-        let layout = RawLayout { hdf5: needs.contents.cloned(), ..plan.layout("", 0, 0) };
-        let encoders = needs.instrument.recording.encoders.map(|count| count as usize);
-        let options = LaneOptions { reserve: None, encoders };
-        let lanes = lanes_memory(&layout, plan.lanes() as usize, options, needs.frames_due);
-        let candidates = match needs.candidates {
-            0 => 0,
-            least => (plan.memory().0 / CANDIDATES_SHARE).min(CANDIDATES_MAX).max(least),
-        };
-        let source = needs.source.with(MemoryPart::Candidates, candidates);
-        let parts = plan.ring_memory().and(lanes).and(source).and(program_memory());
-        self.memory_wishes().account(parts)
-    }
-
-    /// Refuses memory in which no series over TCP fits, however small its frames are: that is known before one begins.
-    ///
-    /// # Errors
-    /// The memory does not suffice, or can't be had.
-    pub(super) fn check_memory_of_series(&self) -> Result<(), ServiceError> {
-        let others = program_memory().with(MemoryPart::Connections, self.connection_memory().0);
-        let parts_of = |buffer: Bytes| others.with(MemoryPart::Ring, buffer.0);
-        self.memory_wishes().settle(SMALLEST_RING, parts_of).map(drop)
-    }
-
-    /// Memory of the kernel for packets at each of so many sockets.
-    pub(super) fn socket_buffer(&self, sockets: u64) -> Bytes {
-        let share =
-            self.wishes.memory.map_or(ROOM, |memory| Bytes(memory.0 / SOCKETS_SHARE / sockets.max(1)));
-        self.wishes.receive_buffer.unwrap_or(Bytes(share.0.clamp(SOCKET_MIN, ROOM.0)))
-    }
-
-    /// What is kept of messages of peers over TCP, at the most.
-    pub(super) fn connection_memory(&self) -> Bytes {
-        Bytes(match self.wishes.memory {
-            Some(memory) => (memory.0 / CONNECTIONS_SHARE).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX),
-            None => (self.wishes.buffer.unwrap_or(USUAL_BUFFER).0 / MESSAGES_SHARE).max(MESSAGES_MIN),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod inlets;
 mod joining;
 pub(crate) mod kept_connections;
 pub mod memory;
+mod needed_memory;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;

@@ -39,7 +39,7 @@ use super::{
     inlets::{InletThreads, inlets},
     joining::{JoiningValues, tell_left_out},
     kept_connections::KeptConnections,
-    memory::RecordingNeeds,
+    needed_memory::RecordingNeeds,
     options::RecordOptions,
     place::{discard_unused, make},
     settings::RecordingSettings,

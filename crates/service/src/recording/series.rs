@@ -27,7 +27,7 @@ use super::{
     awaited_peers::AwaitedRefusals,
     joining::{JoiningValues, tell_left_out},
     kept_connections::{ConnectionTerms, KeptConnections},
-    memory::RecordingNeeds,
+    needed_memory::RecordingNeeds,
     options::SeriesChoice,
     place::{check_mounted, check_place, check_slots, make},
     prepare::{Arranged, PreparedRecording},

@@ -1,9 +1,10 @@
-//! CBOR (RFC 8949) as far as messages of detectors use it, read with hard limits. The crate `minicbor` writes
-//! it.
+//! Reads the CBOR (RFC 8949) of detector messages, with hard limits. The crate `minicbor` writes it.
 //!
-//! That crate would do for the reading of whole messages too. Here large byte strings may have been taken out of a message while
-//! it came, so that pixels lie in memory of their own ([`MessageBytes`]); the reader knows where they are missing, counts
-//! places as they were in the message that was sent, and bounds what it makes by what came.
+//! The crate could also read whole messages. Here, a receiver may have taken large byte strings out of a
+//! message as it arrived, so that pixels get memory of their own ([`MessageBytes`]).
+//!
+//! This reader knows where those strings are missing, counts positions as in the message sent, and limits its
+//! memory by the bytes received.
 
 mod read;
 mod scan;
@@ -15,52 +16,52 @@ pub use scan::{Scanned, StringScanner};
 
 use std::{fmt, ops::Range};
 
-/// Items within items that are kept, at the most: what lies deeper is passed over.
+/// Limit on the depth of nested items. The reader skips deeper ones.
 pub const DEPTH_MAX: u32 = 16;
-/// Items of a message, at the most.
+/// Limit on the items of a message.
 pub const ITEMS_MAX: u32 = 1 << 18;
 
-/// Bytes of a message that lie elsewhere.
+/// Bytes taken out of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteCut {
-    /// In front of which of the bytes that are left they belong.
+    /// Index of the remaining byte that follows them.
     pub at: usize,
-    /// How many they are.
+    /// Number of bytes taken out.
     pub length: usize,
 }
 
-/// A message, or a part of one, of which long byte strings may lie elsewhere.
+/// A message, or a part of one, possibly with long byte strings taken out.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageBytes<'a> {
-    /// All that was not taken out.
+    /// The remaining bytes.
     pub bytes: &'a [u8],
-    /// What was taken out, in the order of its places.
+    /// The byte strings taken out, in order of position.
     pub cuts: &'a [ByteCut],
 }
 
 impl<'a> MessageBytes<'a> {
-    /// A message that lies in one piece.
+    /// Wraps a message in one piece.
     pub fn whole(bytes: &'a [u8]) -> Self {
         MessageBytes { bytes, cuts: &[] }
     }
 }
 
-/// Where a byte string of a message lies.
+/// Position of a byte string of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataPlace {
-    /// In these of the bytes that were left in the message, its parts one behind the other.
+    /// In this range of the remaining bytes, counted over all parts of the message.
     Within(Range<usize>),
-    /// It is the cut of this index.
+    /// In a cut.
     Apart {
         /// Index into [`MessageBytes::cuts`], of all parts of a message together.
         cut: usize,
-        /// Its bytes.
+        /// Bytes of the cut.
         length: usize,
     },
 }
 
 impl DataPlace {
-    /// How many bytes it has.
+    /// Bytes of the string.
     pub fn length(&self) -> usize {
         match self {
             DataPlace::Within(range) => range.len(),
@@ -69,22 +70,22 @@ impl DataPlace {
     }
 }
 
-/// What is wrong at a place of a message.
+/// The fault at a position of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CborFault {
-    /// It ends within an item.
+    /// The message ends within an item.
     Short,
-    /// A first byte that RFC 8949 gives no meaning.
+    /// RFC 8949 reserves this first byte.
     Reserved,
     /// More items than [`ITEMS_MAX`].
     Many,
-    /// A piece of a string that is no string of its kind.
+    /// A piece of a string that has another type than the string.
     Piece,
-    /// An end where nothing of indefinite length is open.
+    /// A break outside of any item of indefinite length.
     Break,
-    /// Bytes behind its end.
+    /// Bytes after the end of the message.
     Trailing,
-    /// Another item than a map.
+    /// The message is no map.
     NoMap,
 }
 
@@ -102,12 +103,12 @@ impl fmt::Display for CborFault {
     }
 }
 
-/// A message that is no CBOR as detectors send it.
+/// The error for a message that is no valid CBOR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {fault}")]
 pub struct CborError {
-    /// Counted from 0, in the message as it was sent.
+    /// Position from 0, in the message as sent.
     pub at: u64,
-    /// What is wrong there.
+    /// The fault at that position.
     pub fault: CborFault,
 }

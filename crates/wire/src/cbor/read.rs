@@ -1,4 +1,4 @@
-//! Reads items one after the other. What it hands out borrows from the message.
+//! Reads items one after the other. They borrow from the message.
 
 use super::{ByteCut, CborError, CborFault, DataPlace, ITEMS_MAX, MessageBytes};
 
@@ -6,35 +6,35 @@ use super::{ByteCut, CborError, CborFault, DataPlace, ITEMS_MAX, MessageBytes};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum CborItem<'a> {
     Integer(i128),
-    /// Bytes follow: [`CborReader::place`].
+    /// A byte string of this length. Read it with [`CborReader::place`].
     Bytes(u64),
     Text(&'a str),
-    /// A text that is no UTF-8: its bytes.
+    /// A text that is not valid UTF-8, as bytes.
     Garbled(&'a [u8]),
-    /// A string of indefinite length: strings of the same kind follow, up to a break.
+    /// A string of indefinite length. Strings of the same type follow, up to a break.
     Pieces {
-        /// They are texts, not bytes.
+        /// True for text, false for bytes.
         text: bool,
     },
-    /// So many items follow, or all up to a break.
+    /// This number of items follows, or all up to a break.
     Array(Option<u64>),
-    /// So many pairs follow, or all up to a break.
+    /// This number of pairs follows, or all up to a break.
     Map(Option<u64>),
     /// Another item follows.
     Tag(u64),
     Bool(bool),
-    /// Null, undefined, and simple values that nobody uses.
+    /// Null, undefined, or another simple value.
     Nothing,
     Float(f64),
     Break,
 }
 
-/// Reads a message. A copy of it is a place to come back to.
+/// Reads a message. Clone the reader to come back to its position.
 #[derive(Debug, Clone)]
 pub(crate) struct CborReader<'a> {
     message: MessageBytes<'a>,
     at: usize,
-    /// Cuts that were passed, and their bytes.
+    /// Number of cuts passed, and the sum of their bytes.
     passed: usize,
     apart: u64,
     items: u32,
@@ -45,18 +45,18 @@ impl<'a> CborReader<'a> {
         CborReader { message, at: 0, passed: 0, apart: 0, items: 0 }
     }
 
-    /// An error where the reader stands.
+    /// Returns an error at the reader's position.
     pub(crate) fn fault(&self, fault: CborFault) -> CborError {
         CborError { at: self.at as u64 + self.apart, fault }
     }
 
-    /// All was read.
+    /// Checks that the reader has read everything.
     pub(crate) fn finish(&self) -> Result<(), CborError> {
         let over = self.at == self.message.bytes.len() && self.passed == self.message.cuts.len();
         if over { Ok(()) } else { Err(self.fault(CborFault::Trailing)) }
     }
 
-    /// The beginning of the next item. A reader of an array or a map reads what is in it.
+    /// Reads the beginning of the next item. The caller reads the content of arrays and maps.
     pub(crate) fn item(&mut self) -> Result<CborItem<'a>, CborError> {
         if self.items == ITEMS_MAX {
             return Err(self.fault(CborFault::Many));
@@ -87,7 +87,7 @@ impl<'a> CborReader<'a> {
         })
     }
 
-    /// Where the bytes of a string lie of which the beginning was read, and behind which the reader goes on.
+    /// Returns the position of a string whose beginning was just read, and moves past it.
     pub(crate) fn place(&mut self, length: u64) -> Result<DataPlace, CborError> {
         if let Some(ByteCut { at, length: cut }) = self.message.cuts.get(self.passed).copied()
             && (at, cut as u64) == (self.at, length)
@@ -107,9 +107,9 @@ impl<'a> CborReader<'a> {
         Ok(std::str::from_utf8(bytes).map_or(CborItem::Garbled(bytes), CborItem::Text))
     }
 
-    /// Passes an item that nobody needs, with all that is in it, however deep it is.
+    /// Skips an item with all its content, at any depth.
     pub(crate) fn skip(&mut self) -> Result<(), CborError> {
-        // The items that are still to come of each array, map and tag around. None: up to a break.
+        // Number of items left in each enclosing array, map and tag. `None` means up to a break.
         let mut open = vec![Some(1_u64)];
         while let Some(left) = open.last_mut() {
             match left {
@@ -136,8 +136,8 @@ impl<'a> CborReader<'a> {
         Ok(())
     }
 
-    /// The next bytes. Nothing but the whole of a byte string may be missing: what was taken out of another place makes
-    /// the message one that ends early.
+    /// Returns the next bytes. A cut may replace only a whole byte string; at any other position the message
+    /// counts as ending early.
     fn take(&mut self, length: u64) -> Result<&'a [u8], CborError> {
         let rest = &self.message.bytes[self.at..];
         let cut = self.message.cuts.get(self.passed).map_or(usize::MAX, |cut| cut.at);
@@ -158,7 +158,7 @@ impl<'a> CborReader<'a> {
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// A simple value or a float. None if there is no such thing.
+    /// Reads a simple value or a float. `None` if the detail is invalid.
     fn simple(&mut self, detail: u8) -> Option<Result<CborItem<'a>, CborError>> {
         Some(match detail {
             20 => Ok(CborItem::Bool(false)),

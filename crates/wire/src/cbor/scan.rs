@@ -1,41 +1,43 @@
-//! Finds the long byte strings of a message while it comes, so that each can be read into memory of its own.
+//! Finds the long byte strings of a message as it arrives, so that the receiver can read each into its own
+//! memory.
 //!
-//! Items of CBOR follow one another without regard to what contains what: a first byte, an argument, and, for strings, so
-//! many bytes. So the scanner keeps no more than its place:
+//! CBOR items follow one another independent of nesting: a first byte, an argument and, for strings, the bytes.
+//! The scanner therefore only keeps its position:
 //!
 //! ```text
 //! a3 64 "type" 65 "image" .. d8 46 da 00 00 dc b4 83 65 "bslz4" 04 5a 00 0f 42 40 | a million bytes | ..
 //!                                                                  a string of so many bytes: apart
 //! ```
 //!
-//! It judges nothing: of bytes that are no CBOR it takes nothing out any more, and the reader says what is wrong.
+//! The scanner reports no errors. In bytes that are no CBOR it finds no more strings, and the reader later
+//! names the fault.
 
-/// What follows in a message.
+/// The next event in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scanned {
-    /// More of the message has to come before it can be said.
+    /// The scanner needs more bytes of the message.
     More,
-    /// Behind so many bytes of the message's own, a byte string of so many bytes begins.
+    /// A long byte string begins.
     String {
-        /// The message's own bytes in front of it: what came apart is not counted.
+        /// Number of the message's remaining bytes in front of it, without strings taken out.
         at: usize,
-        /// Its bytes.
+        /// Bytes of the string.
         length: u64,
     },
 }
 
-/// Goes through the bytes of a message as they come.
+/// Scans the bytes of a message as they arrive.
 #[derive(Debug, Clone, Default)]
 pub struct StringScanner {
-    /// The message's own bytes up to the beginning of the item that is next.
+    /// Position of the next item in the remaining bytes.
     at: u64,
-    /// There is no sense in the bytes.
+    /// True if the bytes are no CBOR.
     lost: bool,
 }
 
 impl StringScanner {
-    /// Looks for the next byte string of `least` bytes or more. `own` is all that came of the message but the strings that it
-    /// found before: those were read elsewhere if `apart` was said of them.
+    /// Looks for the next byte string of at least `least` bytes. `own` holds all bytes of the message so far,
+    /// without the strings found before, unless [`StringScanner::along`] left them in.
     pub fn next(&mut self, own: &[u8], least: u64) -> Scanned {
         while !self.lost {
             let Some(rest) = usize::try_from(self.at).ok().and_then(|at| own.get(at..)) else { break };
@@ -60,7 +62,7 @@ impl StringScanner {
         Scanned::More
     }
 
-    /// The string that was found comes with the rest of the message after all.
+    /// Leaves the string found last in the message: its `length` bytes follow with the rest.
     pub fn along(&mut self, length: u64) {
         self.at = self.at.saturating_add(length);
     }

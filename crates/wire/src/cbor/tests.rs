@@ -1,4 +1,5 @@
-//! Items are read as RFC 8949 has them, whatever is broken is named with its place, and long strings are found while they come.
+//! Tests that the reader follows RFC 8949, reports faults with their position, and finds long strings as they
+//! arrive.
 
 use proptest::prelude::*;
 
@@ -97,7 +98,7 @@ fn an_item_is_passed_with_all_that_is_in_it() {
 
 #[test]
 fn places_are_counted_as_they_were_sent_though_a_string_lies_elsewhere() {
-    // A string of 300 bytes and a broken item behind it.
+    // A string of 300 bytes, followed by a broken item.
     let own = bytes("00 59 012c 1c");
     let cuts = [ByteCut { at: 4, length: 300 }];
     let mut reader = CborReader::new(MessageBytes { bytes: &own, cuts: &cuts });
@@ -105,14 +106,14 @@ fn places_are_counted_as_they_were_sent_though_a_string_lies_elsewhere() {
     assert_eq!(reader.item(), Ok(CborItem::Bytes(300)));
     assert_eq!(reader.place(300), Ok(DataPlace::Apart { cut: 0, length: 300 }));
     assert_eq!(reader.item(), Err(CborError { at: 304, fault: CborFault::Reserved }));
-    // One where no string is.
+    // A cut in a position without a string.
     let cuts = [ByteCut { at: 1, length: 300 }];
     let mut reader = CborReader::new(MessageBytes { bytes: &own, cuts: &cuts });
     assert_eq!(reader.item(), Ok(CborItem::Integer(0)));
     assert_eq!(reader.item(), Err(CborError { at: 1, fault: CborFault::Short }));
 }
 
-/// Takes strings out of a message that comes in pieces of these sizes.
+/// Takes long strings out of a message that arrives in pieces of these sizes.
 pub(crate) fn taken_apart(
     message: &[u8],
     least: u64,
@@ -128,7 +129,7 @@ pub(crate) fn taken_apart(
         own.extend_from_slice(piece);
         rest = behind;
         while let Scanned::String { at, length } = scanner.next(&own, least) {
-            // What came of the string, in the piece and behind it.
+            // The bytes of the string in this piece and after it.
             assert!(at >= before, "found as soon as it could be");
             let begin = message.len() - rest.len() - (own.len() - at);
             let Some(end) = begin.checked_add(length as usize).filter(|end| *end <= message.len()) else {

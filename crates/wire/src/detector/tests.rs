@@ -1,4 +1,4 @@
-//! The bytes that detectors send, written down from the sources of their receivers.
+//! Tests the bytes of detector packets, taken from the sources of their receivers.
 
 use crate::{
     Ignored, Known, Packet, Part, WireFormat, of,
@@ -28,7 +28,8 @@ fn excalibur_sends_two_subframes_of_each_module() {
     let geometry = third.geometry().clone();
     assert_eq!((geometry.prefix, geometry.parts.len(), geometry.number_bits), (8, 6 * 2 * 66, 31));
     assert_eq!(geometry.frame_size(), 6 * 2 * (512 * 512 * 2));
-    // Sub-frame 7 is the second one of frame 3; its last packet has mark and trailer: frame 4, counted from 1.
+    // Sub-frame 7 is the second one of frame 3. Its last packet has the mark, and a trailer with frame 4
+    // because that counts from 1.
     let part = (2 * 2 + 1) * 66 + 65;
     let (prefix, body) = made(&*third, 3, part);
     assert_eq!(prefix, [7, 0, 0, 0, 65, 0, 0, 0x40]);
@@ -80,7 +81,7 @@ fn jungfrau_has_the_header_of_its_package() {
 #[test]
 fn the_test_stream_of_odin_data_has_a_shorter_last_packet() {
     let mut dummy = format(DUMMY, 0);
-    // 1400 x 1024 pixels of 16 bits: 358 packets of 8000 bytes, and 3200.
+    // 1400 x 1024 pixels of 16 bits take 358 packets of 8000 bytes, and one of 3200.
     assert_eq!((dummy.geometry().parts.len(), dummy.geometry().parts[358]), (359, 3200));
     assert_eq!(made(&*dummy, 9, 0).0, [9, 0, 0, 0, 0, 0, 0, 0x80]);
     let last = made(&*dummy, 9, 358);

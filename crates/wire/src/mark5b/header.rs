@@ -10,7 +10,7 @@ const FRAME: u32 = 0x7fff;
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark5bHeader {
-    /// Bits 31 to 15 of the second word: years since 2000, the user's, and whether it is a test vector.
+    /// Bits 31 to 15 of the second word: years since 2000, the user's bits, and the mark of a test vector.
     pub user: u32,
     /// The frame's number in its second, below 2^15.
     pub frame: u32,
@@ -18,16 +18,16 @@ pub struct Mark5bHeader {
     pub day: u32,
     /// Second of the day.
     pub second: u32,
-    /// Tenths of a millisecond in the second, cut off; some devices leave it 0.
+    /// Tenths of a millisecond in the second, truncated. Some devices leave it 0.
     pub fraction: u32,
 }
 
-/// Why a header is none.
+/// The reason why a header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not begin with the sync word.
+    /// The bytes do not begin with the sync word.
     NoSync,
-    /// Its time is none, or does not agree with the checksum.
+    /// The time is invalid, or does not match the checksum.
     Corrupt,
 }
 
@@ -62,7 +62,7 @@ impl Mark5bHeader {
         Ok(Mark5bHeader { user: numbers & !FRAME, frame: numbers & FRAME, day, second, fraction })
     }
 
-    /// For a frame at `second` since 2000, of so many a second.
+    /// Returns the header of a frame at `second` since 2000, with this number of frames per second.
     pub fn at(user: u32, second: u64, frame: u64, frames_per_second: u64) -> Self {
         Mark5bHeader {
             user: user & !FRAME,
@@ -73,14 +73,14 @@ impl Mark5bHeader {
         }
     }
 
-    /// As four words, with the checksum.
+    /// Returns four words, with the checksum.
     pub fn words(&self) -> [u32; 4] {
         let time = digits(self.day) << 20 | digits(self.second);
         let fraction = digits(self.fraction);
         [SYNC, self.user | self.frame, time, fraction << 16 | crc(time, fraction)]
     }
 
-    /// Writes it to the first bytes of a frame.
+    /// Writes the header to the first bytes of a frame.
     pub fn write(&self, bytes: &mut [u8]) {
         for (word, to) in self.words().into_iter().zip(bytes.as_chunks_mut().0) {
             *to = word.to_le_bytes();
@@ -88,7 +88,7 @@ impl Mark5bHeader {
     }
 }
 
-/// The number that decimal digits of four bits each are.
+/// Returns the number with these decimal digits of four bits each.
 fn decimal(digits: u32) -> Option<u32> {
     (0..8).rev().try_fold(0, |number, at| match digits >> (4 * at) & 0xf {
         digit @ 0..=9 => Some(number * 10 + digit),
@@ -96,7 +96,7 @@ fn decimal(digits: u32) -> Option<u32> {
     })
 }
 
-/// The inverse, up to eight digits.
+/// Returns the decimal digits of a number, at most eight.
 fn digits(number: u32) -> u32 {
     (0..8).fold((number, 0), |(rest, digits), at| (rest / 10, digits | ((rest % 10) << (4 * at)))).1
 }

@@ -1,4 +1,4 @@
-//! Mark5B frames of 10016 bytes, whole or in two halves, of which only the first begins with a header.
+//! Mark5B frames of 10016 bytes, whole or in two halves. Only the first half begins with a header.
 
 mod header;
 
@@ -7,11 +7,13 @@ pub use header::{Fault, Mark5bHeader};
 use nilometer_model::packets::{self, Cut, Field, Packets};
 
 use super::{
-    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, learned::Rate, serial::Serial,
-    stamp::day_near, time::DAY,
+    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
+    learned::Rate,
+    serial::Serial,
+    time::{DAY, day_near},
 };
 
-/// First halves at the other parity, one after the other, after which the stream is held to have turned.
+/// After this number of consecutive first halves at the other parity, the format takes over that parity.
 const TURNED: u8 = 8;
 
 /// Mark5B over UDP.
@@ -21,14 +23,14 @@ pub struct Mark5bFormat {
     serial: Serial,
     parity: Parity,
     rate: Rate,
-    /// The second and the number of the frame that came last, and the serial number of its packet.
+    /// Second and number of the last frame received, and the serial number of its packet.
     last: (u64, u64, u64),
-    /// Seconds since 2000 when the stream begins: near enough to tell the thousands of days.
+    /// Start of the stream in seconds since 2000, accurate enough to select the thousands of days.
     begins: u64,
 }
 
 impl Mark5bFormat {
-    /// As an instrument sends it.
+    /// Creates the format as the instrument sends it.
     pub fn new(packets: &Packets, mark5b: &packets::Mark5b, known: &Known) -> Result<Self, String> {
         let size = mark5b.packet_size().0 as usize;
         let (parts, halving) = match mark5b.frame {
@@ -57,12 +59,14 @@ impl Mark5bFormat {
         })
     }
 
-    /// Seconds since 2000 of a header: of the days that have these three digits, the one nearest to the stream's beginning.
+    /// Returns the seconds since 2000 of a header. Takes the day nearest to the stream's start that has these
+    /// three digits.
     fn second(&self, header: &Mark5bHeader) -> Option<u64> {
         Some(day_near(self.begins, header.day)? * DAY + u64::from(header.second))
     }
 
-    /// Sees that the header of a frame can be, which came in a packet with this serial number; its second since 2000.
+    /// Checks the header of a frame from a packet with this serial number. Returns the header and its second
+    /// since 2000.
     fn check(
         &mut self,
         header: Result<Mark5bHeader, Fault>,
@@ -83,7 +87,7 @@ impl Mark5bFormat {
         Ok((header, second))
     }
 
-    /// The header of a frame that did not come.
+    /// Returns the header of a missing frame.
     fn missing(&self, near: Near<'_>) -> Option<Mark5bHeader> {
         let header = Mark5bHeader::parse(near.bytes).ok()?;
         let second = self.second(&header)?;
@@ -157,7 +161,7 @@ impl WireFormat for Mark5bFormat {
     }
 }
 
-/// Whether first halves have even or odd serial numbers.
+/// Parity of the serial numbers of first halves.
 #[derive(Debug, Default)]
 struct Parity {
     value: Option<u64>,
@@ -165,7 +169,7 @@ struct Parity {
 }
 
 impl Parity {
-    /// A first half came, with this lowest bit.
+    /// Takes the lowest bit of the serial number of a first half.
     fn first_half(&mut self, bit: u64) {
         self.against = if self.value == Some(bit) { 0 } else { self.against + 1 };
         if self.value.is_none() || self.against == TURNED {

@@ -1,4 +1,4 @@
-//! Mark5B in halves: which half a packet is, and what stands for a half that did not come.
+//! Tests Mark5B in halves: their order, and the content that replaces missing ones.
 
 use super::*;
 use crate::{

@@ -1,29 +1,32 @@
-//! A start message as it came. Detectors and firmware differ in what they leave out: the type of pixels (DECTRIS, 2022), the number
-//! of images, with `header_detail` "none" everything but the series. The first image then says what its own are.
+//! A start message as received. Detectors and firmware leave out different fields: the type of pixels (DECTRIS,
+//! 2022), the number of images, or with `header_detail` "none" everything except the series. The first image
+//! then supplies its own values.
 
 use super::{ElementType, MetadataField, SeriesError, SeriesImage, SeriesName, SeriesStart};
 
-/// A series begins, as far as its start message describes it.
+/// The start of a series, as far as its message describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesAnnouncement {
     /// The series.
     pub series: SeriesName,
-    /// Images of the series, each of all channels. None if the message has no number, or 0: until the end.
+    /// Number of images in the series, each of all channels. `None` if the message has no number or 0; the
+    /// series then lasts until its end message.
     pub images: Option<u64>,
     /// Pixels of an image, the slowest dimension first.
     pub shape: Option<Vec<u64>>,
     /// The type of a pixel.
     pub element: Option<ElementType>,
-    /// Names of the channels, in their order: one at least.
+    /// Names of the channels, in order. At least one.
     pub channels: Option<Vec<String>>,
-    /// All other fields of the message, as they stand there.
+    /// All other fields of the message, unchanged.
     pub fields: Vec<MetadataField>,
-    /// Fields with a value that they can't have.
+    /// Fields with an invalid value.
     pub unread: Vec<SeriesError>,
 }
 
 impl SeriesAnnouncement {
-    /// The start with all that a recording needs. None if the message leaves something out and no image says it.
+    /// Returns the start with everything that a recording needs. `None` if the message lacks a field that the
+    /// first image does not supply.
     pub fn completed(&self, first: Option<&SeriesImage>) -> Option<SeriesStart> {
         let array = first.and_then(|image| image.channels.first()).map(|channel| &channel.array);
         let shape = self.shape.clone().or_else(|| array.map(|array| array.shape.clone()));

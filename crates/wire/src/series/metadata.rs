@@ -1,4 +1,4 @@
-//! What messages say beside pixels: values within values, as they were sent, and how those are asked for that must be there.
+//! Metadata of messages: nested values as sent, and access to required fields.
 
 use super::{ArrayData, ElementType, SeriesError, SeriesName, TimeRatio};
 use crate::cbor::DataPlace;
@@ -6,59 +6,59 @@ use crate::cbor::DataPlace;
 /// A value of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataValue {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// A Boolean.
     Bool(bool),
-    /// A whole number, of 65 bits with its sign.
+    /// An integer of 65 bits, with its sign.
     Integer(i128),
     /// Any other number.
     Float(f64),
-    /// A text, or a date as RFC 3339 has it.
+    /// A text, or a date in the format of RFC 3339.
     Text(String),
-    /// Bytes of no known meaning.
+    /// Bytes of unknown meaning.
     Bytes(DataPlace),
-    /// Values.
+    /// A list.
     List(Vec<MetadataValue>),
-    /// Values with names.
+    /// A map.
     Map(Vec<MetadataField>),
-    /// Numbers of one type.
+    /// An array of numbers.
     Array(ArrayData),
 }
 
 /// A value and its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetadataField {
-    /// Its name; an integer that is a name is one in digits.
+    /// The name. An integer key becomes its digits.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: MetadataValue,
 }
 
 impl MetadataField {
-    /// A named value.
+    /// Creates a named value.
     pub fn new(name: &str, value: MetadataValue) -> Self {
         MetadataField { name: name.to_owned(), value }
     }
 }
 
-/// The fields of a message, from which what is known is taken out.
+/// The fields of a message. Decoding takes the known ones out.
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "a message has fields")]
 pub(crate) struct Fields {
     pub(crate) message: &'static str,
     pub(crate) fields: Vec<MetadataField>,
-    /// Fields that have a value that they can't have, and that the message is of use without.
+    /// Optional fields with an invalid value.
     pub(crate) unread: Vec<SeriesError>,
 }
 
 impl Fields {
-    /// The fields of a message that errors call by this name.
+    /// Wraps the fields of a message. Errors call the message by this name.
     pub(crate) fn new(message: &'static str, fields: Vec<MetadataField>) -> Self {
         Fields { message, fields, unread: Vec::new() }
     }
 
-    /// Takes out the first field of this name.
+    /// Takes out the first field with this name.
     pub(crate) fn take(&mut self, name: &str) -> Option<MetadataValue> {
         let at = self.fields.iter().position(|field| field.name == name)?;
         Some(self.fields.remove(at).value)
@@ -78,8 +78,8 @@ impl Fields {
         text(name, &self.needed(name)?)
     }
 
-    /// Takes out a field that the message is of use without. None if it is missing or null, or has a value that it can't have:
-    /// the field then joins `unread`.
+    /// Takes out an optional field. `None` if it is missing, null, or invalid; in the last case its error joins
+    /// `unread`.
     pub(crate) fn optional<T>(
         &mut self,
         name: &str,
@@ -89,13 +89,13 @@ impl Fields {
         read(name, &value).map_err(|fault| self.unread.push(fault)).ok()
     }
 
-    /// The type of pixels that a field names.
+    /// Takes out a field that names a type of pixels.
     pub(crate) fn element(&mut self, name: &str) -> Result<ElementType, SeriesError> {
         element(name, &self.needed(name)?)
     }
 
-    /// The series that a message is of. Version 1 calls its number `series`, version 2 `series_id`. A message with a unique name
-    /// needs no number.
+    /// Takes out the name of the message's series. Version 1 calls its number `series`, version 2 `series_id`.
+    /// A message with a unique name needs no number.
     pub(crate) fn series(&mut self, number: &str) -> Result<SeriesName, SeriesError> {
         let unique = self.optional("series_unique_id", word).unwrap_or_default();
         if unique.is_empty() {
@@ -106,7 +106,7 @@ impl Fields {
     }
 }
 
-/// A time as numerator and denominator.
+/// Reads a time as numerator and denominator.
 pub(crate) fn ratio(name: &str, value: &MetadataValue) -> Result<TimeRatio, SeriesError> {
     let parts = match value {
         MetadataValue::List(parts) => &parts[..],
@@ -130,7 +130,7 @@ pub(crate) fn text(name: &str, value: &MetadataValue) -> Result<String, SeriesEr
     }
 }
 
-/// A text, or a whole number as one.
+/// Reads a text, or the digits of an integer.
 fn word(name: &str, value: &MetadataValue) -> Result<String, SeriesError> {
     match value {
         MetadataValue::Integer(number) => Ok(number.to_string()),
@@ -138,7 +138,7 @@ fn word(name: &str, value: &MetadataValue) -> Result<String, SeriesError> {
     }
 }
 
-/// The type of pixels that a value names.
+/// Reads the name of a type of pixels.
 pub(crate) fn element(name: &str, value: &MetadataValue) -> Result<ElementType, SeriesError> {
     let said = text(name, value)?;
     let names = ElementType::ALL.map(ElementType::name).join(", ");
@@ -147,10 +147,10 @@ pub(crate) fn element(name: &str, value: &MetadataValue) -> Result<ElementType, 
     ElementType::of_name(&said).ok_or_else(unknown)
 }
 
-/// Floats hold whole numbers below this exactly.
+/// Below this limit floats represent integers exactly.
 const WHOLE_FLOATS: f64 = (1_u64 << 53) as f64;
 
-/// A whole number from 0, also if it is written as a float or in digits.
+/// Reads an unsigned integer, also if written as a float or as text.
 pub(crate) fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
     let number = match value {
         MetadataValue::Integer(number) => u64::try_from(*number).ok(),
@@ -165,7 +165,7 @@ pub(crate) fn unsigned(name: &str, value: &MetadataValue) -> Result<u64, SeriesE
     number.ok_or_else(|| SeriesError::field(name, "a whole number from 0 is wanted"))
 }
 
-/// The same, and above 0.
+/// Reads an integer above 0.
 pub(crate) fn positive(name: &str, value: &MetadataValue) -> Result<u64, SeriesError> {
     match unsigned(name, value)? {
         0 => Err(SeriesError::field(name, "a number above 0 is wanted")),

@@ -1,10 +1,10 @@
-//! Messages of a series of images, as both versions of the DECTRIS stream have them: a start, images, an end.
+//! Messages of a series of images, for both versions of the DECTRIS stream: a start, images, an end.
 //!
 //! ```text
 //! ZMTP message -> stream2 (CBOR) or stream1 (JSON and blobs) -> SeriesMessage -> which frame is it, where do its bytes lie?
 //! ```
 //!
-//! Pixels are not copied: a message says where its bytes of them lie ([`DataPlace`]) and how they are packed.
+//! A message does not copy pixels: it states their position ([`DataPlace`]) and how they are packed.
 
 mod announcement;
 mod metadata;
@@ -17,12 +17,12 @@ use nilometer_model::PixelType;
 
 use crate::cbor::{CborError, DataPlace};
 
-/// Dimensions of an array, at the most.
+/// Limit on the dimensions of an array.
 pub const DIMENSIONS_MAX: usize = 8;
-/// Channels of a series, at the most.
+/// Limit on the channels of a series.
 pub const CHANNELS_MAX: usize = 64;
 
-/// What elements of an array are.
+/// Type of the elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// Unsigned 8 bit.
@@ -48,7 +48,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// All of them.
+    /// All types.
     pub const ALL: [ElementType; 10] = [
         ElementType::Uint8,
         ElementType::Uint16,
@@ -62,7 +62,7 @@ impl ElementType {
         ElementType::Float64,
     ];
 
-    /// The same type of pixels.
+    /// Returns the same type as a type of pixels.
     pub const fn pixel(self) -> PixelType {
         match self {
             ElementType::Uint8 => PixelType::Uint8,
@@ -88,7 +88,7 @@ impl ElementType {
         }
     }
 
-    /// The word in messages, as NumPy has it.
+    /// Returns the name in messages, as NumPy spells it.
     pub const fn name(self) -> &'static str {
         match self {
             ElementType::Uint8 => "uint8",
@@ -104,35 +104,35 @@ impl ElementType {
         }
     }
 
-    /// The type of this name.
+    /// Returns the type with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)
     }
 }
 
-/// How the bytes of an array are packed.
+/// Packing of the bytes of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Packing {
-    /// They are its elements.
+    /// The bytes of the elements.
     Plain,
-    /// Bitshuffle and LZ4, as a chunk of HDF5 filter 32008, of elements of so many bytes.
+    /// Bitshuffle and LZ4, as a chunk of HDF5 filter 32008.
     BitshuffleLz4 {
-        /// 1, 2, 4 or 8.
+        /// Bytes of an element: 1, 2, 4 or 8.
         element: u8,
     },
     /// LZ4, as a chunk of HDF5 filter 32004.
     Lz4,
-    /// One LZ4 block with nothing around it: version 1 alone.
+    /// One bare LZ4 block. Only version 1 has it.
     Lz4Block,
 }
 
 impl Packing {
-    /// How many bytes come out of these, as they say themselves. None if they don't say it, or are too few to.
+    /// Returns the number of unpacked bytes that `packed` states. `None` if it states none, or is too short.
     pub fn unpacked_bytes(self, packed: &[u8]) -> Option<u64> {
         match self {
             Packing::Plain => Some(packed.len() as u64),
             Packing::BitshuffleLz4 { .. } | Packing::Lz4 => {
-                // Behind the size stands that of a block.
+                // The size of a block follows.
                 let (size, _) = packed.get(..12)?.split_first_chunk()?;
                 Some(u64::from_be_bytes(*size))
             }
@@ -146,39 +146,40 @@ impl Packing {
 pub struct ArrayData {
     /// Elements in each dimension, the slowest first.
     pub shape: Vec<u64>,
-    /// What they are.
+    /// Type of the elements.
     pub element: ElementType,
-    /// Elements have their most significant byte first.
+    /// True if the most significant byte of an element comes first.
     pub big_endian: bool,
-    /// How they are packed.
+    /// Packing of the bytes.
     pub packing: Packing,
-    /// Where their bytes lie.
+    /// Position of the bytes.
     pub place: DataPlace,
 }
 
 impl ArrayData {
-    /// Bytes of all elements; None beyond 64 bits.
+    /// Bytes of all elements. `None` if they exceed 64 bits.
     pub fn bytes(&self) -> Option<u64> {
         bytes_of(&self.shape, self.element)
     }
 }
 
-/// Bytes of an array of this shape; None beyond 64 bits.
+/// Bytes of an array of this shape. `None` if they exceed 64 bits.
 pub fn bytes_of(shape: &[u64], element: ElementType) -> Option<u64> {
     shape.iter().try_fold(element.bytes() as u64, |bytes, length| bytes.checked_mul(*length))
 }
 
-/// Which series a message is of.
+/// Name of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SeriesName {
-    /// Counted by the detector.
+    /// The detector's number for it.
     pub number: u64,
-    /// A name that no other series has, if the sender gives one: version 2.
+    /// A name that no other series has, if the sender gives one. Only version 2 has it.
     pub unique: String,
 }
 
 impl SeriesName {
-    /// Whether both are names of one series. The unique name decides if both have one: a message may leave it out.
+    /// Returns true if both name the same series. The unique name decides if both have one, because a message
+    /// may leave it out.
     pub fn is_same(&self, other: &SeriesName) -> bool {
         if self.unique.is_empty() || other.unique.is_empty() {
             return self.number == other.number;
@@ -187,20 +188,21 @@ impl SeriesName {
     }
 }
 
-/// A series begins.
+/// The start of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesStart {
-    /// Which one.
+    /// Name of the series.
     pub series: SeriesName,
-    /// How many images it has, each of all channels. 0 if the sender does not know: it has those that come before its end.
+    /// Number of images, each of all channels. 0 if the sender does not know it; the series then has the images
+    /// before its end message.
     pub images: u64,
     /// Pixels of an image, the slowest dimension first: rows and columns.
     pub shape: Vec<u64>,
-    /// What a pixel is.
+    /// Type of a pixel.
     pub element: ElementType,
-    /// Names of the channels, in their order: one at least. Thresholds of a detector that counts photons.
+    /// Names of the channels, in order. At least one. For a photon-counting detector they are its thresholds.
     pub channels: Vec<String>,
-    /// All else that it says, as it stands there.
+    /// All other fields, unchanged.
     pub fields: Vec<MetadataField>,
 }
 
@@ -209,27 +211,27 @@ pub struct SeriesStart {
 pub struct TimeRatio {
     /// Ticks.
     pub numerator: u64,
-    /// Ticks a second; not 0.
+    /// Ticks per second, not 0.
     pub denominator: u64,
 }
 
 impl TimeRatio {
-    /// As one number.
+    /// Returns the time in seconds.
     pub fn seconds(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 }
 
-/// When an image was taken, as far as it says so.
+/// Times of an image, as far as its message states them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageTimes {
     /// From the beginning of the series to the beginning of the image.
     pub start: Option<TimeRatio>,
     /// From the beginning of the series to the end of the image.
     pub stop: Option<TimeRatio>,
-    /// Exposure.
+    /// Exposure time.
     pub real: Option<TimeRatio>,
-    /// When the series began, as RFC 3339 has it.
+    /// Start of the series, in the format of RFC 3339.
     pub series_date: Option<String>,
 }
 
@@ -245,78 +247,79 @@ pub struct ChannelData {
 /// An image of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesImage {
-    /// Which series.
+    /// Name of its series.
     pub series: SeriesName,
-    /// Counted from 0.
+    /// Number of the image, from 0.
     pub image: u64,
-    /// Its channels, in the order of the message: one at least, none twice.
+    /// Its channels, in the order of the message. At least one, and none twice.
     pub channels: Vec<ChannelData>,
-    /// When it was taken.
+    /// Times of the image.
     pub times: ImageTimes,
-    /// All else that it says.
+    /// All other fields.
     pub fields: Vec<MetadataField>,
-    /// Fields and parts that can't be read. The pixels are whole without them.
+    /// Fields and parts that can't be read. The pixels do not need them.
     pub unread: Vec<SeriesError>,
-    /// Channels that can't be read. The others are whole without them.
+    /// Channels that can't be read. The others do not need them.
     pub unread_channels: Vec<SeriesError>,
 }
 
 /// A message of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SeriesMessage {
-    /// It begins.
+    /// The start of the series.
     Start(Box<SeriesAnnouncement>),
-    /// One of its images.
+    /// An image of the series.
     Image(SeriesImage),
-    /// No image is sent any more. Those on other connections may still be on their way.
+    /// The end of the series. The sender sends no more images, but images on other connections may still be on
+    /// their way.
     End(SeriesName),
 }
 
-/// Which of the messages of a series one is, known from its beginning.
+/// Kind of a message of a series, known from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesMessageKind {
-    /// A series begins.
+    /// The start of a series.
     Start,
     /// An image.
     Image,
-    /// A series ends.
+    /// The end of a series.
     End,
 }
 
-/// A message that is none of a series. It costs this message.
+/// The error for a message that belongs to no series or is invalid. The receiver loses only this message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesError {
-    /// Not CBOR as it is sent.
+    /// The message is no valid CBOR.
     #[error("{0}")]
     Cbor(#[from] CborError),
-    /// Not JSON as it is sent.
+    /// A part is no valid JSON.
     #[error("part {part}: {fault}")]
     Json {
-        /// Counted from 0.
+        /// Index of the part, from 0.
         part: usize,
-        /// What the reader of JSON says, with its line and column.
+        /// The error of the JSON reader, with line and column.
         fault: String,
     },
     /// A field is missing.
     #[error("{message} has no {field}")]
     Missing {
-        /// Which message.
+        /// The message.
         message: &'static str,
         /// Name of the field.
         field: String,
     },
-    /// A field has a value that it can't have.
+    /// A field has an invalid value.
     #[error("{field}: {fault}")]
     Field {
-        /// Name of the field, with those that it stands in.
+        /// Name of the field, with the fields around it.
         field: String,
-        /// What was wanted.
+        /// The expected value.
         fault: String,
     },
 }
 
 impl SeriesError {
-    /// A field with a wrong value.
+    /// Creates the error for a field with a wrong value.
     pub(crate) fn field(field: &str, fault: impl Into<String>) -> Self {
         SeriesError::Field { field: field.to_owned(), fault: fault.into() }
     }

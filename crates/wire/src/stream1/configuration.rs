@@ -1,11 +1,11 @@
-//! The configuration of a detector as headers of version 1 have it: every key that SIMPLON lists, with what a detector says that
-//! was not told otherwise, so that receivers find what they ask for.
+//! A detector's configuration in headers of version 1. It has every key that SIMPLON lists, with a detector's
+//! defaults, so receivers find the keys that they need.
 
 use serde_json::{Map, Value, json};
 
 use crate::series::{MetadataField, MetadataValue, SeriesStart};
 
-/// What version 2 calls otherwise: its name, and that of version 1.
+/// Names in version 2 that differ from version 1, with the latter.
 const RENAMED: [(&str, &str); 7] = [
     ("arm_date", "data_collection_date"),
     ("detector_description", "description"),
@@ -18,7 +18,7 @@ const RENAMED: [(&str, &str); 7] = [
 /// Energy and wavelength of photons: their product in eV Å (CODATA 2018).
 const ENERGY_WAVELENGTH: f64 = 12_398.419_843_320_026;
 
-/// Of a series, with the fields of its start in the place of what is usual.
+/// Returns the configuration of a series. Fields of its start replace the defaults.
 pub(super) fn configuration(start: &SeriesStart, rows: u64, columns: u64) -> Value {
     let bits = 8 * start.element.bytes();
     let mut config = usual();
@@ -42,7 +42,7 @@ pub(super) fn configuration(start: &SeriesStart, rows: u64, columns: u64) -> Val
     Value::Object(config)
 }
 
-/// Keys of `detector/api/1.8.0/config` that headers have, with what a detector says that was told nothing.
+/// Returns the keys of `detector/api/1.8.0/config` that headers have, with the defaults of a detector.
 fn usual() -> Map<String, Value> {
     let off = ["auto_summation", "countrate_correction_applied", "flatfield_correction_applied"];
     let also_off = ["pixel_mask_applied", "virtual_pixel_correction_applied"];
@@ -90,7 +90,7 @@ fn usual() -> Map<String, Value> {
     config
 }
 
-/// What follows from the rest.
+/// Adds the values that follow from others.
 fn complete(config: &mut Map<String, Value>) {
     let number =
         |config: &Map<String, Value>, name: &str| config.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -110,7 +110,7 @@ fn complete(config: &mut Map<String, Value>) {
     }
 }
 
-/// A value as JSON has it. None of bytes and arrays, which headers have in parts of their own.
+/// Returns a value as JSON. `None` for bytes and arrays, which headers have in other parts.
 fn said(value: &MetadataValue) -> Option<Value> {
     match value {
         MetadataValue::Null => Some(Value::Null),

@@ -1,4 +1,4 @@
-//! From what is to be said to the parts of a message, for simulators and tests.
+//! Encodes messages as their parts, for simulators and tests.
 
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use crate::{
     stream2::{ImageChannel, MessagePiece},
 };
 
-/// A header with `header_detail` basic, as the parts of a message: all keys of a detector's configuration, with the fields of the
-/// start in their places, by the names of version 1 where it has another.
+/// Encodes a header with `header_detail` basic as the parts of a message. It has all keys of a detector's
+/// configuration, with values from the fields of the start. Keys use the names of version 1.
 ///
 /// # Errors
-/// If images have other than two dimensions.
+/// If images do not have two dimensions.
 pub fn encode_header(start: &SeriesStart) -> Result<Vec<Vec<u8>>, SeriesError> {
     let [rows, columns] = start.shape[..] else {
         return Err(SeriesError::field("shape", "images of version 1 have rows and columns"));
@@ -24,15 +24,15 @@ pub fn encode_header(start: &SeriesStart) -> Result<Vec<Vec<u8>>, SeriesError> {
     Ok(vec![written(&first), written(&configuration(start, rows, columns))])
 }
 
-/// What a receiver may compare the pixels of an image with, as they are sent: their MD5 in hexadecimal digits.
+/// Returns the MD5 of pixels as sent, in hexadecimal digits. Receivers may compare pixels with it.
 pub fn hash_of(pixels: &[u8]) -> String {
     Md5::digest(pixels).iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
 }
 
-/// An image of one channel, as the parts of a message; `hash` is that of its pixels.
+/// Encodes an image of one channel as the parts of a message. `hash` is that of its pixels.
 ///
 /// # Errors
-/// If pixels are packed in a way that version 1 has no word for, or have other than two dimensions.
+/// If version 1 has no word for the packing, or pixels do not have two dimensions.
 pub fn encode_image<'a>(
     series: &SeriesName,
     image: u64,
@@ -65,7 +65,7 @@ pub fn encode_image<'a>(
     ])
 }
 
-/// The end of a series, as the only part of a message.
+/// Encodes the end of a series as the only part of a message.
 pub fn encode_end(series: &SeriesName) -> Vec<u8> {
     written(&json!({ "htype": END, "series": series.number }))
 }

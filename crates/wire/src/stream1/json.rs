@@ -1,5 +1,5 @@
-//! Parts that are JSON, as detectors and their control programs write it: Python writes NaN and Infinity, which JSON does not have,
-//! and texts of users are not always UTF-8. Neither may cost the pixels beside it.
+//! Reads JSON parts as detectors and their control programs write them. Python writes NaN and Infinity, which
+//! JSON lacks, and user texts are not always UTF-8. Neither must lose the pixels of the message.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     series::{Fields, MetadataField, MetadataValue, SeriesError},
 };
 
-/// A part as an object.
+/// Reads a part as an object.
 pub(super) fn json(
     parts: &[MessageBytes<'_>],
     number: usize,
@@ -27,20 +27,20 @@ pub(super) fn json(
     }
 }
 
-/// A value; numbers that JSON does not have are null.
+/// Reads a value. NaN and infinities become null.
 pub(super) fn value_of(bytes: &[u8]) -> Result<MetadataValue, serde_json::Error> {
     let strict = serde_json::from_slice(bytes);
     let read = strict.or_else(|error| serde_json::from_str(&without_nan(bytes)).map_err(|_| error));
     read.map(metadata)
 }
 
-/// The first of several objects that stand one behind the other, if it is whole.
+/// Reads the first of several consecutive objects, if it is complete.
 pub(super) fn first_object(bytes: &[u8]) -> Option<MetadataValue> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     values.next()?.ok().map(metadata)
 }
 
-/// The same text with null for NaN, Infinity and -Infinity outside of its strings.
+/// Returns the text with null for NaN, Infinity and -Infinity outside of its strings.
 fn without_nan(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut plain = String::with_capacity(text.len());

@@ -1,7 +1,7 @@
-//! The DECTRIS stream, version 1: messages of several parts, JSON and blobs, both ways.
+//! The DECTRIS stream, version 1: messages of several parts, JSON and blobs, for decoding and encoding.
 //!
-//! Source: SIMPLON API of EIGER detectors, "Stream interface". Detectors send on TCP port 9999 from a PUSH socket. Every message
-//! begins with a JSON object whose `htype` says what it is:
+//! Source: SIMPLON API of EIGER detectors, "Stream interface". Detectors send on TCP port 9999 from a PUSH
+//! socket. Every message begins with a JSON object whose `htype` gives its kind:
 //!
 //! ```text
 //! dheader-1.0       | configuration, if `header_detail` is basic or all | flat field and pixel mask, if it is all | appendix
@@ -27,7 +27,7 @@ use crate::{
 };
 use json::{first_object, json, value_of};
 
-/// Where detectors send.
+/// TCP port on which detectors send.
 pub const PORT: u16 = 9999;
 /// The name of the only channel.
 pub const CHANNEL: &str = "image";
@@ -37,28 +37,29 @@ const IMAGE: &str = "dimage-1.0";
 const PIXELS: &str = "dimage_d-1.0";
 const CONFIG: &str = "dconfig-1.0";
 const END: &str = "dseries_end-1.0";
-/// Bytes of a part that is JSON, at the most: what is made of it takes some fifty times as much memory.
+/// Limit on the bytes of a JSON part. Reading it takes about fifty times as much memory.
 pub const JSON_MAX: usize = 4 << 20;
-/// A message says in so many bytes which one it is.
+/// Bytes of a message within which its kind appears.
 const KIND_WITHIN: usize = 256;
-/// Times are in nanoseconds.
+/// Ticks per second: times are in nanoseconds.
 const TICKS: u64 = 1_000_000_000;
 /// Encodings: the compression, and `<` for little-endian.
 const PLAIN: &str = "<";
 const LZ4: &str = "lz4<";
 const BITSHUFFLE: [(&str, u8); 3] = [("bs8-lz4<", 1), ("bs16-lz4<", 2), ("bs32-lz4<", 4)];
 
-/// Whether a message that begins with this part is of this version, and not of version 2.
+/// Returns true if a message that begins with this part has version 1, not 2.
 pub fn is_json(first: &[u8]) -> bool {
     first.trim_ascii_start().first() == Some(&b'{')
 }
 
-/// Whether this part of a message, of which these bytes stand before, is pixels: so it is known before it came.
+/// Returns true if part `part` of a message holds pixels, judged by the bytes `before` it. The receiver thus
+/// knows before the part arrives.
 pub fn is_pixels(before: &[u8], part: usize) -> bool {
     part == 2 && kind_of(before) == Some(SeriesMessageKind::Image)
 }
 
-/// Which message begins with these bytes. None if it is no message of a series.
+/// Returns the kind of the message that begins with these bytes. `None` if it belongs to no series.
 pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
     let beginning = &beginning[..beginning.len().min(KIND_WITHIN)];
     let names = |word: &str| beginning.windows(word.len()).any(|bytes| bytes == word.as_bytes());
@@ -70,14 +71,14 @@ pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
     }
 }
 
-/// The series of an image, by its first part, which these bytes begin with. None if it has no name there.
+/// Returns the series of an image, from the beginning of its first part. `None` if that has no name.
 pub fn series_of(beginning: &[u8]) -> Option<SeriesName> {
     let MetadataValue::Map(fields) = first_object(beginning)? else { return None };
     Fields::new(IMAGE, fields).series("series").ok()
 }
 
-/// What a message of these parts says. A part from which something was taken out is one that lies elsewhere as a whole; its cut
-/// is counted among those of all parts.
+/// Decodes a message of these parts. A part with a cut must have been taken out as a whole. Its cut counts
+/// among those of all parts.
 pub fn decode(parts: &[MessageBytes<'_>]) -> Result<SeriesMessage, SeriesError> {
     let mut first = json(parts, 0, "the message")?;
     match first.text("htype")?.as_str() {
@@ -122,8 +123,8 @@ fn element_of_bits(field: &str, value: &MetadataValue) -> Result<ElementType, Se
     }
 }
 
-/// The user's own part of a header, which stands behind all others. They come in pairs: the header and the configuration, then
-/// what an array is and its bytes.
+/// Returns the user's own part of a header, which follows all others. The others come in pairs: header and
+/// configuration, then description and bytes of each array.
 fn header_appendix(parts: &[MessageBytes<'_>]) -> Option<MetadataField> {
     let last = parts.last().filter(|part| parts.len() > 2 && parts.len() % 2 == 1 && part.cuts.is_empty())?;
     let text = String::from_utf8_lossy(last.bytes);
@@ -131,7 +132,8 @@ fn header_appendix(parts: &[MessageBytes<'_>]) -> Option<MetadataField> {
     Some(MetadataField { name: "header_appendix".to_owned(), value })
 }
 
-/// A part that the message is of use without: no fields if it is missing, and noted as unread if it is broken.
+/// Reads an optional part. A missing one has no fields. A broken one has none either, and its error joins
+/// `unread`.
 fn optional_json(
     parts: &[MessageBytes<'_>],
     number: usize,
@@ -184,7 +186,7 @@ fn image(mut first: Fields, parts: &[MessageBytes<'_>]) -> Result<SeriesMessage,
     }))
 }
 
-/// Rows and columns: it is said the other way round.
+/// Returns rows and columns, which the message states in the other order.
 fn shape(value: &MetadataValue) -> Result<Vec<u64>, SeriesError> {
     let wanted = || SeriesError::field("shape", "[columns, rows] is wanted");
     let MetadataValue::List(list) = value else { return Err(wanted()) };
@@ -213,7 +215,7 @@ fn nanoseconds(field: &str, value: &MetadataValue) -> Result<TimeRatio, SeriesEr
     Ok(TimeRatio { numerator: unsigned(field, value)?, denominator: TICKS })
 }
 
-/// Where a part lies that is no JSON.
+/// Returns the position of a part that is no JSON.
 fn blob(parts: &[MessageBytes<'_>], number: usize) -> Result<DataPlace, SeriesError> {
     let missing = || SeriesError::Missing { message: IMAGE, field: "part of pixels".to_owned() };
     let before = parts.iter().take(number).map(|part| part.bytes.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! What is said is read; what is broken is refused with its part and field.
+//! Tests that decoding restores encoded messages, and that errors name the broken part and field.
 
 use nilometer_fuzz::fuzz;
 
@@ -77,7 +77,7 @@ fn what_is_missing_or_wrong_is_named() {
     assert!(said(&[vec![b' '; JSON_MAX + 1]]).contains("4194304 B of JSON"));
 }
 
-/// The parts of a header whose configuration is this.
+/// Returns the parts of a header with this configuration.
 fn header(config: &str) -> Vec<Vec<u8>> {
     let first = b"{\"htype\": \"dheader-1.0\", \"series\": 7, \"header_detail\": \"basic\"}";
     vec![first.to_vec(), config.as_bytes().to_vec()]
@@ -158,7 +158,7 @@ fn a_message_is_known_from_its_beginning() {
 
 #[test]
 fn any_message_is_read_or_refused() {
-    // Parts are told apart by a byte that JSON has none of.
+    // A byte that JSON never has separates the parts.
     let joined = |parts: Vec<Vec<u8>>| parts.join(&0);
     let corpus = vec![
         joined(encode_header(&start()).expect("two dimensions")),

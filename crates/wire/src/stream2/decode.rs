@@ -1,4 +1,4 @@
-//! From a message to what it says. First all of it is read as values with names, then what is known is taken out of these.
+//! Decodes a message. First reads everything as named values, then takes the known fields out of these.
 
 use nilometer_model::{Moment, Nanos};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What a message says.
+/// Decodes a message.
 pub fn decode(message: MessageBytes<'_>) -> Result<SeriesMessage, SeriesError> {
     let mut reader = CborReader::new(message);
     let top = value(&mut reader, 0)?;
@@ -35,7 +35,8 @@ pub fn decode(message: MessageBytes<'_>) -> Result<SeriesMessage, SeriesError> {
     }
 }
 
-/// Which message this is the beginning of: `type` is the first key of a message. None if it is no message of a series.
+/// Returns the kind of a message from its beginning, because `type` is its first key. `None` if it belongs to
+/// no series.
 pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
     let mut reader = CborReader::new(MessageBytes::whole(beginning));
     let CborItem::Map(_) = reader.item().ok()? else { return None };
@@ -47,16 +48,16 @@ pub fn kind_of(beginning: &[u8]) -> Option<SeriesMessageKind> {
     }
 }
 
-/// Whether a message of which this is the beginning is an image. So it is known whose long byte strings are pixels, before they
-/// came.
+/// Returns true if a message with this beginning is an image. The receiver thus knows that its long byte
+/// strings are pixels, before they arrive.
 pub fn is_image(beginning: &[u8]) -> bool {
     kind_of(beginning) == Some(SeriesMessageKind::Image)
 }
 
-/// Bytes of a message in which its series is looked for: detectors name it in the first hundred.
+/// Bytes of a message to search for its series. Detectors name it in the first hundred.
 const LOOKED_AT: usize = 16 << 10;
 
-/// The series of an image, by the fields in front of its pixels. None if it has no name there.
+/// Returns the series of an image, from the fields in front of its pixels. `None` if these do not name it.
 pub fn series_of(beginning: &[u8]) -> Option<SeriesName> {
     let looked_at = &beginning[..beginning.len().min(LOOKED_AT)];
     let mut reader = CborReader::new(MessageBytes::whole(looked_at));
@@ -123,7 +124,8 @@ fn image(mut fields: Fields) -> Result<SeriesMessage, SeriesError> {
     }))
 }
 
-/// The channels of an image that can be read; those that can't are noted as unread. An error if there is none.
+/// Returns the readable channels of an image. Errors of the others join `unread`. Fails if no channel is
+/// readable.
 fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<ChannelData>, SeriesError> {
     let MetadataValue::Map(fields) = data else {
         return Err(SeriesError::field("data", "a map from channels to arrays is wanted"));
@@ -152,7 +154,7 @@ fn channels(data: MetadataValue, unread: &mut Vec<SeriesError>) -> Result<Vec<Ch
     Ok(channels)
 }
 
-/// The next value, whatever it is.
+/// Reads the next value of any kind.
 pub(super) fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataValue, CborError> {
     if depth > DEPTH_MAX {
         reader.skip()?;
@@ -175,7 +177,7 @@ pub(super) fn value(reader: &mut CborReader<'_>, depth: u32) -> Result<MetadataV
     })
 }
 
-/// A string that comes in pieces: a text is put together, bytes are passed.
+/// Reads a string in pieces. Joins texts, and skips bytes.
 fn pieces(reader: &mut CborReader<'_>, text: bool) -> Result<MetadataValue, CborError> {
     let mut whole = String::new();
     loop {
@@ -193,7 +195,7 @@ fn pieces(reader: &mut CborReader<'_>, text: bool) -> Result<MetadataValue, Cbor
     Ok(if text { MetadataValue::Text(whole) } else { MetadataValue::Null })
 }
 
-/// Whether another item of a list or a map follows: a break ends one of unknown length, and is read.
+/// Returns true if a list or map has another item. Reads the break that ends one of unknown length.
 fn follows(reader: &mut CborReader<'_>, count: Option<u64>, came: u64) -> Result<bool, CborError> {
     if let Some(count) = count {
         return Ok(came < count);
@@ -226,7 +228,7 @@ fn map(reader: &mut CborReader<'_>, count: Option<u64>, depth: u32) -> Result<Ve
         let name = match value(reader, depth + 1)? {
             MetadataValue::Text(name) => name,
             MetadataValue::Integer(number) => number.to_string(),
-            // Nobody can ask for it by a name.
+            // No caller can look it up by name.
             _ => {
                 reader.skip()?;
                 continue;
@@ -237,8 +239,8 @@ fn map(reader: &mut CborReader<'_>, count: Option<u64>, depth: u32) -> Result<Ve
     Ok(fields)
 }
 
-/// An array, if it is one as it should be, or a time since 1970 as a date. What stands behind another tag is taken as if the tag
-/// were not there: users may say of their images what they like.
+/// Reads an array if it is valid, or a time since 1970 as a date. Ignores other tags and reads the value after
+/// them, because users may add any metadata to images.
 fn tagged(reader: &mut CborReader<'_>, tag: u64, depth: u32) -> Result<MetadataValue, CborError> {
     let before = reader.clone();
     if let Ok(Some(array)) = array(reader, tag) {
@@ -249,7 +251,7 @@ fn tagged(reader: &mut CborReader<'_>, tag: u64, depth: u32) -> Result<MetadataV
     Ok(if tag == EPOCH { date_of(value) } else { value })
 }
 
-/// Seconds since 1970 as a date of RFC 3339; any other value as it is.
+/// Turns seconds since 1970 into a date of RFC 3339. Returns any other value unchanged.
 fn date_of(value: MetadataValue) -> MetadataValue {
     let seconds = match value {
         MetadataValue::Integer(seconds) => seconds as f64,
@@ -259,16 +261,16 @@ fn date_of(value: MetadataValue) -> MetadataValue {
     if !(0.0..EPOCH_MAX).contains(&seconds) {
         return value;
     }
-    // A float has a microsecond of today's time at the best.
+    // At today's times a float resolves a microsecond at best.
     #[expect(clippy::cast_sign_loss, reason = "it is in that range")]
     let moment = Moment(Nanos((seconds * 1e6).round() as u64 * 1000));
     MetadataValue::Text(moment.to_string())
 }
 
-/// The year 2500, in seconds since 1970: no detector works later.
+/// The year 2500, in seconds since 1970. No detector runs later.
 const EPOCH_MAX: f64 = 16_725_225_600.0;
 
-/// An array of one or more dimensions. None if it is something else.
+/// Reads an array of one or more dimensions. `None` if it is something else.
 fn array(reader: &mut CborReader<'_>, tag: u64) -> Result<Option<ArrayData>, CborError> {
     if TYPED.contains(&tag) {
         return typed_array(reader, tag);
@@ -289,14 +291,14 @@ fn array(reader: &mut CborReader<'_>, tag: u64) -> Result<Option<ArrayData>, Cbo
     let CborItem::Tag(tag) = reader.item()? else { return Ok(None) };
     let flat = typed_array(reader, tag)?;
     let array = flat.map(|flat| ArrayData { shape, ..flat });
-    // What is compressed says its size itself.
+    // Compressed data state their own size.
     let fits = |array: &ArrayData| {
         array.packing != Packing::Plain || array.bytes() == Some(array.place.length() as u64)
     };
     Ok(array.filter(fits))
 }
 
-/// Elements in one dimension.
+/// Reads an array of one dimension.
 fn typed_array(reader: &mut CborReader<'_>, tag: u64) -> Result<Option<ArrayData>, CborError> {
     let Some((element, big_endian)) = typed(tag) else { return Ok(None) };
     let (packing, length) = match reader.item()? {
@@ -309,12 +311,12 @@ fn typed_array(reader: &mut CborReader<'_>, tag: u64) -> Result<Option<ArrayData
     };
     let place = reader.place(length)?;
     let elements = (place.length() / element.bytes()) as u64;
-    // How many are packed is said by the bytes themselves, if by nothing else.
+    // Only the packed bytes state the number of elements, if anything does.
     let shape = if packing == Packing::Plain { vec![elements] } else { Vec::new() };
     Ok(Some(ArrayData { shape, element, big_endian, packing, place }))
 }
 
-/// How bytes are compressed, and how many follow.
+/// Reads the compression and the number of bytes that follow.
 fn packing(reader: &mut CborReader<'_>) -> Result<Option<(Packing, u64)>, CborError> {
     if reader.item()? != CborItem::Array(Some(3)) {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! From what is to be said to a message, for simulators and tests. Pixels stay where they are: a message is pieces that are
-//! sent one behind the other.
+//! Encodes messages, for simulators and tests. It does not copy pixels: a message is a list of pieces to send
+//! one after the other.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use crate::series::{
     TimeRatio,
 };
 
-/// Encodes into memory, which takes all.
+/// Encodes into memory, which always has room.
 type CborEncoder = Encoder<Vec<u8>>;
 
 impl From<EncodeError<Infallible>> for SeriesError {
@@ -27,7 +27,7 @@ impl From<EncodeError<Infallible>> for SeriesError {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessagePiece<'a> {
-    /// What stands around pixels.
+    /// Bytes around the pixels.
     Made(Vec<u8>),
     /// Pixels.
     Pixels(&'a [u8]),
@@ -50,18 +50,19 @@ pub struct ImageChannel<'a> {
     pub name: &'a str,
     /// Pixels in each dimension, the slowest first.
     pub shape: &'a [u64],
-    /// What a pixel is.
+    /// Type of a pixel.
     pub element: ElementType,
-    /// How the bytes are packed.
+    /// Packing of the bytes.
     pub packing: Packing,
-    /// They.
+    /// The packed pixels.
     pub bytes: &'a [u8],
 }
 
-/// A start message. Fields of the start that hold byte strings or arrays can't be said again: they lay in another message.
+/// Encodes a start message. It can't encode fields that hold byte strings or arrays, because their bytes are in
+/// another message.
 ///
 /// # Errors
-/// If there is such a field, or if the images are not of two dimensions.
+/// If there is such a field, or if images do not have two dimensions.
 pub fn encode_start(start: &SeriesStart) -> Result<Vec<u8>, SeriesError> {
     let [rows, columns] = start.shape[..] else {
         return Err(SeriesError::field("shape", "images of version 2 have rows and columns"));
@@ -81,10 +82,10 @@ pub fn encode_start(start: &SeriesStart) -> Result<Vec<u8>, SeriesError> {
     Ok(encoder.into_writer())
 }
 
-/// An image message, in pieces.
+/// Encodes an image message, in pieces.
 ///
 /// # Errors
-/// If pixels are packed in a way that version 2 has no word for.
+/// If version 2 has no word for the packing.
 pub fn encode_image<'a>(
     series: &SeriesName,
     image: u64,
@@ -116,7 +117,7 @@ pub fn encode_image<'a>(
     Ok(pieces)
 }
 
-/// An end message.
+/// Encodes an end message.
 pub fn encode_end(series: &SeriesName) -> Vec<u8> {
     let mut encoder = CborEncoder::new(Vec::new());
     let written = encoder.map(3).map(drop);
@@ -124,14 +125,14 @@ pub fn encode_end(series: &SeriesName) -> Vec<u8> {
     encoder.into_writer()
 }
 
-/// Three fields.
+/// Encodes the three fields that all messages share.
 fn head(encoder: &mut CborEncoder, kind: &str, series: &SeriesName) -> Result<(), EncodeError<Infallible>> {
     encoder.str("type")?.str(kind)?;
     encoder.str("series_id")?.u64(series.number)?;
     encoder.str("series_unique_id")?.str(&series.unique)?.ok()
 }
 
-/// An array up to its bytes.
+/// Encodes an array up to its bytes.
 fn array(encoder: &mut CborEncoder, channel: &ImageChannel<'_>) -> Result<(), SeriesError> {
     encoder.tag(Tag::new(ROW_MAJOR))?.array(2)?.array(channel.shape.len() as u64)?;
     for length in channel.shape {

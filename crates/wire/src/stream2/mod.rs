@@ -1,8 +1,8 @@
-//! The DECTRIS stream, version 2: a CBOR map a message, both ways.
+//! The DECTRIS stream, version 2: one CBOR map per message, for decoding and encoding.
 //!
-//! Source: github.com/dectris/documentation, `stream_v2/README.md` and `cbor/dectris-compression-tag.md`; arrays are those of
-//! RFC 8746. Detectors send on TCP port 31001 from a PUSH socket. Whatever a program wants to have recorded can come the same
-//! way: its pixels may be of any type of [`ElementType`].
+//! Source: github.com/dectris/documentation, `stream_v2/README.md` and `cbor/dectris-compression-tag.md`.
+//! Arrays follow RFC 8746. Detectors send on TCP port 31001 from a PUSH socket. Any program can send data for
+//! recording in the same way, with pixels of any [`ElementType`].
 
 mod decode;
 mod encode;
@@ -14,7 +14,7 @@ pub use encode::{ImageChannel, MessagePiece, encode_end, encode_image, encode_st
 
 use crate::series::ElementType;
 
-/// Where detectors send.
+/// TCP port on which detectors send.
 pub const PORT: u16 = 31001;
 
 /// A standard date and time as text: RFC 8949 3.4.1.
@@ -23,16 +23,17 @@ const DATE: u64 = 0;
 const EPOCH: u64 = 1;
 /// An array of several dimensions in row-major order: RFC 8746 3.1.1.
 const ROW_MAJOR: u64 = 40;
-/// Compressed bytes that stand for a byte string.
+/// Compressed bytes in place of a byte string.
 const COMPRESSED: u64 = 56500;
 const BITSHUFFLE_LZ4: &str = "bslz4";
 const LZ4: &str = "lz4";
 
-/// Tags of typed arrays, RFC 8746 2.1: 0b010 f s e ll, with f for floats, s for signed, e for little-endian, and the size ll.
+/// Tags of typed arrays, RFC 8746 2.1. Their bits are 0b010 f s e ll, with f for floats, s for signed, e for
+/// little-endian, and the size ll.
 const TYPED: std::ops::RangeInclusive<u64> = 64..=87;
 const LITTLE_ENDIAN: u64 = 4;
 
-/// Of which type the elements of a typed array are, and whether their most significant byte is first.
+/// Returns the element type of a typed array, and true if the most significant byte comes first.
 fn typed(tag: u64) -> Option<(ElementType, bool)> {
     let element = match tag & !LITTLE_ENDIAN {
         64 => ElementType::Uint8,
@@ -48,11 +49,11 @@ fn typed(tag: u64) -> Option<(ElementType, bool)> {
         _ => return None,
     };
     let big_endian = element.bytes() > 1 && tag & LITTLE_ENDIAN == 0;
-    // 76 is reserved; 68 is a clamped byte, which is a byte.
+    // 76 is reserved. 68 is a clamped byte, which this reads as a byte.
     (tag != 76).then_some((element, big_endian))
 }
 
-/// The tag of a typed array in little-endian.
+/// Returns the tag of a typed array in little-endian.
 fn tag_of(element: ElementType) -> u64 {
     match element {
         ElementType::Uint8 => 64,

@@ -1,4 +1,5 @@
-//! What is said is read, in whatever pieces it came; what is broken is refused with its place.
+//! Tests that decoding restores encoded messages, received in any pieces, and that errors name the position of
+//! the fault.
 
 use nilometer_fuzz::fuzz;
 use proptest::prelude::*;
@@ -51,7 +52,7 @@ fn joined(pieces: &[MessagePiece<'_>]) -> Vec<u8> {
     pieces.iter().flat_map(MessagePiece::bytes).copied().collect()
 }
 
-/// An image of two channels, one of which is compressed.
+/// Returns an image of two channels, one of them compressed.
 fn image(bytes: &[u8]) -> Vec<u8> {
     let plain = ImageChannel {
         name: "threshold_1",
@@ -99,7 +100,7 @@ fn an_array_is_that_of_the_documentation() {
         (&[2, 1][..], ElementType::Uint16, false)
     );
     assert_eq!(array.place, DataPlace::Within(message.len() - 4..message.len()));
-    // Maps and arrays of unknown length, as other libraries write them.
+    // Maps and arrays of unknown length, as some libraries write them.
     let mut open = vec![0xbf];
     open.extend(&message[1..]);
     open.push(0xff);
@@ -128,14 +129,14 @@ fn what_is_missing_or_wrong_is_named() {
     let at = wrong.windows(6).position(|word| word == b"uint32").expect("it is there");
     wrong.truncate(at);
     assert_eq!(said(&wrong), format!("byte {at}: the message ends within an item"));
-    // The pixels are fewer than the shape says: that channel can't be read.
+    // With fewer pixels than the shape states, that channel can't be read.
     let mut message = image(b"x");
     let at = message.windows(3).position(|bytes| bytes == [0x82, 2, 3]).expect("a shape");
     message[at + 2] = 4;
     let Ok(SeriesMessage::Image(image)) = read(&message) else { panic!("one channel is whole") };
     let said_of_channel: Vec<String> = image.unread_channels.iter().map(ToString::to_string).collect();
     assert_eq!(said_of_channel, ["data: an array of numbers is wanted (tag 40 of a typed array)"]);
-    // Numbers beyond all measure are numbers.
+    // Huge numbers are valid numbers.
     for length in ["\u{9b}", "\u{bb}"] {
         let mut message = vec![length.chars().map(|byte| byte as u8).next().expect("one")];
         message.extend([0xff; 8]);
@@ -148,7 +149,7 @@ fn what_is_missing_or_wrong_is_named() {
     assert!(said(&many).contains("more than 262144 items"));
 }
 
-/// A message of these fields in CBOR, by the name of each.
+/// Returns a message of these fields in CBOR, by name.
 fn message(fields: &[(&str, &[u8])]) -> Vec<u8> {
     let mut encoder = minicbor::Encoder::new(Vec::new());
     encoder.map(fields.len() as u64).expect("room");
@@ -204,7 +205,7 @@ fn whatever_an_image_says_beside_its_pixels_costs_no_pixels() {
 
 #[test]
 fn a_channel_that_can_not_be_read_costs_itself() {
-    // Half floats, which have no type here, beside an array that is right.
+    // Half floats, which have no type here, next to a valid array.
     let halves = b"\x61b\xd8\x28\x82\x82\x02\x01\xd8\x54\x44\x01\x00\x02\x00";
     let both = [&b"\xa2"[..], &DATA.1[1..], halves].concat();
     let Ok(SeriesMessage::Image(image)) = read(&image_with(&[("data", &both)])) else { panic!("an image") };
@@ -281,7 +282,7 @@ fn corpus() -> Vec<Vec<u8>> {
     vec![encode_start(&start()).expect("it can be said"), image(&[1; 300]), encode_end(&name()), user]
 }
 
-/// Reads a message as it came and in pieces; what it says must be the same.
+/// Reads a message as received and in pieces, and checks that both give the same result.
 fn read_both_ways(message: &[u8], pieces: &[usize]) {
     let whole = read(message);
     let (own, cuts, apart) = taken_apart(message, 100, pieces);

@@ -1,7 +1,8 @@
-//! The extended words of VDIF headers that say more than a neighbour's: what a simulator writes, and what a missing frame has.
+//! Extended words of VDIF headers that need more than a copy of a neighbour's, for simulated and for missing
+//! frames.
 //!
-//! EDV 1 and 3 tell the sampling rate, 2 has a packet number (ALMA), 4 says which channels are there (`vdif_edv4_header` in
-//! `vdifio.h` of difx), 0xAB is a Mark5B header.
+//! EDV 1 and 3 give the sampling rate. EDV 2 has a packet number (ALMA). EDV 4 lists the valid channels
+//! (`vdif_edv4_header` in `vdifio.h` of difx). EDV 0xAB is a Mark5B header.
 
 use nilometer_model::packets::{HeaderKind, Vdif};
 
@@ -11,10 +12,11 @@ use crate::mark5b;
 /// Mark5B inside VDIF.
 const MARK5B: u8 = 0xab;
 const SYNC: u32 = 0xacab_feed;
-/// As baseband has it; `vdifio.h` names 0xA5AE5. No reader here asks for it.
+/// The sync word of baseband. `vdifio.h` gives 0xA5AE5. No reader here checks it.
 const ALMA: u32 = 0xa_5ea5;
 
-/// What a simulator writes into the header of packet `number`, of a stream with so many frames a second.
+/// Returns the words that a simulator writes into the header of packet `number`, at this number of frames per
+/// second.
 pub(super) fn of(vdif: &Vdif, header: &VdifHeader, number: u64, frames_per_second: u64) -> Option<[u32; 4]> {
     if vdif.header == HeaderKind::Legacy {
         return None;
@@ -33,8 +35,8 @@ pub(super) fn of(vdif: &Vdif, header: &VdifHeader, number: u64, frames_per_secon
     })
 }
 
-/// What they are in a frame that did not come, which has this header but for them, and is so many packets later than the one
-/// that they are from.
+/// Returns the words for a missing frame. `header` is that of the frame, except for its extended words. These
+/// come from the frame `ahead` packets earlier.
 pub(super) fn missing(header: &VdifHeader, ahead: i64, frames_per_second: u64) -> Option<[u32; 4]> {
     let words = header.extended?;
     let [first, second, third, fourth] = words;

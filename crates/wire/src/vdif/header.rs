@@ -1,33 +1,34 @@
-//! The header of a VDIF frame (VDIF specification 1.1.1): eight little-endian words of 32 bits, or four in legacy frames.
+//! The header of a VDIF frame (VDIF specification 1.1.1): eight little-endian words of 32 bits, or four in
+//! legacy frames.
 
 use crate::time::epoch_begins;
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VdifHeader {
-    /// The samples are none.
+    /// True if the samples are invalid.
     pub invalid: bool,
     /// Half-years from 2000 to the reference epoch, below 64.
     pub epoch: u8,
-    /// Seconds since then, below 2^30.
+    /// Seconds since the reference epoch, below 2^30.
     pub second: u32,
     /// The frame's number in its second, below 2^24.
     pub frame: u32,
-    /// Of the format, below 8.
+    /// Version of the format, below 8.
     pub version: u8,
-    /// Logarithm to the base 2 of the count of channels, below 32.
+    /// Logarithm to the base 2 of the number of channels, below 32.
     pub channels_log2: u8,
-    /// Bytes of the frame, header included: a multiple of 8, below 2^27.
+    /// Bytes of the frame with its header: a multiple of 8, below 2^27.
     pub length: usize,
-    /// Samples are pairs.
+    /// True if each sample is a pair.
     pub complex: bool,
-    /// Of a sample, or of each of a pair: 1 to 32.
+    /// Bits of a sample, or of each value of a pair: 1 to 32.
     pub bits: u8,
-    /// Below 1024.
+    /// Number of the thread, below 1024.
     pub thread: u16,
     /// Two ASCII characters, the first in the high byte, or a number.
     pub station: u16,
-    /// Words 4 to 7; none in a legacy header.
+    /// Words 4 to 7. `None` for a legacy header.
     pub extended: Option<[u32; 4]>,
 }
 
@@ -37,7 +38,7 @@ impl VdifHeader {
     /// Bytes of a legacy header.
     pub const LEGACY_SIZE: usize = 16;
 
-    /// Reads the first bytes of a frame; none if they are too few.
+    /// Reads the first bytes of a frame. `None` if they are too few.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let words = bytes.first_chunk::<{ VdifHeader::LEGACY_SIZE }>()?.as_chunks().0;
@@ -67,12 +68,13 @@ impl VdifHeader {
         if self.extended.is_some() { Self::SIZE } else { Self::LEGACY_SIZE }
     }
 
-    /// The extended data version; none in a legacy header.
+    /// Returns the extended data version. `None` for a legacy header.
     pub fn edv(&self) -> Option<u8> {
         self.extended.map(|words| (words[0] >> 24) as u8)
     }
 
-    /// Writes it to the first bytes of a frame, at least [`VdifHeader::size`]. Numbers that are too large lose their highest bits.
+    /// Writes the header to the first bytes of a frame, at least [`VdifHeader::size`]. Numbers that are too
+    /// large lose their highest bits.
     pub fn write(&self, bytes: &mut [u8]) {
         let legacy = u32::from(self.extended.is_none());
         let words = [
@@ -92,12 +94,13 @@ impl VdifHeader {
         }
     }
 
-    /// Its second, counted from 2000-01-01 00:00 UTC.
+    /// Returns the second, counted from 2000-01-01 00:00 UTC.
     pub fn since_2000(&self) -> u64 {
         epoch_begins(self.epoch) + u64::from(self.second)
     }
 
-    /// Frames a second as headers with EDV 1 and 3 tell it: by the rate of complex samples, half that of real ones.
+    /// Returns the frames per second that headers with EDV 1 and 3 state, as the rate of complex samples or
+    /// half that of real ones.
     pub fn frames_per_second(&self) -> Option<u64> {
         let [rate, ..] = self.extended.filter(|_| matches!(self.edv(), Some(1 | 3)))?;
         let hertz = u64::from(rate & 0x7f_ffff) * if rate >> 23 & 1 == 1 { 1_000_000 } else { 1000 };
@@ -108,7 +111,7 @@ impl VdifHeader {
         let samples = values >> self.channels_log2;
         let all = hertz * (3 - parts);
         let rate = (samples > 0 && all.is_multiple_of(samples)).then(|| all / samples);
-        // Beyond it the frame's number has no room.
+        // The frame's number has no room for higher rates.
         rate.filter(|rate| (1..=1 << 24).contains(rate))
     }
 }
@@ -159,7 +162,7 @@ mod tests {
         };
         assert_eq!(header, expected);
         assert_eq!((header.edv(), header.frames_per_second(), header.size()), (Some(3), Some(1600), 32));
-        // 2014-06-16 05:56:07, by `date -u`, less 2000-01-01.
+        // 2014-06-16 05:56:07, from `date -u`, less 2000-01-01.
         assert_eq!(header.since_2000(), 1_402_898_167 - 946_684_800);
         let mut again = vec![0; 32];
         header.write(&mut again);

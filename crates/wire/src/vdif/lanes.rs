@@ -1,19 +1,19 @@
-//! The threads of a stream, each a lane: in which order their frames come, and which of them a missing one is of.
+//! The threads of a stream, each a lane: the order of their frames, and the lane of a missing frame.
 
 use crate::serial::Serial;
 
-/// More are none of one stream.
+/// Limit on the lanes of a stream.
 const LANES_MAX: usize = 1024;
 
 /// A thread of a station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    /// The station; 0 where the stream has one alone.
+    /// The station, or 0 if the stream has only one.
     pub(super) station: u16,
     pub(super) thread: u16,
 }
 
-/// When a frame is: seconds since 2000, and its number in the second.
+/// Time of a frame: seconds since 2000, and its number in the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) second: u64,
@@ -21,7 +21,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Frames since 2000.
+    /// Returns the number of frames since 2000.
     pub(super) fn count(self, rate: u64) -> u64 {
         self.second * rate + self.frame
     }
@@ -30,9 +30,9 @@ impl Moment {
 #[derive(Debug)]
 struct Lane {
     name: Name,
-    /// The serial number and the moment of the last frame that came.
+    /// Serial number and moment of the last frame received.
     last: Option<(u64, Moment)>,
-    /// Frames that came.
+    /// Number of frames received.
     came: u64,
 }
 
@@ -47,24 +47,24 @@ impl Lane {
 #[expect(clippy::struct_field_names, reason = "a stream has lanes")]
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
-    /// Others may come.
+    /// True if other lanes may appear.
     open: bool,
-    /// If some are named here, only these may.
+    /// The only lanes that may appear, if this is not empty.
     named: Vec<Name>,
 }
 
 impl Lanes {
-    /// These, in the order in which they come. Where they are `open`, others are taken as they come.
+    /// Creates these lanes, in the order of their frames. If `open`, other lanes are added as they appear.
     pub(super) fn new(names: &[Name], open: bool) -> Self {
         Lanes { lanes: names.iter().copied().map(Lane::new).collect(), open, named: Vec::new() }
     }
 
-    /// Some of these, as they come; any, if there are none.
+    /// Creates an empty set to which lanes are added as they appear: only these, or any if `names` is empty.
     pub(super) fn coming(names: &[Name]) -> Self {
         Lanes { lanes: Vec::new(), open: true, named: names.to_vec() }
     }
 
-    /// Other senders have lanes of their own: only those that came are here.
+    /// Keeps only the lanes received, because other senders have lanes of their own.
     pub(super) fn share(&mut self) {
         if !self.open {
             self.named = self.lanes.iter().map(|lane| lane.name).collect();
@@ -73,12 +73,12 @@ impl Lanes {
         self.lanes.retain(|lane| lane.came > 0);
     }
 
-    /// Each with the frames that came of it.
+    /// Returns each lane with the number of its frames received.
     pub(super) fn counts(&self) -> impl Iterator<Item = (Name, u64)> {
         self.lanes.iter().map(|lane| (lane.name, lane.came))
     }
 
-    /// How many are known.
+    /// Number of known lanes.
     pub(super) fn count(&self) -> usize {
         self.lanes.len()
     }
@@ -87,13 +87,13 @@ impl Lanes {
         self.lanes[lane].name
     }
 
-    /// Which it is.
+    /// Returns the index of a lane.
     #[inline]
     pub(super) fn find(&self, name: Name) -> Option<usize> {
         self.lanes.iter().position(|lane| lane.name == name)
     }
 
-    /// Which it is, for a packet that came.
+    /// Returns the index of a received packet's lane, and adds the lane if it may appear.
     #[inline]
     pub(super) fn admit(&mut self, name: Name) -> Option<usize> {
         let found = self.find(name);
@@ -105,31 +105,31 @@ impl Lanes {
         Some(self.count() - 1)
     }
 
-    /// Notes a frame that came; serial number and moment of the one before in its lane.
+    /// Records a received frame. Returns serial number and moment of the previous one in its lane.
     #[inline]
     pub(super) fn came(&mut self, lane: usize, serial: u64, moment: Moment) -> Option<(u64, Moment)> {
         let lane = &mut self.lanes[lane];
-        // A packet that is not where it is expected is looked at twice.
+        // The receiver looks twice at a packet in an unexpected position.
         lane.came += u64::from(lane.last != Some((serial, moment)));
         lane.last.replace((serial, moment))
     }
 
-    /// How many frames of a lane so many packets are; none if they are of different lanes.
+    /// Returns the number of frames of a lane in `packets` packets. `None` if the ends are in different lanes.
     pub(super) fn steps(&self, packets: i64) -> Option<i64> {
         let count = self.count().cast_signed() as i64;
         (packets % count == 0).then(|| packets / count)
     }
 
-    /// The lane of the frame that is `ahead` packets later than one of `lane`, and how many frames later in time: by the order
-    /// in which lanes were named.
+    /// Returns the lane of the frame that is `ahead` packets later than one of `lane`, and its distance in
+    /// frames of a lane. Uses the order in which the user named the lanes.
     pub(super) fn in_order(&self, lane: usize, ahead: i64) -> (usize, i64) {
         let count = self.count().cast_signed() as i64;
         let at = lane.cast_signed() as i64 + ahead;
         (at.rem_euclid(count) as usize, at.div_euclid(count))
     }
 
-    /// The same for a frame of this moment, by the serial numbers with which frames came, `rate` of them a second. None where
-    /// they do not tell.
+    /// Returns the same for a frame of this moment, from the serial numbers of received frames, with `rate`
+    /// frames per second. `None` if these do not suffice.
     pub(super) fn by_serial(
         &self,
         serial: &Serial,
@@ -148,7 +148,7 @@ impl Lanes {
             (distance % count == 0).then(|| frames(moment, last).wrapping_add(distance / count))
         };
         let found = self.lanes.iter().enumerate().find_map(|(at, lane)| Some((at, steps(lane)?)))?;
-        // What is further off is from before a pause.
+        // A lane that is further off was last received before a pause.
         (found.1.abs_diff(ahead.div_euclid(count)) <= 1).then_some(found)
     }
 }

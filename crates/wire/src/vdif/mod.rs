@@ -1,7 +1,7 @@
-//! VDIF: a frame in each packet, of one or more threads.
+//! VDIF: one frame per packet, of one or more threads.
 //!
-//! With serial numbers these number the frames. Without, time and thread do: (seconds since 2000 x frames a second + number in
-//! the second) x threads + place of the thread.
+//! If packets have serial numbers, these number the frames. Otherwise, time and thread do: (seconds since 2000
+//! x frames per second + number in the second) x threads + index of the thread.
 
 mod extended;
 mod header;
@@ -25,22 +25,22 @@ pub struct VdifFormat {
     geometry: Geometry,
     said: packets::Vdif,
     serial: Serial,
-    /// Version of the format, and the station where it was not named.
+    /// Version of the format, and the station if the user named none.
     kin: Learned<(u8, u16)>,
     epoch: Learned<u8>,
     rate: Rate,
     lanes: Lanes,
-    /// Seconds since 2000 when a simulated stream begins, and its frames a second.
+    /// Start of a simulated stream in seconds since 2000, and its frames per second.
     begins: u64,
     sent: Option<u64>,
 }
 
-/// The station of simulated streams where none is named.
+/// The station of simulated streams if the user names none.
 const STATION: Station = Station(u16::from_be_bytes(*b"Nm"));
 const VERSION: u8 = 1;
 
 impl VdifFormat {
-    /// As an instrument sends it.
+    /// Creates the format as the instrument sends it.
     pub fn new(packets: &Packets, vdif: &packets::Vdif, known: &Known) -> Result<Self, String> {
         let serial = Serial::new(packets, known);
         if !serial.is_there() && (known.frames_per_second.is_none() || vdif.threads.is_none()) {
@@ -48,7 +48,7 @@ impl VdifFormat {
                 "without serial numbers, the threads of VDIF and their frames a second must be known".into(),
             );
         }
-        // How many threads share the rate is known only if they were named.
+        // Only named threads give the number of threads that share the rate.
         let rate = known.frames_per_second.filter(|_| vdif.threads.is_some());
         let prefix = packets.prefix().0 as usize;
         let parts = vec![vdif.frame_size().0 as usize];
@@ -65,12 +65,12 @@ impl VdifFormat {
         })
     }
 
-    /// The lane of a frame.
+    /// Returns the name of a frame's lane.
     fn name(&self, header: &VdifHeader) -> Name {
         Name { station: if self.said.stations.is_some() { header.station } else { 0 }, thread: header.thread }
     }
 
-    /// The lane, if the frame is of this stream.
+    /// Returns the lane of a frame, if the frame belongs to this stream.
     #[inline]
     fn admit(&mut self, header: &VdifHeader, size: usize) -> Result<usize, Ignored> {
         if header.length != size {
@@ -89,7 +89,7 @@ impl VdifFormat {
         self.lanes.admit(name).ok_or(Ignored::Foreign)
     }
 
-    /// The moment of a frame, if it can be.
+    /// Returns the moment of a frame, if it is valid.
     #[inline]
     fn moment(&mut self, header: &VdifHeader) -> Result<Moment, Ignored> {
         let frame = u64::from(header.frame);
@@ -100,7 +100,7 @@ impl VdifFormat {
         Ok(Moment { second: header.since_2000(), frame })
     }
 
-    /// The header of a frame that did not come.
+    /// Returns the header of a missing frame.
     fn missing(&self, near: Near<'_>) -> Option<VdifHeader> {
         let header = VdifHeader::parse(near.bytes)?;
         let lane = self.lanes.find(self.name(&header))?;
@@ -128,7 +128,7 @@ impl VdifFormat {
         VdifHeader { thread, station, ..header }
     }
 
-    /// What is known of any frame.
+    /// Returns the header fields common to all frames.
     fn template(&self) -> VdifHeader {
         let packets::Vdif { stations, threads, bits, channels, .. } = &self.said;
         let station = stations.as_ref().map_or(STATION, |stations| stations[0]);
@@ -154,7 +154,8 @@ impl VdifFormat {
     }
 }
 
-/// The lanes that were named, stations first. Of those that were not, none is known; of a station that was not, one is enough.
+/// Returns the lanes that the user named, by station. Without named threads there are none. Without named
+/// stations one station is enough.
 fn names(vdif: &packets::Vdif) -> Vec<Name> {
     let Some(threads) = &vdif.threads else { return Vec::new() };
     let stations =
@@ -163,7 +164,7 @@ fn names(vdif: &packets::Vdif) -> Vec<Name> {
     stations.into_iter().flat_map(of).collect()
 }
 
-/// Says when a frame is: from the epoch that its header has, or from the one that had begun where that is later.
+/// Sets the moment of a header. Keeps its epoch, unless that begins after the moment.
 fn set_moment(header: &mut VdifHeader, moment: Moment) {
     if epoch_begins(header.epoch) > moment.second {
         header.epoch = epoch_of(moment.second);

@@ -1,20 +1,21 @@
-//! What VDIF learns of a stream, what it refuses, and what stands for a frame that did not come.
+//! Tests the properties that VDIF learns from a stream, the packets that it refuses, and the frames that
+//! replace missing ones.
 
 use super::*;
 use crate::tests::{again, format, instrument, made, placed};
 
 /// 1 MB/s.
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
-/// 125 frames a second.
+/// 125 frames per second.
 const PLAIN: &str = "format.vdif = {}";
 const NAMED: &str = "format.vdif = { threads = [0] }";
-/// 25 frames a second of each.
+/// 25 frames per second of each thread.
 const THREADS: &str = "format.vdif = { payload = \"5000 B\", threads = [1, 3, 5, 7, 0, 2, 4, 6] }";
-/// The same, and the receiver does not know them.
+/// The same stream, for a receiver that does not know the threads.
 const UNNAMED: &str = "format.vdif = { payload = \"5000 B\" }";
 const BEGINS: u64 = 838_252_799; // 2026-07-25, within a half-year.
 
-/// A format with a header changed.
+/// Returns a packet with a changed header.
 fn changed(packet: &(Vec<u8>, Vec<u8>), change: impl Fn(&mut VdifHeader)) -> (Vec<u8>, Vec<u8>) {
     let (prefix, mut body) = packet.clone();
     let mut header = VdifHeader::parse(&body).expect("it was made");
@@ -27,7 +28,7 @@ fn header_of((_, body): &(Vec<u8>, Vec<u8>)) -> VdifHeader {
     VdifHeader::parse(body).expect("it was made")
 }
 
-/// The frame that stands for the one that is so much later than `near`.
+/// Returns the frame that replaces the one `ahead` frames after `near`.
 fn missing(format: &dyn WireFormat, near: &(Vec<u8>, Vec<u8>), ahead: i64) -> Vec<u8> {
     let mut into = vec![0; format.geometry().frame_size()];
     format.fill(Some(Near { bytes: &near.1, ahead }), 0, &mut into);
@@ -51,13 +52,13 @@ fn a_packet_is_what_fila10g_sends() {
 fn without_serial_numbers_time_and_thread_number_the_frames() {
     let packets = "serial = \"none\"\nformat.vdif = { payload = \"5000 B\", threads = [6, 2] }";
     let mut vdif = format(TELESCOPE, packets, BEGINS, 0);
-    // 100 frames a second of two threads.
+    // 100 frames per second of two threads.
     for (number, thread) in [(0, 6), (1, 2), (199, 2), (200, 6)] {
         let packet = made(&*vdif, number, 0);
         assert_eq!(header_of(&packet).thread, thread);
         assert_eq!(placed(&mut *vdif, &packet), Ok(Part { frame: BEGINS * 200 + number, part: 0 }));
     }
-    // The same second, told from a later epoch.
+    // The same second, counted from a later epoch.
     let later = format(TELESCOPE, packets, epoch_begins(54), 0);
     let packet = changed(&made(&*later, 3, 0), |header| {
         header.second += (epoch_begins(54) - epoch_begins(53)) as u32;
@@ -78,7 +79,7 @@ fn what_is_of_another_stream_is_none_of_this() {
         (|header| header.length -= 8, Ignored::Foreign),
         (|header| header.version = 2, Ignored::OtherStream),
         (|header| header.station = 7, Ignored::OtherStream),
-        // Its instrument names its threads.
+        // The instrument names its threads.
         (|header| header.thread = 1, Ignored::Foreign),
     ];
     for (change, why) in changes {
@@ -156,11 +157,11 @@ fn a_frame_before_the_epoch_is_told_from_the_one_before() {
 #[test]
 fn threads_and_rate_are_learned_where_they_are_not_named() {
     let short = "serial = { at = { offset = 0, bytes = 4 } }\n";
-    // Serial numbers of 32 bits begin again between the losses.
+    // Serial numbers of 32 bits wrap between the losses.
     for (front, first) in [("", 5000), (short, 5000), (short, (1 << 32) - 309)] {
         let sender = format(TELESCOPE, &format!("{front}{THREADS}"), BEGINS, first);
         let mut vdif = format(TELESCOPE, &format!("{front}{UNNAMED}"), 0, 0);
-        // From the middle of a frame's threads, over a second, and some are lost.
+        // Start in the middle of a frame's threads, cover a second, and lose some packets.
         for number in (3..312).filter(|number| ![7, 8, 9, 310].contains(number)) {
             let placed = placed(&mut *vdif, &made(&*sender, number, 0));
             assert_eq!(placed, Ok(Part { frame: (first + number) % (1 << 32), part: 0 }));
@@ -218,7 +219,7 @@ fn a_rate_that_was_not_said_does_not_refuse_frames() {
     for number in (100..260).filter(|number| *number != 124) {
         assert!(placed(&mut *vdif, &made(&*sender, number, 0)).is_ok(), "frame {number}");
     }
-    // The last frame of the first second was lost, that of the next was not.
+    // The stream lost the last frame of the first second, but not that of the next.
     let header = VdifHeader::parse(&missing(&*vdif, &made(&*sender, 249, 0), 1)).expect("a header");
     assert_eq!((header.frame, u64::from(header.second) + epoch_begins(53)), (0, BEGINS + 2));
 }

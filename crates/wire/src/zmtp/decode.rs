@@ -1,40 +1,40 @@
-//! From bytes of a connection to what they are.
+//! Decodes the bytes of a connection.
 
 use super::{GREETING_BYTES, ZmtpError, ZmtpSocket};
 
-/// Bytes of a command, at the most: those of NULL have a few hundred.
+/// Limit on the bytes of a command. Commands of NULL have a few hundred.
 const COMMAND_MAX: usize = 4096;
 
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// What is next on a connection.
+/// The next event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ZmtpNext {
-    /// More bytes have to come before it can be said.
+    /// The decoder needs more bytes.
     More,
-    /// The other end greeted: it is to be told what this end is ([`super::ready`]).
+    /// The other end sent its greeting. Reply with this end's type ([`super::ready`]).
     Greeted,
-    /// The other end is what it has to be: messages may be sent, and come.
+    /// The other end has the right type: both ends may now send messages.
     Ready,
-    /// So many bytes of a part of a message follow. They are not for the decoder: it is fed again with what is behind them.
+    /// A part of a message follows. Do not feed its bytes to the decoder; continue with those after it.
     Part {
-        /// As stated; nothing is known of whether they will come.
+        /// Bytes of the part as stated. They may never arrive.
         length: u64,
-        /// Another part of the same message follows.
+        /// True if another part of the same message follows.
         more: bool,
     },
-    /// It is to be answered with a pong ([`super::pong`]) that carries these bytes, 16 at the most.
+    /// A ping. Reply with a pong ([`super::pong`]) that carries these bytes, at most 16.
     Ping {
-        /// What the pong carries.
+        /// The bytes for the pong.
         context: Vec<u8>,
     },
-    /// A command that asks for nothing.
+    /// A command that needs no reply.
     Command,
 }
 
-/// Where a connection stands.
+/// Stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Greeting,
@@ -46,38 +46,38 @@ enum Stage {
 #[derive(Debug)]
 pub struct ZmtpDecoder {
     socket: ZmtpSocket,
-    /// What this end is if the other end is its peer, and none of the first.
+    /// The type of this end if the other end is its peer rather than that of `socket`.
     or: Option<ZmtpSocket>,
     stage: Stage,
-    /// A greeting, or a frame that is not whole: never more than a command.
+    /// An incomplete greeting or frame, never more than a command.
     held: Vec<u8>,
-    /// A message has begun: no part of another may come between.
+    /// True within a message: only its own parts may follow.
     within: bool,
 }
 
 impl ZmtpDecoder {
-    /// Of a connection whose own end is this.
+    /// Decodes a connection whose own end has this type.
     pub fn new(socket: ZmtpSocket) -> Self {
         ZmtpDecoder { socket, or: None, stage: Stage::Greeting, held: Vec::new(), within: false }
     }
 
-    /// Of a connection whose own end is the one of these two whose peer the other end is: it is told what this end is once it
-    /// has said what it is itself.
+    /// Decodes a connection whose own end has one of these two types, depending on the other end. The other end
+    /// learns this end's type after it has sent its own.
     pub fn either(socket: ZmtpSocket, or: ZmtpSocket) -> Self {
         ZmtpDecoder { or: Some(or), ..Self::new(socket) }
     }
 
-    /// What this end is.
+    /// Returns the type of this end.
     pub fn socket(&self) -> ZmtpSocket {
         self.socket
     }
 
-    /// The other end has to say first what it is.
+    /// Returns true if the other end must send its type first.
     pub fn is_undecided(&self) -> bool {
         self.or.is_some()
     }
 
-    /// The next thing in bytes that came: how many of them belong to it, and what it is.
+    /// Decodes the next event from received bytes. Returns the number of bytes used, and the event.
     pub fn feed(&mut self, came: &[u8]) -> Result<(usize, ZmtpNext), ZmtpError> {
         let mut used = 0;
         loop {
@@ -96,7 +96,7 @@ impl ZmtpDecoder {
             if taken < missing {
                 return Ok((used, ZmtpNext::More));
             }
-            // The header of a frame may have become whole by this, and say that more belongs to it.
+            // A frame's header may be complete now, and state that more bytes belong to it.
             if self.stage == Stage::Greeting || self.frame_bytes()? == self.held.len() {
                 let next = self.whole();
                 self.held.clear();
@@ -105,7 +105,8 @@ impl ZmtpDecoder {
         }
     }
 
-    /// Bytes of the frame that is held, as far as its header says: of a part of a message, those of the header alone.
+    /// Returns the bytes of the frame in `held`, as far as its header states them. For a part of a message,
+    /// counts only the header.
     fn frame_bytes(&self) -> Result<usize, ZmtpError> {
         let Some(flags) = self.held.first() else { return Ok(1) };
         let fault = |fault| Err(ZmtpError::Frame { fault });
@@ -134,7 +135,7 @@ impl ZmtpDecoder {
         self.held[1..header].iter().fold(0, |size, byte| size << 8 | u64::from(*byte))
     }
 
-    /// What is held is whole.
+    /// Decodes the complete greeting or frame in `held`.
     fn whole(&mut self) -> Result<ZmtpNext, ZmtpError> {
         if self.stage == Stage::Greeting {
             self.stage = Stage::Handshake;
@@ -166,7 +167,7 @@ impl ZmtpDecoder {
             (Stage::Handshake, _) => {
                 Err(ZmtpError::Frame { fault: "another command than READY in the handshake" })
             }
-            // A time to live of 2 bytes stands before what it carries.
+            // A time to live of 2 bytes precedes the bytes for the pong.
             (_, b"PING") => match body.get(2..) {
                 Some(context) if context.len() <= 16 => Ok(ZmtpNext::Ping { context: context.to_vec() }),
                 _ => {
@@ -177,7 +178,7 @@ impl ZmtpDecoder {
         }
     }
 
-    /// What the other end is.
+    /// Checks the type of the other end.
     fn ready(&mut self, mut properties: &[u8]) -> Result<(), ZmtpError> {
         let cut = || ZmtpError::Frame { fault: "a READY command that ends early" };
         let wanted = self.socket.peer().name();
@@ -199,20 +200,20 @@ impl ZmtpDecoder {
     }
 }
 
-/// What a byte of length stands before, and what is behind it.
+/// Splits off the bytes that follow a byte with their length.
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(*length))
 }
 
-/// What came of a greeting is one, as far as it goes.
+/// Checks the received part of a greeting.
 fn greeted(came: &[u8]) -> Result<(), ZmtpError> {
     for (at, wanted) in [(0, 0xff), (9, 0x7f)] {
         if came.get(at).is_some_and(|byte| *byte != wanted) {
             return Err(ZmtpError::NotZmtp { at });
         }
     }
-    // Ends of older versions wait for an answer behind this byte: they must not be waited for.
+    // Ends of older versions wait for a reply after this byte, so do not wait for more of their bytes.
     if let Some(major) = came.get(10)
         && *major < 3
     {

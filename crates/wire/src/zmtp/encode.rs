@@ -1,4 +1,4 @@
-//! What is sent on a connection, beside the bytes of messages.
+//! Encodes everything sent on a connection except the bytes of messages.
 
 use super::ZmtpSocket;
 
@@ -9,7 +9,7 @@ pub const GREETING_BYTES: usize = 64;
 pub fn greeting() -> [u8; GREETING_BYTES] {
     let mut bytes = [0; GREETING_BYTES];
     bytes[0] = 0xff;
-    // Older ends take the padding for the length of an identity.
+    // Older ends read the padding as the length of an identity.
     bytes[8] = 1;
     bytes[9] = 0x7f;
     bytes[10] = 3;
@@ -18,7 +18,7 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// The command that says what this end is.
+/// Returns the command that states this end's type.
 pub fn ready(socket: ZmtpSocket) -> Vec<u8> {
     let mut body = b"\x05READY\x0bSocket-Type".to_vec();
     let name = socket.name();
@@ -27,27 +27,28 @@ pub fn ready(socket: ZmtpSocket) -> Vec<u8> {
     command(&body)
 }
 
-/// The message by which a subscriber asks for all that a publisher says, as ZMTP 3.0 has it: later versions take it too.
+/// Returns the message with which a subscriber subscribes to all messages of a publisher. It has the form of
+/// ZMTP 3.0, which later versions also accept.
 pub fn subscription() -> Vec<u8> {
     [part_header(1, false), vec![1]].concat()
 }
 
-/// Asks whether the other end is there: ZMTP 3.1. It may take the connection for dead after so many tenths of a second without
-/// another ping.
+/// Returns a ping of ZMTP 3.1. The other end may drop the connection if it receives no other ping within this
+/// time, in tenths of a second.
 pub fn ping(tenths: u16) -> Vec<u8> {
     let mut body = b"\x04PING".to_vec();
     body.extend_from_slice(&tenths.to_be_bytes());
     command(&body)
 }
 
-/// Answers a ping with what it carries.
+/// Returns the pong for a ping with these bytes.
 pub fn pong(context: &[u8]) -> Vec<u8> {
     let mut body = b"\x04PONG".to_vec();
     body.extend_from_slice(&context[..context.len().min(16)]);
     command(&body)
 }
 
-/// What stands in front of a part of a message, of so many bytes.
+/// Returns the header of a part of a message with this length.
 pub fn part_header(length: u64, more: bool) -> Vec<u8> {
     let more = u8::from(more);
     match u8::try_from(length) {
@@ -57,6 +58,6 @@ pub fn part_header(length: u64, more: bool) -> Vec<u8> {
 }
 
 fn command(body: &[u8]) -> Vec<u8> {
-    // All of them are short.
+    // All commands are short.
     [&[4, body.len() as u8], body].concat()
 }

@@ -1,5 +1,5 @@
-//! ZMTP, the protocol of ZeroMQ on a TCP connection: versions 3.0 and 3.1 with the mechanism NULL, between PUSH and PULL, and
-//! of what a publisher says to SUB.
+//! ZMTP, the protocol of ZeroMQ on a TCP connection. Supports versions 3.0 and 3.1 with the mechanism NULL,
+//! between PUSH and PULL, and from PUB to SUB.
 //!
 //! Source: rfc.zeromq.org, 23 (ZMTP 3.0) and 37 (ZMTP 3.1). Both ends send the same:
 //!
@@ -10,8 +10,8 @@
 //! PING, PONG       commands of 3.1: a ping is answered with what it carries
 //! ```
 //!
-//! The decoder is fed what came and says what is next. It never sees the bytes of messages: whoever reads them knows where they
-//! are to lie.
+//! Feed the decoder the received bytes, and it returns the next event. It never sees the bytes of messages,
+//! because their reader knows the memory for them.
 
 mod decode;
 mod encode;
@@ -21,16 +21,16 @@ mod tests;
 pub use decode::{ZmtpDecoder, ZmtpNext};
 pub use encode::{GREETING_BYTES, greeting, part_header, ping, pong, ready, subscription};
 
-/// What is sent and what is taken on a connection.
+/// The type of a socket: the messages that it sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZmtpSocket {
-    /// Sends messages, each to one of those that are connected.
+    /// Sends each message to one of the connected ends.
     Push,
-    /// Takes messages.
+    /// Receives messages.
     Pull,
-    /// Sends messages, each to all that are connected and subscribed to it.
+    /// Sends each message to all connected ends that have subscribed to it.
     Publish,
-    /// Takes those that it subscribed to.
+    /// Receives the messages that it subscribed to.
     Subscribe,
 }
 
@@ -45,7 +45,7 @@ impl ZmtpSocket {
         }
     }
 
-    /// What the other end has to be.
+    /// Returns the type that the other end must have.
     #[must_use]
     pub const fn peer(self) -> Self {
         match self {
@@ -57,45 +57,45 @@ impl ZmtpSocket {
     }
 }
 
-/// Why a connection is of no use. It costs this connection.
+/// The reason why a connection is unusable. Only this connection fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ZmtpError {
-    /// The first bytes are not those of ZMTP.
+    /// The first bytes are no ZMTP greeting.
     #[error("the other end does not speak ZMTP (byte {at} of its greeting)")]
     NotZmtp {
-        /// Counted from 0.
+        /// Position of the wrong byte, from 0.
         at: usize,
     },
-    /// An older version.
+    /// The other end has an older version.
     #[error("the other end speaks ZMTP {major}; 3.0 or later is wanted")]
     Old {
-        /// As it says.
+        /// Major version of the other end.
         major: u8,
     },
-    /// A mechanism of security that is not spoken here.
+    /// The other end requires another security mechanism.
     #[error("the other end wants the mechanism {mechanism:?}; NULL is spoken here")]
     Mechanism {
-        /// As it says.
+        /// Mechanism of the other end.
         mechanism: String,
     },
-    /// A socket of another type.
+    /// The other end has the wrong socket type.
     #[error("the other end is a socket of type {is:?}; {wanted} is wanted")]
     Socket {
-        /// As it says.
+        /// Type of the other end.
         is: String,
-        /// The only one that makes sense.
+        /// The required type.
         wanted: &'static str,
     },
-    /// The other end says that something is wrong.
+    /// The other end reports an error.
     #[error("the other end refuses: {reason:?}")]
     Refused {
-        /// In its words.
+        /// Its error message.
         reason: String,
     },
-    /// A frame that makes no sense at its place.
+    /// A frame that is invalid at this point.
     #[error("{fault}")]
     Frame {
-        /// What is wrong.
+        /// The fault.
         fault: &'static str,
     },
 }

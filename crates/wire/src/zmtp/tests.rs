@@ -1,11 +1,11 @@
-//! What one end sends the other understands, in whatever pieces it comes; no bytes are too wild.
+//! Tests that each end understands the other in any pieces, and that no bytes cause a panic.
 
 use nilometer_fuzz::fuzz;
 use proptest::prelude::*;
 
 use super::*;
 
-/// All that comes, without the bytes of messages.
+/// Decodes all events, without the bytes of messages.
 fn read(socket: ZmtpSocket, bytes: &[u8], pieces: &[usize]) -> Result<Vec<ZmtpNext>, ZmtpError> {
     let mut decoder = ZmtpDecoder::new(socket);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What a thread does with a block of a recording: its frames, each in a slot, as far as they came and are right.
+//! Reads a block of a recording in a thread: puts each intact frame received into a slot.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -15,49 +15,49 @@ use nilometer_recording::{
 use nilometer_ring::{Frame, StoredAs};
 use nilometer_storage::{Buffer, engine::Wake};
 
-/// A block that is to be read: a frame, or several that came in packets.
+/// A block to read: a frame, or several that came in packets.
 pub(super) struct BlockJob {
     pub(super) block: u64,
-    /// One for each of its frames.
+    /// A slot for each of its frames.
     pub(super) slots: Vec<Buffer>,
-    /// Every place where it is.
+    /// All places of the block.
     pub(super) places: Vec<BlockPlace>,
 }
 
-/// A place where a block is.
+/// A place of a block.
 pub(super) struct BlockPlace {
     pub(super) at: FrameLocation,
-    /// What the journal says of it there, or why that can't be read.
+    /// The journal's record of the block there, or the reason why that can't be read.
     pub(super) record: Result<FrameRecord, String>,
 }
 
-/// What became of it.
+/// The result of reading a block.
 pub(super) struct BlockRead {
     pub(super) block: u64,
     pub(super) frames: Vec<Frame>,
-    /// Those that no frame is in.
+    /// Slots without a frame.
     pub(super) slots: Vec<Buffer>,
     /// Bytes of its frames.
     pub(super) bytes: u64,
-    /// If it is in no place as it should be: its first frame, how many it has, and what is wrong.
+    /// If no place has it intact: its first frame, its number of frames, and the damage.
     pub(super) damaged: Option<(u64, u64, String)>,
 }
 
-/// Reads blocks; each thread has one.
+/// Reads blocks. Each thread has one.
 #[derive(Clone)]
 pub(super) struct BlockReader {
     whole: Arc<RecordingView>,
-    /// What is stored of each frame.
+    /// Encoding of the new recording.
     encoding: Encoding,
-    /// What simulated frames are made from: made once, if a frame without a checksum is met.
+    /// Content of simulated frames, made once when a frame without a checksum comes up.
     content: Arc<OnceLock<Option<Content>>>,
 }
 
-/// What a thread keeps from block to block.
+/// State that a thread keeps from block to block.
 struct Kept<'a> {
     recording: &'a Recording,
     frames: FrameReader<'a>,
-    /// A decoded block.
+    /// The decoded block.
     bytes: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl BlockReader {
         BlockReader { whole, encoding, content: Arc::default() }
     }
 
-    /// Reads blocks until no more can come.
+    /// Reads blocks until the job channel closes.
     pub(super) fn run(
         &self,
         jobs: &Mutex<Receiver<BlockJob>>,
@@ -106,7 +106,7 @@ impl BlockReader {
         BlockRead { block, frames, slots, bytes, damaged }
     }
 
-    /// The frames of a block as they are in a place; or what is wrong with it there.
+    /// Returns the frames of a block from one place, or the damage there.
     fn place(
         &self,
         kept: &mut Kept<'_>,
@@ -122,7 +122,7 @@ impl BlockReader {
         }
         let cant_be_read = |error: std::io::Error| format!("can't be read: {error}");
         kept.bytes.resize(extent.size as usize, 0);
-        // Tiles of other sides have the same encoding: they are made again.
+        // Tiles with other sides have the same encoding, so tiles are always made again.
         let is_whole = !matches!(extent.encoding, Encoding::Raw | Encoding::Tiles(..));
         let as_it_is = is_whole && extent.encoding == self.encoding;
         let slot = slots.last_mut().ok_or("it has no slot")?;
@@ -148,7 +148,7 @@ impl BlockReader {
         Ok(vec![Frame { came_as, checksum: Some(checksum), ..frame }])
     }
 
-    /// Compares a block with what is known of it.
+    /// Compares a block with its checksum or with the content made again.
     fn check(&self, kept: &Kept<'_>, block: u64, record: FrameRecord, found: u32) -> Result<(), String> {
         if let Some(checksum) = record.checksum {
             return if checksum == found { Ok(()) } else { Err("its checksum is another".into()) };
@@ -158,7 +158,7 @@ impl BlockReader {
         content.verify(block, &kept.bytes).map_err(|page| format!("differs from byte {} on", page * 4096))
     }
 
-    /// The frames of a block of packets, but for those of which none came.
+    /// Returns the frames of a block of packets, except those without any packet received.
     fn split(&self, kept: &Kept<'_>, block: u64, record: FrameRecord, slots: &mut Vec<Buffer>) -> Vec<Frame> {
         let index = &kept.recording.index;
         let size = self.whole.frame_size() as usize;
@@ -181,7 +181,7 @@ impl BlockReader {
     }
 }
 
-/// What is missing of a frame whose packets are these of its block.
+/// Returns the gaps in a frame that has these packets of its block.
 fn gaps_of_frame(gaps: &[Gap], packets: std::ops::Range<u64>) -> Vec<Gap> {
     let cut = |gap: &Gap| {
         let begin = u64::from(gap.at).max(packets.start);

@@ -1,4 +1,4 @@
-//! How much memory an export into HDF5 takes: as many slots as keep all threads busy, and no more than there is room for.
+//! Memory of an export into HDF5: enough slots to keep all threads busy, but no more than there is room for.
 
 use nilometer_model::Bytes;
 use nilometer_storage::{
@@ -8,21 +8,21 @@ use nilometer_storage::{
 
 use super::{FLYING, FrameStacks, RecordedFrames};
 
-/// Frames that are written or wait for their record.
+/// Number of frames that are being written or wait for their record.
 const WRITTEN: u64 = 8;
-/// The same of stacks.
+/// The same number for stacks.
 const STACKS_WRITTEN: u64 = 2;
-/// Of the memory that is available, one part in so many.
+/// Slots take at most this part of the available memory.
 const MEMORY_SHARE: u64 = 4;
-/// For what is read and not in its stack yet.
+/// Frames read but not yet in their stack take at most this part.
 const READING_SHARE: u64 = 8;
 
 impl RecordedFrames {
-    /// Slots of a ring that keep all threads busy: those that are read into, and those that are encoded and written. Fewer
-    /// where memory has no room for so many, and two blocks at least.
+    /// Returns the number of ring slots that keep all threads busy: slots for reading, and slots for encoding
+    /// and writing. With little memory it is lower, but at least two blocks.
     ///
     /// # Errors
-    /// If there is no room for two, in words: journals may say anything of how many frames are read at once.
+    /// If there is no room for two blocks, with a message. A journal may claim any number of frames per block.
     pub fn slots(&self) -> Result<usize, String> {
         let memory = available_memory().unwrap_or(Bytes(u64::MAX));
         let threads = processors().len() as u64;
@@ -42,7 +42,8 @@ impl RecordedFrames {
     }
 }
 
-/// Blocks that are read at once where frames are put together: [`RecordedFrames::slots`] refuses where there is no room for one.
+/// Returns the number of blocks to read at once for stacks. If there is no room for one,
+/// [`RecordedFrames::slots`] has returned an error before.
 pub(super) fn blocks_read(recorded: &RecordedFrames) -> usize {
     let memory = available_memory().unwrap_or(Bytes(u64::MAX));
     let threads = processors().len() as u64;
@@ -50,7 +51,7 @@ pub(super) fn blocks_read(recorded: &RecordedFrames) -> usize {
     blocks.unwrap_or(1)
 }
 
-/// The slots for blocks of so many frames, of so many bytes each, that this memory has room for.
+/// Returns the slots of `slot` bytes that fit into this memory, for blocks of `of_block` frames.
 fn slots_within(memory: Bytes, of_block: u64, slot: u64, threads: u64) -> Result<usize, String> {
     let room = memory.0 / MEMORY_SHARE / slot;
     let least = of_block.saturating_mul(2);
@@ -65,7 +66,8 @@ fn slots_within(memory: Bytes, of_block: u64, slot: u64, threads: u64) -> Result
     Ok(busy.min(room) as usize)
 }
 
-/// The blocks of so many frames, of so many bytes each, that are read at once into this memory.
+/// Returns the number of blocks that can be read at once into this memory, with `of_block` frames of `size`
+/// bytes each.
 fn blocks_within(memory: Bytes, of_block: u64, size: u64, threads: u64) -> Result<usize, String> {
     let block = of_block.saturating_mul(size);
     match memory.0 / READING_SHARE / block {
@@ -78,8 +80,8 @@ fn blocks_within(memory: Bytes, of_block: u64, size: u64, threads: u64) -> Resul
     }
 }
 
-/// The slots for stacks of so many bytes that this memory has room for, where a block has something of so many of them. As much
-/// again may be taken by what they are compressed to.
+/// Returns the slots of `slot` bytes that fit into this memory for stacks, if a block spans `spanned` stacks.
+/// Their compressed chunks may take as much memory again.
 fn stack_slots_within(memory: Bytes, spanned: u64, slot: u64, threads: u64) -> Result<usize, String> {
     let room = memory.0 / MEMORY_SHARE / slot;
     let least = spanned.saturating_mul(2);

@@ -1,5 +1,5 @@
-//! Frames that are put together for a file of HDF5 that has several in a chunk: each is copied to its place among those of its
-//! stack, in whichever order they are read, and the stack goes into the ring when none of it is to come.
+//! Stacks of frames for HDF5 files with several frames per chunk. Frames may arrive in any order, and each is
+//! copied to its position in its stack. A stack goes into the ring when no more of its frames can arrive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,20 +9,20 @@ use std::{
 use nilometer_ring::{Frame, StackedFrame};
 use nilometer_storage::Buffer;
 
-/// See the module.
+/// Stacks in progress.
 #[derive(Debug)]
 pub(super) struct FrameStacks {
-    /// Of a stack.
+    /// Frames per stack.
     frames: u64,
     frame_size: usize,
-    /// Slots that no stack is in.
+    /// Slots without a stack.
     pub(super) free: Vec<Buffer>,
     open: BTreeMap<u64, OpenStack>,
-    /// Frames that are being read, by the first of their block.
+    /// Blocks that threads are reading, by first frame.
     reading: BTreeSet<u64>,
 }
 
-/// A stack of which more frames may come. Those that do not are 0.
+/// A stack that may receive more frames. Missing frames are 0.
 #[derive(Debug)]
 struct OpenStack {
     data: Buffer,
@@ -30,17 +30,17 @@ struct OpenStack {
 }
 
 impl FrameStacks {
-    /// Of so many frames of so many bytes.
+    /// Creates stacks of `frames` frames of `frame_size` bytes each.
     pub(super) fn new(frames: u64, frame_size: usize) -> Self {
         FrameStacks { frames, frame_size, free: Vec::new(), open: BTreeMap::new(), reading: BTreeSet::new() }
     }
 
-    /// Stacks that consecutive frames are in, so many at the most.
+    /// Upper bound on the stacks that `frames` consecutive frames belong to.
     pub(super) fn most_of(frames: u64, of_stack: u64) -> u64 {
         frames.saturating_add(of_stack - 1).div_ceil(of_stack)
     }
 
-    /// These are going to be read: whether there are slots for their stacks.
+    /// Starts reading these frames. Returns false if slots for their stacks are missing.
     pub(super) fn begin(&mut self, frames: Range<u64>) -> bool {
         let stacks = frames.start / self.frames..frames.end.div_ceil(self.frames);
         let new: Vec<u64> = stacks.filter(|number| !self.open.contains_key(number)).collect();
@@ -57,12 +57,12 @@ impl FrameStacks {
         true
     }
 
-    /// What was read of the block that begins with this frame is all that comes of it.
+    /// Ends the block that begins with this frame. No more frames of it arrive.
     pub(super) fn end(&mut self, first: u64) {
         self.reading.remove(&first);
     }
 
-    /// A frame was read.
+    /// Copies a frame that was read into its stack.
     pub(super) fn add(&mut self, frame: &Frame) {
         let Some(stack) = self.open.get_mut(&(frame.number / self.frames)) else { return };
         let begin = (frame.number % self.frames) as usize * self.frame_size;
@@ -70,7 +70,8 @@ impl FrameStacks {
         stack.there.push(StackedFrame { number: frame.number, due: frame.due, missing: frame.missing() });
     }
 
-    /// Takes out the stacks of which no frame is to come, if the next that is read is this one, in order.
+    /// Takes out the stacks that can't receive more frames, given that `next` is the next frame to be read in
+    /// order.
     pub(super) fn complete(&mut self, next: u64) -> Vec<Frame> {
         let next = self.reading.first().map_or(next, |first| next.min(*first));
         let later = self.open.split_off(&(next / self.frames));

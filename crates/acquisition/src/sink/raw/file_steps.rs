@@ -5,10 +5,13 @@ use std::collections::VecDeque;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::{
-    Files, Log, Placement, RawLayout, index_steps,
+    Files, Log, Placement, RawLayout,
     layout::{STREAMER, THROUGH},
 };
 use nilometer_recording::journal::Entry;
+
+/// How files are opened once more, through the cache.
+pub(super) const OPENS: Open = Open::WRITE;
 
 /// A step of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +267,7 @@ impl Program {
             }
             FileStep::WriteStreamer => written(&name, buffer),
             FileStep::CloseStreamer => on(OpKind::Close, STREAMER, 0, buffer),
-            FileStep::OpenIndex(_) => named(OpKind::Open(index_steps::OPENS), index, name, buffer),
+            FileStep::OpenIndex(_) => named(OpKind::Open(OPENS), index, name, buffer),
             FileStep::ReserveIndexed(_, bytes) => on(OpKind::Allocate, index, bytes, buffer),
             FileStep::CutIndexed(_) => on(OpKind::Truncate, index, size, buffer),
             FileStep::CloseIndex(_) => on(OpKind::Close, index, 0, buffer),

@@ -2,7 +2,7 @@
 
 use nilometer_model::Nanos;
 use nilometer_ring::{FileOffset, Frame, IndexReservation, WrittenFrame};
-use nilometer_storage::{Errno, Open, Operation};
+use nilometer_storage::{Errno, Operation};
 
 use super::{LaneFiles, file_steps::FileStep};
 
@@ -121,6 +121,3 @@ impl LaneFiles {
         }
     }
 }
-
-/// How files are opened once more, through the cache.
-pub(super) const OPENS: Open = Open::WRITE;

@@ -1,4 +1,4 @@
-//! What an index knows after entries of journals in orders that occur, and in some that should not.
+//! Tests the index with journal entries in orders that occur, and in some that should not.
 
 use nilometer_model::{Format, Storing};
 
@@ -35,7 +35,7 @@ fn removed(number: u64) -> Change {
     Change::Removed { number }
 }
 
-/// What an index that has these lanes says of records that come.
+/// Feeds records to an index that has these lanes, and returns the changes.
 fn follow(index: &mut Index, lane: usize, entries: &[Entry]) -> Vec<Change> {
     let from = index.records(lane);
     let mut changes = Vec::new();
@@ -105,7 +105,7 @@ fn records_that_come_a_few_at_once_say_the_same() {
         index.add_lane(head(0));
         for (part, from) in entries.chunks(count).zip((0..).step_by(count)) {
             index.follow(0, from, part, &mut |_| {});
-            // Somebody else was told the same.
+            // Records that the index already has change nothing.
             assert_eq!(index.follow(0, from, part, &mut |_| panic!("nothing is new")), 0);
         }
         assert_eq!(numbers(&index), numbers(&once), "{count} at once");

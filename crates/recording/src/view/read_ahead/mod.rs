@@ -1,4 +1,5 @@
-//! A recording for who reads it from one end to the other: from all disks at once, past the cache, before it is asked for.
+//! Reads a recording ahead for a sequential reader: from all disks at once, past the page cache, before the
+//! reader asks.
 //!
 //! ```text
 //! reads in order -> window (what comes next) -> pieces -> a few threads for each lane -> bytes
@@ -24,7 +25,7 @@ use super::RecordingView;
 use piece::{Piece, Pool};
 use window::{Sizes, Step, Window};
 
-/// One reader of a recording. Several threads may read for it at once, near each other.
+/// A reader of a recording. Several threads may read for it at once, at nearby offsets.
 #[derive(Debug)]
 pub struct ReadAhead {
     whole: Arc<RecordingView>,
@@ -36,33 +37,33 @@ pub struct ReadAhead {
 #[derive(Debug)]
 struct State {
     window: Window,
-    /// In order.
+    /// Pieces in order of their offsets.
     pieces: VecDeque<Arc<Piece>>,
     lanes: Vec<SyncSender<Arc<Piece>>>,
-    /// Whose turn it is with a piece that is in no lane alone.
+    /// Turn of the lanes for the next piece that does not lie in a single lane.
     turn: usize,
-    /// Of the memory, while something is read ahead.
+    /// Share of the memory while it reads ahead.
     share: Option<Share>,
-    /// So many blocks were known that can't be read.
+    /// Number of known blocks that can't be read.
     faulted: usize,
-    /// So many lanes were known.
+    /// Number of known lanes.
     known: usize,
 }
 
-/// Reads in flight in each lane, and how much each reads.
+/// Reads in flight in each lane, and the bytes of each.
 const DEPTH: usize = 2;
 const PIECE: u64 = 4 << 20;
-/// Pieces that wait for a lane at the most.
+/// Limit on the pieces that wait for a lane.
 const WAITING: usize = 1024;
-/// At least so much is read ahead, however small the files are.
+/// Least number of bytes read ahead, also for small files.
 const LEAST: u64 = 64 << 20;
 /// One reader takes at most this part of the memory, and all of the process together at most twice as much.
 const PART_OF_MEMORY: u64 = 16;
 
-/// Readers for which something is read ahead: they share the memory.
+/// Number of readers that read ahead. They share the memory.
 static SHARES: AtomicU64 = AtomicU64::new(0);
 
-/// One of them.
+/// Counts one such reader.
 #[derive(Debug)]
 struct Share;
 
@@ -79,21 +80,21 @@ impl Drop for Share {
     }
 }
 
-/// What somebody asked for: it is on its way, if it was read ahead.
+/// A request for bytes, which are on their way if they were read ahead.
 #[derive(Debug)]
 pub struct Asked {
     range: Range<u64>,
-    /// All of it, or none.
+    /// The pieces that cover the range. Empty unless they cover all of it.
     pieces: Vec<Arc<Piece>>,
 }
 
 impl Asked {
-    /// Where in the recording.
+    /// The requested byte range of the recording.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// Whether it can be given without waiting for a disk.
+    /// Returns true if the bytes are available without waiting for a disk.
     pub fn is_there(&self) -> bool {
         let read = !self.pieces.is_empty() && self.pieces.iter().all(|piece| piece.is_read());
         read || self.range.is_empty()
@@ -101,13 +102,13 @@ impl Asked {
 }
 
 impl ReadAhead {
-    /// Of this recording. Nothing is read before somebody reads.
+    /// Creates a reader of this recording. It reads nothing before the first request.
     pub fn new(whole: Arc<RecordingView>) -> Self {
         let most = whole.side_by_side().clamp(LEAST, LEAST.max(memory() / PART_OF_MEMORY));
         ReadAhead::with(whole, Sizes { piece: PIECE, most })
     }
 
-    /// That reads small pieces, and not far ahead.
+    /// Creates a reader with small pieces that does not read far ahead.
     #[cfg(test)]
     pub(crate) fn small(whole: Arc<RecordingView>) -> Self {
         ReadAhead::with(whole, Sizes { piece: 8192, most: 40_000 })
@@ -131,7 +132,7 @@ impl ReadAhead {
         &self.whole
     }
 
-    /// As [`RecordingView::read_at`].
+    /// Reads like [`RecordingView::read_at`].
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
         let mut scratch = Vec::new();
         self.give(offset, into.len(), &mut scratch, |bytes| {
@@ -140,8 +141,8 @@ impl ReadAhead {
         })
     }
 
-    /// Gives bytes from an offset on, fewer than asked for only at the end: where they were read to, or put together in a
-    /// buffer.
+    /// Passes bytes from `offset` on to `to`, fewer than `length` only at the end. Passes them in place if one
+    /// piece holds them all, otherwise in `scratch`.
     pub fn give<T>(
         &self,
         offset: u64,
@@ -152,14 +153,14 @@ impl ReadAhead {
         self.give_asked(&self.ask(offset, length), scratch, to)
     }
 
-    /// Asks for bytes from an offset on, fewer at the end, and waits for nothing.
+    /// Requests bytes from `offset` on, fewer at the end, without waiting.
     pub fn ask(&self, offset: u64, length: usize) -> Asked {
         let total = self.whole.length();
         let length = (length as u64).min(total.saturating_sub(offset));
         Asked { range: offset..offset + length, pieces: self.pieces(offset, length, total) }
     }
 
-    /// Gives what was asked for, as [`ReadAhead::give`].
+    /// Passes the requested bytes to `to`, like [`ReadAhead::give`].
     pub fn give_asked<T>(&self, asked: &Asked, scratch: &mut Vec<u8>, to: impl FnOnce(&[u8]) -> T) -> T {
         let Asked { range: Range { start, end }, pieces } = asked;
         let part = |piece: &Arc<Piece>| {
@@ -188,7 +189,7 @@ impl ReadAhead {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pieces that have all of these bytes, or none; and begins with what comes after them.
+    /// Returns the pieces that cover all these bytes, or none, and starts reading the bytes after them.
     fn pieces(&self, offset: u64, length: u64, total: u64) -> Vec<Arc<Piece>> {
         let state = &mut *self.lock();
         state.window.limit(self.sizes.most.min(share_of_memory()));
@@ -202,7 +203,7 @@ impl ReadAhead {
             Step::On(Some(range)) => {
                 let runs = self.whole.runs(range, self.sizes.piece).into_iter();
                 let pieces = runs.map(|(range, run)| Arc::new(Piece::new(range, run))).collect();
-                // Who can't be helped reads for itself.
+                // Without threads, the reader reads for itself.
                 drop(state.begin(pieces, &self.whole, &self.pool));
             }
         }
@@ -212,7 +213,7 @@ impl ReadAhead {
 }
 
 impl State {
-    /// Has these pieces read.
+    /// Queues these pieces for reading.
     fn begin(
         &mut self,
         pieces: Vec<Arc<Piece>>,
@@ -226,7 +227,8 @@ impl State {
         for piece in pieces {
             self.turn += 1;
             let lane = piece.lane().unwrap_or(self.turn) % self.lanes.len();
-            // Where a disk hangs, no more is asked of it: who reads that reads for itself, and hangs too.
+            // If a disk hangs, its queue fills up and takes no more pieces. A reader of those bytes reads for
+            // itself and hangs too.
             if self.lanes[lane].try_send(piece.clone()).is_ok() {
                 self.pieces.push_back(piece);
             }
@@ -234,12 +236,12 @@ impl State {
         Ok(())
     }
 
-    /// What was read before and is not needed any more; and of blocks that can't be read since: a part of them that could
-    /// be does not fit what stands for the rest.
+    /// Drops pieces that the reader has passed, and pieces with blocks that have become unreadable. Parts of
+    /// such a block read earlier do not fit the frames that fill the rest.
     fn forget(&mut self, whole: &RecordingView) {
         let lanes = whole.lanes();
         if std::mem::replace(&mut self.known, lanes) != lanes {
-            // What was missing may have turned up.
+            // Missing blocks may have appeared.
             self.pieces.clear();
         }
         let behind = self.window.behind();
@@ -260,7 +262,7 @@ impl State {
     }
 }
 
-/// Threads that read what lies in one lane, in the order in which it is needed.
+/// Starts threads that read the pieces of one lane, in the order in which the reader needs them.
 fn lane(whole: &Arc<RecordingView>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece>>> {
     let (ask, asked) = mpsc::sync_channel(WAITING);
     let asked = Arc::new(Mutex::new(asked));
@@ -270,10 +272,11 @@ fn lane(whole: &Arc<RecordingView>, pool: &Arc<Pool>) -> io::Result<SyncSender<A
         let asked = asked.clone();
         thread::Builder::new().name("ahead".into()).spawn(move || {
             for piece in iter::from_fn(|| next(&asked)) {
-                // Nobody may want it any more.
+                // The reader may have dropped the piece.
                 if Arc::strong_count(&piece) > 1 {
                     let filled = catch_unwind(AssertUnwindSafe(|| piece.fill(&whole, &pool)));
-                    // A fault of ours is one of whoever asked: it is met again there, and nobody waits for ever.
+                    // After a panic the reader reads for itself and meets the panic there, so nobody waits for
+                    // ever.
                     filled.unwrap_or_else(|_| piece.give_up());
                 }
             }
@@ -286,12 +289,12 @@ fn next(asked: &Mutex<Receiver<Arc<Piece>>>) -> Option<Arc<Piece>> {
     asked.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-/// Bytes that each may read ahead.
+/// Bytes that each reader may read ahead.
 fn share_of_memory() -> u64 {
     memory() / PART_OF_MEMORY * 2 / SHARES.load(Ordering::Relaxed).max(1)
 }
 
-/// Of the machine, in bytes.
+/// Memory of the machine in bytes.
 fn memory() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(info.mem_unit.into())

@@ -1,4 +1,4 @@
-//! Parts of a recording that are read before somebody asks for them, and the memory that they are read into.
+//! Parts of a recording that are read ahead of requests, and their memory.
 
 use std::{
     io,
@@ -10,18 +10,18 @@ use nilometer_storage::{Buffer, buffer::ALIGNMENT};
 
 use crate::view::{RecordingView, Run};
 
-/// Memory that was used and is free again: it was touched before, and is not asked of the kernel anew.
+/// Free buffers for reuse. The kernel has already mapped their pages.
 #[derive(Debug)]
 pub(super) struct Pool {
     size: usize,
     free: Mutex<Vec<Buffer>>,
 }
 
-/// Buffers that are free and kept: a reader that goes on needs no more.
+/// Limit on the free buffers kept, enough for a sequential reader.
 const KEPT: usize = 8;
 
 impl Pool {
-    /// For pieces of so many bytes.
+    /// Creates a pool of buffers for pieces of `size` bytes.
     pub(super) fn new(size: u64) -> Self {
         Pool { size: size as usize, free: Mutex::default() }
     }
@@ -37,7 +37,7 @@ impl Pool {
         }
     }
 
-    /// Gives the memory back.
+    /// Frees the buffers.
     pub(super) fn clear(&self) {
         self.free().clear();
     }
@@ -48,17 +48,17 @@ impl Pool {
     }
 }
 
-/// See the module.
+/// A part of a recording that is read ahead of requests.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// Where in the recording.
+    /// Byte range in the recording.
     pub(super) range: Range<u64>,
     run: Option<Run>,
-    /// None if reading it failed in a way that should not be.
+    /// `None` inside if reading failed unexpectedly.
     content: OnceLock<Option<Content>>,
 }
 
-/// What was read, in a part of a buffer.
+/// The bytes read, in a part of a buffer.
 #[derive(Debug)]
 struct Content {
     buffer: Buffer,
@@ -81,12 +81,12 @@ impl Drop for Content {
 }
 
 impl Piece {
-    /// In one file, if there is a run, or wherever its bytes lie.
+    /// Creates a piece in one file if there is a run, or else of bytes from any files.
     pub(super) fn new(range: Range<u64>, run: Option<Run>) -> Self {
         Piece { range, run, content: OnceLock::new() }
     }
 
-    /// The lane that has it, if it is in one.
+    /// Returns the lane that holds the piece, if a single one does.
     pub(super) fn lane(&self) -> Option<usize> {
         self.run.map(|run| run.place.lane)
     }
@@ -95,17 +95,18 @@ impl Piece {
         self.content.get().is_some_and(Option::is_some)
     }
 
-    /// Its bytes, when they are read; none if nobody will read them any more.
+    /// Waits for the piece and returns its bytes. `None` if reading was given up.
     pub(super) fn bytes(&self) -> Option<&[u8]> {
         self.content.wait().as_deref()
     }
 
-    /// Nobody will read it: those who wait for it read for themselves.
+    /// Gives up reading. Threads that wait for the piece then read for themselves.
     pub(super) fn give_up(&self) {
         drop(self.content.set(None));
     }
 
-    /// Reads it: past the cache where it lies in one file. What can't be read that way is read as ever, or filled.
+    /// Reads the piece, past the page cache if it lies in one file. Otherwise, or if that fails, reads through
+    /// the view.
     pub(super) fn fill(&self, whole: &RecordingView, pool: &Arc<Pool>) {
         let mut buffer = pool.take();
         let direct = self.run.ok_or_else(|| io::ErrorKind::Unsupported.into());
@@ -113,15 +114,15 @@ impl Piece {
         let within = direct.unwrap_or_else(|_| {
             let length = (self.range.end - self.range.start) as usize;
             let read = whole.read_at(self.range.start, &mut buffer[..length]);
-            // It ends earlier only if a lane turned up meanwhile: then it is forgotten.
+            // The view is shorter only if a lane appeared in the meantime. The reader then drops the piece.
             buffer[read..length].fill(0);
             0..length
         });
-        // Only who was given the piece fills it.
+        // Only the thread that received the piece fills it.
         drop(self.content.set(Some(Content { buffer, within, pool: pool.clone() })));
     }
 
-    /// Where in the buffer it is then: whole pages are read.
+    /// Reads whole pages and returns the position of the piece in the buffer.
     fn read_past_cache(
         &self,
         whole: &RecordingView,

@@ -1,8 +1,8 @@
-//! How far ahead of a reader a recording is read: pure.
+//! Computes how far to read ahead of a reader. Pure.
 //!
-//! As much is read ahead as the reader has read since it last jumped, so that one who looks at a few frames
-//! costs little: two pieces at least, and a limit at most. For example, pieces of 4 MiB (so 8 MiB are asked
-//! for at least), a limit of 64 MiB, and a reader that goes on in reads of 128 KiB:
+//! The window reads ahead as much as the reader has read since its last jump, so that a few single reads cost
+//! little. It reads at least two pieces ahead and at most a limit. For example, with pieces of 4 MiB (so
+//! requests of at least 8 MiB), a limit of 64 MiB, and sequential reads of 128 KiB:
 //!
 //! ```text
 //! read so far     asked for (KiB)      asked ahead of the reader
@@ -15,83 +15,82 @@
 //!  65792 KiB     123136 .. 131328      64 MiB: the limit, from here on 8 MiB each time that 8 MiB were read
 //! ```
 //!
-//! Everything is asked for once. A read that begins more than 16 MiB from the end of what was read is a jump:
-//! all begins anew there.
+//! The window requests everything once. A read that begins more than 16 MiB from the end of the last one is a
+//! jump, and starts anew there.
 
 use std::ops::Range;
 
-/// The limits of reading at once, and ahead.
+/// Limits on the size of requests, and on reading ahead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Bytes of a piece at the most, and what files are cut at multiples of.
+    /// Most bytes of a piece. Files are cut at multiples of it.
     pub(super) piece: u64,
-    /// Not more than this is ever asked for ahead of a reader.
+    /// Most bytes requested ahead of a reader.
     pub(super) most: u64,
 }
 
 impl Sizes {
-    /// The bytes that are asked for first, and the fewest that are asked for at once later, but for the end.
+    /// Bytes of the first request, and least bytes of later ones except at the end.
     const fn part(self) -> u64 {
         2 * self.piece
     }
 
-    /// How far from where the last read ended the next may begin, to either side, and be no jump: the kernel
-    /// asks for several reads at once, and they come in any order.
+    /// Greatest distance, in both directions, between the end of the last read and the start of the next
+    /// without a jump. The kernel issues several reads at once, which arrive in any order.
     const fn near(self) -> u64 {
         4 * self.piece
     }
 }
 
-/// The position of one reader that goes through a recording, and the end of what was asked for ahead of it.
-/// All in bytes.
+/// The position of a sequential reader, and the end of the bytes requested ahead of it, all in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     sizes: Sizes,
-    /// The offset at which it began, or to which it jumped last.
+    /// Offset of the first read, or of the last jump.
     begun: u64,
-    /// The end of what it read, the furthest since then.
+    /// Furthest end of a read since then.
     next: u64,
-    /// The end of what was asked for.
+    /// End of the bytes requested.
     asked: u64,
-    /// Not more than this now, because others read too.
+    /// Present limit, which is lower while others also read.
     most: u64,
 }
 
-/// The effect of a read on what is read ahead.
+/// The effect of a read on reading ahead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The reader goes on: this is to be read now, if anything.
+    /// The reader continues: read this range now, if any.
     On(Option<Range<u64>>),
-    /// It jumped: what was read for it is of no use. It is not helped until it goes on from there.
+    /// The reader jumped: drop its pieces. Reading ahead resumes when it continues from the new offset.
     Jump,
 }
 
 impl Window {
-    /// At the beginning of a recording.
+    /// Starts at the beginning of a recording.
     pub(super) const fn new(sizes: Sizes) -> Self {
         Window { sizes, begun: 0, next: 0, asked: 0, most: sizes.most }
     }
 
-    /// Asks for no more than so many bytes ahead from here on; for a part in any case.
+    /// Limits reading ahead to `most` bytes from here on, but not to less than a part.
     pub(super) const fn limit(&mut self, most: u64) {
         self.most = most;
     }
 
-    /// Takes a read of `length` bytes at `offset`, of a recording of `total` bytes by now.
+    /// Takes a read of `length` bytes at `offset`, in a recording of `total` bytes at present.
     pub(super) fn read(&mut self, offset: u64, length: u64, total: u64) -> Step {
         let most = self.sizes.most.min(self.most.max(self.sizes.part()));
         let end = offset + length;
         if offset.abs_diff(self.next) > self.sizes.near() {
-            // Nothing is asked for yet: a reader that only looks at places here and there never goes on.
+            // Request nothing yet, because a random reader never continues from here.
             *self = Window { begun: offset, next: end, asked: end, ..*self };
             return Step::Jump;
         }
         self.next = self.next.max(end);
         let ahead = self.next.saturating_sub(self.begun).clamp(self.sizes.part().min(most), most);
-        // The reader may have overtaken what was asked for, where that was limited or the recording grew.
+        // The reader may have overtaken the requests, if they were limited or the recording grew.
         let begin = self.asked.max(self.next);
         let end = (self.next + ahead).min(total);
-        // Little is not worth it, but for the end.
+        // Small requests are not worth it, except at the end.
         if begin >= end || (end - begin < self.sizes.part() && end < total) {
             return Step::On(None);
         }
@@ -99,7 +98,7 @@ impl Window {
         Step::On(Some(begin..end))
     }
 
-    /// Below this offset nothing is read again without a jump.
+    /// Without a jump, the reader reads nothing below this offset again.
     pub(super) const fn behind(&self) -> u64 {
         self.next.saturating_sub(self.sizes.near())
     }
@@ -119,7 +118,7 @@ mod tests {
         let (mut window, mut asked) = (Window::new(SIZES), Vec::new());
         let total = 4000 * READ;
         for read in 0..4000 {
-            // Each second pair comes the other way round.
+            // Swap the reads of every second pair.
             let offset = (read ^ u64::from(read % 4 > 1)) * READ;
             match window.read(offset, READ, total) {
                 Step::On(Some(range)) => {

@@ -1,11 +1,11 @@
-//! Recordings that are still made, on disks that come, go and stand still.
+//! Recordings in progress, on disks that appear, vanish and hang.
 
 use std::{sync::mpsc, thread, time::Duration};
 
 use super::*;
 use crate::{recording_file::RecordingFile, view::files};
 
-/// What hangs so long hangs.
+/// A call that takes this long hangs.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn block(number: u64) -> Vec<u8> {
@@ -100,7 +100,7 @@ fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
     lanes.remove(0, 0);
     (8..11).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
     lanes.publish(0);
-    // Nobody was told that there is anything new.
+    // The view does not know of the new records yet.
     let read = read_all(&whole);
     let (overwritten, stays) = read.split_at(3 * size);
     assert!(stays == (3..8).map(block).collect::<Vec<_>>().concat());
@@ -114,7 +114,8 @@ fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
     );
     read_in_order(&ReadAhead::small(whole.clone()), &read, &[1000]);
     assert_eq!((whole.faults().count, whole.first_block()), (0, 0));
-    // Who opens it now does not see what is gone, and who follows it not what will be soon.
+    // A new view lacks the overwritten blocks. One that follows the recording also lacks those overwritten
+    // next.
     assert_eq!(lanes.whole(Extent::Mark).first_block(), 9);
     let whole = lanes.whole(Extent::All);
     assert_eq!((whole.first_block(), whole.frames()), (3, 8 * FRAMES_OF_BLOCK));
@@ -167,7 +168,7 @@ fn what_was_read_ahead_in_place_of_a_lane_is_forgotten_when_it_turns_up() {
         ahead.read_at(begin as u64, &mut bytes);
         bytes
     };
-    // The window ends behind the block that is missing.
+    // The window ends after the missing block.
     assert!(read(0, 100) == block(0)[..100] && read(100, size + 100)[..size - 100] == block(0)[100..]);
     assert!(read(size + 100, size + 200) != block(1)[100..200], "something stands for it");
     whole.look_in(&lanes.paths());
@@ -185,7 +186,7 @@ fn a_file_that_fails_is_opened_again() {
     let expected = [0, 1, 2].map(block).concat();
     assert!(read_all(&whole) == expected);
     read_in_order(&ReadAhead::small(whole.clone()), &expected, &[1000]);
-    // As a disk that is mounted anew: what was open is of no use any more.
+    // Like a remounted disk: the open files are of no use any more.
     let (path, old) = (lanes.paths()[0].join("n.0.vdif"), lanes.paths()[0].join("old"));
     fs::rename(&path, &old).expect("one directory");
     fs::copy(&old, &path).expect("room");
@@ -216,7 +217,7 @@ fn a_chunk_that_is_renamed_while_it_is_opened_is_found() {
     let names = [(0, 1), (1, 0)].map(|(file, number)| Entry::Chunk { file, number: Some(number) });
     lanes.journals[0].extend(names.into_iter().chain([frames[1]]));
     lanes.publish(0);
-    // Between the name and the file, somebody else takes the news.
+    // Another thread takes in the records between the name and the file.
     let opened = files::open(&whole, place, |path| {
         whole.refresh();
         crate::recording_file::open(path).map(RecordingFile::stored)
@@ -234,7 +235,7 @@ fn a_journal_whose_disk_stands_still_keeps_nobody_from_reading() {
     lanes.publish(0);
     let whole = Arc::new(lanes.whole(Extent::Mark));
     let expected = [0, 1].map(block).concat();
-    // Its files are open from now on.
+    // From now on its files are open.
     assert!(read_all(&whole) == expected);
     let ((asks, asked), (answer, answered)) = (mpsc::sync_channel(1), mpsc::sync_channel::<()>(0));
     let looks = whole.clone();

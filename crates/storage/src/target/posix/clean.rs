@@ -9,9 +9,8 @@ use rustix::{
 
 use super::{
     super::TargetError,
-    run_directory::{
-        NEW_MARKER, RunDirectory, held_marker, is_unfinished, names, open_marker, process, well_named,
-    },
+    joined::open_marker,
+    run_directory::{NEW_MARKER, RunDirectory, held_marker, is_unfinished, names, process, well_named},
 };
 
 /// The result of a clean.

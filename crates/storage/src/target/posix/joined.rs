@@ -9,11 +9,9 @@
 use std::{os::fd::OwnedFd, time::Duration};
 
 use rustix::{
-    fs::{self, FlockOperation, Mode, OFlags},
+    fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
 };
-
-use super::run_directory::open_marker;
 
 /// The lock file.
 pub(super) const JOINED: &str = ".nilometer-joined";
@@ -49,4 +47,15 @@ pub(super) fn claim(root: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Opens a marker if it is a plain file, because opening a device may already have effects. It opens for
+/// writing, because NFS requires that for an exclusive lock.
+pub(super) fn open_marker(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let mode = fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+    if !FileType::from_raw_mode(mode).is_file() {
+        return Err(Errno::INVAL);
+    }
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    fs::openat(root, name, flags, Mode::empty())
 }

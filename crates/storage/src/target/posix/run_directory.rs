@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     super::TargetError,
-    joined::{self, JOINED},
+    joined::{self, JOINED, open_marker},
 };
 
 /// The prefix of every name that a run makes in its directory.
@@ -214,17 +214,6 @@ fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno
         }
     })?;
     Ok((root, marker))
-}
-
-/// Opens a marker if it is a plain file, because opening a device may already have effects. It opens for
-/// writing, because NFS requires that for an exclusive lock.
-pub(super) fn open_marker(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    let mode = fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
-    if !FileType::from_raw_mode(mode).is_file() {
-        return Err(Errno::INVAL);
-    }
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    fs::openat(root, name, flags, Mode::empty())
 }
 
 /// Writes the marker under another name and then renames it: a marker is whole or absent.

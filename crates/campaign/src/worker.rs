@@ -1,0 +1,159 @@
+//! The workers of a phase: threads that wait for a common start and drive their part of the workload.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::SyncSender,
+    },
+    thread,
+};
+
+use nilometer_model::{Invalid, Nanos, Phase, Seed};
+use nilometer_plan::{BufferData, WorkloadRun};
+use nilometer_storage::{Arena, Clock, Counted, Drive, Tally, Target, engine::Options};
+
+use crate::{
+    barrier::Barrier,
+    driven::{DrivenPart, driven},
+    parallel_files::ParallelFiles,
+    supervise::{Crew, Heartbeat, Report},
+    task::{Run, Task},
+    workload::{self, CrewShare, Paced, Stonewall, WorkerPace, WorkerPart, WorkerPlace},
+};
+
+/// Starts the workers on a target.
+pub(crate) fn muster(
+    run: &Run,
+    crew: &mut Crew,
+    number: usize,
+    task: &Task<'_>,
+    sender: &SyncSender<(usize, Report)>,
+) {
+    let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
+    let (index, target) = &task.targets[number];
+    let target = task.at_work(target);
+    let share = CrewShare::of(&task.cell.workload);
+    let files = match ParallelFiles::of(task, target.as_ref()) {
+        Ok(files) => files.map(Arc::new),
+        Err(why) => return crew.fail(Invalid::Refused(why)),
+    };
+    crew.keeps_step = files.as_ref().is_some_and(|files| files.keeps_step());
+    for place in task.places() {
+        let worker = place.worker;
+        let job = Job {
+            target: target.clone(),
+            files: files.clone(),
+            cell: task.cell.clone(),
+            phase: task.phase,
+            seed: task.seed,
+            place,
+            pulse: crew.pulse.clone(),
+            gate: crew.gate.clone(),
+            clock: run.clock,
+            time_limit: task.cell.time_limit.filter(|_| task.may_end_early()),
+            measured_for: task.cell.time_limit.filter(|_| !task.may_end_early() && !task.phase.is_setup()),
+            wall: wall.clone(),
+            share: share.clone(),
+            reached: task.reached.of(*index, worker),
+        };
+        let sender = sender.clone();
+        let report = move |report| drop(sender.send((number, report)));
+        let name = format!("worker {worker}");
+        if let Err(error) = thread::Builder::new().name(name).spawn(move || work(&job, &report)) {
+            crew.fail(Invalid::Refused(format!("no thread for worker {worker}: {error}")));
+            return;
+        }
+    }
+}
+
+/// What a worker is told.
+struct Job {
+    target: Arc<dyn Target>,
+    /// In the place of the target's engine, where MPI-IO is asked for.
+    files: Option<Arc<ParallelFiles>>,
+    cell: WorkloadRun,
+    phase: Phase,
+    seed: Seed,
+    place: WorkerPlace,
+    pulse: Arc<Heartbeat>,
+    gate: Arc<Barrier>,
+    clock: Clock,
+    /// When the phase ends at the latest.
+    time_limit: Option<Nanos>,
+    /// How long it is measured at the most, where it goes on to its end all the same.
+    measured_for: Option<Nanos>,
+    /// What ends the phase for all workers, if one of them may.
+    wall: Option<Arc<AtomicBool>>,
+    /// What the workers of a process have together.
+    share: CrewShare,
+    reached: Arc<AtomicU64>,
+}
+
+/// A worker's thread. A report that nobody waits for any more is dropped.
+fn work(job: &Job, report: &dyn Fn(Report)) {
+    report(run_worker(job, report).unwrap_or_else(Report::Refused));
+}
+
+fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
+    let Job { cell, clock, .. } = job;
+    let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock: *clock };
+    let mut engine = match &job.files {
+        Some(files) => files.engine(&options)?,
+        None => job.target.engine(&options).map_err(|error| error.to_string())?,
+    };
+    let begun = clock.now();
+    let size = workload::buffer_size(&cell.workload, job.phase);
+    let (arena, mut buffers) = Arena::shared_out(workload::buffer_count(cell, job.phase), size);
+    let mut content = job.seed.named("filling").part(u64::from(job.place.number())).stream();
+    for buffer in buffers.iter_mut().filter(|_| cell.data == BufferData::Random) {
+        content.fill(buffer);
+    }
+    // Without the right to lock memory it is only slower, and the figure is that of this user.
+    engine.register(&arena).ok();
+    report(Report::Ready(clock.now().since(begun)));
+    let start = job.gate.pass().ok_or("another worker could not start")?;
+    let real = job.target.description().direct_alignment().is_some();
+    let part = WorkerPart {
+        place: job.place,
+        seed: job.seed,
+        direct: workload::is_direct(cell.access(), real),
+        stop_at: job.time_limit.map_or(Nanos::MAX, |limit| start + limit),
+        reached: job.reached.clone(),
+        share: job.share.clone(),
+        keeps_step: job.files.as_ref().is_some_and(|files| files.keeps_step()),
+        buffers,
+    };
+    let stop_at = part.stop_at;
+    let mut workload = workload::build(&cell.workload, job.phase, part);
+    let copied = cell.copies() && matches!(job.phase, Phase::Write | Phase::Rewrite);
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let is_paced = !cell.offered.is_none() && !job.phase.is_setup();
+    if is_paced {
+        let limits = WorkerPace {
+            offered: cell.offered,
+            place: job.place,
+            counted,
+            block: cell.block_size(),
+            start,
+            stop_at,
+        };
+        workload = Box::new(Paced::new(workload, limits, job.pulse.ceasing().clone()));
+    }
+    if let Some(wall) = &job.wall {
+        workload = Box::new(Stonewall::new(workload, wall.clone()));
+    }
+    let drive = Drive::new(workload.as_mut(), engine.as_mut());
+    let tally = Tally::counting(counted, start);
+    let tally = if is_paced { tally.from_due() } else { tally };
+    clock.sleep_until(start);
+    let late = clock.now().since(start);
+    let measured_until = job.measured_for.map(|limit| start + limit);
+    let part = DrivenPart { start, measured_until, pulse: &job.pulse, report, late };
+    let mut last = driven(drive, &part, tally);
+    if let Report::Done(work) = &mut last {
+        // Who waited for its next operation to be due was not broken off, but told that there is none.
+        work.cut_short |= is_paced && job.pulse.ceasing().load(Ordering::Relaxed);
+    }
+    Ok(last)
+}

@@ -1,0 +1,150 @@
+//! Sentences of a page in Markdown, and of the comments of a source in Rust.
+
+/// One sentence: its words, with code replaced by `CODE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sentence {
+    /// For people who look for it.
+    pub(super) text: String,
+    /// Lower-case words without punctuation.
+    pub(super) words: Vec<String>,
+}
+
+impl Sentence {
+    pub(super) fn is_question(&self) -> bool {
+        self.text.ends_with('?')
+    }
+}
+
+/// The sentences of a page: of paragraphs, headings, items of lists and cells of tables.
+pub(super) fn of_page(text: &str) -> Vec<Sentence> {
+    let mut blocks = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if trimmed.starts_with("```") {
+            is_code = !is_code;
+            blocks.push(String::new());
+        } else if !is_code {
+            add_line(&mut blocks, trimmed);
+        }
+    }
+    blocks.iter().flat_map(|block| split(block)).collect()
+}
+
+/// Adds a line to the block before it, or begins another.
+fn add_line(blocks: &mut Vec<String>, line: &str) {
+    if line.starts_with('|') {
+        blocks.extend(line.split('|').map(str::to_owned));
+        blocks.push(String::new());
+        return;
+    }
+    let (begins, rest) = without_marker(line);
+    if begins || line.is_empty() || blocks.is_empty() {
+        blocks.push(rest.to_owned());
+    } else if let Some(last) = blocks.last_mut() {
+        last.push(' ');
+        last.push_str(line);
+    }
+}
+
+/// Whether a line begins an item or a heading, and the line without its marker.
+fn without_marker(line: &str) -> (bool, &str) {
+    let bare = line.trim_start_matches('#').trim_start();
+    if bare.len() < line.len() {
+        return (true, bare);
+    }
+    for marker in ["- ", "* ", "> "] {
+        if let Some(rest) = line.strip_prefix(marker) {
+            return (true, rest);
+        }
+    }
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    match line[digits..].strip_prefix(". ") {
+        Some(rest) if digits > 0 => (true, rest),
+        _ => (false, line),
+    }
+}
+
+/// The sentences of comments: neighbouring lines of one kind are a paragraph.
+pub(super) fn of_source(text: &str) -> Vec<Sentence> {
+    let mut page = String::new();
+    let mut before = "";
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        let kind = ["///", "//!", "//"].into_iter().find(|kind| trimmed.starts_with(kind)).unwrap_or("");
+        if kind != before {
+            page.push('\n');
+        }
+        if !kind.is_empty() {
+            page.push_str(trimmed[kind.len()..].trim_start());
+            page.push('\n');
+        }
+        before = kind;
+    }
+    of_page(&page)
+}
+
+/// The sentences of a paragraph.
+fn split(block: &str) -> Vec<Sentence> {
+    let plain = without_links(&without_code(block)).replace(['*', '_'], "");
+    let mut sentences = Vec::new();
+    let mut current: Vec<&str> = Vec::new();
+    let mut words = plain.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        current.push(word);
+        let begins = words
+            .peek()
+            .is_none_or(|next| next.starts_with(|first: char| first.is_uppercase() || "\"(".contains(first)));
+        if begins && word.ends_with(['.', '!', '?', ':']) {
+            sentences.extend(sentence(&std::mem::take(&mut current)));
+        }
+    }
+    sentences.extend(sentence(&current));
+    sentences
+}
+
+fn sentence(words: &[&str]) -> Option<Sentence> {
+    let text = words.join(" ");
+    if !text.contains(char::is_lowercase) {
+        return None;
+    }
+    let bare = |word: &&str| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
+    let words = words.iter().map(bare).filter(|word| !word.is_empty()).collect();
+    Some(Sentence { text, words })
+}
+
+/// A paragraph in which each piece of code is one word.
+fn without_code(block: &str) -> String {
+    let mut pieces = block.split('`');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    while pieces.next().is_some() {
+        plain.push_str("CODE");
+        plain.push_str(pieces.next().unwrap_or_default());
+    }
+    plain
+}
+
+/// A paragraph in which a link is its text.
+fn without_links(block: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = block;
+    while let Some((before, behind)) = rest.split_once("](") {
+        plain.push_str(before);
+        rest = behind.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    plain.push_str(rest);
+    plain.replace(['[', ']'], "")
+}
+
+#[test]
+fn pages_and_comments_are_read_sentence_by_sentence() {
+    let texts = |sentences: Vec<Sentence>| sentences.into_iter().map(|one| one.text).collect::<Vec<_>>();
+    let page = "# A heading\nOne line\nand another. A `piece of code`, a [link](there.md#x).\n\n- an item\n1. a number\n```\ncode\n```\n| a cell | 5 |\n";
+    assert_eq!(
+        texts(of_page(page)),
+        ["A heading", "One line and another.", "A CODE, a link.", "an item", "a number", "a cell"]
+    );
+    let source = "//! Of the module.\n\n/// First\n/// second. Third?\nfn f() {} // not a line of its own\n// inside\n";
+    assert_eq!(texts(of_source(source)), ["Of the module.", "First second.", "Third?", "inside"]);
+    assert!(of_source(source)[2].is_question());
+}
