@@ -1,9 +1,9 @@
-//! Transposed bits, compressed by LZ4 or Zstandard: the chunks of HDF5 filter 32008; those with LZ4 are also the `bslz4`
-//! of the DECTRIS stream.
+//! Transposed bits, compressed by LZ4 or Zstandard: the chunks of HDF5 filter 32008. With LZ4 they are
+//! also the `bslz4` of the DECTRIS stream.
 //!
-//! The frame is that of [`frame`](crate::frame); each block is the compressed bits of its elements, transposed. The last
-//! block has what is left, a multiple of 8 elements; fewer than 8 elements follow as they are. (`bshuf_h5filter.c` and
-//! `bitshuffle.c` of github.com/kiyo-masui/bitshuffle.)
+//! The frame is that of [`frame`](crate::frame); each block is the compressed, transposed bits of its
+//! elements. The last block has the remaining multiple of 8 elements; fewer than 8 elements follow unchanged.
+//! (`bshuf_h5filter.c` and `bitshuffle.c` of github.com/kiyo-masui/bitshuffle.)
 
 use crate::{
     CodecError, ElementSize, Method, ZstdLevel,
@@ -13,8 +13,8 @@ use crate::{
 
 /// Bytes of a block for LZ4: `BSHUF_TARGET_BLOCK_SIZE_B` of the library.
 pub(crate) const LZ4_BLOCK: usize = 8192;
-/// Bytes of a block for Zstandard, whose frames have more of a head: longer rows of bits compress better and in less time
-/// than in the library's 8 KiB. Its readers take the block size from the chunk.
+/// Bytes of a block for Zstandard, whose frames have a larger header. Longer rows of bits compress better and
+/// faster than those of the library's 8 KiB. Its readers take the block size from the chunk.
 pub(crate) const ZSTD_BLOCK: usize = 4 * LZ4_BLOCK;
 
 /// Encodes and decodes chunks of elements of one size.
@@ -22,20 +22,20 @@ pub(crate) struct Bitshuffle {
     element: ElementSize,
     method: Method,
     codec: BlockCodec,
-    /// Bytes of a block that is encoded.
+    /// Bytes of an encoded block.
     block_size: usize,
-    /// A block's rows of bits, and the planes on the way back.
+    /// A block's rows of bits, and the planes for decoding.
     rows: Vec<u8>,
     planes: Vec<u8>,
 }
 
 impl Bitshuffle {
-    /// With LZ4.
+    /// Creates a codec with LZ4.
     pub(crate) fn lz4(element: ElementSize, method: Method) -> Self {
         Self::new(element, method, BlockCodec::Lz4, LZ4_BLOCK)
     }
 
-    /// With Zstandard.
+    /// Creates a codec with Zstandard.
     pub(crate) fn zstd(element: ElementSize, method: Method, level: ZstdLevel) -> Self {
         Self::new(element, method, BlockCodec::Zstd(ZstdContexts::new(level)), ZSTD_BLOCK)
     }
@@ -44,7 +44,7 @@ impl Bitshuffle {
         Bitshuffle { element, method, codec, block_size, rows: vec![0; block_size], planes: Vec::new() }
     }
 
-    /// Bytes of the chunk, written to the front of `into`. The elements are whole.
+    /// Writes the chunk to the front of `into` and returns its size. The elements are whole.
     pub(crate) fn encode(&mut self, elements: &[u8], into: &mut [u8]) -> Result<usize, CodecError> {
         let header = Header { bytes: elements.len() as u64, block_size: self.block_size as u32 };
         let mut chunk = ChunkWriter::begin(into, header)?;
@@ -58,7 +58,7 @@ impl Bitshuffle {
         Ok(chunk.end())
     }
 
-    /// Decodes a chunk into exactly the elements that it holds, which are whole.
+    /// Decodes a chunk into exactly its elements, which are whole.
     pub(crate) fn decode(&mut self, chunk: &[u8], elements: &mut [u8]) -> Result<(), CodecError> {
         let Header { block_size: size, .. } = Header::of(chunk, elements.len())?;
         let block_size = size as usize;
@@ -78,7 +78,7 @@ impl Bitshuffle {
         blocks.end()
     }
 
-    /// Nothing if there are other than the block's bytes in it.
+    /// Unpacks a block; `None` if it does not hold exactly the block's bytes.
     fn unpack(&mut self, packed: &[u8], block: &mut [u8]) -> Option<()> {
         let rows = &mut self.rows[..block.len()];
         let planes = &mut self.planes[..block.len()];
@@ -87,7 +87,7 @@ impl Bitshuffle {
         Some(())
     }
 
-    /// How many bytes at the end of so many are in no block.
+    /// Returns the number of bytes at the end of `length` that are in no block.
     fn left(&self, length: usize) -> usize {
         length % (8 * self.element.bytes())
     }

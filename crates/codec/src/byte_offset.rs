@@ -1,14 +1,15 @@
-//! Differences of pixels in as few bytes as hold them: `x-CBF_BYTE_OFFSET`, which Pilatus detectors write.
+//! Differences of pixels in as few bytes as possible: `x-CBF_BYTE_OFFSET`, the format of Pilatus detectors.
 //!
-//! The difference to the pixel before (0 before the first) as a signed byte; beyond ±127 the byte 0x80 and 16 bits;
-//! beyond ±32767 then 0x8000 and 32 bits; beyond ±(2^31 - 1) then 0x8000 0000 and 64 bits, all little-endian.
-//! (International Tables for Crystallography G, section 5.6, and `cbf_byte_offset.c` of the reference library.)
+//! The format stores the difference to the previous pixel (0 before the first) as a signed byte. Beyond ±127
+//! it is the byte 0x80 and 16 bits; beyond ±32767 then 0x8000 and 32 bits. Beyond ±(2^31 - 1) it is then
+//! 0x8000 0000 and 64 bits. All are little-endian. (International Tables for Crystallography G, section 5.6,
+//! and `cbf_byte_offset.c` of the reference library.)
 
 use crate::CodecError;
 
-/// Pixels that are looked at together: as many differences of one byte are found and written at once.
+/// Pixels that are coded together, if each difference fits into one byte.
 const RUN: usize = 16;
-/// Says that the difference follows in 16 bits.
+/// Marks that the difference follows in 16 bits.
 const WIDER: u8 = 0x80;
 /// Bytes of the widest difference with its marks.
 const WIDEST: usize = 15;
@@ -19,15 +20,15 @@ pub fn encode(pixels: &[i32], encoded: &mut Vec<u8>) {
     put_runs(runs.iter().copied(), rest, encoded);
 }
 
-/// The same of pixels as they lie in memory and in raw files: little-endian, 4 bytes each. A last part of a pixel is left
-/// out.
+/// Does the same with pixels as in memory and raw files: little-endian, 4 bytes each. A trailing part of a
+/// pixel is left out.
 pub fn encode_bytes(pixels: &[u8], encoded: &mut Vec<u8>) {
     let (runs, rest) = pixels.as_chunks::<4>().0.as_chunks::<RUN>();
     let rest: Vec<i32> = rest.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect();
     put_runs(runs.iter().map(|run| run.map(i32::from_le_bytes)), &rest, encoded);
 }
 
-/// The most bytes that so many pixels take.
+/// Returns the most bytes for `pixels` pixels.
 pub const fn encoded_max(pixels: u64) -> u64 {
     pixels * WIDEST as u64
 }
@@ -46,7 +47,7 @@ fn put_runs(runs: impl ExactSizeIterator<Item = [i32; RUN]>, rest: &[i32], encod
     put_each(before, rest, encoded);
 }
 
-/// The differences of a run, if each fits into a byte.
+/// Returns the differences of a run, if each fits into a byte.
 #[inline]
 fn small(before: i32, run: &[i32; RUN]) -> Option<[u8; RUN]> {
     let mut previous = [before; RUN];
@@ -85,7 +86,7 @@ fn put(difference: i64, encoded: &mut Vec<u8>) {
     encoded.extend(difference.to_le_bytes());
 }
 
-/// The difference in a narrower type; its least value is a mark and no difference.
+/// Returns the difference in a narrower type; the least value of the type is a mark and no difference.
 fn narrow<T: TryFrom<i64> + PartialEq + Least>(difference: i64) -> Option<T> {
     T::try_from(difference).ok().filter(|value| *value != T::LEAST)
 }
@@ -107,7 +108,7 @@ impl Least for i32 {
     const LEAST: Self = i32::MIN;
 }
 
-/// Decodes into exactly these pixels. After an error their content is not defined.
+/// Decodes into exactly these pixels. After an error their content is undefined.
 pub fn decode(encoded: &[u8], pixels: &mut [i32]) -> Result<(), CodecError> {
     let (mut at, mut done, mut before) = (0, 0, 0);
     while done < pixels.len() {
@@ -119,7 +120,7 @@ pub fn decode(encoded: &[u8], pixels: &mut [i32]) -> Result<(), CodecError> {
             done += RUN;
             continue;
         }
-        // A run with a wide difference, or the last pixels, one by one.
+        // Decode a run with a wide difference, or the last pixels, one by one.
         let end = pixels.len().min(done + RUN);
         for pixel in &mut pixels[done..end] {
             let (difference, next) = take(encoded, at)?;
@@ -137,10 +138,10 @@ pub fn decode(encoded: &[u8], pixels: &mut [i32]) -> Result<(), CodecError> {
     }
 }
 
-/// The pixels of a run whose differences are bytes, and the last of them; nothing if one is wider or overflows.
+/// Decodes a run whose differences are bytes and returns its last pixel; `None` if one is wider or overflows.
 #[inline]
 fn take_small(before: i32, bytes: &[u8; RUN], run: &mut [i32; RUN]) -> Option<i32> {
-    // Without a branch, so that it is done for all bytes at once.
+    // Without a branch, so that the compiler can handle all bytes at once.
     let wide = bytes.iter().fold(0, |wide, byte| wide | u8::from(*byte == WIDER));
     // The run moves a pixel by at most 16 x 127.
     if wide != 0 || before.unsigned_abs() > i32::MAX as u32 - 4096 {
@@ -154,7 +155,7 @@ fn take_small(before: i32, bytes: &[u8; RUN], run: &mut [i32; RUN]) -> Option<i3
     Some(value)
 }
 
-/// The difference at a place, and where the next one begins.
+/// Returns the difference at a place, and the position of the next one.
 fn take(encoded: &[u8], at: usize) -> Result<(i64, usize), CodecError> {
     let byte = i8::from_le_bytes(bytes(encoded, at)?);
     if byte != i8::MIN {
@@ -188,7 +189,7 @@ mod tests {
         bytes
     }
 
-    /// Small steps, as background has them, with spots, gaps and the ends of the type between them.
+    /// Small steps, as in background, with spots, gaps and the extremes of the type between them.
     fn pixels() -> impl Strategy<Value = Vec<i32>> {
         let pixel = prop_oneof![
             100 => -2..4_i32,

@@ -1,4 +1,5 @@
-//! Chunks of HDF5 datasets, by any of the compressions: elements in, the bytes of a direct chunk write out, and back.
+//! Chunks of HDF5 datasets, by any of the compressions: elements to the bytes of a direct chunk write, and
+//! back.
 
 use std::fmt;
 
@@ -6,23 +7,25 @@ use crate::{
     CodecError, Compression, ElementSize, Method, bitshuffle::Bitshuffle, block::ZstdContexts, lz4_filter,
 };
 
-/// Encodes and decodes chunks of elements of one size by one compression. Keeps its working memory from chunk to chunk;
-/// one a thread.
+/// Encodes and decodes chunks of elements of one size with one compression. It keeps its working memory from
+/// chunk to chunk; use one per thread.
 pub struct ChunkCodec {
     compression: Compression,
     element: ElementSize,
     framing: Framing,
 }
 
-/// What stands in a chunk.
+/// The format of a chunk.
 enum Framing {
-    /// The elements.
+    /// The unchanged elements.
     Plain,
-    /// That of HDF5 filter 32004.
+    /// The format of HDF5 filter 32004.
     Lz4,
-    /// One frame of Zstandard that states its size: HDF5 filter 32015 (`H5Zzstd.c` of `github.com/HDFGroup/hdf5_plugins`).
+    /// A Zstandard frame that states its size: HDF5 filter 32015.
+    ///
+    /// The plug-in is `H5Zzstd.c` of `github.com/HDFGroup/hdf5_plugins`.
     Zstd(ZstdContexts),
-    /// That of HDF5 filter 32008.
+    /// The format of HDF5 filter 32008.
     Bitshuffle(Bitshuffle),
 }
 
@@ -35,12 +38,12 @@ impl fmt::Debug for ChunkCodec {
 }
 
 impl ChunkCodec {
-    /// For elements of this size, by the fastest transposition that this processor has.
+    /// Creates a codec for elements of this size, with the fastest transposition that this processor has.
     pub fn new(compression: Compression, element: ElementSize) -> Self {
         Self::with_method(compression, element, Method::best())
     }
 
-    /// By a transposition of choice, to compare them; compressions without one ignore it.
+    /// Creates a codec with a given transposition, to compare them; compressions without one ignore it.
     pub fn with_method(compression: Compression, element: ElementSize, method: Method) -> Self {
         let framing = match compression {
             Compression::None => Framing::Plain,
@@ -54,19 +57,19 @@ impl ChunkCodec {
         ChunkCodec { compression, element, framing }
     }
 
-    /// As it was made.
+    /// Returns its compression.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// As it was made.
+    /// Returns its element size.
     pub fn element(&self) -> ElementSize {
         self.element
     }
 
-    /// Writes the chunk of these elements to the front of `into`; how many bytes it takes. [`Compression::most_bytes`] are
-    /// always enough room. Fails where there is too little, or where `elements` end within one; the content of `into` is
-    /// then not defined.
+    /// Writes the chunk of these elements to the front of `into` and returns its size.
+    /// [`Compression::most_bytes`] are always enough room. It fails if there is too little, or if `elements`
+    /// end within an element. The content of `into` is then undefined.
     pub fn encode(&mut self, elements: &[u8], into: &mut [u8]) -> Result<usize, CodecError> {
         self.check(elements)?;
         let room = into.len();
@@ -82,7 +85,7 @@ impl ChunkCodec {
         }
     }
 
-    /// Decodes a chunk into exactly the elements that it holds. After an error their content is not defined.
+    /// Decodes a chunk into exactly its elements. After an error their content is undefined.
     pub fn decode(&mut self, chunk: &[u8], elements: &mut [u8]) -> Result<(), CodecError> {
         self.check(elements)?;
         match &mut self.framing {
@@ -106,7 +109,7 @@ impl ChunkCodec {
     }
 }
 
-/// A frame of Zstandard. One that does not state its size, as streams write it, is taken too.
+/// Decodes a frame of Zstandard. It need not state its size; stream writers omit it.
 fn decode_frame(contexts: &mut ZstdContexts, frame: &[u8], elements: &mut [u8]) -> Result<(), CodecError> {
     let length = zstd_safe::find_frame_compressed_size(frame).map_err(|_| CodecError::Frame)?;
     if let Some(holds) = zstd_safe::get_frame_content_size(frame).map_err(|_| CodecError::Frame)? {

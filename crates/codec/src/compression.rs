@@ -1,5 +1,5 @@
-//! The compressions of HDF5 datasets with frames: their words, the numbers of their filters, and what a dataset's filter
-//! pipeline stores of each.
+//! The compressions of HDF5 datasets with frames: their words, the numbers of their filters, and their values
+//! in a dataset's filter pipeline.
 
 use std::{fmt, str::FromStr};
 
@@ -10,14 +10,14 @@ use crate::{
     lz4_filter,
 };
 
-/// How the chunks of a dataset are compressed.
+/// The compression of a dataset's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// LZ4 of the elements as they are.
+    /// LZ4 of the unchanged elements.
     Lz4,
-    /// Zstandard of the elements as they are.
+    /// Zstandard of the unchanged elements.
     Zstd(ZstdLevel),
     /// Bits transposed, then LZ4.
     BitshuffleLz4,
@@ -26,7 +26,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// All there are, those with a level at their usual one.
+    /// All compressions, those with a level at their usual one.
     pub const ALL: [Self; 5] = [
         Compression::None,
         Compression::Lz4,
@@ -35,7 +35,7 @@ impl Compression {
         Compression::BitshuffleZstd(ZstdLevel::USUAL),
     ];
 
-    /// Its word, the level apart.
+    /// Returns its word, without the level.
     pub const fn word(self) -> &'static str {
         match self {
             Compression::None => "none",
@@ -46,7 +46,7 @@ impl Compression {
         }
     }
 
-    /// The level, of those that have one.
+    /// Returns the level; `None` if it has no levels.
     pub const fn level(self) -> Option<ZstdLevel> {
         match self {
             Compression::Zstd(level) | Compression::BitshuffleZstd(level) => Some(level),
@@ -54,7 +54,7 @@ impl Compression {
         }
     }
 
-    /// The same at another level; none if it has no levels.
+    /// Returns the same compression at another level; `None` if it has no levels.
     pub const fn at_level(self, level: ZstdLevel) -> Option<Self> {
         match self {
             Compression::Zstd(_) => Some(Compression::Zstd(level)),
@@ -63,7 +63,7 @@ impl Compression {
         }
     }
 
-    /// The number of its HDF5 filter, as registered with The HDF Group; none if there is no filter.
+    /// Returns the number of its HDF5 filter, as registered with The HDF Group; `None` if there is no filter.
     pub const fn filter(self) -> Option<u16> {
         match self {
             Compression::None => None,
@@ -73,13 +73,13 @@ impl Compression {
         }
     }
 
-    /// The `cd_values` that a dataset's filter pipeline stores, as the plug-in's `set_local` leaves them. Readers take the
-    /// element size and what compresses from them, and block sizes from the chunks.
+    /// Returns the `cd_values` that a dataset's filter pipeline stores, as the plug-in's `set_local` leaves
+    /// them. Readers take the element size and the compressor from them, and block sizes from the chunks.
     ///
-    /// 32008 puts three in front of what a user gives (block size, 0 for the usual; 2 for LZ4, 3 for Zstandard; level): the
-    /// version of the library, of which 0.4 is the first with Zstandard, and the element size (`bshuf_h5_set_local` of
-    /// `bshuf_h5filter.c`). 32004 (block size, 0 for the usual) and 32015 (level) have no `set_local`: `H5Zlz4.c`,
-    /// `H5Zzstd.c`.
+    /// 32008 puts three values before the user's (block size, 0 for the usual; 2 for LZ4, 3 for Zstandard;
+    /// level). They are the library's version, two numbers, and the element size (`bshuf_h5_set_local` of
+    /// `bshuf_h5filter.c`). Version 0.4 is the first with Zstandard. 32004 (block size, 0 for the usual) and
+    /// 32015 (level) have no `set_local`: `H5Zlz4.c`, `H5Zzstd.c`.
     pub fn cd_values(self, element: ElementSize) -> Vec<u32> {
         let element = element.bytes() as u32;
         match self {
@@ -91,7 +91,7 @@ impl Compression {
         }
     }
 
-    /// The most bytes that a chunk of so many bytes of elements takes. With so much room, no encoder runs out of it.
+    /// Returns the most bytes of a chunk with `length` bytes of elements. No encoder needs more room.
     pub fn most_bytes(self, length: usize) -> usize {
         match self {
             Compression::None => length,
@@ -105,13 +105,13 @@ impl Compression {
     }
 }
 
-/// The most bytes of a chunk in blocks of this size, each of which takes what `bound` says of it. What is in no block at
-/// the end stands there as it is, which takes less than its bound.
+/// Returns the most bytes of a chunk in blocks of this size, each of which takes at most `bound`. The rest at
+/// the end that is in no block is stored unchanged, which takes less than its bound.
 fn blocks(length: usize, size: usize, bound: fn(usize) -> usize) -> usize {
     HEADER + length / size * (BLOCK_HEADER + bound(size)) + BLOCK_HEADER + bound(length % size)
 }
 
-/// As it is written by a user: `bszstd:5`.
+/// Formats it like a user writes it: `bszstd:5`.
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
@@ -122,7 +122,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// A word, for those with levels optionally with one behind a colon: `bslz4`, `zstd`, `bszstd:5`.
+/// Parses a word; those with levels may have one after a colon: `bslz4`, `zstd`, `bszstd:5`.
 impl FromStr for Compression {
     type Err = UnknownCompression;
 
@@ -143,28 +143,28 @@ impl FromStr for Compression {
      22, such as bszstd:3"
 )]
 pub struct UnknownCompression {
-    /// As it was written.
+    /// The text as given.
     pub text: String,
 }
 
-/// How much Zstandard tries: 1 is the fastest, 22 the smallest.
+/// The effort of Zstandard: 1 is the fastest, 22 the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ZstdLevel(u8);
 
 impl ZstdLevel {
-    /// What libzstd, and the plug-in of HDF5, take if nothing is said.
+    /// The default of libzstd and of HDF5's plug-in.
     pub const USUAL: Self = ZstdLevel(3);
     /// The fastest.
     pub const FASTEST: Self = ZstdLevel(1);
     /// The highest.
     pub const HIGHEST: Self = ZstdLevel(22);
 
-    /// None if there is no such level.
+    /// Creates a level; `None` if there is no such level.
     pub const fn new(level: u8) -> Option<Self> {
         if level >= Self::FASTEST.0 && level <= Self::HIGHEST.0 { Some(ZstdLevel(level)) } else { None }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u8 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! How large the elements are whose bits are transposed.
+//! The size of the elements whose bits are transposed.
 
 /// Bytes of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,10 +14,10 @@ pub enum ElementSize {
 }
 
 impl ElementSize {
-    /// All there are.
+    /// All sizes.
     pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Four, Self::Eight];
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub const fn bytes(self) -> usize {
         match self {
             ElementSize::One => 1,
@@ -27,7 +27,7 @@ impl ElementSize {
         }
     }
 
-    /// The size of so many bytes, if it is one.
+    /// Returns the size of this many bytes, if it is one.
     pub const fn of(bytes: u64) -> Option<Self> {
         match bytes {
             1 => Some(ElementSize::One),

@@ -1,8 +1,9 @@
-//! The frame that the HDF5 filters 32004 and 32008 share: a header of 12 bytes, then blocks, each behind its compressed
-//! size.
+//! The frame that the HDF5 filters 32004 and 32008 share: a header of 12 bytes, then blocks, each after its
+//! compressed size.
 //!
-//! The header is the number of uncompressed bytes (u64) and the block size in bytes (u32); compressed sizes are u32; all are
-//! big-endian. (`H5Zlz4.c` of `github.com/HDFGroup/hdf5_plugins`; `bshuf_h5filter.c` of github.com/kiyo-masui/bitshuffle.)
+//! The header is the number of uncompressed bytes (u64) and the block size in bytes (u32). Compressed sizes
+//! are u32; all are big-endian. (`H5Zlz4.c` of `github.com/HDFGroup/hdf5_plugins`; `bshuf_h5filter.c` of
+//! github.com/kiyo-masui/bitshuffle.)
 
 use crate::CodecError;
 
@@ -11,17 +12,17 @@ pub(crate) const HEADER: usize = 12;
 /// Bytes before each block: its compressed size.
 pub(crate) const BLOCK_HEADER: usize = 4;
 
-/// What a chunk says at its beginning.
+/// The header of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
-    /// Uncompressed, of the whole chunk.
+    /// Uncompressed bytes of the whole chunk.
     pub(crate) bytes: u64,
-    /// Uncompressed, of each block but the last.
+    /// Uncompressed bytes of each block except the last.
     pub(crate) block_size: u32,
 }
 
 impl Header {
-    /// The header of a chunk that has to hold so many bytes.
+    /// Reads the header of a chunk that must hold `wanted` bytes.
     pub(crate) fn of(chunk: &[u8], wanted: usize) -> Result<Self, CodecError> {
         let header = Self::read(chunk)?;
         if header.bytes != wanted as u64 {
@@ -38,7 +39,8 @@ impl Header {
     }
 }
 
-/// How many bytes a chunk of the filters 32004 and 32008 says that it holds. The caller decides whether to believe it.
+/// Returns the uncompressed bytes that a chunk of the filters 32004 and 32008 states. Verify the number
+/// before you trust it.
 pub fn uncompressed_bytes(chunk: &[u8]) -> Result<u64, CodecError> {
     Ok(Header::read(chunk)?.bytes)
 }
@@ -58,7 +60,7 @@ impl<'a> ChunkWriter<'a> {
         Ok(writer)
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
         let full = CodecError::Room { room: self.into.len() };
         let room = self.into.get_mut(self.at..).and_then(|room| room.get_mut(..bytes.len())).ok_or(full)?;
@@ -67,8 +69,8 @@ impl<'a> ChunkWriter<'a> {
         Ok(())
     }
 
-    /// A block behind its compressed size. `compress` writes it into all that is left, and says how long it is, or nothing
-    /// if it has no room there.
+    /// Writes a block after its compressed size. `compress` writes it into all remaining room and returns its
+    /// length, or `None` if there is too little.
     pub(crate) fn block(
         &mut self,
         compress: impl FnOnce(&mut [u8]) -> Option<usize>,
@@ -81,7 +83,7 @@ impl<'a> ChunkWriter<'a> {
         Ok(())
     }
 
-    /// Bytes of the whole chunk.
+    /// Returns the bytes of the whole chunk.
     pub(crate) fn end(self) -> usize {
         self.at
     }
@@ -95,12 +97,12 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Behind the header.
+    /// Starts after the header.
     pub(crate) fn of(chunk: &'a [u8]) -> Self {
         Blocks { chunk, at: HEADER, number: 0 }
     }
 
-    /// The next block; `unpack` says whether it was what it should be.
+    /// Reads the next block; `unpack` returns `None` if it is damaged.
     pub(crate) fn next(&mut self, unpack: impl FnOnce(&[u8]) -> Option<()>) -> Result<(), CodecError> {
         let size = u32::from_be_bytes(self.array("a block's size")?) as usize;
         let damaged = CodecError::Block { block: self.number, at: self.at };
@@ -109,7 +111,7 @@ impl<'a> Blocks<'a> {
         unpack(packed).ok_or(damaged)
     }
 
-    /// So many bytes that stand there as they are.
+    /// Reads `length` unchanged bytes.
     pub(crate) fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], CodecError> {
         let rest = self.chunk.get(self.at..).and_then(|rest| rest.get(..length));
         let bytes = rest.ok_or(CodecError::Short { at: self.chunk.len(), what })?;
@@ -117,7 +119,7 @@ impl<'a> Blocks<'a> {
         Ok(bytes)
     }
 
-    /// Nothing may follow.
+    /// Checks that nothing follows.
     pub(crate) fn end(self) -> Result<(), CodecError> {
         match self.chunk.len() - self.at {
             0 => Ok(()),

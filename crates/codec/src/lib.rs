@@ -1,12 +1,13 @@
 //! Compressed pixels, exactly as detectors and HDF5 filters frame them: bytes in, bytes out, no I/O.
 //!
-//! - [`ChunkCodec`]: the chunks of HDF5 datasets by each [`Compression`]: LZ4 (filter 32004), Zstandard (32015), and these
-//!   behind a transposition of bits (32008); those with LZ4 are also what the DECTRIS stream has;
-//! - [`byte_offset`]: differences of pixels, as Pilatus writes them into CBF files.
+//! - [`ChunkCodec`]: the chunks of HDF5 datasets by each [`Compression`]. LZ4 is filter 32004, Zstandard
+//!   32015, and both after a transposition of bits 32008; the DECTRIS stream uses the ones with LZ4 too.
+//! - [`byte_offset`]: differences of pixels, as in CBF files of Pilatus.
 //!
-//! Decoders are given the room to decode into, so that no number in a file decides how much memory is taken, and
-//! answer any bytes with pixels or an error. Unsafe code stands in the AVX2 and AVX-512 parts of the bit
-//! transposition alone; LZ4 and Zstandard are the C libraries, through the safe interfaces of the crates lz4 and zstd-safe.
+//! The caller gives a decoder its output memory, so no number in a file decides how much is allocated. A
+//! decoder answers any bytes with pixels or an error. Only the AVX2 and AVX-512 parts of the bit
+//! transposition contain unsafe code. LZ4 and Zstandard are the C libraries, through the safe interfaces of
+//! the crates lz4 and zstd-safe.
 
 #![deny(unsafe_code)]
 
@@ -28,13 +29,13 @@ pub use frame::uncompressed_bytes;
 pub use transpose::Method;
 pub use walk::check_structure;
 
-/// Compressed bytes that can't be what they should be, or elements that can't be compressed.
+/// Invalid compressed bytes, or elements that can't be compressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The bytes to be compressed, or to be decompressed into, end within an element.
+    /// The uncompressed bytes, input or output, end within an element.
     #[error("{length} B are no whole number of elements of {element} B")]
     Ragged {
-        /// Bytes there are.
+        /// The length in bytes.
         length: usize,
         /// Bytes of an element.
         element: usize,
@@ -42,57 +43,57 @@ pub enum CodecError {
     /// The compressed bytes end early.
     #[error("ends at byte {at}, within {what}")]
     Short {
-        /// Where they end.
+        /// The position of the end.
         at: usize,
-        /// What was being read.
+        /// The part being read.
         what: &'static str,
     },
-    /// There is more, or less, in it than was asked for.
+    /// It holds more, or less, than the caller requested.
     #[error("holds {holds} B, not {wanted}")]
     Length {
-        /// Bytes or pixels that it holds, as it says itself.
+        /// The bytes or pixels that it states.
         holds: u64,
-        /// As the caller says.
+        /// The bytes or pixels that the caller requested.
         wanted: u64,
     },
     /// A block size that no encoder chooses.
     #[error("has blocks of {size} B: no multiple of 8 elements of {element} B")]
     BlockSize {
-        /// As stated.
+        /// The stated size.
         size: u32,
         /// Bytes of an element.
         element: usize,
     },
-    /// Blocks that hold nothing, where there is something to be held.
+    /// Blocks of no bytes, although the chunk holds some.
     #[error("has blocks of 0 B")]
     EmptyBlocks,
     /// A block that can't be decompressed to its size.
     #[error("block {block} at byte {at} is damaged")]
     Block {
-        /// From 0.
+        /// The number of the block, from 0.
         block: usize,
-        /// Where it begins.
+        /// The position of its beginning.
         at: usize,
     },
     /// No frame of Zstandard, or one that can't be decompressed to its size.
     #[error("is no frame of Zstandard, or a damaged one")]
     Frame,
-    /// What is compressed has no room where it is to go.
+    /// The compressed data do not fit into the output.
     #[error("does not fit into {room} B")]
     Room {
-        /// Bytes there are for it.
+        /// The bytes of room.
         room: usize,
     },
     /// A pixel beyond 32 bits.
     #[error("pixel {pixel} is beyond 32 bits")]
     Pixel {
-        /// From 0.
+        /// The number of the pixel, from 0.
         pixel: usize,
     },
-    /// Bytes behind the last pixel or block.
+    /// Bytes after the last pixel or block.
     #[error("{bytes} B follow its end")]
     Trailing {
-        /// How many.
+        /// Their number.
         bytes: usize,
     },
 }

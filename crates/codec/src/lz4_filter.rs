@@ -1,7 +1,7 @@
-//! LZ4 of bytes as they are: the chunks of HDF5 filter 32004.
+//! LZ4 of unchanged bytes: the chunks of HDF5 filter 32004.
 //!
-//! The frame is that of [`frame`](crate::frame). A block that does not become smaller stands there as it is; that its
-//! compressed size is its size says so. (`H5Zlz4.c` of `github.com/HDFGroup/hdf5_plugins`.)
+//! The frame is that of [`frame`](crate::frame). A block that does not become smaller is stored unchanged;
+//! its compressed size then equals its size. (`H5Zlz4.c` of `github.com/HDFGroup/hdf5_plugins`.)
 
 use crate::{
     CodecError,
@@ -12,7 +12,7 @@ use crate::{
 /// Bytes of a block, or of the chunk if it is smaller: the filter's `DEFAULT_BLOCK_SIZE`.
 pub(crate) const BLOCK: usize = 1 << 30;
 
-/// Bytes of the chunk, written to the front of `into`.
+/// Writes the chunk to the front of `into` and returns its size.
 pub(crate) fn encode(bytes: &[u8], into: &mut [u8]) -> Result<usize, CodecError> {
     let block_size = BLOCK.min(bytes.len()) as u32;
     let mut chunk = ChunkWriter::begin(into, Header { bytes: bytes.len() as u64, block_size })?;
@@ -32,7 +32,7 @@ fn compress(block: &[u8], into: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Decodes a chunk into exactly the bytes that it holds.
+/// Decodes a chunk into exactly its bytes.
 pub(crate) fn decode(chunk: &[u8], bytes: &mut [u8]) -> Result<(), CodecError> {
     let Header { block_size, .. } = Header::of(chunk, bytes.len())?;
     let mut blocks = Blocks::of(chunk);

@@ -1,10 +1,12 @@
-//! A chunk looked over without unpacking it: block by block, and in each block LZ4 sequence by sequence.
+//! Checks a chunk without unpacking it: block by block, and in each block LZ4 sequence by sequence.
 //!
-//! A sequence is a token, literals and a match: the token and the bytes behind it say how many literals follow and how
-//! long the match is, and two bytes how far back it begins. So a walk reads a few bytes of each sequence and skips the
-//! literals. It finds a block that ends early, holds too much or too little, or refers to bytes before its beginning.
-//! It does not find literals that are others than they were: only a checksum does.
-//! (`doc/lz4_Block_format.md` of github.com/lz4/lz4.)
+//! A sequence is a token, literals and a match. The token and the bytes after it give the number of literals
+//! and the length of the match; two more bytes give the distance back to its beginning. A walk therefore
+//! reads a few bytes of each sequence and skips the literals.
+//!
+//! It finds a block that ends early, holds too much or too little, or refers to bytes before its beginning.
+//! It does not find changed literals: only a checksum does. (`doc/lz4_Block_format.md` of
+//! github.com/lz4/lz4.)
 
 use crate::{
     CodecError, Compression, ElementSize,
@@ -13,13 +15,13 @@ use crate::{
 
 /// Bytes of the shortest match.
 const MATCH: usize = 4;
-/// The last bytes of a block are literals.
+/// The number of literals that must end a block.
 const LITERALS_AT_END: usize = 5;
-/// No match begins within the last bytes of a block.
+/// The number of bytes at the end of a block in which no match may begin.
 const NO_MATCH_BEFORE_END: usize = 12;
 
-/// Whether a chunk of `length` bytes of elements can be unpacked, as far as its structure says. Of compressions
-/// without LZ4 nothing is looked at.
+/// Checks by its structure that a chunk can be unpacked to `length` bytes of elements. It does not inspect
+/// compressions without LZ4.
 ///
 /// # Errors
 /// If [`ChunkCodec::decode`](crate::ChunkCodec::decode) would fail for the structure of the chunk.
@@ -58,18 +60,18 @@ fn check_lz4(chunk: &[u8], length: usize) -> Result<(), CodecError> {
     }
     let mut blocks = Blocks::of(chunk);
     for holds in sizes(length, (block_size as usize).max(1)) {
-        // A block of as many bytes as it holds is not compressed.
+        // A block whose packed length equals its size is not compressed.
         blocks.next(|packed| if packed.len() == holds { Some(()) } else { walk(packed, holds) })?;
     }
     blocks.end()
 }
 
-/// How many bytes each block of a chunk holds.
+/// Returns the number of bytes in each block of a chunk.
 fn sizes(length: usize, block_size: usize) -> impl Iterator<Item = usize> {
     (0..length).step_by(block_size).map(move |begin| block_size.min(length - begin))
 }
 
-/// Nothing if the block does not hold exactly `size` bytes.
+/// Walks a block; `None` if it does not hold exactly `size` bytes.
 fn walk(packed: &[u8], size: usize) -> Option<()> {
     let mut at = 0;
     let mut held = 0;
@@ -98,7 +100,7 @@ fn walk(packed: &[u8], size: usize) -> Option<()> {
     }
 }
 
-/// A length of four bits, and of the bytes that follow if these are all set.
+/// Returns a length of four bits, extended by the bytes that follow if all four are set.
 fn extended(bits: u8, packed: &[u8], at: &mut usize) -> Option<usize> {
     let mut length = usize::from(bits);
     if bits < 15 {
@@ -141,7 +143,7 @@ mod tests {
         into
     }
 
-    /// Whether the chunk can be unpacked.
+    /// Returns true if the chunk can be unpacked.
     fn unpacks(compression: Compression, element: ElementSize, chunk: &[u8], length: usize) -> bool {
         ChunkCodec::new(compression, element).decode(chunk, &mut vec![0; length]).is_ok()
     }

@@ -1,4 +1,5 @@
-//! One call of `recvmmsg`: messages into spots, and what is longer than expected into memory of its own behind them.
+//! One call of `recvmmsg`: it receives messages into spots, and longer ones also into memory of its own
+//! behind the spots.
 
 use std::{
     io,
@@ -13,52 +14,52 @@ use libc::{c_int, c_void, iovec, mmsghdr, sockaddr, sockaddr_storage};
 /// Memory for the next packet: for its prefix, and for its place in a block.
 #[derive(Debug)]
 pub struct Spot<'a> {
-    /// As long as the prefix, which the format drops.
+    /// The prefix, in its exact length; the format drops it.
     pub prefix: &'a mut [u8],
-    /// As long as the part of a frame that is expected.
+    /// The part of a frame, in its expected length.
     pub body: &'a mut [u8],
 }
 
-/// Messages of a call, at the most.
+/// The most messages per call.
 pub const MESSAGES_AT_ONCE: usize = 64;
-/// A message is not longer: that is the most that UDP carries.
+/// The longest message, which is the most that UDP carries.
 const MESSAGE: usize = 1 << 16;
 /// Memory for control messages: a segment's size and a count of drops.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// A message that came.
+/// A message that was received.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DatagramMessage {
-    /// Bytes of it.
+    /// Its bytes.
     pub length: usize,
-    /// Bytes of each packet in it but the last, which may be shorter.
+    /// The bytes of each packet in it except the last, which may be shorter.
     pub segment: usize,
-    /// What the socket dropped since it was opened, if it says so.
+    /// The packets that the socket dropped since it was opened, if it reports them.
     pub dropped: Option<u32>,
-    /// Who sent it, if the kernel says so.
+    /// The sender, if the kernel reports it.
     pub sender: Option<SocketAddr>,
 }
 
 impl DatagramMessage {
-    /// How many packets it was joined from.
+    /// Returns the number of packets it was joined from.
     pub fn packets(&self) -> usize {
         self.length.div_ceil(self.segment.max(1)).max(1)
     }
 }
 
-/// Memory for what one call brings, and what it said of it.
+/// Memory for the messages of one call, and the kernel's description of them.
 pub struct DatagramBatch {
     headers: Vec<mmsghdr>,
     pieces: Vec<iovec>,
     controls: Vec<Control>,
     senders: Vec<sockaddr_storage>,
-    /// Of each message what is longer than its spots, [`MESSAGE`] bytes each.
+    /// The bytes of each message beyond its spots, [`MESSAGE`] bytes each.
     rest: Vec<u8>,
 }
 
-// SAFETY: the pointers in headers and pieces are made anew before each call and used in it only.
+// SAFETY: the pointers in headers and pieces are rebuilt before each call and used only in it.
 unsafe impl Send for DatagramBatch {}
 
 impl std::fmt::Debug for DatagramBatch {
@@ -74,9 +75,9 @@ impl Default for DatagramBatch {
 }
 
 impl DatagramBatch {
-    /// Empty.
+    /// Creates an empty batch.
     pub fn new() -> Self {
-        // SAFETY: these are plain numbers and pointers, for which zero is a value.
+        // SAFETY: these are plain numbers and pointers, for which zero is a valid value.
         let (header, sender): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
         DatagramBatch {
             headers: vec![header; MESSAGES_AT_ONCE],
@@ -87,13 +88,14 @@ impl DatagramBatch {
         }
     }
 
-    /// Receives at most so many messages that are there, each into the next `each` spots; how many came. It does not wait.
+    /// Receives at most `messages` messages that have arrived, each into the next `each` spots. Returns their
+    /// number. It does not wait.
     ///
     /// # Errors
-    /// If no message can come any more.
+    /// If no message can arrive any more.
     ///
     /// # Panics
-    /// If more messages are wanted than [`MESSAGES_AT_ONCE`].
+    /// If `messages` exceeds [`MESSAGES_AT_ONCE`].
     pub fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -114,8 +116,8 @@ impl DatagramBatch {
             self.headers[message].msg_hdr.msg_iovlen = self.pieces.len() - first;
         }
         self.describe(messages);
-        // SAFETY: the headers point to pieces, controls and senders of `self`, and the pieces to memory of `self` and of
-        // the spots, all of them borrowed mutably until this returns and none of them twice.
+        // SAFETY: the headers point to pieces, controls and senders of `self`; the pieces point to memory of
+        // `self` and of the spots. All of it is borrowed mutably until this returns, and none of it twice.
         let came = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -129,7 +131,7 @@ impl DatagramBatch {
             return Ok(came.cast_unsigned() as usize);
         }
         match io::Error::last_os_error() {
-            // Someone told this host, with an ICMP message, that an earlier answer of it did not arrive.
+            // An ICMP message reported that an earlier answer of this host did not arrive.
             error
                 if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED)) =>
             {
@@ -139,9 +141,9 @@ impl DatagramBatch {
         }
     }
 
-    /// Points the headers of so many messages to their pieces, which are all there, and to what else the kernel writes. A
-    /// pointer is derived from the whole of its memory, and after that no reference to any of it is made until the call is
-    /// over: it would end what the pointer may be used for.
+    /// Points the headers of `messages` messages to their pieces, which all exist, and to the other memory
+    /// that the kernel writes. Each pointer is derived from the whole of its memory. After that no reference
+    /// to any of it may be made until the call is over, because it would invalidate the pointer.
     fn describe(&mut self, messages: usize) {
         let pieces = self.pieces.as_mut_ptr();
         let controls = self.controls.as_mut_ptr();
@@ -158,7 +160,7 @@ impl DatagramBatch {
         }
     }
 
-    /// What came as a message of the last call, by its number.
+    /// Returns the description of a message of the last call, by its number.
     pub fn message(&self, number: usize) -> DatagramMessage {
         let length = self.headers[number].msg_len as usize;
         let mut message = DatagramMessage { length, segment: length, ..DatagramMessage::default() };
@@ -174,8 +176,8 @@ impl DatagramBatch {
     /// Shows the control messages, each of which is a number of 32 bits here.
     fn control(&self, number: usize, mut show: impl FnMut(c_int, c_int, u32)) {
         let header = &self.headers[number].msg_hdr;
-        // SAFETY: the kernel wrote control messages into this memory, and their length into the header; the functions
-        // stay within it, and a number is read only where the message is long enough for one.
+        // SAFETY: the kernel wrote control messages into this memory, and their length into the header. The
+        // functions stay within it, and a number is read only if the message is long enough for one.
         unsafe {
             let mut control = libc::CMSG_FIRSTHDR(header);
             while !control.is_null() {
@@ -194,13 +196,13 @@ impl DatagramBatch {
         unsafe { socket_address_at(ptr::from_ref(&self.senders[number]).cast()) }
     }
 
-    /// The packets of a message that came into no spots.
+    /// Returns the packets of a message that was received without spots.
     pub fn packets(&self, number: usize) -> impl Iterator<Item = &[u8]> {
         let DatagramMessage { length, segment, .. } = self.message(number);
         self.rest[number * MESSAGE..][..length.min(MESSAGE)].chunks(segment.max(1))
     }
 
-    /// The bytes of a message, from its spots and what lies behind them.
+    /// Appends the bytes of a message, from its spots and the memory behind them.
     pub fn gather(&self, number: usize, spots: &[Spot<'_>], length: usize, into: &mut Vec<u8>) {
         let end = into.len() + length;
         let mut add = |bytes: &[u8]| {
@@ -215,29 +217,29 @@ impl DatagramBatch {
     }
 }
 
-/// The address of a host, if there is one of the internet.
+/// Returns the address of a host, if it is an internet address.
 ///
 /// # Safety
 ///
-/// It is null, or points to an address that is as long as its family says.
+/// `address` is null, or points to an address of the length that its family requires.
 pub(crate) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees the same.
     unsafe { socket_address_at(address) }.map(|address| address.ip())
 }
 
-/// The address and port of a host, if there is one of the internet.
+/// Returns the address and port of a host, if it is an internet address.
 ///
 /// # Safety
 ///
-/// As of [`address_at`].
+/// The same as for [`address_at`].
 unsafe fn socket_address_at(address: *const sockaddr) -> Option<SocketAddr> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: it is no null, so the caller says that there is an address, which begins with its family.
+    // SAFETY: it is not null, so the caller guarantees an address, which begins with its family.
     match c_int::from(unsafe { ptr::read_unaligned(&raw const (*address).sa_family) }) {
         libc::AF_INET => {
-            // SAFETY: of this family, as the caller says.
+            // SAFETY: the caller guarantees an address of this family.
             let address: libc::sockaddr_in = unsafe { ptr::read_unaligned(address.cast()) };
             let port = u16::from_be(address.sin_port);
             Some((IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()), port).into())

@@ -1,5 +1,5 @@
-//! Packets over UDP in batches: many of them with one call of the kernel, both ways. Whose packets they are, and what becomes
-//! of them, others know: the recorder and those that send to it, and the stage that measures a network.
+//! UDP packets in batches: many of them with one call of the kernel, in both directions. The content and use
+//! of the packets are up to the callers: the recorder, its senders, and the stage that measures a network.
 //!
 //! ```text
 //! packets -> UdpOutlet (send)      one message that the kernel cuts (GSO), or many (sendmmsg)  -> network

@@ -1,4 +1,4 @@
-//! What is asked of a socket, and what the kernel really gave.
+//! Socket options: requested values, and the values that the kernel grants.
 
 use std::{
     ffi::CString,
@@ -24,7 +24,7 @@ pub(crate) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c
     get_all(socket, level, name).map(|[value]: [c_int; 1]| value)
 }
 
-/// Reads an option that is so many numbers; those that the kernel does not know are 0.
+/// Reads an option of `COUNT` numbers; numbers that the kernel does not know are 0.
 pub(crate) fn get_all<const COUNT: usize>(
     socket: &UdpSocket,
     level: c_int,
@@ -39,8 +39,8 @@ pub(crate) fn get_all<const COUNT: usize>(
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(values) }
 }
 
-/// Asks for room for packets that leave, beyond the limit of the system where this user may; what the kernel gave. It
-/// counts its own bookkeeping in, so it grants twice what is asked.
+/// Requests a send buffer, beyond the limit of the system if this user may. Returns the size granted. The
+/// kernel includes its own bookkeeping, so it grants twice the number passed to it.
 pub(crate) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
     let wished = c_int::try_from(bytes / 2).unwrap_or(c_int::MAX);
     if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, wished).is_err() {
@@ -49,20 +49,20 @@ pub(crate) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
     get(socket, libc::SOL_SOCKET, libc::SO_SNDBUF).map(|given| u64::from(given.cast_unsigned()))
 }
 
-/// Whether the kernel cuts one large message into packets (UDP GSO).
+/// Returns true if the kernel cuts one large message into packets (UDP GSO).
 pub(crate) fn cuts_segments(socket: &UdpSocket) -> bool {
     get(socket, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
 }
 
-/// Where the kernel cuts messages, in bytes; 0 nowhere.
+/// Sets the size at which the kernel cuts messages, in bytes; 0 for no cuts.
 ///
 /// # Errors
-/// If the kernel cuts none.
+/// If the kernel can't cut messages.
 pub fn set_segment(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, c_int::try_from(bytes).unwrap_or(0))
 }
 
-/// How many routers a packet to a group may pass.
+/// Sets the number of routers that a packet to a group may pass.
 pub(crate) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Result<()> {
     let (level, name) = match to {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL),
@@ -71,7 +71,7 @@ pub(crate) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Resu
     set(socket, level, name, c_int::from(hops))
 }
 
-/// By which interface packets to a group leave.
+/// Sets the interface through which packets to a group leave.
 pub(crate) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> io::Result<()> {
     let index = index.cast_signed();
     match to {
@@ -84,7 +84,7 @@ pub(crate) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> i
     }
 }
 
-/// The number of a named interface.
+/// Returns the number of a named interface.
 pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a NUL and is alive for the whole call.

@@ -1,4 +1,4 @@
-//! What is asked of a socket that listens, and what the kernel really gave.
+//! Options of a listening socket: requested values, and the values that the kernel grants.
 
 use std::{
     io,
@@ -13,8 +13,8 @@ use crate::{
     options::{get, get_all, set},
 };
 
-/// Asks for room for packets that wait, beyond the limit of the system where this user may; what the kernel gave. It
-/// counts its own bookkeeping in, so it grants twice what is asked.
+/// Requests a receive buffer, beyond the limit of the system if this user may. Returns the size granted. The
+/// kernel includes its own bookkeeping, so it grants twice the number passed to it.
 pub fn receive_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
     let wished = c_int::try_from(bytes / 2).unwrap_or(c_int::MAX);
     if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wished).is_err() {
@@ -23,17 +23,18 @@ pub fn receive_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
     get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF).map(|given| u64::from(given.cast_unsigned()))
 }
 
-/// Packets of one sender come joined to one message (UDP GRO), where the kernel can.
+/// Joins packets of one sender into one message (UDP GRO). Returns true if the kernel can.
 pub fn join_segments(socket: &UdpSocket) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
 }
 
-/// Each message says how many were dropped before it.
+/// Makes each message report the number of packets dropped before it.
 pub fn count_drops(socket: &UdpSocket) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
 }
 
-/// How many were dropped since the socket was opened; it wraps. None where the kernel does not say (before Linux 4.12).
+/// Returns the packets dropped since the socket was opened; it wraps. `None` if the kernel does not report it
+/// (before Linux 4.12).
 pub fn drops(socket: &UdpSocket) -> Option<u32> {
     let values: [c_int; MEMINFO] = get_all(socket, libc::SOL_SOCKET, libc::SO_MEMINFO).ok()?;
     values.last().map(|dropped| dropped.cast_unsigned())
@@ -42,13 +43,13 @@ pub fn drops(socket: &UdpSocket) -> Option<u32> {
 /// The numbers of `SO_MEMINFO` up to that of drops.
 const MEMINFO: usize = libc::SK_MEMINFO_DROPS as usize + 1;
 
-/// Asks the network card itself for packets for so many microseconds before it sleeps.
+/// Polls the network card for packets for this many microseconds before the thread sleeps.
 pub fn busy_poll(socket: &UdpSocket, microseconds: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, microseconds.cast_signed())
 }
 
-/// Joins the group that an address means, if it is one, by the interface that has this address of either family; by the
-/// system's choice if none is named.
+/// Joins the multicast group at an address, if it is one, through the interface that has `interface` as an
+/// address of either family. `None` leaves the choice to the system.
 pub fn join_group(socket: &UdpSocket, at: SocketAddr, interface: Option<IpAddr>) -> io::Result<()> {
     let group = at.ip();
     if !group.is_multicast() {
@@ -67,16 +68,16 @@ pub fn join_group(socket: &UdpSocket, at: SocketAddr, interface: Option<IpAddr>)
     }
 }
 
-/// The number of the interface that has this address.
+/// Returns the number of the interface that has this address.
 fn interface_with(address: IpAddr) -> io::Result<u32> {
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: the list that is made is only read, and given back below.
+    // SAFETY: the new list is only read, and freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } < 0 {
         return Err(io::Error::last_os_error());
     }
     let (mut next, mut index) = (first, 0);
     while !next.is_null() && index == 0 {
-        // SAFETY: a member of the list, which is there until it is given back.
+        // SAFETY: a member of the list, which lives until it is freed.
         let member = unsafe { &*next };
         // SAFETY: an address of the list is null, or one of its family.
         if unsafe { address_at(member.ifa_addr) } == Some(address.to_canonical()) {
@@ -85,7 +86,7 @@ fn interface_with(address: IpAddr) -> io::Result<u32> {
         }
         next = member.ifa_next;
     }
-    // SAFETY: it was made above, and nothing points to it any more.
+    // SAFETY: it was allocated above, and nothing points to it any more.
     unsafe { libc::freeifaddrs(first) };
     let missing = || io::Error::other(format!("no interface of this machine has the address {address}"));
     if index == 0 { Err(missing()) } else { Ok(index) }

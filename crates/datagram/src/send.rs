@@ -1,8 +1,8 @@
-//! How packets leave over UDP: as few calls as there can be, and no copy but the kernel's.
+//! Sends packets over UDP with as few calls as possible, and no copy except the kernel's.
 //!
-//! Packets of one size that follow each other go as one message that the kernel, or the network card, cuts (UDP GSO);
-//! where that can't be, as many messages go with one call (`sendmmsg`). The prefix and the body of a packet are gathered
-//! from where they lie.
+//! Consecutive packets of one size go as one message that the kernel, or the network card, cuts (UDP GSO). If
+//! that is not possible, many messages go with one call (`sendmmsg`). The kernel gathers prefix and body of a
+//! packet from their places in memory.
 
 use std::{
     io,
@@ -18,16 +18,17 @@ use nilometer_model::{ByteRate, Bytes, Nanos};
 use crate::options::{cuts_segments, interface_index, send_room, set_hops, set_interface, set_segment};
 use nilometer_wire::Packet;
 
-/// How packets are to leave.
+/// The options of an outlet.
 #[derive(Debug, Clone)]
 pub struct Sending {
-    /// Room in the kernel for packets that wait for the network. More than the system's limit is given to root only.
+    /// The socket buffer for packets that wait for the network. Only root gets more than the system's limit.
     pub room: Bytes,
-    /// Routers that a packet to a multicast group may pass. 1 if it is not said: the group's own network.
+    /// Routers that a packet to a multicast group may pass. The default is 1, the group's own network.
     pub hops: Option<u8>,
-    /// The interface by which packets to a multicast group leave, by its name; the system's choice if none.
+    /// The interface through which packets to a multicast group leave, by name; `None` leaves the choice to
+    /// the system.
     pub interface: Option<String>,
-    /// Let the kernel cut large messages where it can.
+    /// Let the kernel cut large messages if it can.
     pub segments: bool,
 }
 
@@ -37,25 +38,25 @@ impl Default for Sending {
     }
 }
 
-/// What an outlet counted.
+/// The counters of an outlet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Packets that were handed to the network.
+    /// Packets handed to the network.
     pub packets: u64,
     /// Their bytes, without the headers of the network.
     pub bytes: u64,
-    /// How often the other end said that nobody listens there.
+    /// Times that the other host reported that nobody listens there.
     pub refused: u64,
-    /// Packets that the network did not take: no way there, or no room.
+    /// Packets that the network did not take: no route, or no room.
     pub unsent: u64,
-    /// Datagrams that came back, and were dropped.
+    /// Datagrams received in answer, and dropped.
     pub answers: u64,
-    /// Times that the kernel was called to send.
+    /// Send calls to the kernel.
     pub calls: u64,
 }
 
 impl Sent {
-    /// Two outlets together.
+    /// Adds the counters of another outlet.
     #[must_use]
     pub fn and(self, other: Sent) -> Self {
         Sent {
@@ -68,23 +69,24 @@ impl Sent {
         }
     }
 
-    /// The rate at which they left.
+    /// Returns the rate of sent bytes over `time`.
     pub fn rate(&self, time: Nanos) -> ByteRate {
         ByteRate::of(self.bytes, time)
     }
 }
 
-/// Packets that the kernel cuts from one message at the most (`UDP_MAX_SEGMENTS` of Linux 4.18; later ones take 128).
+/// The most packets that the kernel cuts from one message (`UDP_MAX_SEGMENTS` of Linux 4.18; later kernels
+/// take 128).
 const SEGMENTS_MAX: usize = 64;
-/// Bytes of a message at the most: what an IPv4 packet holds behind its header and UDP's.
+/// The most bytes of a message: an IPv4 packet without its header and UDP's.
 const MESSAGE_MAX: usize = 65_535 - 20 - 8;
-/// Messages that go with one call where the kernel cuts none.
+/// Messages per call if the kernel cuts none.
 const MESSAGES_MAX: usize = 64;
-/// Messages that go with one call where the kernel cuts them.
+/// Messages per call if the kernel cuts them.
 const RUNS_MAX: usize = 4;
-/// After so many calls it is looked whether something came back.
+/// Calls between two checks for answers.
 const CALLS_PER_LOOK: u64 = 64;
-/// Answers that are dropped at one look, and refusals that are borne for one message.
+/// The most answers dropped per check, and the most refusals tolerated for one message.
 const ANSWERS_MAX: usize = 64;
 const REFUSALS_MAX: u32 = 8;
 
@@ -95,14 +97,14 @@ pub struct UdpOutlet {
     to: SocketAddr,
     room: Bytes,
     cuts: bool,
-    /// Where the kernel cuts a message, in bytes; 0 nowhere.
+    /// The size at which the kernel cuts a message, in bytes; 0 for no cuts.
     segment: usize,
     list: List,
     sent: Sent,
 }
 
 impl UdpOutlet {
-    /// Connects to where packets go. Nothing is sent yet, and nobody needs to listen there.
+    /// Connects to the destination. It sends nothing yet, and nobody needs to listen there.
     pub fn connect(to: SocketAddr, sending: &Sending) -> io::Result<Self> {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -122,25 +124,26 @@ impl UdpOutlet {
         Ok(UdpOutlet { socket, to, room, cuts, segment: 0, list: List::default(), sent: Sent::default() })
     }
 
-    /// Where packets go.
+    /// Returns the destination.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// The socket, to ask it things.
+    /// Returns the socket, to query it.
     pub fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// Whether the kernel cuts messages into packets, as far as it is known: it may turn out that the way there can't.
+    /// Returns true if the kernel seems to cut messages into packets. The route may turn out not to
+    /// support it.
     pub fn cuts(&self) -> bool {
         self.cuts
     }
 
-    /// Sends these packets, in this order. Their bytes may be changed as soon as it returns.
+    /// Sends these packets in order. You may change their bytes as soon as it returns.
     ///
     /// # Errors
-    /// What would befall every packet. What the network does wrong is counted.
+    /// Errors that would affect every packet. Faults of the network are counted instead.
     pub fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
         let (mut rest, mut refusals) = (packets, 0);
         while !rest.is_empty() {
@@ -161,23 +164,24 @@ impl UdpOutlet {
         Ok(())
     }
 
-    /// How many packets of so many bytes leave with one call, at the most.
+    /// Returns the most packets of this size that leave with one call.
     pub fn burst(&self, packet_size: usize) -> usize {
         let of_message = (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX);
         if self.cuts { of_message * RUNS_MAX } else { MESSAGES_MAX }
     }
 
-    /// How many bytes of packets may wait for the network: what the kernel gave, its own bookkeeping counted in.
+    /// Returns the bytes of packets that may wait for the network: the kernel's grant, including its own
+    /// bookkeeping.
     pub fn room(&self) -> u64 {
         self.room.0
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     pub fn totals(&self) -> Sent {
         self.sent
     }
 
-    /// Hands over the first of these packets, as many as one call takes: how many those were.
+    /// Hands over the first packets, as many as one call takes. Returns their number.
     fn hand_over(&mut self, packets: &[Packet<'_>]) -> io::Result<usize> {
         self.sent.calls += 1;
         let socket = self.socket.as_raw_fd();
@@ -194,7 +198,7 @@ impl UdpOutlet {
         }
     }
 
-    /// Tells the kernel where to cut, if it cuts elsewhere now. Streams send packets of one size for hours.
+    /// Sets the size at which the kernel cuts, if it changes. Streams send packets of one size for hours.
     fn cut_as(&mut self, run: &[Packet<'_>]) -> io::Result<()> {
         if !is_cut_at(self.segment, run) {
             self.segment = if run.len() > 1 { size(&run[0]) } else { 0 };
@@ -203,18 +207,19 @@ impl UdpOutlet {
         Ok(())
     }
 
-    /// What an error means: how many of the packets are given up, 0 to try again.
+    /// Handles an error. Returns the number of packets given up, or 0 to try again.
     fn bear(&mut self, error: io::Error, packets: &[Packet<'_>], refusals: &mut u32) -> io::Result<usize> {
         let tried = if self.cuts { run(packets) } else { 1 };
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(0),
-            // An earlier packet came to a port where nobody listens; this one was not sent yet.
+            // An earlier packet reached a port where nobody listens; this one was not sent yet.
             Some(libc::ECONNREFUSED) => {
                 *refusals += 1;
                 self.sent.refused += 1;
                 Ok(if *refusals < REFUSALS_MAX { 0 } else { self.give_up(tried) })
             }
-            // The way there cuts no messages: packets beyond its size, or a network card without checksums.
+            // The route can't carry cut messages: packets beyond its size, or a network card without
+            // checksums.
             Some(libc::EINVAL | libc::EIO) if tried > 1 => {
                 (self.cuts, self.segment) = (false, 0);
                 set_segment(&self.socket, 0)?;
@@ -237,10 +242,10 @@ impl UdpOutlet {
         packets
     }
 
-    /// Drops what came back: some receivers answer now and then.
+    /// Drops received datagrams: some receivers answer now and then.
     fn drop_answers(&mut self) {
         for _ in 0..ANSWERS_MAX {
-            // SAFETY: no memory is handed over: a datagram is dropped with all its bytes.
+            // SAFETY: no memory is passed: the kernel drops a datagram with all its bytes.
             let came = unsafe { libc::recv(self.socket.as_raw_fd(), ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
             match came {
                 0.. => self.sent.answers += 1,
@@ -253,12 +258,13 @@ impl UdpOutlet {
     }
 }
 
-/// Bytes of a packet.
+/// Returns the bytes of a packet.
 fn size(packet: &Packet<'_>) -> usize {
     packet.prefix.len() + packet.body.len()
 }
 
-/// How many packets can go as one message: all of the first one's size, but for the last, which may be shorter.
+/// Returns how many packets can go as one message: all of the first one's size, except the last, which may be
+/// shorter.
 fn run(packets: &[Packet<'_>]) -> usize {
     let first = size(&packets[0]);
     if first == 0 {
@@ -270,7 +276,7 @@ fn run(packets: &[Packet<'_>]) -> usize {
     alike + usize::from(shorter)
 }
 
-/// Packets as messages that the kernel cuts at one place: up to the first that needs another.
+/// Splits packets into messages that the kernel cuts at one size, up to the first that needs another.
 struct Runs<'a> {
     rest: &'a [Packet<'a>],
     segment: usize,
@@ -289,22 +295,23 @@ impl<'a> Iterator for Runs<'a> {
     }
 }
 
-/// Whether a kernel that cuts here sends this run as it should.
+/// Returns true if a kernel that cuts at `segment` sends this run correctly.
 fn is_cut_at(segment: usize, run: &[Packet<'_>]) -> bool {
     let size = size(&run[0]);
     if run.len() > 1 { segment == size } else { segment == 0 || size <= segment }
 }
 
-/// What the kernel reads to find the bytes. Kept for its memory: between two calls nothing in it is used.
+/// The lists through which the kernel finds the bytes. Kept only for its memory: between two calls its
+/// content is unused.
 #[derive(Default)]
 struct List {
     pieces: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    /// Where a message's pieces begin, and how many packets it has.
+    /// The first piece of each message, and its number of packets.
     runs: Vec<(usize, usize)>,
 }
 
-// SAFETY: the addresses in it are written and used within one call of a method, by the thread that makes it.
+// SAFETY: the addresses in it are written and used within one call of a method, by the calling thread.
 unsafe impl Send for List {}
 
 impl std::fmt::Debug for List {
@@ -321,17 +328,17 @@ impl List {
             self.gather(packet, 0);
         }
         let sent = if let [piece] = self.pieces[..] {
-            // SAFETY: the piece lies in `packets`, which are borrowed for the call.
+            // SAFETY: the piece is in `packets`, which are borrowed for the call.
             unsafe { libc::send(socket, piece.iov_base, piece.iov_len, libc::MSG_NOSIGNAL) }
         } else {
             let head = self.head(0..self.pieces.len());
-            // SAFETY: the pieces lie in `packets`, and these and the list are borrowed for the call.
+            // SAFETY: the pieces are in `packets`; these and the list are borrowed for the call.
             unsafe { libc::sendmsg(socket, &raw const head, libc::MSG_NOSIGNAL) }
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(packets.len()) }
     }
 
-    /// Sends each run of packets as a message: how many packets were sent.
+    /// Sends each run of packets as a message. Returns the number of packets sent.
     fn messages<'a>(
         &mut self,
         socket: RawFd,
@@ -340,7 +347,7 @@ impl List {
         self.pieces.clear();
         self.messages.clear();
         self.runs.clear();
-        // Pieces move while they are gathered: the messages get their addresses afterwards.
+        // Pieces move while they are gathered, so the messages get their addresses afterwards.
         for run in runs {
             let from = self.pieces.len();
             for packet in run {
@@ -355,24 +362,25 @@ impl List {
             self.messages.push(libc::mmsghdr { msg_hdr, msg_len: 0 });
         }
         let count = self.messages.len() as libc::c_uint;
-        // SAFETY: the pieces lie in the runs, and these and the list are borrowed for the call; the kernel writes lengths
-        // into as many messages as there are.
+        // SAFETY: the pieces are in the runs; these and the list are borrowed for the call. The kernel writes
+        // one length per message.
         let sent = unsafe { libc::sendmmsg(socket, self.messages.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
         let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
         Ok(self.runs[..sent].iter().map(|(_, packets)| packets).sum())
     }
 
-    /// A message of these pieces, without address and control message.
+    /// Returns a message of these pieces, without address and control message.
     fn head(&mut self, pieces: Range<usize>) -> libc::msghdr {
         // SAFETY: all zeroes is a valid msghdr: no address, no pieces, no control message.
         let mut head: libc::msghdr = unsafe { zeroed() };
-        // Of the whole list: a reference to a part of it would end what the pointers of other messages may be used for.
+        // A pointer into the whole list: a reference to a part of it would invalidate the pointers of other
+        // messages.
         head.msg_iov = self.pieces.as_mut_ptr().wrapping_add(pieces.start);
         head.msg_iovlen = pieces.len();
         head
     }
 
-    /// Adds a packet's bytes; pieces that touch, from `from` on, become one.
+    /// Adds a packet's bytes. Adjacent pieces, from `from` on, become one.
     fn gather(&mut self, packet: &Packet<'_>, from: usize) {
         for bytes in [packet.prefix, packet.body] {
             match self.pieces[from..].last_mut() {

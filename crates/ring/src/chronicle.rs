@@ -1,49 +1,52 @@
-//! What a ring lives through: how full it was and how fast it was emptied over time, when nothing moved, and when frames
-//! could be read. Pure: it is told the time.
+//! The history of a ring: fullness and emptying rate over time, stalls, and the times at which frames became
+//! readable. Pure: the caller passes the time.
 
 use std::collections::VecDeque;
 
 use nilometer_model::{Bin, Histogram, Levels, Nanos, Series, Stall};
 
-/// Of more stalls than this the longest are kept.
+/// The most stalls that are kept, the longest ones.
 const STALLS_MOST: usize = 200;
 
-/// See the module.
+/// The history of a ring.
 #[derive(Debug, Clone)]
 pub struct Chronicle {
-    /// How long frames may wait without anything being acknowledged until it is a stall, and how late a frame may be.
+    /// The longest that frames may wait without an acknowledgement before it is a stall, and how late a frame
+    /// may be.
     pub allowance: Nanos,
     /// Bytes of acknowledged frames.
     pub work: Series,
     /// Slots in use, and frames lost.
     pub levels: Levels,
-    /// From when a frame was due until it and all before it were settled: from then on it can be read.
+    /// The time from a frame's due time until it and all before it were settled. From then on it can be read.
     pub readable: Histogram,
-    /// Frames acknowledged later than the allowance after they were due.
+    /// Frames acknowledged more than the allowance after their due time.
     pub late: u64,
-    /// Times longer than the allowance in which frames waited and none was acknowledged; the longest of many.
+    /// Times longer than the allowance in which frames waited and none was acknowledged. If there are many,
+    /// only the longest.
     pub stalls: Vec<Stall>,
-    /// How many there were, and how long all of them together.
+    /// The number of stalls, and their total length.
     pub stalled: (u64, Nanos),
-    /// The longest time in which frames waited and none was acknowledged, however short; 0 if none ever waited.
+    /// The longest time in which frames waited and none was acknowledged, however short. 0 if no frame ever
+    /// waited.
     pub longest_stall: Nanos,
-    /// Times longer than the allowance in which the thread that takes frames in did not run: how many, and all together. The
-    /// process was stopped, or had no processor.
+    /// Times longer than the allowance in which the thread that takes frames in did not run: their number and
+    /// total length. The process was stopped, or had no processor.
     pub halted: (u64, Nanos),
-    /// The longest of them.
+    /// The longest such time.
     pub longest_halt: Nanos,
     /// The fewest bytes acknowledged in any whole second.
     pub slowest: Option<u64>,
     frame_size: u64,
     begun: Option<Nanos>,
     latest: Nanos,
-    /// Since when frames wait and none was acknowledged; none while none waits.
+    /// The time since which frames have waited without an acknowledgement; `None` while no frame waits.
     waits_since: Option<Nanos>,
     second: Second,
 }
 
 impl Chronicle {
-    /// Of a recording of frames of this size. Frames may be late by the allowance.
+    /// Creates the history of a recording of frames of this size. A frame may be late by the allowance.
     pub fn new(frame_size: u64, allowance: Nanos) -> Self {
         Chronicle {
             frame_size,
@@ -65,33 +68,34 @@ impl Chronicle {
         }
     }
 
-    /// The first frame came at this time, on the clock of the recording. Times in here are counted from it.
+    /// Returns the time at which the first frame came, on the recording's clock. Times in here are relative
+    /// to it.
     pub fn begun(&self) -> Option<Nanos> {
         self.begun
     }
 
-    /// Time since the first frame came. Lanes tell what they did in the order in which they get hold of the ring: what one
-    /// did a moment before the last word of another is taken to be at the same time.
+    /// Returns the time since the first frame came. Lanes report in the order in which they lock the ring. An
+    /// event slightly earlier than another lane's last report therefore counts as simultaneous.
     fn since_begun(&mut self, now: Nanos) -> Nanos {
         let at = now.since(*self.begun.get_or_insert(now));
         self.latest = self.latest.max(at);
         self.latest
     }
 
-    /// Frames came in; so many slots are in use now.
+    /// Notes that frames came in, and that `in_use` slots are in use now.
     pub(crate) fn came(&mut self, now: Nanos, in_use: usize) {
         let at = self.since_begun(now);
         self.levels.set(at, in_use as u64);
         self.waits_since.get_or_insert(at);
     }
 
-    /// A frame was lost.
+    /// Notes that a frame was lost.
     pub(crate) fn lost(&mut self, now: Nanos, in_use: usize) {
         let at = self.since_begun(now);
         self.levels.lose(at, in_use as u64);
     }
 
-    /// Frames that were due at these times were acknowledged; so many slots are in use now.
+    /// Notes that frames with these due times were acknowledged, and that `in_use` slots are in use now.
     pub(crate) fn acknowledged(&mut self, now: Nanos, due: impl Iterator<Item = Nanos>, in_use: usize) {
         let mut operations = 0;
         for due in due {
@@ -111,7 +115,7 @@ impl Chronicle {
         }
     }
 
-    /// The thread that takes frames in had not run for this long.
+    /// Notes that the thread that takes frames in did not run for this long.
     pub(crate) fn halted(&mut self, length: Nanos) {
         if length > self.allowance {
             let (count, sum) = self.halted;
@@ -120,13 +124,13 @@ impl Chronicle {
         }
     }
 
-    /// A frame that was due then can be read now.
+    /// Notes that a frame with this due time can be read now.
     pub(crate) fn readable(&mut self, now: Nanos, due: Nanos) {
         self.readable.add(now.since(due).0);
     }
 
-    /// How many stalls there were and how long all of them together, and the longest time without an acknowledgement while
-    /// frames waited: with what lasts until now.
+    /// Returns the number and total length of stalls, and the longest time without an acknowledgement while
+    /// frames waited. All include a stall that lasts until now.
     pub(crate) fn stalls_until(&self, now: Nanos) -> ((u64, Nanos), Nanos) {
         let since_begun = self.begun.map_or(Nanos(0), |begun| now.since(begun));
         let lasts = self.waits_since.map_or(Nanos(0), |since| since_begun.since(since));
@@ -151,7 +155,7 @@ impl Chronicle {
     }
 }
 
-/// Parts of a second whose sums are looked at.
+/// The parts of a second over which sums are formed.
 const PARTS: usize = 20;
 const PART: Nanos = Nanos::from_millis(1000 / PARTS as u64);
 
@@ -159,12 +163,12 @@ const PART: Nanos = Nanos::from_millis(1000 / PARTS as u64);
 #[derive(Debug, Clone, Default)]
 struct Second {
     parts: VecDeque<u64>,
-    /// Which part since the beginning the last one is.
+    /// The number of the last part since the beginning.
     last: u64,
 }
 
 impl Second {
-    /// Counts bytes; the fewest in a second that ended since the last call, if one did.
+    /// Counts bytes. Returns the fewest in a second that ended since the last call, if one did.
     fn add(&mut self, at: Nanos, bytes: u64) -> Option<u64> {
         let part = at.0 / PART.0;
         let mut least = None;
@@ -206,7 +210,7 @@ mod tests {
             (0, Nanos(10 * MS)),
             "within the allowance"
         );
-        // Nothing waits for a long time.
+        // No frame waits for a long time.
         chronicle.came(at(500), 1);
         chronicle.came(at(505), 2);
         chronicle.acknowledged(at(511), one(at(500)), 1);

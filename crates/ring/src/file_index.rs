@@ -1,4 +1,4 @@
-//! Files that have an index of their frames inside: what a lane asks of whoever keeps the index.
+//! Files with an index of their frames inside: the interface between a lane and the keeper of the index.
 
 use std::fmt::Debug;
 
@@ -8,104 +8,108 @@ use nilometer_storage::{Buffer, Errno, Slot};
 
 use crate::{Frame, MemoryAccount};
 
-/// Where a frame begins.
+/// The beginning of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOffset {
-    /// Which file of the lane, or part of its only one.
+    /// The number of the lane's file, or of a part of its only one.
     pub file: u64,
-    /// In the file that is there, in bytes.
+    /// The offset in the existing file, in bytes.
     pub offset: u64,
 }
 
-/// A frame that is in its file.
+/// A frame that is written to its file.
 #[derive(Debug)]
 pub struct WrittenFrame {
-    /// Where it begins.
+    /// Its beginning.
     pub begin: FileOffset,
     /// The frame, which still has its slot.
     pub frame: Frame,
-    /// Bytes that were written.
+    /// The bytes written.
     pub length: u32,
-    /// Where it stands, if its file has several datasets.
+    /// Its place, if the file has several datasets.
     pub place: Option<DatasetPlace>,
 }
 
-/// Space that is to be reserved.
+/// Space that must be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexReservation {
-    /// For which file.
+    /// The number of the file.
     pub file: u64,
-    /// The file has so many bytes then.
+    /// The bytes of the file afterwards.
     pub upto: u64,
-    /// More than it has now.
+    /// The bytes in addition to its present size.
     pub more: u64,
 }
 
-/// Keeps the indices of a lane's open files. It does no I/O: the lane writes frames where [`allocate`](FileIndex::allocate) gives
-/// them room, and the pieces of an index that [`write`](FileIndex::write) hands out. Files are named by number, or by the part
-/// of an only file.
+/// Keeps the indices of a lane's open files. It does no I/O. The lane writes frames at the offsets that
+/// [`allocate`](FileIndex::allocate) returns, and the pieces of an index that [`write`](FileIndex::write)
+/// returns. A file has a number, or is a part of an only file.
 pub trait FileIndex: Debug + Send {
-    /// Counts the memory of the indices here from now on.
+    /// Counts the memory of the indices in `account` from now on.
     fn account(&mut self, account: &MemoryAccount);
-    /// Counts it as it is now.
+    /// Updates the count of memory.
     fn count_memory(&mut self);
-    /// The slot of a file through the cache.
+    /// Returns the slot through which a file is written with the page cache.
     fn slot(&self, file: u64) -> Slot;
 
-    /// A file was made: what it begins with is to be written.
+    /// Begins a file that was just made: its first bytes must be written.
     ///
     /// # Errors
     /// The index can't be made.
     fn begin(&mut self, file: u64) -> Result<(), Errno>;
-    /// Room for the frame of this number, of so many bytes; none in a file that is complete.
+    /// Returns room for `bytes` bytes of the frame with this number; `None` if the file is complete or
+    /// failed.
     fn allocate(&mut self, file: u64, number: u64, bytes: u32) -> Option<u64>;
-    /// A frame is written.
+    /// Notes that a frame is written.
     fn land(&mut self, written: WrittenFrame);
-    /// Frames that are written and wait for the index.
+    /// Returns the number of written frames that wait for the index.
     fn waiting(&self) -> usize;
 
-    /// Frames wait until it is known where they stand in their file.
+    /// Returns true if frames wait until their place in the file is determined.
     fn has_places(&self) -> bool;
-    /// The files of those frames whose place is known now. Where the recording is over, nothing more comes to be known.
+    /// Returns the files of frames whose place is now determined. If the recording is over, no further place
+    /// will be.
     fn place(&mut self, now: Nanos, over: bool) -> Vec<u64>;
-    /// When it is to be looked whether it is known where frames stand.
+    /// Returns the time at which to check for determined places.
     fn look_at(&self) -> Option<Nanos>;
 
-    /// Files with frames that their indices do not have.
+    /// Returns the files with frames that are missing from their indices.
     fn behind(&self) -> Vec<u64>;
-    /// Puts what is written of a file into its index.
+    /// Adds a file's written frames to its index.
     ///
     /// # Errors
     /// The index does not take it.
     fn flush(&mut self, file: u64) -> Result<(), Errno>;
-    /// The next piece of a file's index, if there is one: where it is to be written, and how many of the buffer's bytes.
+    /// Returns the next piece of a file's index, if there is one: its offset, and the number of bytes in the
+    /// buffer.
     fn write(&mut self, file: u64, buffer: &mut Buffer) -> Option<(u64, u32)>;
-    /// Bytes from this offset on that were not written through this slot; whether a file has them.
+    /// Takes back bytes from this offset on that were not written through this slot. Returns true if a file
+    /// has them.
     fn put_back(&mut self, slot: Slot, offset: u64, bytes: Vec<u8>) -> bool;
-    /// The file of which a piece is written in part, if there is one; it is asked for once.
+    /// Returns the file with a partly written piece, if there is one; a second call does not return it again.
     fn take_torn(&mut self) -> Option<u64>;
-    /// What was written of a file's index is all of it: these frames can be found.
+    /// Notes that a file's index is completely written, and returns the frames that can now be found.
     fn indexed(&mut self, file: u64) -> Vec<WrittenFrame>;
-    /// What was in a file when it was synced is durable now.
+    /// Notes that a file was synced: its content at that time is durable.
     fn synced(&mut self, file: u64, now: Nanos);
 
-    /// Up to where the space of a file is to be reserved now, if some is to be.
+    /// Returns the next reservation of space, if one is due.
     fn next_reservation(&mut self) -> Option<IndexReservation>;
-    /// Frames of the whole recording, once that is over.
+    /// Notes the number of frames of the whole recording, once that is over.
     fn over(&mut self, due: Option<u64>);
-    /// No frame comes into a file any more: what it ends with is to be written too.
+    /// Seals a file, to which no more frames come: its last bytes must be written too.
     ///
     /// # Errors
     /// The index can't be completed.
     fn seal(&mut self, file: u64) -> Result<(), Errno>;
-    /// Bytes of a file that is sealed.
+    /// Returns the bytes of a sealed file.
     fn size(&mut self, file: u64) -> Option<u64>;
-    /// All its places are taken, or it has no number of places.
+    /// Returns true if all its places are taken, or if it has no fixed number of places.
     fn is_full(&self, file: u64) -> bool;
-    /// It is closed.
+    /// Notes that a file is closed.
     fn closed(&mut self, file: u64);
-    /// Nothing waits to be found.
+    /// Returns true if no frame waits for its index.
     fn is_quiet(&self) -> bool;
-    /// After a failure: frames that are not acknowledged.
+    /// Returns the frames that are not acknowledged, after a failure.
     fn abandon(&mut self) -> Vec<Frame>;
 }

@@ -1,5 +1,5 @@
-//! Memory between those who bring frames and those who store them: slots, who has them, and the account of all memory of a
-//! recorder.
+//! Memory between the sources of frames and their writers: the slots and their holders, and the account of
+//! all memory of a recorder.
 //!
 //! ```text
 //! instrument -> Source, or an intake -> Ring -> writers, one a lane

@@ -1,5 +1,5 @@
-//! One account of the memory that a recorder takes. Each part states its bound before the recording begins, and counts the bytes
-//! that it holds while it runs: `/status` and `/metrics` have both, by part.
+//! One account of a recorder's memory. Each part states its bound before the recording begins, and counts the
+//! bytes it holds while it runs. `/status` and `/metrics` show both, by part.
 //!
 //! ```text
 //! parts -> MemoryPlan (bounds, pure: refused if they do not fit) -> MemoryAccount (bounds and what is held) -> status
@@ -18,19 +18,19 @@ use serde::Serialize;
 pub enum MemoryPart {
     /// The slots of the ring.
     Ring,
-    /// Lists of the ring's slots, and what their frames are put together from.
+    /// Lists of the ring's slots, and the data their frames are assembled from.
     SlotHeaders,
-    /// Packets that are not where the stream is, until it is known whether it went there.
+    /// Packets outside the expected position of the stream, until it is clear if the stream jumped there.
     Candidates,
-    /// Packets and values that wait for others before them.
+    /// Packets and values that wait for earlier ones.
     ReorderWindows,
     /// Buffers of the threads that encode frames.
     EncodeStages,
-    /// Peers over TCP, and what is kept of their messages.
+    /// TCP peers, and their buffered messages.
     Connections,
     /// Packets that wait in the kernel.
     SocketBuffers,
-    /// Lists of files, and the metadata of HDF5 files that are open.
+    /// Lists of files, and the metadata of open HDF5 files.
     FileIndex,
     /// Journal records and small frames on their way to the storage.
     WriteBuffers,
@@ -43,7 +43,7 @@ pub enum MemoryPart {
 }
 
 impl MemoryPart {
-    /// All of them.
+    /// All parts.
     pub const ALL: [MemoryPart; 12] = [
         MemoryPart::Ring,
         MemoryPart::SlotHeaders,
@@ -59,7 +59,7 @@ impl MemoryPart {
         MemoryPart::Program,
     ];
 
-    /// Its name in `/status`, and the label `part` in `/metrics`.
+    /// Returns its name in `/status`, which is also the label `part` in `/metrics`.
     pub const fn name(self) -> &'static str {
         match self {
             MemoryPart::Ring => "ring",
@@ -78,12 +78,12 @@ impl MemoryPart {
     }
 }
 
-/// The bounds of all parts of a recorder that is to be.
+/// The bounds of all parts of a recorder that is yet to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPlan([u64; MemoryPart::ALL.len()]);
 
 impl MemoryPlan {
-    /// With so many bytes more for a part.
+    /// Adds `bytes` to the bound of a part.
     #[must_use]
     pub fn with(mut self, part: MemoryPart, bytes: u64) -> Self {
         let bound = &mut self.0[part as usize];
@@ -91,7 +91,7 @@ impl MemoryPlan {
         self
     }
 
-    /// With no more for a part than this.
+    /// Limits the bound of a part to `bytes`.
     #[must_use]
     pub fn at_most(mut self, part: MemoryPart, bytes: u64) -> Self {
         let bound = &mut self.0[part as usize];
@@ -99,18 +99,18 @@ impl MemoryPlan {
         self
     }
 
-    /// The parts of both.
+    /// Adds the bounds of both plans.
     #[must_use]
     pub fn and(self, other: MemoryPlan) -> Self {
         MemoryPart::ALL.into_iter().fold(self, |sum, part| sum.with(part, other.bound(part).0))
     }
 
-    /// The most that a part takes.
+    /// Returns the most that a part takes.
     pub fn bound(&self, part: MemoryPart) -> Bytes {
         Bytes(self.0[part as usize])
     }
 
-    /// The most that all parts take together.
+    /// Returns the most that all parts take together.
     pub fn total(&self) -> Bytes {
         Bytes(self.0.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes)))
     }
@@ -121,13 +121,13 @@ impl MemoryPlan {
 pub struct MemoryOfPart {
     /// Its name.
     pub part: &'static str,
-    /// Bytes that it takes at the most.
+    /// The most bytes it takes.
     pub bound_bytes: u64,
-    /// Bytes that it holds now.
+    /// The bytes it holds now.
     pub held_bytes: u64,
 }
 
-/// The account of a recorder that runs. Clones are the same account: each part counts in its own thread.
+/// The account of a running recorder. Clones are the same account: each part counts in its own thread.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryAccount(Arc<[PartCounters; MemoryPart::ALL.len()]>);
 
@@ -142,7 +142,7 @@ impl MemoryAccount {
         &self.0[part as usize]
     }
 
-    /// States bounds: those that a plan has, in place of what was stated of these parts before.
+    /// States the bounds of a plan; they replace earlier bounds of the same parts.
     pub fn state(&self, plan: &MemoryPlan) {
         for part in MemoryPart::ALL {
             if plan.bound(part).0 > 0 {
@@ -151,17 +151,17 @@ impl MemoryAccount {
         }
     }
 
-    /// A part holds so many bytes more.
+    /// Counts `bytes` that a part now holds in addition.
     pub fn hold(&self, part: MemoryPart, bytes: u64) {
         self.counters(part).held.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A part gave so many bytes back.
+    /// Counts `bytes` that a part released.
     pub fn release(&self, part: MemoryPart, bytes: u64) {
         self.counters(part).held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Each part as it is now: those that have a bound or hold something.
+    /// Returns each part that has a bound or holds memory now.
     pub fn parts(&self) -> Vec<MemoryOfPart> {
         let of = |part: MemoryPart| {
             let PartCounters { bound, held } = self.counters(part);
@@ -173,7 +173,7 @@ impl MemoryAccount {
     }
 }
 
-/// What one owner holds of a part, as it grows and shrinks. It is given back when this is dropped.
+/// The memory of a part that one owner holds, as it grows and shrinks. Dropping this releases it.
 #[derive(Debug)]
 pub struct HeldMemory {
     account: MemoryAccount,
@@ -182,12 +182,12 @@ pub struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// Nothing yet.
+    /// Creates an entry that holds nothing yet.
     pub fn new(account: MemoryAccount, part: MemoryPart) -> Self {
         HeldMemory { account, part, bytes: 0 }
     }
 
-    /// It is so many bytes now.
+    /// Sets the bytes held now.
     pub fn set(&mut self, bytes: u64) {
         if bytes >= self.bytes {
             self.account.hold(self.part, bytes - self.bytes);

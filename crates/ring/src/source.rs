@@ -1,4 +1,4 @@
-//! The instrument's end of the ring: frames when they are due, whether or not there is room.
+//! The instrument's end of the ring: it delivers frames when they are due, even if there is no room.
 
 use std::sync::{
     Arc,
@@ -10,32 +10,32 @@ use nilometer_storage::{Buffer, Completion, Step, Wait, Workload};
 
 use crate::{Frame, FrameTurn, Ring, WhenFull};
 
-/// When frames come.
+/// The times at which frames come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// When they are due, whether or not there is a free slot.
+    /// When they are due, even if no slot is free.
     Due(Schedule),
-    /// As soon as there is a free slot: the limit of what comes behind.
+    /// Whenever a slot is free: this measures the limit of the stages behind the ring.
     AsTaken,
 }
 
-/// What comes, and for how long.
+/// The frames of a source, and their duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// When.
+    /// Their pace.
     pub pace: Pace,
-    /// How long: frames that are due in this time from the first one on.
+    /// Deliver frames that are due within this time of the first one.
     pub duration: Nanos,
-    /// How many at the most, of the whole instrument.
+    /// The most frames, of the whole instrument.
     pub frames: u64,
-    /// Which of the instrument's frames.
+    /// The recorder's share of the instrument's frames.
     pub turn: FrameTurn,
-    /// What happens to a frame that finds no free slot.
+    /// The treatment of a frame that finds no free slot.
     pub when_full: WhenFull,
 }
 
 impl Delivery {
-    /// At a pace for a time; what finds no slot is lost.
+    /// Delivers at a pace for a time; a frame without a slot is lost.
     pub const fn lasting(pace: Pace, duration: Nanos) -> Self {
         let turn = FrameTurn::ALL;
         Delivery { pace, duration, frames: u64::MAX, turn, when_full: WhenFull::DropNewest }
@@ -45,22 +45,23 @@ impl Delivery {
 /// Makes the instrument's frame of a number in its slot.
 pub type FillFrame = Box<dyn FnMut(u64, &mut [u8])>;
 
-/// A workload that issues nothing: it fills slots. Needs an engine only for its clock and its waker.
+/// A workload that issues no operations and fills slots instead. It needs an engine only for its clock and
+/// its waker.
 pub struct Source {
     ring: Arc<Ring>,
     delivery: Delivery,
     start: Option<Nanos>,
-    /// When the first frame that was due was met.
+    /// The time at which it met the first due frame.
     began: Option<Nanos>,
     number: u64,
-    /// A frame found no free slot, and that ends it.
+    /// A frame found no free slot, which ended the source.
     stopped: bool,
     lateness: Histogram,
-    /// Free slots, claimed ahead.
-    /// When it asked to be called again.
+    /// The time at which it asked to be called again.
     awaited: Option<Nanos>,
+    /// Free slots, claimed ahead.
     spares: Vec<Buffer>,
-    /// Full slots, not put in yet.
+    /// Full slots that are not in the ring yet.
     filled: Vec<Frame>,
     fill: FillFrame,
     stop: Arc<AtomicBool>,
@@ -76,7 +77,8 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
-    /// Frames from the first call on, until `stop` at the latest. `fill` makes frame `number` in its slot.
+    /// Creates a source that delivers frames from the first call on, until `stop` at the latest. `fill` makes
+    /// frame `number` in its slot.
     pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: FillFrame) -> Self {
         let spares = Vec::with_capacity(ring.batch());
         let filled = Vec::with_capacity(ring.batch());
@@ -97,38 +99,38 @@ impl Source {
         }
     }
 
-    /// The first frame is due then, and not at the first call.
+    /// Sets the due time of the first frame, which is otherwise the first call.
     #[must_use]
     pub fn starting_at(self, start: Nanos) -> Self {
         Source { start: Some(start), ..self }
     }
 
-    /// When the first frame that was due was taken in or lost, if one was.
+    /// Returns when the first due frame was taken in or lost, if one was.
     pub fn began(&self) -> Option<Nanos> {
         self.began
     }
 
-    /// The instrument's number of the next frame.
+    /// Returns the instrument's number of the next frame.
     fn next_number(&self) -> u64 {
         self.delivery.turn.of_instrument(self.number)
     }
 
-    /// How many frames were due so far.
+    /// Returns the number of frames due so far.
     pub fn due(&self) -> u64 {
         self.number
     }
 
-    /// From when frames were due until they were taken in: the recorder's own lateness.
+    /// Returns the delay from a frame's due time until the ring took it in: the recorder's own lateness.
     pub fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
-    /// A frame found no free slot, and the recording was to end then.
+    /// Returns true if a frame found no free slot and the recording was to end then.
     pub fn has_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// When the next frame is due: with the pace, or now.
+    /// Returns when the next frame is due: by the pace, or now.
     fn next_due(&self, start: Nanos, now: Nanos) -> Nanos {
         match self.delivery.pace {
             Pace::Due(schedule) => start + schedule.due(self.next_number()),
@@ -136,12 +138,12 @@ impl Source {
         }
     }
 
-    /// Puts in what is filled, and claims free slots.
+    /// Puts filled slots into the ring and claims free ones.
     fn put(&mut self, now: Nanos) {
         self.ring.put(now, &mut self.filled, &mut self.spares, self.delivery.pace == Pace::AsTaken);
     }
 
-    /// A slot for the next frame, if there is one or one can be had.
+    /// Returns a slot for the next frame, if one is free or can be freed.
     fn slot(&mut self, now: Nanos) -> Option<Buffer> {
         if self.spares.is_empty() {
             self.put(now);
@@ -160,7 +162,7 @@ impl Source {
         self.number += 1;
     }
 
-    /// The frame that is due finds no slot.
+    /// Loses the due frame, which finds no slot.
     fn lose(&mut self, now: Nanos) {
         self.ring.lose(now, self.number);
         self.number += 1;
@@ -175,7 +177,7 @@ impl Source {
             || self.ring.is_abandoned()
     }
 
-    /// Fills slots for the frames that are due, at most a batch; what to wait for.
+    /// Fills slots for due frames, at most a batch, and returns the next step.
     fn fill_due(&mut self, start: Nanos, now: Nanos) -> Step {
         loop {
             let due = self.next_due(start, now);
@@ -192,7 +194,7 @@ impl Source {
                 None => self.lose(now),
             }
             if self.filled.len() >= self.ring.batch() {
-                // The clock is read between batches that do not wait for it.
+                // Return between batches to let the clock be read; this is no real wait.
                 return Step::Wait(Wait::Until(now + Nanos(1)));
             }
         }
@@ -202,7 +204,7 @@ impl Source {
 impl Workload for Source {
     fn next(&mut self, now: Nanos) -> Step {
         let start = *self.start.get_or_insert(now);
-        // It is late by what it did not run.
+        // The source is late by the time it did not run.
         self.ring.halted(now.since(self.awaited.take().unwrap_or(now)));
         let step = self.fill_due(start, now);
         if !self.filled.is_empty() {

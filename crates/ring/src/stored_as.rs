@@ -1,4 +1,4 @@
-//! Bytes that are written in place of a frame's own, and who makes them.
+//! Bytes written in place of a frame's own, and the encoders that make them.
 
 use std::fmt::Debug;
 
@@ -9,31 +9,32 @@ use nilometer_storage::Buffer;
 /// Bytes that stand for a frame and are not its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredAs {
-    /// What they are.
+    /// Their encoding.
     pub encoding: Encoding,
-    /// How many.
+    /// Their number.
     pub length: u32,
 }
 
-/// What is written in place of a frame's own bytes.
+/// Bytes written in place of a frame's own.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The first bytes of it are written.
+    /// The buffer; its first bytes are written.
     pub bytes: Buffer,
-    /// What they are, and how many.
+    /// Their encoding and number.
     pub stored_as: StoredAs,
-    /// When they were there, as far as the lane saw it.
+    /// The time at which the lane found them ready.
     pub finished: Nanos,
 }
 
-/// Makes other bytes of a frame. Pure: any number of threads may ask one.
+/// Encodes frames. Pure: any number of threads may use one.
 pub trait FrameEncoder: Debug + Send + Sync {
-    /// The most bytes that come out of a frame.
+    /// Returns the most bytes of an encoded frame.
     fn length_max(&self) -> usize;
-    /// Encodes the frame of this number, which is in the first bytes of a slot; what came out: not encoded, its own bytes, if
-    /// that can't be done. `scratch` is for what it has to keep meanwhile.
+    /// Encodes the frame of this number, which is in the first bytes of a slot. If that fails, the result is
+    /// the frame's own bytes, not encoded. `scratch` holds temporary data.
     fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> StoredAs;
-    /// Whether the bytes of a frame that came encoded can be no frame. It costs much less than to decode them.
+    /// Returns true if the bytes of a frame that came encoded can be no frame. It costs much less than
+    /// decoding them.
     fn is_damaged(&self, came_as: StoredAs, bytes: &[u8]) -> bool {
         let _ = (came_as, bytes);
         false

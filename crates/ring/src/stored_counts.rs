@@ -1,4 +1,4 @@
-//! What lanes have stored so far, for those who look at it from other threads.
+//! Counters of stored data by lane, readable from other threads.
 
 use std::sync::{
     Arc,
@@ -9,19 +9,19 @@ use nilometer_model::Nanos;
 
 use crate::Frame;
 
-/// What a frame counts for once its slot has another.
+/// The counts of a frame, kept after its slot has another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameCount {
-    /// When it was due, on the clock of the recording.
+    /// Its due time, on the recording's clock.
     pub due: Nanos,
-    /// Packets in it that came; 1 for a frame that was not made of packets.
+    /// Packets received for it; 1 for a frame without packets.
     pub packets: u64,
-    /// Bytes of it: of its packets, of the message that it came as, or of the frame.
+    /// Its bytes: of its packets, of the message it came as, or of the frame.
     pub bytes: u64,
 }
 
 impl FrameCount {
-    /// Of a frame; one that is not made of packets has so many bytes.
+    /// Counts a frame; one without packets or message has `size` bytes.
     pub fn of(frame: &Frame, size: u64) -> Self {
         let alone = (1, frame.message.map_or(size, |message| message.bytes));
         let (packets, bytes) = frame.packed.as_ref().map_or(alone, |packed| (packed.packets, packed.bytes));
@@ -29,12 +29,12 @@ impl FrameCount {
     }
 }
 
-/// What a lane has stored so far, for those who look at it from other threads.
+/// The counters of a lane's stored data, readable from other threads.
 #[derive(Debug, Default)]
 pub struct StoredCounts {
-    /// Survives the death of the process.
+    /// Data that survive the death of the process.
     pub acknowledged: PacketCount,
-    /// Survives the loss of power.
+    /// Data that survive a power loss.
     pub durable: PacketCount,
     /// Acknowledged frames that came damaged.
     damaged: AtomicU64,
@@ -55,26 +55,26 @@ pub struct PacketCount {
 }
 
 impl PacketCount {
-    /// Counts a frame. Whoever sees it counted here sees all that this thread counted before.
+    /// Counts a frame. A reader that sees it sees everything that this thread counted before.
     pub fn add(&self, frame: FrameCount) {
         self.packets.fetch_add(frame.packets, Ordering::Release);
         self.bytes.fetch_add(frame.bytes, Ordering::Release);
     }
 
-    /// Packets and bytes until now.
+    /// Returns packets and bytes so far.
     pub fn get(&self) -> (u64, u64) {
         (self.packets.load(Ordering::Acquire), self.bytes.load(Ordering::Acquire))
     }
 }
 
-/// Packets and bytes that all lanes have stored, at one moment.
+/// The packets and bytes that all lanes have stored, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoredTotals {
     /// Packets and bytes that survive the death of the process.
     pub acknowledged: (u64, u64),
-    /// Packets and bytes that survive the loss of power: never more than are acknowledged.
+    /// Packets and bytes that survive a power loss: never more than are acknowledged.
     pub durable: (u64, u64),
-    /// Frames that are acknowledged and came damaged.
+    /// Acknowledged frames that came damaged.
     pub damaged: u64,
 }
 
@@ -85,22 +85,23 @@ pub struct LaneCounts(Vec<LaneCount>);
 /// The counters of a lane.
 #[derive(Debug, Clone)]
 pub struct LaneCount {
-    /// Where its writer counts.
+    /// The counters of its writer.
     pub counts: Arc<StoredCounts>,
-    /// Its directory is memory, which forgets without power: nothing there is durable, whatever is synced.
+    /// Its directory is in memory and loses its data without power: nothing there is durable, even if synced.
     pub is_memory: bool,
 }
 
 impl LaneCounts {
-    /// Of these lanes.
+    /// Creates the counters of these lanes.
     pub fn new(lanes: impl IntoIterator<Item = LaneCount>) -> Self {
         LaneCounts(lanes.into_iter().collect())
     }
 
-    /// The totals now.
+    /// Returns the totals now.
     ///
-    /// A lane counts a frame as acknowledged before it counts it as durable, so they are read the other way
-    /// round. For the same reason whoever compares them with the packets that came reads those last.
+    /// A lane counts a frame as acknowledged before it counts it as durable, so the function reads them in
+    /// the opposite order. For the same reason, read the count of received packets last if you compare it
+    /// with these.
     pub fn get(&self) -> StoredTotals {
         let add = |sum: (u64, u64), one: (u64, u64)| (sum.0 + one.0, sum.1 + one.1);
         let lasting = self.0.iter().filter(|lane| !lane.is_memory);

@@ -1,14 +1,14 @@
-//! Which frames of an instrument one recorder has, where several have them in turn.
+//! The frames of one recorder, if several recorders take an instrument's frames in turn.
 //!
-//! A recorder numbers its own frames without gaps, as the ring's watermark and its chunks ask for. What is stored has the numbers
-//! of the instrument: the ring changes one into the other where frames leave it and come back.
+//! A recorder numbers its own frames without gaps, as the ring's watermark and its chunks require. Stored
+//! frames have the instrument's numbers. The ring converts the numbers as frames leave it and come back.
 
-/// Every n-th frame of an instrument, from some one on.
+/// Every n-th frame of an instrument, from `first` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameTurn {
-    /// Its first frame: below [`FrameTurn::of`].
+    /// The first frame; less than [`FrameTurn::of`].
     pub first: u32,
-    /// From each of its frames to the next: how many recorders there are.
+    /// The distance between its frames, which is the number of recorders.
     pub of: u32,
 }
 
@@ -19,30 +19,31 @@ impl Default for FrameTurn {
 }
 
 impl FrameTurn {
-    /// There is one recorder.
+    /// The turn of a single recorder.
     pub const ALL: FrameTurn = FrameTurn { first: 0, of: 1 };
 
-    /// Nothing is left out.
+    /// Returns true if the recorder takes all frames.
     pub const fn is_all(self) -> bool {
         self.of == 1
     }
 
-    /// The instrument's number of the recorder's own frame of this number.
+    /// Returns the instrument's number of the recorder's own frame `own`.
     pub const fn of_instrument(self, own: u64) -> u64 {
         own * self.of as u64 + self.first as u64
     }
 
-    /// The recorder's number of this frame of the instrument, which is one of its own.
+    /// Returns the recorder's own number of this frame of the instrument, which must be one of its frames.
     pub const fn own(self, number: u64) -> u64 {
         number / self.of as u64
     }
 
-    /// How many of the instrument's first so many frames are this recorder's.
+    /// Returns how many of the instrument's first `frames` frames are this recorder's.
     pub const fn own_of(self, frames: u64) -> u64 {
         frames.saturating_sub(self.first as u64).div_ceil(self.of as u64)
     }
 
-    /// How many frames the instrument delivered at the least when so many came to this recorder: up to its last one.
+    /// Returns the least number of frames that the instrument delivered if `own` came to this recorder: up to
+    /// its last one.
     pub const fn delivered(self, own: u64) -> u64 {
         match own.checked_sub(1) {
             Some(last) => self.of_instrument(last) + 1,

@@ -1,10 +1,11 @@
-//! The watermark: below it every frame is settled, which is acknowledged or known to be lost. Progress is a
-//! watermark and not a file size, because preallocation and queue depth leave holes.
+//! The watermark: every frame below it is settled, which means acknowledged or known to be lost. Progress is
+//! a watermark and not a file size, because preallocation and queue depth leave holes.
 //!
-//! Frames above it that are settled already wait in a window, one entry each, until all before them are
-//! settled. Where one frame stays open for so long that the window is full, the older frames in it are folded
-//! into runs. For example, with a window of 8 frames (it has 65536 outside of tests), frames due every 10 ns,
-//! of which 3 is lost and 0 stays open:
+//! Settled frames above it wait in a window, one entry each, until all before them are settled. If a frame
+//! stays open until the window is full, the older frames in the window are folded into runs.
+//!
+//! For example, with a window of 8 frames (65536 outside tests) and frames due every 10 ns, frame 3 is lost
+//! and 0 stays open:
 //!
 //! ```text
 //! number               0    1    2    3    4    5    6    7    8
@@ -16,22 +17,22 @@
 //!                      watermark 9; told are 0, 13, 26 and 40 ns, one lost, 50, 60, 70 and 80 ns
 //! ```
 //!
-//! So a run keeps how many of its frames are stored and lost, and not which: their due times are spread
+//! A run keeps the number of its stored and lost frames, but not their identity. Their due times are spread
 //! evenly.
 
 use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 
-/// The watermark, and which frames above it are settled already. However long the first open frame holds it,
-/// it takes no more memory than a window of frames, and two runs for each open frame that was folded.
+/// The watermark, and the settled frames above it. Its memory is bounded, however long the first open frame
+/// holds it: a window of frames, and two runs for each open frame that was folded.
 #[derive(Debug, Clone, Default)]
 pub struct Watermark {
     below: u64,
-    /// The window: the states of frames from `below` on, or from behind the folded ones.
+    /// The window: the states of frames from `below` on, or after the folded ones.
     above: VecDeque<Settled>,
-    /// Frames from `below` on that left the window, because one of them has been open for so long: none as a
-    /// rule.
+    /// Frames from `below` on that left the window, because one of them has been open for too long. Usually
+    /// `None`.
     folded: Option<Box<Folded>>,
 }
 
@@ -43,23 +44,23 @@ pub enum Settled {
     Open,
     /// It is lost.
     Lost,
-    /// It is acknowledged, and was due then.
+    /// It is acknowledged, and this was its due time.
     Stored(Nanos),
 }
 
-/// Frames next to each other.
+/// Consecutive frames.
 #[derive(Debug, Clone, Copy)]
 enum Run {
-    /// So many open frames.
+    /// This many open frames.
     Open(u64),
     /// Settled frames.
     Settled {
-        /// How many in all.
+        /// The number of frames.
         frames: u64,
-        /// How many of them are stored; the others are lost.
+        /// The number of stored frames; the others are lost.
         stored: u64,
-        /// When the first and the last of the stored ones were due: those between are taken to have been due
-        /// evenly.
+        /// The due times of the first and the last stored frame; those between are assumed to be evenly
+        /// spaced.
         due: (Nanos, Nanos),
     },
 }
@@ -68,7 +69,7 @@ enum Run {
 #[derive(Debug, Clone, Default)]
 struct Folded {
     runs: VecDeque<Run>,
-    /// All their frames.
+    /// The number of frames in all runs.
     frames: u64,
 }
 
@@ -76,23 +77,23 @@ struct Folded {
 const WINDOW: usize = if cfg!(test) { 8 } else { 1 << 16 };
 
 impl Watermark {
-    /// Frames with a number below this are settled.
+    /// Returns the watermark: frames with a smaller number are settled.
     pub fn below(&self) -> u64 {
         self.below
     }
 
-    /// A frame is settled. Frames may come in any order, each once. Those that the mark passes by this are
-    /// told: they can be read from now on, or are lost.
+    /// Settles a frame. Frames may come in any order, each once. The function passes each frame that the mark
+    /// moves past to `passed`: it can be read from now on, or is lost.
     #[inline]
     pub fn settle(&mut self, number: u64, settled: Settled, mut passed: impl FnMut(Settled)) {
-        // Nearly always: frames are settled in order, and there is nothing to keep. While frames are folded
-        // the window is never empty.
+        // The usual case: frames settle in order and nothing is kept. While frames are folded, the window is
+        // never empty.
         if number == self.below && self.above.is_empty() {
             self.below += 1;
             return passed(settled);
         }
         let at = number.checked_sub(self.below).expect("a frame is settled once");
-        // Out of line, so that the usual way stays short.
+        // Out of line, so that the usual path stays short.
         if self.folded.is_some() || at > self.far() {
             return self.settle_folded(at, settled, &mut passed);
         }
@@ -103,13 +104,14 @@ impl Watermark {
         }
     }
 
-    /// How far behind the first in the window a frame may be so that all before it are in the window too.
+    /// Returns the largest distance from the window's first frame at which all frames in between still fit
+    /// into the window.
     #[inline]
     fn far(&self) -> u64 {
         (self.above.len() + WINDOW) as u64
     }
 
-    /// Sets the state of the frame so many behind the first in the window.
+    /// Sets the state of the frame `at` places after the first in the window.
     #[inline]
     fn put(&mut self, at: usize, settled: Settled) {
         if at >= self.above.len() {
@@ -118,7 +120,7 @@ impl Watermark {
         self.above[at] = settled;
     }
 
-    /// Passes what is settled up to the next open frame.
+    /// Passes settled frames up to the next open frame.
     #[inline]
     fn pass(&mut self, mut passed: impl FnMut(Settled)) {
         while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
@@ -127,8 +129,8 @@ impl Watermark {
         }
     }
 
-    /// Folds all but the newer half of a window: half of them, so that it is rare, and the newer, because
-    /// frames that are just late are among those.
+    /// Folds all but the newer half of a window. Half of them keeps folding rare; the newer half contains the
+    /// frames that are merely late.
     #[cold]
     fn fold(&mut self) {
         let folded = self.folded.get_or_insert_default();
@@ -137,7 +139,8 @@ impl Watermark {
         }
     }
 
-    /// As `settle`, while a frame has been open for long, or when one is far behind all others: those between are a run.
+    /// Does the same as `settle` if a frame has been open for long, or is far after all others: the frames
+    /// between are a run.
     #[cold]
     fn settle_folded(&mut self, at: u64, settled: Settled, passed: &mut dyn FnMut(Settled)) {
         let far = self.far();
@@ -156,7 +159,7 @@ impl Watermark {
             // The first run is open, unless this was its first frame: then one settled run can be passed.
             self.below += folded.pass(passed);
             if folded.frames == 0 {
-                // Nothing holds the window any more.
+                // No frame holds the window any more.
                 self.folded = None;
                 self.pass(passed);
             }
@@ -168,7 +171,7 @@ impl Watermark {
 }
 
 impl Folded {
-    /// Adds a run behind all others, joined to the last one if both are open or both settled.
+    /// Adds a run after all others, and joins it to the last if both are open or both settled.
     fn append(&mut self, run: Run) {
         self.frames += run.frames();
         match self.runs.back_mut().and_then(|last| Some((last.and(run)?, last))) {
@@ -177,8 +180,8 @@ impl Folded {
         }
     }
 
-    /// Settles the frame so many behind the first of all, which is open. All runs are built anew, since the
-    /// frame may join those on both sides; there are only a few.
+    /// Settles an open frame `at` places after the first. It rebuilds all runs, since the frame may join both
+    /// neighbours; there are only a few.
     fn settle(&mut self, at: u64, settled: Settled) {
         let mut behind = at;
         let mut all = std::mem::take(self).runs.into_iter();
@@ -186,8 +189,8 @@ impl Folded {
             let (Run::Open(frames) | Run::Settled { frames, .. }) = run;
             if behind < frames {
                 assert!(matches!(run, Run::Open(_)), "a frame is settled once");
-                // The open run is cut in three; `append` joins the middle to its neighbours where the others
-                // are empty.
+                // The open run splits in three; `append` joins the middle to its neighbours if the others are
+                // empty.
                 let pieces = [Run::Open(behind), Run::of(settled), Run::Open(frames - behind - 1)];
                 pieces.into_iter().filter(|piece| piece.frames() > 0).for_each(|piece| self.append(piece));
                 break;
@@ -198,10 +201,10 @@ impl Folded {
         all.for_each(|run| self.append(run));
     }
 
-    /// Takes out what is settled up to the next open frame; how many frames that were.
+    /// Passes settled frames up to the next open frame, and returns their number.
     fn pass(&mut self, passed: &mut dyn FnMut(Settled)) -> u64 {
         let Some(&Run::Settled { frames, stored, due: (first, last) }) = self.runs.front() else { return 0 };
-        // In 128 bits: nanoseconds of hours times millions of frames are more than 2^64.
+        // 128 bits: nanoseconds of hours times millions of frames exceed 2^64.
         let steps = u128::from(stored.saturating_sub(1)).max(1);
         let time = u128::from(last.since(first).0);
         for step in 0..u128::from(stored) {
@@ -229,7 +232,7 @@ impl Run {
         }
     }
 
-    /// This run and the one behind it as one; none if only one of them is settled.
+    /// Joins this run and the next; `None` if only one of them is settled.
     fn and(self, behind: Run) -> Option<Run> {
         match (self, behind) {
             (Run::Open(one), Run::Open(other)) => Some(Run::Open(one + other)),

@@ -76,7 +76,7 @@ impl NewFile {
         &self.file
     }
 
-    /// Gives the file its name and these mode bits, as [`permissions`] reduces them. File and name then
+    /// Gives the file its name and these mode bits, reduced by this process's umask. File and name then
     /// survive a loss of power. Fails if the name is taken.
     pub fn finish(mut self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(permissions(mode))?;

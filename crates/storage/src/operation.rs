@@ -118,7 +118,7 @@ pub enum OpKind {
     MakeDir,
     /// Renames: two names in the buffer with a NUL between, from `dir` to `file`. `length` is that of the first.
     Rename,
-    /// Does nothing on the storage, whatever the slots. It measures the cost of an operation without the
+    /// Does nothing on the storage, for any slots. It measures the cost of an operation without the
     /// storage.
     Nop,
 }
@@ -158,7 +158,7 @@ pub struct Operation {
     pub kind: OpKind,
     /// The file it acts on, or the slot it opens into.
     pub file: Slot,
-    /// The directory in which a name is looked up.
+    /// The directory of a name.
     pub dir: Slot,
     /// Bytes of data or of the name.
     pub length: u32,
@@ -190,7 +190,7 @@ impl Operation {
         Operation { kind, file, dir: ROOT, length: 0, offset: 0, tag: 0, buffer }
     }
 
-    /// An operation on a name, which is copied into the buffer and ends with a NUL.
+    /// An operation on a name, which is copied into the buffer with a NUL after it.
     #[inline]
     pub fn named(kind: OpKind, dir: Slot, file: Slot, name: &[u8], mut buffer: Buffer) -> Self {
         buffer[..name.len()].copy_from_slice(name);

@@ -1,4 +1,4 @@
-//! Reading what a user wrote for this program: plans, instruments, conditions, configurations.
+//! Reads files that a user wrote for this program: plans, instruments, conditions, configurations.
 
 use std::{
     fs::File,
@@ -15,19 +15,19 @@ use rustix::fs::OFlags;
 
 use crate::{PATIENCE, TargetError, in_time};
 
-/// No such file is longer.
+/// The longest file that is read.
 const LENGTH_MAX: Bytes = Bytes(1 << 20);
 
-/// A text that a user named, and what messages call it: a built-in name, or the path as it was written.
+/// A text that a user named, with its name for messages: a built-in name, or the path as given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedText {
     /// A name of the catalogue, or a path.
     pub name: String,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// Why there is nothing to be read of what a user named.
+/// Why a text that a user named can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UserFileError {
     /// It is neither built in nor a path.
@@ -36,38 +36,38 @@ pub enum UserFileError {
     /// It is missing, no plain file, too long or no text.
     #[error("can't read the {what} {path}")]
     Unreadable {
-        /// What it was to be, such as a plan.
+        /// The kind of file expected, such as a plan.
         what: String,
-        /// As the user named it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: io::Error,
     },
-    /// The storage that it is on does not answer.
+    /// The storage of the file does not answer.
     #[error(transparent)]
     Hung(#[from] TargetError),
-    /// It was read, and is no instrument.
+    /// The file was read, but is no instrument.
     #[error(transparent)]
     Instrument(#[from] InstrumentError),
 }
 
-/// The text of a small file; `what` names its kind in messages. A path may be wrong, or come from somebody else: nothing but
-/// a plain file of at most a mebibyte is opened, since a fifo or a device may give nothing, or no end, for ever, and storage
-/// that does not answer is given up after [`PATIENCE`].
+/// Returns the text of a small file; `what` names its kind in messages. The path may be wrong, or from
+/// another user. Therefore the function opens only a plain file of at most a mebibyte: a fifo or a device may
+/// deliver nothing, or never end. Storage that does not answer is given up after [`PATIENCE`].
 pub fn read(path: &Path, what: &str) -> Result<String, UserFileError> {
     let unreadable = |source| UserFileError::Unreadable { what: what.into(), path: path.into(), source };
     let text = String::from_utf8(bytes(path, what)?);
     text.map_err(|error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))
 }
 
-/// The same of whatever bytes: those of a text may be of another encoding than UTF-8.
+/// Does the same for any bytes: a text may have another encoding than UTF-8.
 pub fn bytes(path: &Path, what: &str) -> Result<Vec<u8>, UserFileError> {
     let place = path.to_owned();
     let bytes = in_time(PATIENCE, path.into(), move || small(&place))?;
     bytes.map_err(|source| UserFileError::Unreadable { what: what.into(), path: path.into(), source })
 }
 
-/// A text by its built-in name among these, or by the path of a small file.
+/// Returns a text by its built-in name among these, or by the path of a small file.
 pub fn find(name: &str, among: &[BuiltIn], what: &str) -> Result<NamedText, UserFileError> {
     let found = catalogue::look_up(name, among, what)?;
     let text = match found {
@@ -77,7 +77,7 @@ pub fn find(name: &str, among: &[BuiltIn], what: &str) -> Result<NamedText, User
     Ok(NamedText { name: name.to_owned(), text })
 }
 
-/// An instrument by its name in the catalogue, or by the path of its file.
+/// Returns an instrument by its name in the catalogue, or by the path of its file.
 pub fn instrument(name: &str) -> Result<Instrument, UserFileError> {
     let NamedText { name, text } = find(name, &catalogue::INSTRUMENTS, "instrument")?;
     let mut instrument = Instrument::parse(&text, &name)?;
@@ -87,7 +87,7 @@ pub fn instrument(name: &str) -> Result<Instrument, UserFileError> {
     Ok(instrument)
 }
 
-/// The first kilobytes of a file, as far as it is text.
+/// Returns the first kilobytes of a file, as far as they are text.
 pub fn beginning(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_plain(path)?.take(1 << 12).read_to_end(&mut bytes)?;
@@ -96,7 +96,7 @@ pub fn beginning(path: &Path) -> io::Result<String> {
 
 fn open_plain(path: &Path) -> io::Result<File> {
     let no_plain_file = || io::Error::other("it is no plain file");
-    // To open a device may already do something.
+    // Opening a device may already have effects.
     if !path.metadata()?.is_file() {
         return Err(no_plain_file());
     }

@@ -1,4 +1,4 @@
-//! Every compression for every element size: what is encoded is decoded, and any bytes are decoded or refused.
+//! Every compression for every element size: encoded data decode, and any bytes decode or are refused.
 
 use proptest::prelude::*;
 
@@ -24,8 +24,8 @@ fn size() -> impl Strategy<Value = ElementSize> {
     prop::sample::select(ElementSize::ALL.to_vec())
 }
 
-/// Bytes as detectors have them, small with a large one now and then, or any; none, one element, odd counts, several
-/// blocks of both lengths.
+/// Bytes like a detector's, small with a large one now and then, or arbitrary. The lengths are none, one
+/// element, odd counts, or several blocks of both lengths.
 fn elements() -> impl Strategy<Value = (Vec<u8>, ElementSize)> {
     let byte = prop_oneof![20 => 0..4_u8, 1 => any::<u8>()];
     let length = prop_oneof![0..70_usize, 0..100_000_usize];
@@ -147,18 +147,19 @@ fn the_frame_of_a_chunk_is_as_the_filters_write_it() {
     let elements: Vec<u8> = (0..4100_u32).flat_map(|value| (value % 3).to_le_bytes()).collect();
     let chunk = encoded(&elements, Compression::BitshuffleLz4, ElementSize::Four, Method::best());
     assert_eq!(chunk[..12], [0, 0, 0, 0, 0, 0, 0x40, 0x10, 0, 0, 0x20, 0]);
-    // Two full blocks of 2048 elements, none with what is left, four elements as they are.
+    // Two full blocks of 2048 elements, no partial block, four unchanged elements.
     let size = |at: usize| u32::from_be_bytes(chunk[at..at + 4].try_into().expect("four")) as usize;
     let first = size(12);
     let second = size(16 + first);
     assert_eq!(chunk.len(), 20 + first + second + 16);
     assert_eq!(chunk[chunk.len() - 16..], elements[elements.len() - 16..]);
-    // Blocks of 32 KiB, the first of which has all that there is; a frame of Zstandard begins with its magic number.
+    // Blocks of 32 KiB, the first of which holds everything; a frame of Zstandard begins with its magic
+    // number.
     let chunk =
         encoded(&elements, Compression::BitshuffleZstd(ZstdLevel::USUAL), ElementSize::Four, Method::best());
     assert_eq!(chunk[..12], [0, 0, 0, 0, 0, 0, 0x40, 0x10, 0, 0, 0x80, 0]);
     assert_eq!(chunk[16..20], [0x28, 0xb5, 0x2f, 0xfd]);
-    // One block; what becomes no smaller is stored.
+    // One block; data that do not shrink are stored unchanged.
     let chunk = encoded(&elements, Compression::Lz4, ElementSize::Four, Method::best());
     assert_eq!(chunk[..12], [0, 0, 0, 0, 0, 0, 0x40, 0x10, 0, 0, 0x40, 0x10]);
     let chunk = encoded(&[1, 2, 3, 4], Compression::Lz4, ElementSize::Four, Method::best());

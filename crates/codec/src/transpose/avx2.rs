@@ -1,9 +1,9 @@
-//! The transposition with AVX2: 32 elements at a time to rows, 256 at a time back. What is left over is for the scalar
-//! one.
+//! The transposition with AVX2: 32 elements at a time to rows, 256 at a time back. The scalar transposition
+//! does the rest.
 //!
-//! Splitting takes the bytes of the elements apart into planes (byte 0 of 32 elements, byte 1, ...) and reads a row's 32
-//! bits with one instruction that collects the highest bit of each byte. Joining makes the planes from eight rows each,
-//! then puts their bytes together again.
+//! Splitting separates the bytes of the elements into planes (byte 0 of 32 elements, byte 1, ...). One
+//! instruction, which collects the highest bit of each byte, then reads a row's 32 bits. Joining builds each
+//! plane from eight rows, then puts the bytes of the planes together again.
 
 #![allow(unsafe_code)]
 #![expect(clippy::many_single_char_names, reason = "registers are alike: a to h in order")]
@@ -22,20 +22,20 @@ use crate::ElementSize;
 /// Bytes of a register.
 const WIDTH: usize = 32;
 
-/// A processor that was found to have AVX2.
+/// Proof that the processor has AVX2.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// Asks the processor; the answer is kept by the standard library.
+    /// Queries the processor; the standard library caches the answer.
     pub(super) fn detect() -> Option<Self> {
         std::is_x86_feature_detected!("avx2").then_some(Avx2(()))
     }
 
-    /// Elements to rows; how many groups were done.
+    /// Transposes elements to rows and returns the number of groups done.
     #[expect(clippy::unused_self, reason = "it proves that the processor has the instructions")]
     pub(super) fn split(self, elements: &[u8], size: ElementSize, rows: &mut [u8]) -> usize {
-        // SAFETY: an `Avx2` is made only where the processor has the instructions.
+        // SAFETY: an `Avx2` exists only if the processor has the instructions.
         unsafe {
             match size {
                 ElementSize::One => split::<1>(elements, rows),
@@ -46,7 +46,8 @@ impl Avx2 {
         }
     }
 
-    /// Rows to elements; how many groups were done. `planes` is as long as the rows and is overwritten.
+    /// Transposes rows to elements and returns the number of groups done. `planes` is as long as the rows and
+    /// is overwritten.
     #[expect(clippy::unused_self, reason = "it proves that the processor has the instructions")]
     pub(super) fn join(
         self,
@@ -55,7 +56,7 @@ impl Avx2 {
         elements: &mut [u8],
         planes: &mut [u8],
     ) -> usize {
-        // SAFETY: an `Avx2` is made only where the processor has the instructions.
+        // SAFETY: an `Avx2` exists only if the processor has the instructions.
         unsafe {
             match size {
                 ElementSize::One => join::<1>(rows, elements, planes),
@@ -98,7 +99,7 @@ fn split<const SIZE: usize>(elements: &[u8], rows: &mut [u8]) -> usize {
     done
 }
 
-/// The eight rows of a plane: bit 7 of all its bytes, then bit 6, moved up.
+/// Stores the eight rows of a plane: bit 7 of all its bytes, then bit 6 moved up, and on to bit 0.
 #[target_feature(enable = "avx2")]
 fn put_rows(mut plane: __m256i, groups: usize, at: usize, rows: &mut [u8]) {
     for row in rows.chunks_exact_mut(groups).rev() {
@@ -108,7 +109,7 @@ fn put_rows(mut plane: __m256i, groups: usize, at: usize, rows: &mut [u8]) {
     }
 }
 
-/// Registers of elements to planes of their bytes, in place. Only the first `SIZE` count.
+/// Separates registers of elements into planes of their bytes, in place. Only the first `SIZE` count.
 #[target_feature(enable = "avx2")]
 fn take_apart<const SIZE: usize>(v: &mut [__m256i; 8]) {
     match SIZE {
@@ -127,7 +128,7 @@ fn take_apart<const SIZE: usize>(v: &mut [__m256i; 8]) {
     }
 }
 
-/// 32 elements of 2 bytes: the low bytes, the high bytes.
+/// Separates 32 elements of 2 bytes: the low bytes, the high bytes.
 #[target_feature(enable = "avx2")]
 fn halves_of_pairs(v: [__m256i; 2]) -> [__m256i; 2] {
     let order = _mm256_setr_epi8(
@@ -138,7 +139,7 @@ fn halves_of_pairs(v: [__m256i; 2]) -> [__m256i; 2] {
     lanes(a, b)
 }
 
-/// 32 elements of 4 bytes: bytes 0, 1, 2, 3.
+/// Separates 32 elements of 4 bytes: bytes 0, 1, 2, 3.
 #[target_feature(enable = "avx2")]
 fn quarters(v: [__m256i; 4]) -> [__m256i; 4] {
     let order = _mm256_setr_epi8(
@@ -154,7 +155,7 @@ fn quarters(v: [__m256i; 4]) -> [__m256i; 4] {
     [zero, one, two, three]
 }
 
-/// 8 elements of 8 bytes: the low four bytes of each, the high four.
+/// Separates 8 elements of 8 bytes: the low four bytes of each, the high four.
 #[target_feature(enable = "avx2")]
 fn halves_of_longs(v: [__m256i; 2]) -> [__m256i; 2] {
     let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
@@ -162,7 +163,7 @@ fn halves_of_longs(v: [__m256i; 2]) -> [__m256i; 2] {
     lanes(a, b)
 }
 
-/// The low 16 bytes of both, the high 16 bytes of both.
+/// Returns the low 16 bytes of both, and the high 16 bytes of both.
 #[target_feature(enable = "avx2")]
 fn lanes(a: __m256i, b: __m256i) -> [__m256i; 2] {
     [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
@@ -198,7 +199,7 @@ fn part(bytes: &[u8]) -> &[u8; WIDTH] {
     bytes.try_into().expect("it was cut to a register's bytes")
 }
 
-/// 32 bytes of each of a plane's eight rows to the plane's 256 bytes.
+/// Builds a plane's 256 bytes from 32 bytes of each of its eight rows.
 #[target_feature(enable = "avx2")]
 fn put_plane(rows: [__m256i; 8], plane: &mut [u8]) {
     let [a, b, c, d, e, f, g, h] = rows;
@@ -226,7 +227,7 @@ fn put_plane(rows: [__m256i; 8], plane: &mut [u8]) {
     }
 }
 
-/// In each 8 bytes, bit `c` of byte `r` becomes bit `r` of byte `c`, as in the scalar transposition.
+/// Turns bit `c` of byte `r` into bit `r` of byte `c` in each 8 bytes, as in the scalar transposition.
 #[target_feature(enable = "avx2")]
 fn turn(bits: __m256i) -> __m256i {
     let bits = swap::<7>(bits, 0x00aa_00aa_00aa_00aa);
@@ -241,7 +242,7 @@ fn swap<const DISTANCE: i32>(bits: __m256i, mask: i64) -> __m256i {
     _mm256_xor_si256(_mm256_xor_si256(bits, differ), _mm256_slli_epi64::<DISTANCE>(differ))
 }
 
-/// Planes of bytes to registers of elements, in place, undoing [`take_apart`].
+/// Puts planes of bytes together to registers of elements, in place, undoing [`take_apart`].
 #[target_feature(enable = "avx2")]
 fn put_together<const SIZE: usize>(v: &mut [__m256i; 8]) {
     match SIZE {

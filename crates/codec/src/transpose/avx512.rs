@@ -1,11 +1,11 @@
-//! The transposition with AVX-512: 64 elements at a time, both ways. What is left over is for the scalar one.
+//! The transposition with AVX-512: 64 elements at a time, both ways. The scalar transposition does the rest.
 //!
-//! Splitting takes the bytes of 64 elements apart into planes (byte 0 of all, byte 1, ...). One instruction collects the
-//! highest bit of each byte of a plane, which is a row's 64 bits. Joining goes the same way back: a row's 64 bits choose
-//! the bytes of a plane to which the row's bit is added.
+//! Splitting separates the bytes of 64 elements into planes (byte 0 of all, byte 1, ...). One instruction
+//! collects the highest bit of each byte of a plane, which is a row's 64 bits. Joining goes the same way
+//! back: a row's 64 bits choose the bytes of a plane to which the row's bit is added.
 //!
-//! Registers are four lanes of 16 bytes, and most instructions that move bytes stay within a lane. Those of four bytes an
-//! element, `e0` to `e63`, are taken apart so:
+//! Registers are four lanes of 16 bytes, and most instructions that move bytes stay within a lane. Elements
+//! of four bytes, `e0` to `e63`, are separated like this:
 //!
 //! ```text
 //! register 0            e0 ... e3 | e4 ... e7 | e8 ... e11 | e12 ... e15        16 elements, 4 a lane
@@ -14,8 +14,8 @@
 //! lanes of registers    plane 0: lane 0 of the registers 0, 1, 2, 3; plane 1: lane 1 of them; ...
 //! ```
 //!
-//! To put them together, the planes are permuted first, such that what unpacking does in each lane then stands in order
-//! once the lanes are exchanged.
+//! Joining permutes the planes first. Unpacking within each lane then gives the right order once the lanes
+//! are exchanged.
 
 #![allow(unsafe_code)]
 #![expect(clippy::many_single_char_names, reason = "registers are alike: a to h in order")]
@@ -33,24 +33,24 @@ use crate::ElementSize;
 
 /// Bytes of a register.
 const WIDTH: usize = 64;
-/// Bytes of a row that 64 elements make.
+/// Bytes of a row from 64 elements.
 const BITS: usize = 8;
 
-/// A processor that was found to have AVX-512F and AVX-512BW.
+/// Proof that the processor has AVX-512F and AVX-512BW.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// Asks the processor; the answer is kept by the standard library.
+    /// Queries the processor; the standard library caches the answer.
     pub(super) fn detect() -> Option<Self> {
         let there = std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512bw");
         there.then_some(Avx512(()))
     }
 
-    /// Elements to rows; how many groups were done.
+    /// Transposes elements to rows and returns the number of groups done.
     #[expect(clippy::unused_self, reason = "it proves that the processor has the instructions")]
     pub(super) fn split(self, elements: &[u8], size: ElementSize, rows: &mut [u8]) -> usize {
-        // SAFETY: an `Avx512` is made only where the processor has the instructions.
+        // SAFETY: an `Avx512` exists only if the processor has the instructions.
         unsafe {
             match size {
                 ElementSize::One => split::<1>(elements, rows),
@@ -61,10 +61,10 @@ impl Avx512 {
         }
     }
 
-    /// Rows to elements; how many groups were done.
+    /// Transposes rows to elements and returns the number of groups done.
     #[expect(clippy::unused_self, reason = "it proves that the processor has the instructions")]
     pub(super) fn join(self, rows: &[u8], size: ElementSize, elements: &mut [u8]) -> usize {
-        // SAFETY: an `Avx512` is made only where the processor has the instructions.
+        // SAFETY: an `Avx512` exists only if the processor has the instructions.
         unsafe {
             match size {
                 ElementSize::One => join::<1>(rows, elements),
@@ -106,7 +106,7 @@ fn split<const SIZE: usize>(elements: &[u8], rows: &mut [u8]) -> usize {
     BITS * registers.len()
 }
 
-/// The eight rows of a plane: bit 7 of all its bytes, then bit 6, moved up.
+/// Stores the eight rows of a plane: bit 7 of all its bytes, then bit 6 moved up, and on to bit 0.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn put_rows(mut plane: __m512i, groups: usize, at: usize, rows: &mut [u8]) {
     for row in rows.chunks_exact_mut(groups).rev() {
@@ -115,7 +115,7 @@ fn put_rows(mut plane: __m512i, groups: usize, at: usize, rows: &mut [u8]) {
     }
 }
 
-/// Registers of elements to planes of their bytes, in place. Only the first `SIZE` count.
+/// Separates registers of elements into planes of their bytes, in place. Only the first `SIZE` count.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn take_apart<const SIZE: usize>(v: &mut [__m512i; 8]) {
     match SIZE {
@@ -134,7 +134,7 @@ fn take_apart<const SIZE: usize>(v: &mut [__m512i; 8]) {
     }
 }
 
-/// 64 elements of 2 bytes: the low bytes, the high bytes.
+/// Separates 64 elements of 2 bytes: the low bytes, the high bytes.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn halves_of_pairs(v: [__m512i; 2]) -> [__m512i; 2] {
     let order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
@@ -143,7 +143,7 @@ fn halves_of_pairs(v: [__m512i; 2]) -> [__m512i; 2] {
     halves(a, b)
 }
 
-/// 64 elements of 4 bytes: bytes 0, 1, 2, 3.
+/// Separates 64 elements of 4 bytes: bytes 0, 1, 2, 3.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn quarters(v: [__m512i; 4]) -> [__m512i; 4] {
     let order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -151,7 +151,7 @@ fn quarters(v: [__m512i; 4]) -> [__m512i; 4] {
     exchange_lanes(v.map(|v| _mm512_permutexvar_epi32(across, _mm512_shuffle_epi8(v, order))))
 }
 
-/// 16 elements of 8 bytes: the low four bytes of each, the high four.
+/// Separates 16 elements of 8 bytes: the low four bytes of each, the high four.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn halves_of_longs(v: [__m512i; 2]) -> [__m512i; 2] {
     let across = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
@@ -159,19 +159,19 @@ fn halves_of_longs(v: [__m512i; 2]) -> [__m512i; 2] {
     halves(a, b)
 }
 
-/// The order in which word `4 * lane + place` is what was word `4 * place + lane`.
+/// The order that moves word `4 * place + lane` to word `4 * lane + place`.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn every_fourth() -> __m512i {
     _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 }
 
-/// The low halves of both, the high halves of both.
+/// Returns the low halves of both, and the high halves of both.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn halves(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_shuffle_i64x2::<0b01_00_01_00>(a, b), _mm512_shuffle_i64x2::<0b11_10_11_10>(a, b)]
 }
 
-/// Lane `i` of register `j` becomes lane `j` of register `i`.
+/// Moves lane `i` of register `j` to lane `j` of register `i`.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn exchange_lanes([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [low, high] = halves(a, b);
@@ -202,7 +202,7 @@ fn join<const SIZE: usize>(rows: &[u8], elements: &mut [u8]) -> usize {
     BITS * registers.len()
 }
 
-/// The plane of eight rows: each byte is the sum of the bits that the rows have of it.
+/// Builds the plane of eight rows: each byte is the sum of its bits in the rows.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn take_rows(rows: &[u8], groups: usize, at: usize) -> __m512i {
     let mut plane = _mm512_setzero_si512();
@@ -214,7 +214,7 @@ fn take_rows(rows: &[u8], groups: usize, at: usize) -> __m512i {
     plane
 }
 
-/// Planes of bytes to registers of elements, in place, undoing [`take_apart`].
+/// Puts planes of bytes together to registers of elements, in place, undoing [`take_apart`].
 #[target_feature(enable = "avx512f,avx512bw")]
 fn put_together<const SIZE: usize>(v: &mut [__m512i; 8]) {
     match SIZE {
@@ -241,7 +241,7 @@ fn put_together<const SIZE: usize>(v: &mut [__m512i; 8]) {
     }
 }
 
-/// The order in which pair `8 * lane + place` of bytes is what was pair `4 * place + lane`.
+/// The order that moves pair `4 * place + lane` of bytes to pair `8 * lane + place`.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn every_eighth() -> __m512i {
     _mm512_set_epi16(
@@ -250,7 +250,7 @@ fn every_eighth() -> __m512i {
     )
 }
 
-/// Bytes 0, 1, 2, 3 to words of them, within the lanes.
+/// Joins bytes 0, 1, 2, 3 to words, within the lanes.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn words([zero, one, two, three]: [__m512i; 4]) -> [__m512i; 4] {
     let low = _mm512_unpacklo_epi8(zero, one);

@@ -1,10 +1,10 @@
-//! Bits of elements put in order of their place: first bit 0 of all elements, then bit 1 of all, and so on. Counts of a
-//! few photons then leave most of the rows zero, which any compressor takes.
+//! Sorts the bits of elements by their place: first bit 0 of all elements, then bit 1 of all, up to the last.
+//! Counts of a few photons then leave most of the rows zero, and any compressor shrinks those.
 //!
-//! A block has a multiple of 8 elements. Row `r` of the result holds bit `r mod 8` of byte `r div 8` of all elements, one
-//! bit an element, the least significant bit first; a group is 8 elements, a byte of each row. This is
-//! `bshuf_trans_bit_elem` of the bitshuffle library (Masui et al., "A compression scheme for radio data in high
-//! performance computing", 2015, section 4).
+//! A block has a multiple of 8 elements. Row `r` of the result holds bit `r mod 8` of byte `r div 8` of all
+//! elements, one bit per element, the least significant bit first. A group is 8 elements, a byte of each row.
+//! This is `bshuf_trans_bit_elem` of the bitshuffle library (Masui et al., "A compression scheme for radio
+//! data in high performance computing", 2015, section 4).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -14,7 +14,7 @@ mod scalar;
 
 use crate::ElementSize;
 
-/// How bits are transposed. All give the same bytes.
+/// The implementation of the transposition. All give the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum Method {
     /// Eight bytes at a time, on any processor.
@@ -28,12 +28,12 @@ pub enum Method {
 }
 
 impl Method {
-    /// The fastest that this processor has.
+    /// Returns the fastest that this processor has.
     pub fn best() -> Self {
         Self::all().pop().expect("the scalar one is always there")
     }
 
-    /// All that this processor has, the fastest last.
+    /// Returns all that this processor has, the fastest last.
     pub fn all() -> Vec<Self> {
         let mut methods = vec![Method::Scalar];
         #[cfg(target_arch = "x86_64")]
@@ -43,7 +43,7 @@ impl Method {
         methods
     }
 
-    /// Elements to rows of bits. Both slices are as long as the block, a multiple of 8 elements.
+    /// Transposes elements to rows of bits. Both slices are as long as the block, a multiple of 8 elements.
     pub fn split(self, elements: &[u8], size: ElementSize, rows: &mut [u8]) {
         check(elements, size, rows);
         if elements.is_empty() {
@@ -59,7 +59,7 @@ impl Method {
         scalar::split(elements, size, rows, done);
     }
 
-    /// Rows of bits to elements, undoing [`Method::split`]. `scratch` is as long as the block too.
+    /// Transposes rows of bits to elements, undoing [`Method::split`]. `scratch` is as long as the block too.
     pub fn join(self, rows: &[u8], size: ElementSize, elements: &mut [u8], scratch: &mut [u8]) {
         check(rows, size, elements);
         if rows.is_empty() {
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// As in the definition, a bit at a time.
+    /// The definition, one bit at a time.
     fn defined(elements: &[u8], size: usize) -> Vec<u8> {
         let count = elements.len() / size;
         let mut rows = vec![0; elements.len()];

@@ -2,7 +2,7 @@
 
 use crate::ElementSize;
 
-/// Elements to rows, from group `first` on.
+/// Transposes elements to rows, from group `first` on.
 pub(super) fn split(elements: &[u8], size: ElementSize, rows: &mut [u8], first: usize) {
     match size {
         ElementSize::One => split_sized::<1>(elements, rows, first),
@@ -12,7 +12,7 @@ pub(super) fn split(elements: &[u8], size: ElementSize, rows: &mut [u8], first: 
     }
 }
 
-/// Rows to elements, from group `first` on.
+/// Transposes rows to elements, from group `first` on.
 pub(super) fn join(rows: &[u8], size: ElementSize, elements: &mut [u8], first: usize) {
     match size {
         ElementSize::One => join_sized::<1>(rows, elements, first),
@@ -51,8 +51,8 @@ fn join_sized<const SIZE: usize>(rows: &[u8], elements: &mut [u8], first: usize)
     }
 }
 
-/// Bit `c` of byte `r` becomes bit `r` of byte `c`: squares of 1, 2 and 4 bits are exchanged in turn (Warren, "Hacker's
-/// Delight", section 7-3).
+/// Turns bit `c` of byte `r` into bit `r` of byte `c`: it exchanges squares of 1, 2 and 4 bits in turn
+/// (Warren, "Hacker's Delight", section 7-3).
 fn transpose(bits: u64) -> u64 {
     let swap = |bits: u64, distance: u32, mask: u64| {
         let differ = (bits ^ (bits >> distance)) & mask;

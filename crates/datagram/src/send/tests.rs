@@ -1,4 +1,4 @@
-//! Packets over loopback, as a plain socket receives them.
+//! Packets over loopback, received by a plain socket.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     bytes
 }
 
-/// Packets of these sizes, each of bytes of its own, in two pieces.
+/// Packets of these sizes, each with bytes of its own, in two pieces.
 fn packets(memory: &[u8], sizes: &[(usize, usize)]) -> Vec<Vec<u8>> {
     let cut = |index: usize, (prefix, body): (usize, usize)| memory[index..index + prefix + body].to_vec();
     sizes.iter().enumerate().map(|(index, &sizes)| cut(index, sizes)).collect()
@@ -145,7 +145,7 @@ fn answers_are_dropped_and_counted() {
 
 #[test]
 fn a_way_that_cuts_nothing_gets_packet_by_packet() {
-    // Checksums are switched off: the kernel refuses to cut.
+    // Without checksums the kernel refuses to cut.
     let receiver = receiver();
     let mut outlet = outlet(&receiver, true);
     let on: libc::c_int = 1;
@@ -179,7 +179,7 @@ fn a_group_is_reached_by_the_named_interface() {
     let receiver = receiver();
     let (group, home) = (Ipv4Addr::new(239, 255, 77, 1), Ipv4Addr::LOCALHOST);
     receiver.join_multicast_v4(&group, &home).expect("loopback takes part");
-    // A socket that is bound to an address gets nothing that was sent to a group.
+    // A socket that is bound to an address receives no packets to a group.
     let group_port = UdpSocket::bind((group, 0)).expect("a free port");
     group_port.set_read_timeout(Some(Duration::from_secs(5))).expect("above zero");
     let to = (group, group_port.local_addr().expect("it is bound").port()).into();

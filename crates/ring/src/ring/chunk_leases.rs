@@ -1,11 +1,12 @@
-//! Chunk leases: consecutive frame numbers that one writer claims of the ring, for storage in chunks. A
-//! writer claims the oldest frames that nobody has, and gets the frames of that lease only until it is over.
-//! Frames of several leases wait in the ring at once, so that as many writers write at the same time.
+//! Chunk leases: consecutive frame numbers that one writer claims from the ring, for storage in chunks. A
+//! writer claims the oldest unclaimed frames and gets only frames of that lease until it is over. Frames of
+//! several leases wait in the ring at once, so that as many writers write at the same time.
 //!
-//! The frames that a writer takes from one claim to the next are a chunk. Chunks have their frames in order
-//! and do not overlap: a chunk begins with its first frame and ends where the next one begins, whatever is
-//! given back meanwhile. For example, with leases of 4 frames, two writers A and B and frames 0 to 9 in the
-//! ring:
+//! The frames that a writer takes between two claims are a chunk. Chunks have their frames in order and do
+//! not overlap. A chunk begins with its first frame and ends at the beginning of the next, even if frames are
+//! given back meanwhile.
+//!
+//! For example, with leases of 4 frames, two writers A and B and frames 0 to 9 in the ring:
 //!
 //! ```text
 //! number                 0  1  2  3 | 4  5  6  7 | 8  9     A, B: in a lease; a, b: taken; .: nobody's
@@ -17,8 +18,8 @@
 //! chunks begin at        0  1         4            8        and at 10, when that comes
 //! ```
 //!
-//! B gave up its lease of 8 to 11 when it claimed frame 1, since a writer has one chunk at a time: so 10 and
-//! 11 will be a chunk of their own.
+//! B gave up its lease of 8 to 11 when it claimed frame 1, since a writer has one chunk at a time. Frames 10
+//! and 11 will therefore be a chunk of their own.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,11 +33,11 @@ use super::{Frame, Taken};
 /// The leases of all writers of a ring, and the frames that wait for one writer each.
 #[derive(Debug)]
 pub(super) struct ChunkLeases {
-    /// How many frame numbers a lease has; leases begin at its multiples.
+    /// The number of frame numbers in a lease; leases begin at its multiples.
     size: u64,
     /// The lease of each writer, by its index.
     claims: Vec<Option<Claim>>,
-    /// The first frames of chunks, down to the watermark: below it no frame is given back.
+    /// The first frames of chunks, down to the watermark. No frame below it is given back.
     starts: BTreeSet<u64>,
     /// Frames that a writer took and neither acknowledged nor gave back, with the index of that writer.
     hands: BTreeMap<u64, usize>,
@@ -48,11 +49,11 @@ pub(super) struct ChunkLeases {
 /// The activity of a writer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seat {
-    /// When it took or acknowledged frames last.
+    /// The last time it took or acknowledged frames.
     active: Nanos,
-    /// It got nothing when it asked last: it has nothing to do.
+    /// Its last request got nothing: it has nothing to do.
     idle: bool,
-    /// How many chunks it began.
+    /// The number of chunks it began.
     chunks: u64,
     left: bool,
 }
@@ -60,11 +61,11 @@ struct Seat {
 /// A lease of one writer.
 #[derive(Debug)]
 struct Claim {
-    /// The numbers of its frames that the writer has not taken yet.
+    /// The numbers that the writer has not taken yet.
     range: Range<u64>,
-    /// Those of them that are in the ring, in order.
+    /// The frames with these numbers that are in the ring, in order.
     waiting: VecDeque<Frame>,
-    /// Since when some wait.
+    /// The time since which some have waited.
     since: Nanos,
 }
 
@@ -73,21 +74,21 @@ struct Claim {
 pub(super) struct Asked {
     pub(super) now: Nanos,
     pub(super) writer: usize,
-    /// How many frames at the most.
+    /// The most frames to take.
     pub(super) batch: usize,
     /// The watermark: frames below it are acknowledged or lost.
     pub(super) mark: u64,
-    /// Three quarters of the slots are in use, or more.
+    /// Three quarters of the slots or more are in use.
     pub(super) pressed: bool,
-    /// No frames come any more.
+    /// No more frames come.
     pub(super) closed: bool,
 }
 
-/// A writer that neither took nor acknowledged a frame for so long, though some wait for it, may lose its
-/// lease to one that has nothing to do. It is long, because a lease that changes hands is one chunk more.
+/// If frames wait for a writer that neither took nor acknowledged one for this long, an idle writer may take
+/// over its lease. The time is long, because a lease that changes hands costs an extra chunk.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
-/// How long after it was due a frame is left to an idle writer with fewer chunks.
+/// How long after its due time a frame is reserved for an idle writer with fewer chunks.
 const POLITE: Nanos = Nanos::from_millis(20);
 
 impl ChunkLeases {
@@ -102,17 +103,18 @@ impl ChunkLeases {
         }
     }
 
-    /// A frame came, was lost, or was given back. Frames come in order, so that all below it came before.
+    /// Notes that a frame came, was lost, or was given back. Frames come in order, so all below it came
+    /// before.
     pub(super) fn pass(&mut self, number: u64) {
         self.passed = self.passed.max(number + 1);
     }
 
-    /// No frame comes any more.
+    /// Notes that no more frames come.
     pub(super) fn close(&mut self) {
         self.passed = u64::MAX;
     }
 
-    /// Puts a frame that came, or was given back, to those of the writer that claimed it; returns it if
+    /// Queues a frame that came, or was given back, for the writer that claimed it. Returns the frame if
     /// nobody did.
     pub(super) fn route(&mut self, now: Nanos, frame: Frame) -> Option<Frame> {
         self.hands.remove(&frame.number);
@@ -123,13 +125,13 @@ impl ChunkLeases {
         if claim.waiting.is_empty() {
             claim.since = now;
         }
-        // Frames come in order, but for those that are given back.
+        // Frames come in order, except those that are given back.
         let at = claim.waiting.partition_point(|waiting| waiting.number < frame.number);
         claim.waiting.insert(at, frame);
         None
     }
 
-    /// The number of the oldest frame that waits in a lease.
+    /// Returns the number of the oldest frame that waits in a lease.
     pub(super) fn oldest(&self) -> Option<u64> {
         let fronts = self.claims.iter().flatten().filter_map(|claim| claim.waiting.front());
         fronts.map(|frame| frame.number).min()
@@ -142,22 +144,22 @@ impl ChunkLeases {
         claims.into_iter().find_map(|claim| claim.waiting.pop_front_if(|frame| frame.number == oldest))
     }
 
-    /// A frame is acknowledged. Whether it was the last in the hands of a writer that left: then frames that
-    /// were passed over because of it can be claimed, and writers are to be woken.
+    /// Notes that a frame is acknowledged. Returns true if it was the last one held by a writer that left.
+    /// Frames skipped because of it can then be claimed, and the ring must wake writers.
     pub(super) fn settle(&mut self, now: Nanos, number: u64) -> bool {
         let Some(writer) = self.hands.remove(&number) else { return false };
         self.seats[writer].active = now;
         self.seats[writer].left && !self.hands.values().any(|holder| *holder == writer)
     }
 
-    /// A writer takes no more frames; returns the frames that waited for it.
+    /// Notes that a writer takes no more frames; returns the frames that waited for it.
     pub(super) fn leave(&mut self, writer: usize) -> VecDeque<Frame> {
         self.seats[writer].left = true;
         self.claims[writer].take().map(|claim| claim.waiting).unwrap_or_default()
     }
 
-    /// Takes frames out of the writer's lease. Where none wait there, it claims another of those that nobody
-    /// has, which are in `free`.
+    /// Takes frames out of the writer's lease. If none wait there, it claims a new lease from the unclaimed
+    /// frames in `free`.
     pub(super) fn take(
         &mut self,
         asked: Asked,
@@ -166,7 +168,7 @@ impl ChunkLeases {
     ) -> Taken {
         let Asked { now, writer, batch, .. } = asked;
         let has_some = self.claims[writer].as_ref().is_some_and(|claim| !claim.waiting.is_empty());
-        // A lease is emptied before another is claimed: a chunk ends where its writer claims the next.
+        // A lease is emptied before another is claimed: a chunk ends at its writer's next claim.
         let begins = !has_some && (self.claim(asked, free) || self.take_over(asked));
         let seat = &mut self.seats[writer];
         seat.idle = !has_some && !begins;
@@ -176,18 +178,17 @@ impl ChunkLeases {
             self.hand_out(writer, batch, frames);
             return if begins { Taken::Chunk } else { Taken::Frames };
         }
-        // Nothing of the lease will come any more, so that the file of its chunk can be closed. Otherwise it
-        // stays open.
+        // No more frames of the lease will come, so the file of its chunk can be closed. Otherwise it stays
+        // open.
         if self.claims[writer].take_if(|claim| claim.range.end <= self.passed).is_some() {
             return Taken::Over;
         }
-        // No frame will come that could wake this writer: it asks again when the others have hung for long
-        // enough.
+        // No new frame will wake this writer: it asks again once the others have hung for long enough.
         let others = self.claims.iter().flatten().any(|claim| !claim.waiting.is_empty());
         if asked.closed && others {
             return Taken::Later(now + PATIENCE);
         }
-        // The one that the oldest frame is left to may never ask, and frames may be seconds apart.
+        // The preferred writer of the oldest frame may never ask, and frames may be seconds apart.
         let left = free.front().filter(|frame| self.leaves_to_another(asked, frame.due));
         left.map_or(Taken::Nothing, |frame| Taken::Later(frame.due + POLITE))
     }
@@ -197,14 +198,14 @@ impl ChunkLeases {
         let count = batch.min(claim.waiting.len());
         for frame in claim.waiting.drain(..count) {
             self.hands.insert(frame.number, writer);
-            // What is given back from here on is not of this lease: it would come behind later frames of the
+            // A frame given back from here on is not of this lease: it would follow later frames of the
             // chunk.
             claim.range.start = frame.number + 1;
             frames.push_back(frame);
         }
     }
 
-    /// Claims the oldest lease of which nobody has the frames, if there is one that may be begun.
+    /// Claims the oldest unclaimed lease that may begin, if there is one.
     fn claim(&mut self, asked: Asked, free: &mut VecDeque<Frame>) -> bool {
         let mut at = 0;
         if free.front().is_some_and(|frame| self.leaves_to_another(asked, frame.due)) {
@@ -213,10 +214,11 @@ impl ChunkLeases {
         while let Some(frame) = free.get(at) {
             let begin = frame.number;
             let end = self.end(frame.number);
-            // The last chunk that begins here or before: a writer that left may still hold frames of it.
+            // The last chunk that begins here or earlier: a writer that left may still hold frames of it.
             let before = self.starts.range(..=begin).next_back().copied().unwrap_or(0);
-            // Those held will be given back, and with them the rest is one chunk instead of two. That is not
-            // worth a full ring: then the chunk ends before the next frame that may come back.
+            // Held frames will be given back, and with them the rest is one chunk instead of two. Waiting for
+            // that is not worth a full ring: under pressure the chunk ends before the next frame that may
+            // come back.
             if asked.pressed || asked.closed || self.in_hands_of_left(before..end).is_none() {
                 let end = self.in_hands_of_left(begin + 1..end).unwrap_or(end);
                 self.begin(asked, begin..end, at, free);
@@ -227,51 +229,52 @@ impl ChunkLeases {
         false
     }
 
-    /// Whether the next lease is for another writer: of those that have nothing to do the one with the fewest
-    /// chunks gets it, so that storage fills evenly. A frame waits for that for 20 ms at the most.
+    /// Returns true if the next lease is for another writer. Among idle writers the one with the fewest
+    /// chunks gets it, so that storage fills evenly. A frame waits for that for at most 20 ms.
     fn leaves_to_another(&self, asked: Asked, due: Nanos) -> bool {
         let Asked { now, writer, pressed, closed, .. } = asked;
         let fewer = |seat: &Seat| !seat.left && seat.idle && seat.chunks < self.seats[writer].chunks;
         !pressed && !closed && now.since(due) < POLITE && self.seats.iter().any(fewer)
     }
 
-    /// The number behind the last frame that a chunk may have which begins here: the end of the lease, or the
-    /// first frame of a chunk that was begun in the same lease before.
+    /// Returns the number after the last frame of a chunk that begins here: the end of the lease, or the
+    /// first frame of an earlier chunk in the same lease.
     fn end(&self, begin: u64) -> u64 {
         let end = (begin / self.size + 1) * self.size;
         self.starts.range(begin + 1..end).next().copied().unwrap_or(end)
     }
 
-    /// The first of these frames that is in the hands of a writer that left.
+    /// Returns the first of these frames that is still held by a writer that left.
     fn in_hands_of_left(&self, range: Range<u64>) -> Option<u64> {
         let mut held = self.hands.range(range);
         held.find(|(_, writer)| self.seats[**writer].left).map(|(number, _)| *number)
     }
 
-    /// Gives the frames in this range to the writer; the first of them is at this place of `free`.
+    /// Gives the frames in this range to the writer; the first is at place `at` of `free`.
     fn begin(&mut self, asked: Asked, range: Range<u64>, at: usize, free: &mut VecDeque<Frame>) {
         let behind = free.partition_point(|frame| frame.number < range.end);
         let waiting = free.drain(at..behind).collect();
         self.begin_with(asked, Claim { range, waiting, since: asked.now });
     }
 
-    /// Begins a chunk with this claim. The writer's lease before is over, though more of it may come: that
+    /// Begins a chunk with this claim. The writer's previous lease is over. If more frames of it come, they
     /// will be another chunk.
     fn begin_with(&mut self, asked: Asked, claim: Claim) {
-        // No frame below the watermark can come back, and so no chunk begins there.
+        // No frame below the watermark can come back, so no chunk begins there.
         self.starts = self.starts.split_off(&asked.mark);
         self.starts.insert(claim.range.start);
         if let Some(before) = self.claims[asked.writer].replace(claim) {
-            // Whoever takes frames before the rest of that lease has to stop there.
+            // Another writer that takes frames before the rest of that lease has to stop there.
             self.starts.insert(before.range.start);
         }
     }
 
-    /// Takes over the lease with the most waiting frames of those whose writers do nothing, or of all if
-    /// there is little room left.
+    /// Takes over the lease with the most waiting frames among those of silent writers, or among all if
+    /// little room is left.
     fn take_over(&mut self, asked: Asked) -> bool {
         let Asked { now, writer, pressed, .. } = asked;
-        // Since its frames wait: before that it had nothing to do, and was no slower for it.
+        // Silence counts only while its frames wait: before that the writer had nothing to do, and was no
+        // slower for it.
         let silent = |other: usize, since| now.since(self.seats[other].active.max(since)) >= PATIENCE;
         let others = self.claims.iter().enumerate().filter(|(other, _)| *other != writer);
         let claimed = others.filter_map(|(other, claim)| Some((other, claim.as_ref()?)));

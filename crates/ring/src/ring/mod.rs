@@ -1,10 +1,11 @@
-//! The ring: slots of memory between an instrument that does not wait and lanes that sometimes must. It is a
-//! pool of free slots and a bounded queue of full ones. Buffers travel, data do not.
+//! The ring: slots of memory between an instrument that does not wait and lanes that sometimes must. It has a
+//! pool of free slots and a bounded queue of full ones. Buffers move; data are not copied.
 //!
-//! There is one lock, held for a few instructions. Small frames go in and out in batches ([`batch`]), large
-//! ones one by one; a slot comes back as soon as its frame is acknowledged. The ring also keeps the counters:
-//! frames lost, the most slots ever in use, and the watermark. For example, with 4 slots, frames of 1 MiB (a
-//! batch is one frame) and two writers A, B:
+//! One lock is held for a few instructions. Small frames go in and out in batches ([`batch`]), large ones one
+//! by one. A slot returns as soon as its frame is acknowledged. The ring also counts lost frames and the most
+//! slots ever in use, and keeps the watermark.
+//!
+//! For example, with 4 slots, frames of 1 MiB (a batch is one frame) and two writers A, B:
 //!
 //! ```text
 //!                                 free  waiting  taken      watermark
@@ -17,10 +18,10 @@
 //! both take and acknowledge       4     -        -          5    4 is known to be lost
 //! ```
 //!
-//! Numbers in here have no gaps: where recorders have frames in turn ([`FrameTurn`]) they are those of one recorder, and lanes get
-//! and give back the instrument's.
+//! Numbers in the ring have no gaps. If recorders take frames in turn ([`FrameTurn`]), they are the numbers
+//! of one recorder; lanes receive and return the instrument's numbers.
 //!
-//! With `DropOldest`, 4 would have taken the slot of 2, which is the oldest that waits, and 2 would be lost.
+//! With `DropOldest`, 4 would have taken the slot of 2, the oldest waiting frame, and 2 would be lost.
 
 mod chunk_leases;
 mod counters;
@@ -47,7 +48,7 @@ pub use counters::{RingCounters, RingSnapshot};
 pub use frame::{Frame, FrameMessage, StackedFrame};
 use seat::{Seat, WriterSeats};
 
-/// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
+/// The number of frames of this size, in bytes, that move at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {
     match (256 << 10) / (frame_size + 1) {
         0 => 1,
@@ -56,21 +57,21 @@ pub(crate) const fn batch(frame_size: usize) -> usize {
     }
 }
 
-/// Back-pressure: what becomes of a frame that is due while no slot is free.
+/// Back-pressure: the treatment of a frame that is due while no slot is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// The recording ends in order: it is whole up to there.
+    /// The recording ends cleanly and is complete up to there.
     Stop,
-    /// The frame that is due is lost. What waits is stored.
+    /// The due frame is lost. Waiting frames are stored.
     #[default]
     DropNewest,
-    /// The oldest frame that waits is lost, and the one that is due takes its slot: for whoever watches. With
-    /// every frame in a lane's hands, the one that is due is lost.
+    /// The oldest waiting frame is lost and the due one takes its slot, for live viewing. If lanes hold every
+    /// frame, the due one is lost.
     DropOldest,
 }
 
 impl WhenFull {
-    /// All of them.
+    /// All variants.
     pub const ALL: [WhenFull; 3] = [WhenFull::Stop, WhenFull::DropNewest, WhenFull::DropOldest];
 
     /// The word on the command line.
@@ -91,8 +92,8 @@ pub struct Ring {
     abandoned: AtomicBool,
 }
 
-/// The state on cache lines of its own, which both sides write all the time. What they only read for each
-/// frame lies on other lines, which no write takes away from them.
+/// The state on cache lines of its own, which both sides write constantly. Fields that they only read for
+/// each frame are on other lines, which no write invalidates.
 #[repr(align(128))]
 struct Apart(Mutex<State>);
 
@@ -100,12 +101,12 @@ struct State {
     free: Vec<Buffer>,
     /// Frames that wait for any writer, oldest first.
     full: VecDeque<Frame>,
-    /// Frames that wait for one writer each, where a writer gets leases.
+    /// Frames that wait for one writer each, if writers get leases.
     leases: Option<ChunkLeases>,
     mark: Watermark,
-    /// How many frames were due in all, once no more come.
+    /// The number of frames due in all, once no more come.
     closed: Option<u64>,
-    /// The last block of packets that came: its number and bytes.
+    /// The number and bytes of the last block of packets received.
     last: Option<(u64, u32)>,
     in_use: usize,
     books: RingCounters,
@@ -114,20 +115,20 @@ struct State {
     source: Seat,
 }
 
-/// The answer to a writer that asks for frames.
+/// The answer to a writer that requests frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// At least one frame to be stored.
+    /// At least one frame to store.
     Frames,
-    /// At least one frame, the first of which begins a chunk; the chunk before is over.
+    /// At least one frame; the first begins a chunk, and the previous chunk is over.
     Chunk,
-    /// Nothing yet, and the chunk is over.
+    /// No frame yet, and the chunk is over.
     Over,
-    /// Nothing now; the writer will be woken.
+    /// No frame now; the ring will wake the writer.
     Nothing,
-    /// Nothing now; the writer will be woken, and asks again at this time.
+    /// No frame now; the ring will wake the writer, which also asks again at this time.
     Later(Nanos),
-    /// Nothing any more.
+    /// No more frames.
     Closed(Due),
 }
 
@@ -138,18 +139,18 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring of these slots for `writers` writers, with a new chronicle.
+    /// Creates a ring of these slots for `writers` writers, with a new chronicle.
     pub fn new(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle) -> Arc<Self> {
         Ring::in_turn(slots, writers, chronicle, None, FrameTurn::ALL)
     }
 
-    /// A ring with chunk leases of `size` consecutive numbers: a writer gets frames of one lease until it is
-    /// over. Each lease needs as many slots as its writer falls behind meanwhile.
+    /// Creates a ring with chunk leases of `size` consecutive numbers: a writer gets frames of one lease
+    /// until it is over. A lease occupies as many slots as its writer falls behind meanwhile.
     pub fn of_leases(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
         Ring::in_turn(slots, writers, chronicle, Some(size), FrameTurn::ALL)
     }
 
-    /// One or the other, of a recorder that has an instrument's frames in turn with others.
+    /// Creates either kind, for a recorder that takes an instrument's frames in turn with others.
     pub fn in_turn(
         slots: Vec<Buffer>,
         writers: usize,
@@ -179,54 +180,54 @@ impl Ring {
         self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets how the source is woken.
+    /// Sets the waker of the source.
     pub fn seat_source(&self, waker: Arc<dyn Wake>) {
         self.lock().source.waker = Some(waker);
     }
 
-    /// Sets how a writer is woken.
+    /// Sets the waker of a writer.
     pub fn seat_writer(&self, writer: usize, waker: Arc<dyn Wake>) {
         self.lock().writers.seats[writer].waker = Some(waker);
     }
 
-    /// Writers get leases of consecutive frames.
+    /// Returns true if writers get leases of consecutive frames.
     pub fn gives_leases(&self) -> bool {
         self.lock().leases.is_some()
     }
 
-    /// How many frames change hands at once.
+    /// Returns the number of frames that move at once.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the
-    /// source means to wait, it is woken when there is one.
+    /// Takes in all of `frames` and fills `spares` up to a batch of free slots. If it finds none and the
+    /// source intends to wait, the ring wakes the source once there is one.
     pub fn put(&self, now: Nanos, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
         let mut state = self.lock();
         if !frames.is_empty() {
             state.take_in(now, frames);
         }
         let wanted = self.batch.saturating_sub(spares.len());
-        // From the end: the slots that were used last may still be in the processor's cache.
+        // Take from the end: the most recently used slots may still be in the processor's cache.
         let left = state.free.len().saturating_sub(wanted);
         spares.extend(state.free.drain(left..));
         state.source.waits = spares.is_empty() && waits;
     }
 
-    /// The thread that takes frames in had not run for this long.
+    /// Notes that the thread that takes frames in did not run for this long.
     pub fn halted(&self, length: Nanos) {
         self.lock().chronicle.halted(length);
     }
 
-    /// A frame that was due found no free slot.
+    /// Loses a due frame that found no free slot.
     pub fn lose(&self, now: Nanos, number: u64) {
         let mut state = self.lock();
         state.books.refused += 1;
         state.lose(now, number);
     }
 
-    /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in
-    /// lanes' hands.
+    /// Takes the slot of the oldest frame that waits for a lane; that frame is lost. `None` if lanes hold all
+    /// frames.
     pub fn displace(&self, now: Nanos) -> Option<Buffer> {
         let mut state = self.lock();
         let Frame { number, data, .. } = state.pop_oldest()?;
@@ -236,7 +237,7 @@ impl Ring {
         Some(data)
     }
 
-    /// No frame comes any more; `due` were in all.
+    /// Closes the ring: no more frames come; `due` were due in all.
     pub fn close(&self, due: u64) {
         let mut state = self.lock();
         state.closed = Some(due);
@@ -246,8 +247,8 @@ impl Ring {
         state.writers.wake();
     }
 
-    /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other
-    /// writers.
+    /// Takes the next full slots: at most a batch, and no more than leaves an equal share for each of the
+    /// other writers.
     pub fn take(&self, now: Nanos, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let before = frames.len();
         let mut state = self.lock();
@@ -256,7 +257,7 @@ impl Ring {
             self.number_for_lanes(frames.range_mut(before..));
             return taken;
         }
-        // A lane that fails gives frames back: while another may still do so, the end is not reached.
+        // A failing lane gives frames back: the end is not reached while another lane may still do so.
         if let (Some(frames), 0) = (state.closed, state.in_use) {
             state.writers.wake();
             let last = state.last.filter(|(number, _)| number + 1 == frames);
@@ -267,7 +268,7 @@ impl Ring {
         taken
     }
 
-    /// Gives acknowledged frames' slots back.
+    /// Frees the slots of acknowledged frames.
     pub fn release(&self, now: Nanos, acknowledged: &mut Vec<Frame>) {
         self.number_own(acknowledged.iter_mut());
         let mut state = self.lock();
@@ -279,8 +280,8 @@ impl Ring {
         }
     }
 
-    /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is
-    /// left.
+    /// Returns a frame of a lane that takes no more. It goes to another lane, before all later frames. It is
+    /// lost if no lane is left.
     pub fn give_back(&self, now: Nanos, mut frame: Frame) {
         self.number_own(std::iter::once(&mut frame));
         let mut state = self.lock();
@@ -291,28 +292,28 @@ impl Ring {
         state.writers.wake();
     }
 
-    /// Frames get the numbers that the instrument gave them.
+    /// Gives frames the instrument's numbers.
     fn number_for_lanes<'a>(&self, frames: impl Iterator<Item = &'a mut Frame>) {
         if !self.turn.is_all() {
             frames.for_each(|frame| frame.number = self.turn.of_instrument(frame.number));
         }
     }
 
-    /// Frames get the numbers that they have in here.
+    /// Gives frames their numbers within the ring.
     fn number_own<'a>(&self, frames: impl Iterator<Item = &'a mut Frame>) {
         if !self.turn.is_all() {
             frames.for_each(|frame| frame.number = self.turn.own(frame.number));
         }
     }
 
-    /// A writer takes no more frames.
+    /// Notes that a writer takes no more frames.
     pub fn leave(&self, now: Nanos, writer: usize) {
         let mut state = self.lock();
         state.writers.seats[writer].left = true;
         if let Some(leases) = &mut state.leases {
             let waiting = leases.leave(writer);
             state.full.extend(waiting);
-            // They may be older than frames that nobody claimed, which others take in order.
+            // They may be older than unclaimed frames, which others take in order.
             state.full.make_contiguous().sort_unstable_by_key(|frame| frame.number);
         }
         if state.writers.seats.iter().all(|seat| seat.left) {
@@ -322,28 +323,28 @@ impl Ring {
         state.writers.wake();
     }
 
-    /// No frame comes any more, but those that a lane gives back.
+    /// Returns true if no more frames come, except those that a lane gives back.
     pub fn is_closed(&self) -> bool {
         self.lock().closed.is_some()
     }
 
-    /// Below this number every frame is acknowledged or known to be lost.
+    /// Returns the watermark: every frame below it is acknowledged or known to be lost.
     pub fn mark(&self) -> u64 {
         self.lock().mark.below()
     }
 
-    /// The fullness, work and stalls so far.
+    /// Returns the fullness, work and stalls so far.
     pub fn chronicle(&self) -> Chronicle {
         self.lock().chronicle.clone()
     }
 
-    /// The counters so far.
+    /// Returns the counters so far.
     pub fn books(&self) -> RingCounters {
         self.lock().books
     }
 
-    /// Its counters and use now, with a stall that lasts until now. Cheap enough to be asked many times a
-    /// second.
+    /// Returns the counters and use now, with a stall that lasts until now. It is cheap enough for many calls
+    /// a second.
     pub fn glance(&self, now: Nanos) -> RingSnapshot {
         let state = self.lock();
         let (stalled, longest_stall) = state.chronicle.stalls_until(now);
@@ -358,7 +359,7 @@ impl Ring {
         }
     }
 
-    /// Every writer has left.
+    /// Returns true if every writer has left.
     pub fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire)
     }
@@ -381,7 +382,7 @@ impl State {
         self.writers.wake();
     }
 
-    /// Puts a frame among those that wait, in order.
+    /// Puts a frame back among the waiting ones, in order.
     fn give_back(&mut self, now: Nanos, frame: Frame) {
         let number = frame.number;
         let unclaimed = match &mut self.leases {
@@ -399,7 +400,8 @@ impl State {
 
     fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let Some(leases) = &mut self.leases else {
-            // One writer must not take all that waits: the others, as far as they are left, write at the same time.
+            // One writer must not take all waiting frames: the other remaining writers write at the same
+            // time.
             let there = self.writers.seats.iter().filter(|seat| !seat.left).count();
             let fair = self.full.len() / there.max(1);
             let count = fair.clamp(1, batch).min(self.full.len());
@@ -412,7 +414,7 @@ impl State {
         leases.take(asked, &mut self.full, frames)
     }
 
-    /// The oldest of those that wait.
+    /// Takes the oldest waiting frame.
     fn pop_oldest(&mut self) -> Option<Frame> {
         let oldest = self.leases.as_ref().and_then(ChunkLeases::oldest);
         match (oldest, self.full.front()) {
@@ -423,7 +425,7 @@ impl State {
         }
     }
 
-    /// Frees the slots of acknowledged frames. Whether writers may get frames by that.
+    /// Frees the slots of acknowledged frames. Returns true if writers may get frames because of it.
     fn release(&mut self, now: Nanos, acknowledged: &mut Vec<Frame>) -> bool {
         if acknowledged.is_empty() {
             return false;
@@ -431,7 +433,7 @@ impl State {
         self.in_use -= acknowledged.len();
         self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
         let mut news = false;
-        // The watermark may pass frames that were acknowledged before this one: only then can they be read.
+        // The watermark may pass frames that were acknowledged earlier: only then can they be read.
         for Frame { number, due, data, .. } in acknowledged.drain(..) {
             if let Some(leases) = &mut self.leases {
                 news |= leases.settle(now, number);
@@ -460,9 +462,9 @@ impl State {
         self.settle(now, number, Settled::Lost);
     }
 
-    /// Nobody is left to store what waits.
+    /// Loses all waiting frames, because no writer is left.
     fn lose_all(&mut self, now: Nanos) {
-        // Every writer left, and gave up what waited for it.
+        // Every writer left and gave up the frames that waited for it.
         while let Some(Frame { number, data, .. }) = self.full.pop_front() {
             self.books.stranded += 1;
             self.in_use -= 1;

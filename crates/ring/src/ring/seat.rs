@@ -1,10 +1,10 @@
-//! Who waits for the ring, and how they are woken.
+//! Seats: threads that wait for the ring, and their wakers.
 
 use std::sync::Arc;
 
 use nilometer_storage::Wake;
 
-/// How the source or a writer is woken, and whether it waits for that.
+/// The waker of the source or of a writer, and whether it waits.
 #[derive(Default)]
 pub(super) struct Seat {
     pub(super) waker: Option<Arc<dyn Wake>>,
@@ -13,7 +13,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Whether it waited. It is woken then.
+    /// Wakes the thread if it waits. Returns true if it did.
     pub(super) fn wake(&mut self) -> bool {
         let waited = std::mem::take(&mut self.waits);
         if let (true, Some(waker)) = (waited, &self.waker) {
@@ -26,7 +26,7 @@ impl Seat {
 /// The seats of all writers.
 pub(super) struct WriterSeats {
     pub(super) seats: Vec<Seat>,
-    /// The one that is woken first.
+    /// The writer that is woken first.
     first: usize,
 }
 
@@ -35,8 +35,8 @@ impl WriterSeats {
         WriterSeats { seats: (0..writers).map(|_| Seat::default()).collect(), first: 0 }
     }
 
-    /// Wakes all that wait, since each of them may be held up by its storage. The first to be woken is often the one that gets
-    /// the frames, so that is another writer each time: otherwise one disk gets nearly all frames of a slow instrument.
+    /// Wakes all waiting writers, since storage may hold up any of them. The first one woken often gets the
+    /// frames, so the order rotates. Otherwise one disk would get nearly all frames of a slow instrument.
     pub(super) fn wake(&mut self) {
         let count = self.seats.len();
         let mut woken = None;
@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes its number in a list when it is woken.
+    /// Records its number in a list on each wake.
     struct Noted(usize, Arc<Mutex<Vec<usize>>>);
 
     impl Wake for Noted {

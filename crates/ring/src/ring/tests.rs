@@ -1,4 +1,4 @@
-//! Chunk leases: who gets which frames.
+//! Chunk leases: the distribution of frames to writers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use nilometer_storage::Arena;
 use super::*;
 
 const NOW: Nanos = Nanos(1);
-/// Until then a frame that is due now waits for the writer with the fewest chunks.
+/// Until this time a frame that is due now waits for the writer with the fewest chunks.
 const POLITE_END: Nanos = Nanos(20_000_001);
 
 fn ring(slots: usize, writers: usize, size: u64) -> Arc<Ring> {
@@ -24,7 +24,7 @@ fn put(ring: &Ring, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// What a writer gets, and the numbers of the frames.
+/// Returns the answer to a writer, the frame numbers, and the frames.
 fn take(ring: &Ring, writer: usize) -> (Taken, Vec<u64>, Vec<Frame>) {
     let mut frames = VecDeque::new();
     let taken = ring.take(NOW, writer, &mut frames);
@@ -121,15 +121,15 @@ fn what_waits_for_one_that_hangs_is_taken_over_after_a_while() {
     assert_eq!(frames.iter().map(|frame| frame.number).collect::<Vec<_>>(), [0, 1]);
 }
 
-/// What writers hold and stored, in a history that follows from a seed.
+/// Frames that writers hold and stored, in a history determined by a seed.
 struct History {
     ring: Arc<Ring>,
     random: nilometer_model::RandomStream,
     hands: Vec<VecDeque<Frame>>,
-    /// By writer: the first frame of its chunk.
+    /// The first frame of each writer's chunk.
     chunk: Vec<u64>,
     left: Vec<bool>,
-    /// By first frame.
+    /// Stored frames by the first frame of their chunk.
     stored: BTreeMap<u64, Vec<u64>>,
     due: u64,
 }
@@ -156,7 +156,7 @@ impl History {
         }
     }
 
-    /// Acknowledges in order, as sinks of chunks do.
+    /// Acknowledges in order, like sinks of chunks.
     fn release(&mut self, writer: usize) {
         if self.left[writer] {
             return;
@@ -172,7 +172,7 @@ impl History {
         let (taken, numbers, frames) = take(&self.ring, writer);
         if taken == Taken::Chunk {
             self.chunk[writer] = numbers[0];
-            // A chunk of which nothing was stored may have begun there.
+            // A chunk that stored nothing may have begun there.
             self.stored.entry(numbers[0]).or_default();
         }
         let first = self.chunk[writer];
@@ -181,7 +181,7 @@ impl History {
         self.hands[writer].extend(frames);
     }
 
-    /// All but the last living one may fail.
+    /// Lets a writer fail, unless it is the last one alive.
     fn fail(&mut self, writer: usize) {
         if self.left.iter().filter(|left| !**left).count() > 1 && !self.left[writer] {
             self.left[writer] = true;
@@ -189,7 +189,7 @@ impl History {
         }
     }
 
-    /// In any order.
+    /// Gives frames back in any order.
     fn give_back(&mut self, writer: usize) {
         let which = self.random.below(self.hands[writer].len().max(1) as u64) as usize;
         if let Some(frame) = self.hands[writer].remove(which) {

@@ -50,7 +50,7 @@ fn observed_link(link: nilometer_model::NetworkLink) -> ObservedLink {
 
 /// Describes a disk; `None` for a device without a medium, such as most loops.
 fn disk(name: &str) -> Option<ObservedDisk> {
-    /// The unit of `/sys/block/*/size`, whatever the disk's own sector is.
+    /// The unit of `/sys/block/*/size`, independent of the disk's own sector.
     const SECTOR: u64 = 512;
     let folder = Path::new("/sys/block").join(name);
     let size: u64 = fs::read_to_string(folder.join("size")).ok()?.trim().parse().ok()?;

@@ -31,7 +31,7 @@ pub fn processor_quota() -> Option<f64> {
 }
 
 /// Returns the time for which processes of this control group could not run because their quota was spent. It
-/// adds all processors, and takes the longest time of the groups above it.
+/// adds all processors, and takes the longest time of this group and those above it.
 pub fn throttled() -> Nanos {
     Hierarchies::of_this_process().throttled()
 }

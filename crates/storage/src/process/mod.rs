@@ -1,5 +1,5 @@
-//! The time spent by this thread, by the servers of a file system and by the whole machine: processor time, a
-//! ready thread's wait for a processor, disks and networks.
+//! The time spent by this thread, by the servers of a file system and by the whole machine. It includes
+//! processor time, a ready thread's wait for a processor, disks and networks.
 
 mod client;
 mod control_group;

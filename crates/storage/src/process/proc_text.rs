@@ -8,7 +8,7 @@ use nilometer_model::observed::{
 
 /// A tick of `/proc/stat` (`USER_HZ`), in milliseconds.
 const TICK_MS: u64 = 10;
-/// The unit of `/proc/diskstats`, whatever the disk's own sector is.
+/// The unit of `/proc/diskstats`, independent of the disk's own sector.
 const SECTOR: u64 = 512;
 
 fn number(field: Option<&str>) -> u64 {

@@ -97,7 +97,7 @@ pub trait KeptDirectory: Target {
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes the directory and plain files of these names, which the caller made in it, if nothing else is
-    /// there: for a directory that turned out not to be needed.
+    /// there. Call it for a directory that turned out not to be needed.
     fn remove_unused(&self, names: &[String]) -> Result<(), TargetError>;
 }
 
@@ -113,11 +113,11 @@ pub enum TargetError {
     /// A system call on the target failed.
     #[error("{path}: can't {action}: {source}")]
     Io {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The path is no directory.

@@ -1,5 +1,5 @@
-//! The memory of this machine as a target: the ceiling that any storage is held against. One lock guards the tree, so
-//! it is the ceiling of one worker at a time.
+//! The memory of this machine as a target: the ceiling for any storage. One lock guards the tree, so it is
+//! the ceiling of one worker at a time.
 
 use std::{
     path::PathBuf,
@@ -14,7 +14,7 @@ use crate::{
     engine::{Engine, EngineError, Options},
 };
 
-/// See the module.
+/// A target that keeps its files in memory.
 #[derive(Debug)]
 pub struct Memory {
     description: TargetDescription,
@@ -22,7 +22,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Empty; it takes up to `capacity` of the process's memory for data.
+    /// Creates an empty target that takes up to `capacity` of the process's memory for data.
     pub fn new(capacity: Bytes) -> Self {
         let space =
             FileSystemSpace { size: capacity, free: capacity, used: None, inodes: None, free_inodes: None };
@@ -51,7 +51,7 @@ impl Target for Memory {
         &self.description
     }
 
-    /// Copying is done in the calling thread, whatever engine the options name.
+    /// Copies in the calling thread, for any engine in the options.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         Ok(Box::new(MemoryEngine::new(self.tree.clone(), options.slots, options.clock)))
     }

@@ -1,4 +1,4 @@
-//! An engine on a tree in memory, in real time: what the machine can do when the storage costs nothing but copying.
+//! An engine on a tree in memory, in real time: the rate of the machine if storage costs nothing but copying.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,10 @@ use crate::{
     engine::{Execute, Immediate},
 };
 
-/// See the module.
+/// An engine that copies to and from a tree in memory.
 pub type MemoryEngine = Immediate<Copies>;
 
-/// Each operation is done to the tree, under its lock.
+/// Runs each operation on the tree, under its lock.
 #[derive(Debug)]
 pub struct Copies {
     tree: Arc<Mutex<Tree>>,
@@ -19,7 +19,7 @@ pub struct Copies {
 }
 
 impl MemoryEngine {
-    /// For the calling thread.
+    /// Creates an engine for the calling thread.
     pub(crate) fn new(tree: Arc<Mutex<Tree>>, slots: u32, clock: Clock) -> Self {
         Immediate::around(Copies { tree, slots: Slots::new(slots, 1) }, 1, clock)
     }

@@ -1,12 +1,12 @@
-//! The test kit: what storage is tested on and with, by this crate and by those above it. No program that ships contains it
+//! The test kit for storage, used by this crate and by those above it. No shipped program contains it
 //! (feature `test-kit`).
 //!
 //! - Conformance suites for engines, targets and workloads ([`conformance`]).
-//! - Targets that need no machine: [`Memory`] in real time, and [`Simulated`] in virtual time, which can lose its power. Both
-//!   are made of one tree of files in memory, which a property test holds against a real directory.
-//! - Engines around engines: faults on purpose, a cap on the rate, counts ([`wrap`]).
+//! - Targets that need no machine: [`Memory`] in real time, and [`Simulated`] in virtual time, which can lose
+//!   its power. Both use one tree of files in memory, which a property test compares with a real directory.
+//! - Engines around engines: deliberate faults, a cap on the rate, counts ([`wrap`]).
 
-/// What every engine around another leaves to it: how many operations it takes, and the time.
+/// Forwards the methods that every wrapper leaves to its inner engine: the depth and the clock.
 macro_rules! forward_depth_and_clock {
     () => {
         fn depth(&self) -> usize {

@@ -20,8 +20,8 @@ pub(crate) fn directory() -> (tempfile::TempDir, OwnedFd) {
     (directory, root)
 }
 
-/// Creates a file, writes it in blocks, syncs, closes, opens, reads it back and closes, without waiting between but
-/// where the data demand it.
+/// Creates a file, writes it in blocks, syncs, closes, opens, reads it back and closes. It waits only when
+/// the data require it.
 pub(crate) struct RoundTrip {
     blocks: u64,
     length: u32,
@@ -34,7 +34,7 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// `length` at most that of the buffers.
+    /// Creates the workload. `length` is at most that of the buffers.
     pub(crate) fn new(blocks: u64, length: u32, direct: bool, free: Vec<Buffer>) -> Self {
         RoundTrip { blocks, length, direct, step: 0, free, flying: 0, most_flying: 0, read: 0 }
     }
@@ -103,7 +103,7 @@ impl Workload for RoundTrip {
     }
 }
 
-/// A round trip with so many buffers, all of which must be in flight at once and come back.
+/// Runs a round trip with this many buffers, all of which must be in flight at once and come back.
 pub(crate) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, registered: bool) {
     let count = buffers as usize;
     let (arena, buffers) = Arena::shared_out(count, 16384);
@@ -124,7 +124,7 @@ pub(crate) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, re
     assert_eq!(addresses(&workload.free), before);
 }
 
-/// Does one operation and waits for it.
+/// Runs one operation and waits for it.
 pub(crate) fn once(engine: &mut dyn Engine, operation: Operation) -> Completion {
     let now = engine.tick();
     engine.submit(operation, now);
@@ -140,7 +140,7 @@ pub(crate) fn named(kind: OpKind, file: Slot, name: &[u8]) -> Operation {
     Operation::named(kind, ROOT, file, name, Buffer::alone(64))
 }
 
-/// Faults are data, and bring the buffer back.
+/// Checks that faults are data and return the buffer.
 pub(crate) fn faults(engine: &mut dyn Engine) {
     let cases = [
         (named(OpKind::Open(Open::READ), FILE, b"missing"), Errno::ENOENT),
@@ -170,7 +170,8 @@ pub(crate) fn faults(engine: &mut dyn Engine) {
     assert_eq!(read.result, Ok(4), "a short read is reported as it is");
 }
 
-/// A wake from another thread breaks `News` and `Until`, also one that came before; `Until` ends in time.
+/// Checks that a wake from another thread ends `News` and `Until`, even an earlier one, and that `Until` ends
+/// in time.
 pub(crate) fn waits(engine: &mut dyn Engine) {
     let waker = engine.waker();
     let mut done = Vec::new();
@@ -205,7 +206,7 @@ pub(crate) fn waits(engine: &mut dyn Engine) {
     assert!(done.is_empty());
 }
 
-/// Fails a test that hangs, instead of hanging with it.
+/// Makes a test fail if it would hang.
 pub(crate) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     let (end, ended) = mpsc::sync_channel(1);
     let thread = std::thread::spawn(move || {
@@ -218,13 +219,13 @@ pub(crate) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// An engine on the files of a real directory, with room for one open file.
+/// Creates an engine on the files of a real directory, with room for one open file.
 pub(crate) fn on_directory(root: OwnedFd, kind: EngineKind, depth: u32) -> Box<dyn Engine> {
     let options = Options { kind, depth, slots: 2, clock: Clock::start() };
     engine::on_directory(root, &options).expect("each is permitted here")
 }
 
-/// An engine in virtual time: every operation takes the same, however many are in flight.
+/// Creates an engine in virtual time: every operation takes the same time, however many are in flight.
 pub(crate) fn in_virtual_time(depth: usize, clock: VirtualClock, took: Nanos) -> Box<dyn Engine> {
     let device = Device { parallel: depth, ..Device::with_cost(Cost::fixed(took)) };
     Box::new(Simulated::new(device, clock).attach(depth, 2))

@@ -28,8 +28,8 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const EVERYTHING: &str = "3";
 
 /// Writes the file system of this directory out, and drops all unused pages, names and inodes of the machine.
-/// Returns false if that is not permitted. It drops twice, because a journal holds pages of metadata until
-/// the second drop.
+/// Returns false if that is not permitted. It drops twice: a journal holds pages of metadata and releases
+/// them only in the drop's second part.
 pub(super) fn drop_all(directory: impl AsFd) -> Result<bool, Errno> {
     fs::syncfs(directory)?;
     for _ in 0..2 {

@@ -70,7 +70,7 @@ fn clean_below(path: &Path, cleaned: &mut Cleaned) -> Result<(), TargetError> {
 pub struct Holder {
     /// Its directory.
     pub directory: PathBuf,
-    /// Its process, as far as the directory's marker says.
+    /// Its process, if the directory's marker names one.
     pub process: Option<u32>,
 }
 

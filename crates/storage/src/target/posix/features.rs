@@ -11,7 +11,7 @@ use rustix::{
 
 use super::cache;
 
-/// Builds the table of a system: its published features first, then those tried here.
+/// Builds the table of a system, sorted by feature: findings tried here replace published ones.
 pub(super) fn features(kind: FileSystemKind, tried: Vec<FeatureFinding>) -> Vec<FeatureFinding> {
     let is_tried =
         |published: &FeatureFinding| tried.iter().any(|finding| finding.feature == published.feature);

@@ -22,8 +22,8 @@ pub(crate) fn mount_table() -> Vec<Mount> {
     table.lines().filter_map(parse).collect()
 }
 
-/// Returns the mount of a path: the longest mount point that is a prefix. Of equal ones the last covers the
-/// others.
+/// Returns the mount of a path: the longest mount point that is a prefix. If there are equal ones, the last
+/// covers the others.
 pub(super) fn mount_of(path: &Path, table: &str) -> Option<Mount> {
     table.lines().filter_map(parse).filter(|mount| path.starts_with(&mount.mount_point)).max_by_key(depth)
 }

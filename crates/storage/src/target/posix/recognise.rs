@@ -38,7 +38,7 @@ pub(super) fn recognise(directory: &Path) -> io::Result<Recognised> {
     let table = String::from_utf8_lossy(&table);
     let mount = mount_id(&opened).and_then(|id| mount_of_id(id, &table));
     let mount = mount.or_else(|| mount_of(directory, &table)).ok_or_else(not_mounted)?;
-    // The magic number has 32 bits, whatever type the C library gives it.
+    // The magic number has 32 bits, although the C library may use another type.
     let magic = rustix::fs::fstatfs(&opened)?.f_type.cast_unsigned() as u32;
     let called = FileSystemKind::of_mount(&mount.file_system, &mount.source);
     let kind = asked(called, &mount.mount_point, directory).confirmed_by(magic);

@@ -160,7 +160,7 @@ impl RunDirectory {
     }
 
     /// Removes all entries that are ours. Foreign entries stay, and the first is returned as an error. Does
-    /// nothing if another process made the directory, which is then in charge.
+    /// nothing if another process made the directory: clearing is up to that process.
     pub(super) fn clear(&self) -> Result<(), TargetError> {
         if self.is_joined {
             return Ok(());
@@ -286,8 +286,8 @@ fn verify_plain(root: &OwnedFd, marker: &OwnedFd) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if a marker's text names the inode of this directory. Its maker compares birth or device:
-/// another node may see another device, so the text must match the maker's.
+/// Returns true if a marker's text names the inode of this directory. It checks only the inode:
+/// another node may see another device, so the caller compares the whole text with the maker's.
 fn names_inode(marker: &str, root: &OwnedFd) -> bool {
     fs::fstat(root).is_ok_and(|stat| marker.starts_with(marker_text(stat.st_ino, "").trim_end_matches('\n')))
 }

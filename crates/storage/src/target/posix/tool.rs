@@ -1,5 +1,5 @@
-//! Programs that come with a storage system, asked within a time: they may be missing, hang on a server, paint their words
-//! or print a licence before them.
+//! Programs that come with a storage system, run with a time limit. They may be missing, hang on a server,
+//! colour their output or print a licence before it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,16 +16,16 @@ use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_pare
 
 use super::super::TargetError;
 
-/// No tool is waited for longer: a healthy one answers in milliseconds.
+/// The longest wait for a tool: a healthy one answers in milliseconds.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a tool has ended.
+/// The interval between checks that a tool has ended.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Letters of what is wrong, at the most.
+/// The most letters of an error message.
 const LONGEST: usize = 400;
 
-/// No tool says more that is of use here.
+/// The most bytes of output that are kept: no tool prints more that is useful here.
 const MOST: u64 = 4 << 20;
 
 /// A call of a tool.
@@ -36,7 +36,7 @@ pub(super) struct Tool {
     limit: Duration,
 }
 
-/// What came of a call that failed.
+/// Why a call failed.
 #[derive(Debug)]
 enum ToolFailure {
     Missing,
@@ -46,31 +46,31 @@ enum ToolFailure {
 }
 
 impl Tool {
-    /// This program, by name or path, with these arguments.
+    /// Creates a call of this program, by name or path, with these arguments.
     pub(super) fn new(program: &str, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
         Tool { program: program.into(), arguments, limit: TOOL_LIMIT }
     }
 
-    /// With a path as its last argument.
+    /// Adds a path as the last argument.
     pub(super) fn on(mut self, path: &Path) -> Self {
         self.arguments.push(path.into());
         self
     }
 
-    /// With another limit.
+    /// Sets another limit.
     #[cfg(test)]
     pub(super) fn within(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// What it said, without colours and without a licence before it.
+    /// Runs the tool and returns its output, without colours and without a licence before it.
     pub(super) fn said(&self) -> Result<String, TargetError> {
         self.run().map(|[said, _]| said).map_err(|failure| self.failed(&failure))
     }
 
-    /// The same, with what it said as if it were a complaint: some say their version so.
+    /// Does the same, and appends its error output: some tools print their version there.
     pub(super) fn said_in_all(&self) -> Result<String, TargetError> {
         self.run().map(|texts| texts.concat()).map_err(|failure| self.failed(&failure))
     }
@@ -88,7 +88,7 @@ impl Tool {
         let said = reader(child.stdout.take());
         let complained = reader(child.stderr.take());
         let status = self.wait(&mut child);
-        // Nothing that it started may keep its pipes open.
+        // Processes that the tool started must not keep its pipes open.
         end_group(&child);
         let status = status.ok_or(ToolFailure::Hung)?;
         let texts = [said, complained].map(|reader| reader.join().unwrap_or_default());
@@ -99,8 +99,8 @@ impl Tool {
         Err(ToolFailure::Refused(status, if complained.trim().is_empty() { said } else { complained }))
     }
 
-    /// In a group of its own, so that what it started ends with it, and in the words of the C locale. It ends with this thread,
-    /// also where this process is killed because it took too long.
+    /// Starts the tool in the C locale and in a process group of its own, so that its children end with it.
+    /// It ends with this thread, even if this process is killed because it took too long.
     fn start(&self) -> std::io::Result<Child> {
         let mut command = Command::new(&self.program);
         command
@@ -116,7 +116,8 @@ impl Tool {
         command.spawn()
     }
 
-    /// How it ended; none if it did not in time. A tool in uninterruptible sleep can't be killed: it is left behind.
+    /// Waits for the tool's end; `None` if it did not end in time. A tool in uninterruptible sleep can't be
+    /// killed and is left behind.
     fn wait(&self, child: &mut Child) -> Option<ExitStatus> {
         for _ in 0..=self.limit.as_millis() / STEP.as_millis() {
             match child.try_wait() {
@@ -142,7 +143,7 @@ impl Tool {
             }
             ToolFailure::Refused(status, text) => {
                 let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-                // How the tool is used stands behind what is wrong, but before it where tools of MooseFS complain.
+                // Usage text follows the error message, except in tools of MooseFS, where it comes first.
                 let line = if self.program.starts_with("mfs") { lines.next_back() } else { lines.next() };
                 let line = line.unwrap_or("it did not say why");
                 let line: String = line.chars().take(LONGEST).collect();
@@ -151,7 +152,8 @@ impl Tool {
         }
     }
 
-    /// What exit codes of `lfs setstripe` were seen to mean; others say it in their message only.
+    /// Returns the observed meaning of exit codes of `lfs setstripe`; other tools explain themselves in their
+    /// message only.
     fn code_in_words(&self, code: Option<i32>) -> &'static str {
         match (self.program.as_str(), code) {
             ("lfs", Some(4)) => ", it takes no such value",
@@ -162,13 +164,13 @@ impl Tool {
     }
 }
 
-/// Has this process killed when the one that made it ends, which it may have done already.
+/// Has the kernel kill this process when its parent ends, which may already have happened.
 fn end_with(parent: Pid) -> std::io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
 }
 
-/// Ends what is left of a tool and of all that it started.
+/// Kills the rest of a tool and everything that it started.
 fn end_group(child: &Child) {
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
         kill_process_group(group, Signal::KILL).ok();
@@ -182,7 +184,7 @@ impl fmt::Display for Tool {
     }
 }
 
-/// Reads all of a pipe beside the program that fills it, which would wait otherwise.
+/// Reads a pipe to its end on a thread, because the program that fills it would block otherwise.
 pub(super) fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -193,14 +195,14 @@ pub(super) fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Str
     })
 }
 
-/// Whether a program can be started by this name.
+/// Returns true if a program can be started by this name.
 pub(super) fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_file = |directory: &Path| directory.join(program).is_file();
     std::env::split_paths::<OsStr>(&path).any(|directory| is_file(&directory))
 }
 
-/// Without the sequences that colour words on a terminal: an escape, `[`, parameters and a letter (ECMA-48).
+/// Removes the sequences that colour words on a terminal: an escape, `[`, parameters and a letter (ECMA-48).
 fn without_colour(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -213,7 +215,7 @@ fn without_colour(text: &str) -> String {
     plain
 }
 
-/// Without the box that `BeeGFS` prints before a listing: lines of dashes, and between them lines in bars.
+/// Removes the box that `BeeGFS` prints before a listing: lines of dashes, and between them lines in bars.
 fn without_licence(text: &str) -> String {
     let is_rule = |line: &str| line.len() > 40 && line.chars().all(|letter| letter == '-');
     let is_boxed = |line: &str| line.starts_with('|') && line.trim_end().ends_with('|');
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_a_tool_leaves_behind_is_not_waited_for() {
-        // It keeps the pipes open for ever.
+        // The background process keeps the pipes open for ever.
         assert_eq!(shell("sleep infinity & echo said").said().expect("it works").trim(), "said");
     }
 
@@ -253,7 +255,7 @@ mod tests {
         let failed = error(shell("echo no such pool >&2; echo Usage: tool >&2; exit 4"));
         assert!(failed.contains("no such pool") && failed.contains("exit status: 4"), "{failed}");
         assert!(failed.ends_with(": no such pool"), "how it is used is not said: {failed}");
-        // What it started has the pipe too, and must not be waited for.
+        // Its child has the pipe too, and must not delay the answer.
         let hung = error(shell("sleep 1000 & sleep 1000").within(Duration::from_millis(50)));
         assert!(hung.contains("no answer within 0.05 s") && hung.contains("sleep 1000"), "{hung}");
         let missing = error(Tool::new("no-such-tool", &["get"]).on(Path::new("/data")));

@@ -1,10 +1,10 @@
-//! What came to the block device below a path, as the kernel counts it (Documentation/block/stat.rst).
+//! Traffic of the block device below a path, from the kernel's counters (Documentation/block/stat.rst).
 
 use std::{fs, path::Path};
 
 use nilometer_model::{DeviceTraffic, DeviceUse, Nanos};
 
-/// Of the device of this name, since it was attached.
+/// Returns the traffic of the device of this name since it was attached.
 pub(super) fn of_device(sys: &Path, name: &str) -> Option<DeviceTraffic> {
     let device = fs::canonicalize(sys.join("class/block").join(name)).ok()?;
     let stat = counts(&device)?;
@@ -15,9 +15,9 @@ pub(super) fn of_device(sys: &Path, name: &str) -> Option<DeviceTraffic> {
     Some(DeviceTraffic { read: sectors(2)?, written: sectors(6)?, flushes, use_of: used })
 }
 
-/// Requests to flush that a device has completed. Those of a partition are counted with those of the whole disk, where others
-/// may flush, and devices that only pass requests on (device mapper, md) never count them: those that do have a queue of
-/// requests, `mq`.
+/// Returns the flush requests that a device has completed. The whole disk counts those of its partitions,
+/// where others may flush too. Devices that only pass requests on (device mapper, md) never count them; a
+/// device that does has a queue of requests, `mq`.
 fn flushes(device: &Path) -> Option<u64> {
     let keeps = fs::read_to_string(device.join("queue/write_cache")).ok()?;
     let counts_them = device.join("mq").is_dir() && keeps.trim() == "write back";
@@ -33,7 +33,7 @@ fn counts(device: &Path) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// A device with these files below a directory in the place of `/sys`.
+    /// A device with these files, below a directory that replaces `/sys`.
     fn device(cache: &str, has_queue: bool) -> tempfile::TempDir {
         let sys = tempfile::tempdir().expect("a directory");
         let disk = sys.path().join("class/block/sda");

@@ -1,5 +1,5 @@
-//! What an engine can't do it must refuse as such, so that a user reads "not supported" and not of a broken disk; and what
-//! keeps nothing must take everything.
+//! Checks on capabilities. An engine must refuse an operation it can't do as unsupported, so that a user does
+//! not read of a broken disk. A target that keeps nothing must accept everything.
 
 use nilometer_model::Capability;
 
@@ -9,7 +9,8 @@ use crate::{Buffer, OpKind, Open, Operation, ROOT, Slot, listing::Stat};
 const FILE: Slot = Slot(1);
 const LENGTH: u32 = 512;
 
-/// Operations that need the capability and nothing that is there already. None for what shows in other ways.
+/// Operations that need only this capability and no existing files. Empty for capabilities that show in other
+/// ways.
 fn operations(capability: Capability) -> Vec<Operation> {
     let named = |kind, file| Operation::named(kind, ROOT, file, b"n_x", Buffer::alone(NAMES));
     match capability {
@@ -35,7 +36,7 @@ fn operations(capability: Capability) -> Vec<Operation> {
     }
 }
 
-/// What it lacks is refused, and not failed at.
+/// Checks that the engine refuses a missing capability rather than failing at it.
 pub(super) fn refuses(engine: &mut Checked, lacking: &[Capability]) {
     for operation in lacking.iter().flat_map(|&capability| operations(capability)) {
         let kind = operation.kind;
@@ -45,7 +46,7 @@ pub(super) fn refuses(engine: &mut Checked, lacking: &[Capability]) {
     }
 }
 
-/// An engine that keeps nothing takes everything, whole, and answers like one with empty files.
+/// Checks that an engine that keeps nothing accepts everything, whole, and answers like one with empty files.
 pub(super) fn takes_everything(engine: &mut Checked) {
     engine.expect_named(OpKind::MakeDir, ROOT, b"n_d", Ok(0));
     engine.expect_named(OpKind::Open(Open::CREATE), FILE, b"n_f", Ok(0));

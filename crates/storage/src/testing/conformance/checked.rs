@@ -1,4 +1,4 @@
-//! An engine under test: whatever is done with it, what holds for every operation is checked.
+//! An engine under test: each operation on it checks the rules that hold for all.
 
 use nilometer_model::{Capability, Nanos};
 
@@ -7,16 +7,16 @@ use crate::{
     listing::{self, Stat},
 };
 
-/// A `reap` may return early with nothing, but not for ever.
+/// Calls of `reap` before the test fails: one may return early with nothing, but not for ever.
 const PATIENCE: u32 = 1_000_000;
 
 /// Room for two names of the greatest length.
 pub(super) const NAMES: usize = 600;
 
-/// What is checked of an engine, and what it must be able to do for that.
+/// A check of an engine, and the capabilities it needs.
 pub(super) type Check = (fn(&mut Checked), &'static [Capability]);
 
-/// An engine of which each completion is held against what was submitted.
+/// An engine that compares each completion with the operation submitted.
 pub(super) struct Checked {
     pub(super) engine: Box<dyn Engine>,
     last: Nanos,
@@ -28,13 +28,13 @@ impl Checked {
         Checked { engine, last }
     }
 
-    /// Does one operation; its result and its buffer.
+    /// Runs one operation; returns its result and its buffer.
     pub(super) fn run(&mut self, operation: Operation) -> (Result<u32, Errno>, Buffer) {
         let completion = self.run_all(vec![operation]).remove(0);
         (completion.result, completion.operation.buffer)
     }
 
-    /// Does one operation that must come to this.
+    /// Runs one operation that must have this result.
     pub(super) fn expect(
         &mut self,
         what: &str,
@@ -47,7 +47,7 @@ impl Checked {
         buffer
     }
 
-    /// Has all in flight at once, not more than the depth; completions in the order of submission.
+    /// Runs all operations at once, at most the depth; returns completions in the order of submission.
     pub(super) fn run_all(&mut self, operations: Vec<Operation>) -> Vec<Completion> {
         assert!(operations.len() <= self.engine.depth(), "the suite keeps to the depth");
         let mut open = Vec::new();
@@ -96,7 +96,7 @@ impl Checked {
         }
     }
 
-    /// An operation on a name.
+    /// Runs an operation on a name.
     pub(super) fn named(&mut self, kind: OpKind, file: Slot, name: &[u8]) -> Result<u32, Errno> {
         self.run(Operation::named(kind, ROOT, file, name, Buffer::alone(NAMES))).0
     }
@@ -112,7 +112,7 @@ impl Checked {
         assert_eq!(result, expected, "{kind:?} of {}", String::from_utf8_lossy(name));
     }
 
-    /// An operation on an open file with an argument.
+    /// Runs an operation on an open file with an argument.
     pub(super) fn on(&mut self, kind: OpKind, file: Slot, offset: u64) -> Result<u32, Errno> {
         let mut operation = Operation::on(kind, file, Buffer::alone(16));
         operation.offset = offset;
@@ -141,7 +141,7 @@ impl Checked {
         })
     }
 
-    /// All names of an open directory in order, listed in parts of at most `room` bytes.
+    /// Lists all names of an open directory in order, in parts of at most `room` bytes.
     pub(super) fn list(&mut self, dir: Slot, room: usize) -> Vec<(Vec<u8>, u8)> {
         let mut all = Vec::new();
         for _ in 0..PATIENCE {
@@ -157,7 +157,7 @@ impl Checked {
     }
 }
 
-/// What must come back.
+/// The data that must come back unchanged.
 #[derive(Debug)]
 struct Sent {
     kind: OpKind,

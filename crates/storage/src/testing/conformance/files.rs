@@ -1,4 +1,4 @@
-//! Data and slots: what engines must do with open files.
+//! Data and slots: the rules for open files.
 
 use nilometer_model::Capability::{
     Append, Keep, List, OpenRemoved, Read, Remove, Resize, Sync, Write, WriteAnywhere,
@@ -7,7 +7,7 @@ use nilometer_model::Capability::{
 use super::checked::{Check, Checked};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
-/// Each for an engine with one slot besides the directory's, with what it must be able to do.
+/// The checks, each for an engine with one slot besides the directory's, with the capabilities it needs.
 pub(super) const ALL: [Check; 11] = [
     (data_comes_back, &[Keep, Read, WriteAnywhere]),
     (holes_are_zeros, &[Keep, Read, WriteAnywhere]),

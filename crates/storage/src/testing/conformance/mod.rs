@@ -1,5 +1,5 @@
-//! What every engine and every workload must do, whoever makes them: each implementation and each wrapper runs these
-//! suites in its tests. A failed assertion says what is wrong.
+//! The rules for every engine and every workload. Each implementation and each wrapper runs these suites in
+//! its tests. The message of a failed assertion describes the fault.
 
 mod capable;
 mod checked;
@@ -18,12 +18,12 @@ use nilometer_model::{Capabilities, Capability};
 use crate::engine::Engine;
 use checked::Checked;
 
-/// Makes an engine with this depth and these slots on an empty directory of its own. A depth that it does not have may
-/// come out smaller, never greater.
+/// Makes an engine with this depth and number of slots on an empty directory of its own. An engine without
+/// that depth may have a smaller one, never a greater.
 pub type MakeEngine<'a> = dyn FnMut(u32, u32) -> Box<dyn Engine> + 'a;
 
-/// Checks an engine of a target that can do this, at the smallest legal depth and number of slots, and at more; in real or
-/// in virtual time. What the target can't do must be refused.
+/// Checks an engine of a target with these capabilities, at the smallest legal depth and number of slots, and
+/// at more, in real or virtual time. The engine must refuse anything that the target can't do.
 pub fn engine_suite(capabilities: &Capabilities, make: &mut MakeEngine<'_>) {
     let lacking = capabilities.lacking(&Capabilities::all());
     for depth in [1, 2, 8] {
@@ -50,13 +50,13 @@ fn checked(make: &mut MakeEngine<'_>, depth: u32, slots: u32) -> Checked {
     Checked::new(engine)
 }
 
-/// Checks that no symlink leads an engine out of its directory. `make` gives an engine on `directory`, which is empty; a file is
-/// made beside it and removed.
+/// Checks that no symlink leads an engine out of its directory. `make` returns an engine on `directory`,
+/// which is empty. The suite makes a file beside it and removes it.
 pub fn containment_suite(directory: &std::path::Path, make: &mut MakeEngine<'_>) {
     names::containment(directory, &mut Checked::new(make(1, 2)));
 }
 
-/// Checks that an engine reads the files of the directory that copies come from, and does nothing else to it. `make` gives an
+/// Checks that an engine only reads the files of the directory that copies come from. `make` returns an
 /// engine on an empty directory, whose source holds one file, `n_f`, with the bytes `source`.
 pub fn source_suite(make: &mut MakeEngine<'_>) {
     for depth in [1, 8] {
@@ -96,13 +96,13 @@ mod tests {
         Options { kind: EngineKind::Sync, depth: 1, slots, clock: Clock::start() }
     }
 
-    /// An engine on a real directory.
+    /// Returns an engine on a real directory.
     fn on(directory: &Path, options: &Options) -> Box<dyn Engine> {
         let root = OwnedFd::from(std::fs::File::open(directory).expect("the directory can be opened"));
         engine::on_directory(root, options).expect("permitted here")
     }
 
-    /// The suite for an engine on real directories, in a wrapper.
+    /// Runs the suite for an engine on real directories, in a wrapper.
     fn real(kind: EngineKind, wrap: &dyn Fn(Box<dyn Engine>) -> Box<dyn Engine>) {
         let mut directories = Vec::new();
         engine_suite(&Capabilities::all(), &mut |depth, slots| {
@@ -116,7 +116,7 @@ mod tests {
         });
     }
 
-    /// An engine on a real directory, with a source that holds a file.
+    /// Runs the suite for an engine on a real directory, with a source that holds a file.
     fn with_source(kind: EngineKind) {
         let mut directories = Vec::new();
         source_suite(&mut |depth, slots| {
@@ -154,7 +154,7 @@ mod tests {
         });
     }
 
-    /// A tree in memory has its source in itself.
+    /// A tree in memory holds its source within itself.
     fn with_stand_in(engine: &mut dyn Engine) {
         let buffer = || Buffer::alone(16);
         let (dir, file) = (Slot(1), Slot(2));
@@ -233,7 +233,7 @@ mod tests {
         });
     }
 
-    /// A target that can't rename: its engine says so, or is found out.
+    /// A target that can't rename: its engine must report that, or the suite fails it.
     #[test]
     fn what_a_target_cannot_do_is_refused_as_such() {
         let capabilities = Capabilities::all().without(&[Capability::Rename]);

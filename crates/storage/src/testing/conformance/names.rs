@@ -1,11 +1,11 @@
-//! Names and directories: what engines must answer, and that nothing leads them out of the run's directory.
+//! Names and directories: the answers engines must give, and that no name leads out of the run's directory.
 
 use nilometer_model::Capability::{Append, Directories, Keep, List, Remove, Rename, StrictNames, Write};
 
 use super::checked::{Check, Checked, NAMES};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, listing};
 
-/// Each for an engine with two slots besides the directory's, with what it must be able to do.
+/// The checks, each for an engine with two slots besides the directory's, with the capabilities it needs.
 pub(super) const ALL: [Check; 7] = [
     (files_have_names, &[Keep, Write, Append, Remove, Directories, List]),
     (directories_hold_names, &[Keep, Write, Append, Remove, Directories, List]),
@@ -162,7 +162,7 @@ fn directories_nest(engine: &mut Checked) {
     assert_eq!(engine.list(FILE, 4096), [], "the last directory is empty");
 }
 
-/// Symlinks to a directory and to a file outside: neither may be followed.
+/// Checks symlinks to a directory and to a file outside: the engine may follow neither.
 pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
     let own_name = directory.file_name().expect("a directory with a name").to_string_lossy();
     let outside = directory.with_file_name(format!("outside-of-{own_name}"));
@@ -187,7 +187,7 @@ pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
     assert_eq!(kept, b"outside", "a file outside was changed");
 }
 
-/// The directory that copies come from holds the file `n_f`: it can be read, and nothing else can be done there.
+/// Checks the directory that copies come from, which holds the file `n_f`: only reading it is allowed.
 pub(super) fn source(engine: &mut Checked) {
     let there = |kind, name: &[u8]| Operation::named(kind, SOURCE, FILE, name, Buffer::alone(NAMES));
     engine.expect("a file of the source", there(READ, b"n_f"), Ok(0));

@@ -1,4 +1,4 @@
-//! What a target must do for a run: engines on one directory, which is emptied when that is asked for.
+//! The rules for a target of a run: engines on one directory, which is emptied on request.
 
 use nilometer_model::{EngineKind, StripeLayout};
 
@@ -12,7 +12,7 @@ use crate::{
 const FILE: Slot = Slot(1);
 const LENGTH: u32 = ALIGNMENT as u32;
 
-/// Checks a target on which nothing was made yet. `remove` is asked of it at the end.
+/// Checks a target on which nothing was made yet. It calls `remove` at the end.
 pub fn target_suite(target: &dyn Target) {
     let description = target.description();
     let address = description.address.to_string();
@@ -27,7 +27,7 @@ pub fn target_suite(target: &dyn Target) {
     target.remove().expect("it can be removed");
 }
 
-/// What is made is there for all engines until the target is emptied.
+/// Checks that all engines see a new file until the target is emptied.
 fn check_kept(target: &dyn Target) {
     let description = target.description();
     let mut one = attached(target);
@@ -52,7 +52,7 @@ fn attached(target: &dyn Target) -> Checked {
     Checked::new(target.engine(&options).expect("the least that any engine needs"))
 }
 
-/// Whether there is a file that a run made: such begin with `n_`, other than what marks its directory.
+/// Returns true if there is a file of the run. Such names begin with `n_`, unlike the directory's marker.
 fn has_files(engine: &mut Checked) -> bool {
     engine.list(ROOT, NAMES).iter().any(|(name, _)| name.starts_with(b"n_"))
 }
@@ -72,7 +72,7 @@ fn write(engine: &mut Checked, open: Open) {
     engine.expect("closed", Operation::on(OpKind::Close, FILE, Buffer::alone(16)), Ok(0));
 }
 
-/// Reads the page back, if the file is there: how much of it.
+/// Reads the page back, if the file exists; returns the number of bytes.
 fn read(engine: &mut Checked) -> Result<u32, Errno> {
     let open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, b"n_f", Buffer::alone(16));
     engine.run(open).0?;

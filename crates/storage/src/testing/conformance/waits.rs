@@ -1,4 +1,4 @@
-//! Waiting and waking: how `reap` must behave in time.
+//! Waiting and waking: the rules for `reap` over time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use nilometer_model::Nanos;
 use super::checked::{Check, Checked};
 use crate::{Arena, Engine, OpKind, Operation, ROOT, Wait};
 
-/// Each for an engine with one slot besides the directory's.
+/// The checks, each for an engine with one slot besides the directory's.
 pub(super) const ALL: [Check; 5] = [
     (polling_never_waits, &[]),
     (a_wake_is_not_lost, &[]),
@@ -16,7 +16,7 @@ pub(super) const ALL: [Check; 5] = [
     (memory_can_be_registered, &[]),
 ];
 
-/// Longer than any loaded machine needs for an answer, in tries.
+/// Tries before the test fails: more than any loaded machine needs for an answer.
 const PATIENCE: u32 = 1_000_000;
 
 fn reaped(engine: &mut dyn Engine, wait: Wait) -> usize {
@@ -25,8 +25,8 @@ fn reaped(engine: &mut dyn Engine, wait: Wait) -> usize {
     done.len()
 }
 
-/// Whether time moves only when it is told to. Asked while nothing is in flight, since a wrapper on a real clock may
-/// know when it will let an operation go.
+/// Returns true if the engine runs in virtual time. Call it while nothing is in flight, because a wrapper on
+/// a real clock may know when it will issue an operation.
 fn is_virtual(engine: &dyn Engine) -> bool {
     engine.waker().wake();
     engine.next_event().is_some()
@@ -63,7 +63,7 @@ fn a_wake_is_not_lost(engine: &mut Checked) {
     let waker = engine.waker();
     for _ in 0..10 {
         waker.wake();
-        // Would hang, or panic in virtual time, if a wake before it were lost.
+        // This would hang, or panic in virtual time, if an earlier wake were lost.
         assert_eq!(reaped(engine, Wait::News), 0, "a wake is no completion");
     }
     waker.wake();

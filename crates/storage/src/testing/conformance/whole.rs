@@ -1,12 +1,12 @@
-//! Files that are written once, from their beginning to their end, and looked at when they are closed: all that an archive of
-//! whole objects can, and everything else too.
+//! Files written once from beginning to end and checked after the close. Archives of whole objects can do
+//! only that, and all other storage can do it too.
 
 use nilometer_model::Capability::{Directories, Keep, List, Read, Remove, Write};
 
 use super::checked::{Check, Checked};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, Slot, listing, pieces::PIECE};
 
-/// Each for an engine with two slots besides the directory's, with what it must be able to do.
+/// The checks, each for an engine with two slots besides the directory's, with the capabilities it needs.
 pub(super) const ALL: [Check; 5] = [
     (what_is_closed_comes_back, &[Keep, Read, Write]),
     (writes_in_flight_stay_in_order, &[Keep, Read, Write]),
@@ -21,7 +21,7 @@ const CREATE: OpKind = OpKind::Open(Open::CREATE);
 const READ: OpKind = OpKind::Open(Open::READ);
 const BLOCK: usize = 512;
 
-/// A file of these bytes, closed.
+/// Writes a file of these bytes and closes it.
 fn put(engine: &mut Checked, name: &[u8], bytes: &[u8]) {
     engine.expect_named(CREATE, FILE, name, Ok(0));
     for (number, block) in bytes.chunks(BLOCK).enumerate() {
@@ -77,7 +77,7 @@ fn writes_in_flight_stay_in_order(engine: &mut Checked) {
     }
 }
 
-/// Writes of a record, of a few, across the end of a piece and of more than one; each is there for others when it is done.
+/// Writes one record, a few, and runs across one or more ends of pieces; others see each once it completes.
 fn what_grows_is_there_after_each_write(engine: &mut Checked) {
     const RECORD: usize = 64;
     let mut all = Vec::new();
@@ -94,7 +94,7 @@ fn what_grows_is_there_after_each_write(engine: &mut Checked) {
     engine.expect_named(OpKind::Open(Open::GROWN), FILE, b"none", Err(Errno::ENOENT));
 }
 
-/// All that is there of the file that grows, by another opening of it.
+/// Reads all of the growing file through a second open.
 fn grown(engine: &mut Checked) -> Vec<u8> {
     let mut all = Vec::new();
     engine.expect_named(OpKind::Open(Open::GROWN), DIR, b"j", Ok(0));

@@ -1,5 +1,5 @@
-//! What every workload must do: run in virtual time on a simulated target, at every depth, with as little memory as it
-//! says it needs, whole and with everything failing from some operation on.
+//! The rules for every workload. The suite runs it in virtual time on a simulated target, at every depth,
+//! with the least memory it demands: without faults, and with all operations failing from some point on.
 
 mod watched;
 
@@ -14,19 +14,19 @@ use crate::{
 };
 use watched::{Watched, Words};
 
-/// The least that a workload works with.
+/// The least resources with which a workload works.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
-    /// Buffers.
+    /// The number of buffers.
     pub buffers: usize,
-    /// Bytes of a buffer.
+    /// The bytes of a buffer.
     pub bytes: usize,
-    /// Slots, the run's directory included.
+    /// The number of slots, including the run's directory.
     pub slots: u32,
 }
 
-/// Checks a workload. `lay_out` makes what it expects to find; `make` gives it its buffers, and each time the same
-/// workload comes out.
+/// Checks a workload. `lay_out` makes the files it expects. `make` gives it its buffers and must return the
+/// same workload each time.
 pub fn workload_suite(
     demands: Demands,
     lay_out: &dyn Fn(&mut dyn Engine),
@@ -54,7 +54,7 @@ struct Suite<'a> {
 }
 
 impl Suite<'_> {
-    /// Fails all operations from some point on: each of the first ones, then ever fewer.
+    /// Fails all operations from some point on: each of the first ones, then ever fewer points.
     fn fail(&mut self, depth: usize, buffers: usize, operations: u64) {
         let mut from = 0;
         while from <= operations {
@@ -63,7 +63,7 @@ impl Suite<'_> {
         }
     }
 
-    /// Runs to the end, watched; what it did, in words.
+    /// Runs to the end under watch and returns the operations.
     fn run(&mut self, depth: usize, buffers: usize, fail_from: Option<u64>) -> Words {
         let cost = Cost { base: Nanos(1000), picoseconds_per_byte: 100 };
         let device = Device { parallel: 3, ..Device::with_cost(cost) };
@@ -95,7 +95,7 @@ fn difference(first: &Words, again: &Words) -> String {
     format!("operation {at} is {:?}, then {:?}", first.get(at), again.get(at))
 }
 
-/// Fails every operation after the first `left` completions. What failed may have been done all the same.
+/// Fails every operation after the first `left` completions. A failed operation may have taken effect anyway.
 struct Failing<E> {
     inner: E,
     left: u64,

@@ -1,4 +1,4 @@
-//! How a simulated device serves: how long operations take, how many at once, and when it fails.
+//! How a simulated device serves: the time of operations, how many run at once, and when it fails.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use nilometer_model::Nanos;
 
 use crate::operation::{OpKind, Operation};
 
-/// Time that an operation takes.
+/// The time an operation takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Whatever its length.
+    /// The time independent of its length.
     pub base: Nanos,
-    /// For each byte that is read or written, in picoseconds: 1000 is 1 GB/s.
+    /// Picoseconds for each byte read or written: 1000 is 1 GB/s.
     pub picoseconds_per_byte: u64,
 }
 
 impl Cost {
-    /// The same for any length.
+    /// Returns a cost that is the same for any length.
     pub const fn fixed(base: Nanos) -> Self {
         Cost { base, picoseconds_per_byte: 0 }
     }
@@ -26,20 +26,20 @@ impl Cost {
     }
 }
 
-/// How fast a device is over time: pieces of equal length, each with its share of the usual speed. Behind the last piece it
-/// begins anew.
+/// The speed of a device over time: pieces of equal length, each with its share of the usual speed. After the
+/// last piece it starts again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Speed {
-    /// Of a piece. More than zero.
+    /// The length of a piece. More than zero.
     pub width: Nanos,
-    /// When the first piece began, before the device's time.
+    /// How long before the device's time zero the first piece began.
     pub begun: Nanos,
     /// Shares of the usual speed, each more than zero. At least one.
     pub shares: Arc<[f64]>,
 }
 
 impl Speed {
-    /// The share at a time, and when it changes.
+    /// Returns the share at a time, and the time of its next change.
     fn at(&self, time: Nanos) -> (f64, Nanos) {
         let since = time + self.begun;
         let piece = since.0 / self.width.0;
@@ -48,48 +48,49 @@ impl Speed {
     }
 }
 
-/// A cache before the device: so much is written so many times as fast, once.
+/// A cache before the device: the first `bytes` are written `times` as fast, once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WriteCache {
-    /// What it takes while it drains.
+    /// The bytes it takes in all, including those that drain meanwhile.
     pub bytes: u64,
-    /// How many times the usual speed. More than zero.
+    /// The multiple of the usual speed. More than zero.
     pub times: f64,
 }
 
 /// The device below a simulated target. By default it takes no time, has no end and never fails.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Device {
-    /// A read.
+    /// The cost of a read.
     pub read: Cost,
-    /// A write.
+    /// The cost of a write.
     pub write: Cost,
-    /// A sync of data, or of data and metadata.
+    /// The cost of a sync of data, or of data and metadata.
     pub sync: Cost,
-    /// Any other operation.
+    /// The cost of any other operation.
     pub metadata: Cost,
-    /// Operations served at once, over all engines; the others queue in the order of their coming. At least 1.
+    /// Operations served at once over all engines; the others queue in order of arrival. At least 1.
     pub parallel: usize,
-    /// From when to when the device stands still, in order: what is being served then takes that much longer.
+    /// Start and end of each stall, in order. An operation in service then takes longer by the stall.
     pub stalls: Vec<(Nanos, Nanos)>,
-    /// How fast it is over time; always the same if none.
+    /// Its speed over time; `None` if constant.
     pub speed: Option<Speed>,
-    /// A cache before it.
+    /// A cache before the device.
     pub cache: Option<WriteCache>,
-    /// Memory of the machine before both: a write is done while no more bytes than this wait behind it, a sync when none do. 0
-    /// for `O_DIRECT`.
+    /// Memory of the machine before device and cache. A write completes while no more bytes than this wait to
+    /// be written, a sync when none do. 0 for `O_DIRECT`.
     pub page_cache: u64,
-    /// What would be done at this time or later fails with EIO.
+    /// Operations that would complete at this time or later fail with EIO.
     pub dead_from: Nanos,
-    /// Bytes of data; what would need more fails with ENOSPC.
+    /// Bytes of data; an operation that needs more fails with ENOSPC.
     pub capacity: u64,
     /// Offsets and lengths through `O_DIRECT` must be multiples of this.
     pub alignment: u32,
-    /// Data are not kept, only sizes: reads give zeros, and a crash loses nothing. For histories that would not fit
-    /// into memory.
+    /// Keeps sizes but no data: reads return zeros, and a crash loses nothing. For histories that would not
+    /// fit into memory.
     pub hollow: bool,
-    /// Files are objects, as on S3: a file is there when it was synced or closed, a file that grows ([`Open::GROW`]) after each
-    /// write, and then nothing loses it. The death of the process takes what was not put, as the loss of power does.
+    /// Files are objects, as on S3. A file is stored once it is synced or closed, a growing file
+    /// ([`Open::GROW`]) after each write; from then on nothing loses it. The death of the process loses
+    /// unstored data, like the loss of power.
     ///
     /// [`Open::GROW`]: crate::Open::GROW
     pub objects: bool,
@@ -117,12 +118,13 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The same cost for every operation.
+    /// Creates a device with the same cost for every operation.
     pub fn with_cost(cost: Cost) -> Self {
         Device { read: cost, write: cost, sync: cost, metadata: cost, ..Device::default() }
     }
 
-    /// When an operation is begun and done on a server that is free from `free` on, after so many bytes were written.
+    /// Returns the start and end of an operation on a server that is free from `free` on. `written` bytes
+    /// precede it.
     pub(super) fn serve(&self, free: Nanos, operation: &Operation, written: u64) -> (Nanos, Nanos) {
         let begin = self.stall_at(free).map_or(free, |(_, to)| to);
         let cached = self.cache.filter(|cache| written < cache.bytes).map_or(1.0, |cache| cache.times);
@@ -132,7 +134,7 @@ impl Device {
         (begin, self.done(begin, work))
     }
 
-    /// When what waits in the page cache has reached the device, with this write behind it, and when the write is done.
+    /// Returns when the device has written the page cache including this write, and when the write completes.
     pub(super) fn serve_cached(
         &self,
         drained: Nanos,
@@ -145,12 +147,12 @@ impl Device {
         (drained, now.max(drained.since(ahead)))
     }
 
-    /// The stall that a time lies in.
+    /// Returns the stall at a time.
     fn stall_at(&self, time: Nanos) -> Option<(Nanos, Nanos)> {
         self.stalls.iter().copied().find(|&(from, to)| from <= time && time < to)
     }
 
-    /// When work that takes so long at the usual speed is done: piece by piece, without the stalls between.
+    /// Returns when work that takes `work` at the usual speed ends, piece by piece and excluding stalls.
     fn done(&self, begin: Nanos, work: Nanos) -> Nanos {
         let mut at = begin;
         let mut left = work.0 as f64;
@@ -163,7 +165,7 @@ impl Device {
             let (share, changes) = self.speed.as_ref().map_or((1.0, Nanos::MAX), |speed| speed.at(at));
             let until = next.min(changes);
             let possible = until.since(at).0 as f64 * share;
-            // Work that ends where a stall begins is done before it.
+            // Work that ends as a stall begins is done before it.
             if left <= possible {
                 #[expect(clippy::cast_sign_loss, reason = "no work is below zero")]
                 return at + Nanos((left / share).round() as u64);

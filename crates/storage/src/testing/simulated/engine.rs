@@ -1,5 +1,6 @@
-//! An engine on a simulated target, in virtual time. A waiting `reap` moves the time to the next completion, so a lone
-//! [`crate::Drive`] runs as fast as it can be computed; in company [`crate::interleave`] moves the time.
+//! An engine on a simulated target, in virtual time. A waiting `reap` moves the time to the next completion,
+//! so a lone [`crate::Drive`] runs as fast as the computer allows. With several drives, [`crate::interleave`]
+//! moves the time.
 
 use std::sync::{
     Arc, Mutex, MutexGuard,
@@ -11,7 +12,7 @@ use nilometer_model::Nanos;
 use super::Volume;
 use crate::{Arena, Completion, Engine, EngineError, Operation, Wait, Wake, clock::VirtualClock};
 
-/// See the module.
+/// An engine in virtual time.
 #[derive(Debug)]
 pub struct SimulatedEngine {
     volume: Arc<Mutex<Volume>>,
@@ -40,7 +41,7 @@ impl SimulatedEngine {
         self.volume.lock().expect("no engine panics while it holds the volume")
     }
 
-    /// To when a waiting reap moves the time.
+    /// Returns the time to which a waiting reap moves the clock.
     fn wait(&self, wait: Wait, woken: bool) -> Nanos {
         let now = self.clock.now();
         let next = self.volume().next_of(self.client);

@@ -1,8 +1,8 @@
-//! A storage system in virtual time that can lose its power: every byte of a recorder passes an engine, so thousands
-//! of crashes a second are tested without a machine.
+//! A storage system in virtual time that can lose its power. Every byte of a recorder passes an engine, so
+//! tests can run thousands of crashes a second without a machine.
 //!
-//! What is written is visible at once and safe only after a sync, strictly as POSIX promises: names need a sync of
-//! their directory. `O_DIRECT` is no exception, since devices have caches of their own.
+//! Written data are visible at once but safe only after a sync, exactly as POSIX promises; names need a sync
+//! of their directory. `O_DIRECT` is no exception, since devices have caches of their own.
 
 mod device;
 mod engine;
@@ -37,32 +37,33 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Empty, on this device, in this time.
+    /// Creates an empty system on this device, with this clock.
     pub fn new(device: Device, clock: VirtualClock) -> Self {
         let description = Arc::new(describe(&device));
         Simulated { description, clock, volume: Arc::new(Mutex::new(Volume::new(device))) }
     }
 
-    /// An engine for `depth` operations in flight with `slots` for open files, the run's directory included.
+    /// Creates an engine for `depth` operations in flight with `slots` for open files, including the run's
+    /// directory.
     pub fn attach(&self, depth: usize, slots: u32) -> SimulatedEngine {
         SimulatedEngine::new(self.volume.clone(), self.clock.clone(), depth, slots)
     }
 
-    /// The power is lost now. Each write since the last sync of its file is kept, lost or torn at a sector, each change
-    /// of a name since the last sync of its directory kept or lost, by the seed; so is what is in flight. The engines
-    /// of before fail with EIO from now on; a new one sees what survived.
+    /// Loses the power now. The seed decides the fate of unsynced changes: each write is kept, lost or torn
+    /// at a sector, each change of a name kept or lost. Operations in flight count as unsynced. Existing
+    /// engines fail with EIO from now on; a new one sees the survivors.
     pub fn crash(&self, seed: Seed) {
         self.volume().crash(seed, self.clock.now());
     }
 
-    /// The processes that use it die now: nothing that was done is lost, and what the device has begun is done. The
-    /// engines of before fail with EIO from now on.
+    /// Kills the processes that use it now. No completed operation is lost, and the device finishes those it
+    /// has begun. Existing engines fail with EIO from now on.
     pub fn kill(&self) {
         self.volume().kill(self.clock.now());
     }
 
-    /// Another system with the same files, safe and unsafe, in a time of its own: what was written once can be crashed
-    /// many times. Nothing is open or in flight there.
+    /// Returns another system with the same files, safe and unsafe, and a clock of its own, so that one
+    /// history can be crashed many times. No file is open and no operation in flight there.
     #[must_use]
     pub fn copy(&self, clock: VirtualClock) -> Self {
         let mut volume = self.volume();
@@ -81,7 +82,7 @@ impl Target for Simulated {
         &self.description
     }
 
-    /// Time is the target's own, whatever clock the options name.
+    /// Uses the target's own time, for any clock in the options.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         let depth = if options.kind == EngineKind::Sync { 1 } else { options.depth.max(1) };
         Ok(Box::new(self.attach(depth as usize, options.slots)))
@@ -92,7 +93,7 @@ impl Target for Simulated {
         Ok(FileSystemSpace { free: Bytes(size.0 - self.volume().used()), ..self.description.space })
     }
 
-    /// There is no cache of this machine before the device.
+    /// This machine has no cache before the device.
     fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {
         Ok(Coldness::Proved)
     }

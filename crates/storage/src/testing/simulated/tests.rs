@@ -1,4 +1,4 @@
-//! The simulated target against what it promises.
+//! Tests of the simulated target's promises.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn sync(engine: &mut dyn Engine, slot: Slot) {
     ok(engine, Operation::on(OpKind::Sync, slot, Buffer::empty()));
 }
 
-/// The content of a file, if its name is there.
+/// Returns the content of a file, if its name exists.
 fn content(target: &Simulated, name: &str) -> Option<Vec<u8>> {
     let mut engine = target.attach(1, 3);
     let stat = carry_out(&mut engine, named(OpKind::Stat, ROOT, ROOT, name));
@@ -71,7 +71,7 @@ fn names(target: &Simulated) -> BTreeSet<String> {
         .collect()
 }
 
-/// What comes of `seeds` crashes after the same history.
+/// Returns the results of `seeds` crashes after the same history.
 fn crashes<T>(target: &Simulated, seeds: u64, look: impl Fn(&Simulated) -> T) -> Vec<T> {
     (0..seeds)
         .map(|seed| {
@@ -270,7 +270,8 @@ fn a_page_cache_takes_writes_at_once_until_it_is_full_and_a_sync_waits_for_it() 
     ok(&mut engine, named(OpKind::Open(Open::CREATE), ROOT, FILE, "f"));
     let finished =
         [0, 100, 200, 300].map(|offset| carry_out(&mut engine, filled(offset, &[1; 100])).finished);
-    // Of 300 bytes, 50 have to reach the device first. Then the cache is full, and each write takes as long as the device.
+    // Of 300 bytes, 50 have to reach the device first. Then the cache is full, and each write takes as long
+    // as the device.
     assert_eq!(finished, [0, 0, 50, 150].map(Nanos));
     let sync = carry_out(&mut engine, Operation::on(OpKind::Sync, FILE, Buffer::empty()));
     assert_eq!(sync.finished, Nanos(400));

@@ -1,6 +1,7 @@
-//! The state that a simulated target shares with its engines: the tree, and the operations under way on it.
+//! The state that a simulated target shares with its engines: the tree, and the operations in flight on it.
 //!
-//! An operation changes the tree when it is done, so the order of effects is that of completions over all engines.
+//! An operation changes the tree when it completes, so effects follow the order of completions over all
+//! engines.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +13,33 @@ use crate::{
     testing::tree::{Journal, Slots, Tree},
 };
 
-/// See the module.
+/// The tree of a simulated target and its operations in flight.
 #[derive(Debug)]
 pub(crate) struct Volume {
     tree: Tree,
     device: Device,
-    /// When each server of the device is free.
+    /// The time at which each server of the device is free.
     servers: Vec<Nanos>,
-    /// When what the page cache holds has reached the device.
+    /// The time at which the device has written the whole page cache.
     drained: Nanos,
-    /// By the time when it is done, then by the order of coming.
+    /// By completion time, then by order of arrival.
     flying: BTreeMap<(Nanos, u64), Flying>,
     coming: u64,
     clients: BTreeMap<u64, Client>,
     traffic: (u64, u64),
-    /// Bytes that were given to the device to be written.
+    /// Bytes given to the device for writing.
     given: u64,
 }
 
-/// What one engine has on the target.
+/// One engine's state on the target.
 #[derive(Debug)]
 struct Client {
-    /// None after the power or its process was lost.
+    /// `None` after the loss of power or of its process.
     slots: Option<Slots>,
     depth: usize,
     flying: usize,
     done: Vec<Completion>,
-    /// The engine is gone, but not yet all it had under way.
+    /// The engine is gone, but some of its operations are still in flight.
     left: bool,
 }
 
@@ -49,7 +50,7 @@ struct Flying {
     due: Nanos,
     issued: Nanos,
     begin: Nanos,
-    /// A sync covers what was done before it was issued.
+    /// A sync covers changes completed before it was issued.
     moment: u64,
 }
 
@@ -81,7 +82,7 @@ impl Volume {
         }
     }
 
-    /// The same files, safe and not, without engines.
+    /// Returns a copy with the same files, safe and not, without engines.
     pub(super) fn copy(&self) -> Self {
         let mut tree = self.tree.clone();
         tree.close_all();
@@ -109,7 +110,7 @@ impl Volume {
         self.coming
     }
 
-    /// The engine is gone; what it has under way will still be done.
+    /// Notes that the engine is gone; its operations in flight still complete.
     pub(crate) fn leave(&mut self, client: u64) {
         if let Some(state) = self.clients.get_mut(&client) {
             state.left = true;
@@ -133,7 +134,7 @@ impl Volume {
         self.flying.insert((end, self.coming), flying);
     }
 
-    /// When the engine has something to reap.
+    /// Returns when the engine has something to reap.
     pub(crate) fn next_of(&mut self, client: u64) -> Option<Nanos> {
         let done = self.client(client).done.first().map(|completion| completion.finished);
         let next = || self.flying.iter().find(|(_, flying)| flying.client == client).map(|(key, _)| key.0);
@@ -147,7 +148,7 @@ impl Volume {
         done.append(&mut state.done);
     }
 
-    /// Does what is due by now.
+    /// Completes the operations that are due by now.
     pub(super) fn advance(&mut self, now: Nanos) {
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((finished, _), flying) = entry.remove_entry();
@@ -155,10 +156,10 @@ impl Volume {
         }
     }
 
-    /// The power is lost now. What is under way may have come to something.
+    /// Loses the power now. Operations in flight may have taken effect in part.
     pub(super) fn crash(&mut self, seed: Seed, now: Nanos) {
         if self.device.objects {
-            // Servers keep what they have.
+            // Servers keep the objects stored so far.
             return self.kill(now);
         }
         self.advance(now);
@@ -170,7 +171,7 @@ impl Volume {
                 _ => stream.below(2) == 0,
             };
             if half_done && end < self.device.dead_from {
-                // Its answer is lost with the engine; the write is kept, torn or lost with the other unsafe ones.
+                // Its answer is lost with the engine; the write is kept, torn or lost like other unsafe ones.
                 self.execute(&mut flying).unwrap_or_default();
             }
             self.flying.insert((now, order), flying);
@@ -180,7 +181,8 @@ impl Volume {
         self.advance(now);
     }
 
-    /// All processes that use the target die now: what the device has begun is done, the rest never was.
+    /// Kills all processes that use the target now. The device completes operations it has begun; the rest
+    /// never happen.
     pub(super) fn kill(&mut self, now: Nanos) {
         self.advance(now);
         for ((end, order), mut flying) in std::mem::take(&mut self.flying) {
@@ -198,7 +200,7 @@ impl Volume {
         self.advance(now);
     }
 
-    /// No engine of the present can do anything any more.
+    /// Cuts off all present engines.
     fn cut_off(&mut self) {
         self.clients.values_mut().for_each(|client| client.slots = None);
         self.servers.fill(Nanos(0));

@@ -1,11 +1,12 @@
-//! The bytes of a file in memory: sparse, and cheap to copy, since copies share what neither has written since.
+//! The bytes of a file in memory: sparse, and cheap to copy, since copies share chunks that neither has
+//! written since.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Bytes of a chunk: large enough that finding it costs little beside copying, small enough to share well.
+/// The bytes of a chunk: large enough that a look-up costs little beside copying, small enough to share well.
 const CHUNK: u64 = 64 * 1024;
 
-/// Bytes from 0 to a size; what was never written reads as zeros. A chunk ends at its last written byte.
+/// Bytes from 0 to a size; unwritten bytes read as zeros. A chunk ends at its last written byte.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     size: u64,
@@ -14,17 +15,17 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The file's size.
+    /// Returns the file's size.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes that take up memory.
+    /// Returns the bytes that take up memory.
     pub(crate) fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// Copies what there is from `offset` on; how much that was.
+    /// Copies existing bytes from `offset` on and returns their number.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> usize {
         let length = self.size.saturating_sub(offset).min(into.len() as u64) as usize;
         for piece in pieces(offset, length) {
@@ -38,7 +39,7 @@ impl Content {
         length
     }
 
-    /// Puts bytes at `offset`; the size grows with them. No bytes change nothing.
+    /// Puts bytes at `offset`; the size grows with them. Writing no bytes changes nothing.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         for piece in pieces(offset, bytes.len()) {
             let chunk = Arc::make_mut(self.chunks.entry(piece.chunk).or_default());
@@ -51,7 +52,7 @@ impl Content {
         }
     }
 
-    /// How many more bytes would be stored after such a write.
+    /// Returns the additional bytes stored after such a write.
     pub(crate) fn growth(&self, offset: u64, length: usize) -> u64 {
         let stored = |chunk| self.chunks.get(&chunk).map_or(0, |chunk| chunk.len());
         pieces(offset, length)
@@ -59,7 +60,7 @@ impl Content {
             .sum()
     }
 
-    /// Cuts the file, or lets it end in zeros.
+    /// Truncates the file, or extends it with zeros.
     pub(crate) fn truncate(&mut self, size: u64) {
         self.size = size;
         for (_, gone) in self.chunks.split_off(&size.div_ceil(CHUNK)) {
@@ -85,7 +86,7 @@ fn put(chunk: &mut Vec<u8>, within: usize, bytes: &[u8]) {
     chunk.extend_from_slice(&bytes[over..]);
 }
 
-/// The part of a range that lies in one chunk.
+/// The part of a range within one chunk.
 struct Piece {
     chunk: u64,
     within: usize,

@@ -1,9 +1,12 @@
-//! What of a tree is safe, and what would be lost with the power: the volatile cache of kernel and device in one.
+//! The safe part of a tree, and the changes a power loss may undo: the volatile caches of kernel and device
+//! in one.
 //!
-//! Strictly as POSIX promises, and no file system is relied on to be kinder: a sync of a file makes its data and size
-//! safe, not its name; a sync of a directory makes its names safe, not what they lead to. At the loss of power each
-//! change since is kept, lost or (a write) torn at a sector, whatever became of the others. Only what no file system
-//! does is left out: a rename is one change, a name is never given twice, and what was not removed does not vanish.
+//! It follows POSIX exactly and relies on no file system to be kinder. A sync of a file makes its data and
+//! size safe, not its name. A sync of a directory makes its names safe, not the files they lead to.
+//!
+//! At a power loss each later change is kept, lost or (a write) torn at a sector, independently of the
+//! others. Only results that no file system produces are excluded: a rename is one change, a name is never
+//! given twice, and a file not removed does not vanish.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +14,13 @@ use nilometer_model::{RandomStream, Seed};
 
 use super::{Id, Name, Names, TOP, content::Content};
 
-/// Devices write this much or nothing.
+/// The unit that devices write whole or not at all.
 const SECTOR: u64 = 512;
 
 /// A name in a directory.
 type Place = (Id, Name);
 
-/// Safe state, and the changes that are not safe yet, in their order.
+/// The safe state, and the changes that are not safe yet, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Journal {
     moment: u64,
@@ -28,7 +31,7 @@ pub(crate) struct Journal {
     dead: BTreeSet<Id>,
 }
 
-/// A file: what is safe of it, and what was changed since.
+/// A file: its safe content, and later changes.
 #[derive(Debug, Clone, Default)]
 struct Record {
     safe: Content,
@@ -47,7 +50,7 @@ pub(super) struct Rename {
     pub(super) node: Id,
     pub(super) from: Option<Place>,
     pub(super) to: Option<Place>,
-    /// What had the name before.
+    /// The node that had the name before.
     pub(super) replaced: Option<Id>,
 }
 
@@ -56,7 +59,7 @@ impl Rename {
         [&self.from, &self.to].into_iter().flatten().map(|place| place.0)
     }
 
-    /// What must be empty, if it is a directory, before this can be.
+    /// Returns the node that must be empty, if it is a directory, before this rename is possible.
     fn removed(&self) -> Option<Id> {
         if self.to.is_none() { Some(self.node) } else { self.replaced }
     }
@@ -76,7 +79,7 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// The number of changes so far.
+    /// Returns the number of changes so far.
     pub(super) fn moment(&self) -> u64 {
         self.moment
     }
@@ -103,7 +106,7 @@ impl Journal {
         self.renames.push((self.moment, rename));
     }
 
-    /// Nothing leads to the node now; after the loss of power something may.
+    /// Notes that no name leads to the node now. After a power loss one may.
     pub(super) fn died(&mut self, id: Id) {
         self.dead.insert(id);
     }
@@ -114,7 +117,7 @@ impl Journal {
         record.pending.push((self.moment, change));
     }
 
-    /// Data and size of a file are safe as they were at the moment.
+    /// Makes data and size of a file safe as of `moment`.
     pub(super) fn sync_file(&mut self, id: Id, moment: u64) {
         let record = self.files.get_mut(&id).expect("a file has its record while it is open");
         let covered = record.pending.partition_point(|&(at, _)| at <= moment);
@@ -123,10 +126,10 @@ impl Journal {
         }
     }
 
-    /// The names in a directory are safe as they were at the moment.
+    /// Makes the names in a directory safe as of `moment`.
     ///
-    /// A rename between two directories, and the removal of a directory, take with them what came before in the
-    /// other directory.
+    /// A rename between two directories, and the removal of a directory, also make earlier changes in the
+    /// other directory safe.
     pub(super) fn sync_directory(&mut self, id: Id, moment: u64) {
         let mut covered = BTreeMap::from([(id, moment)]);
         let mut safe = Vec::new();
@@ -152,7 +155,7 @@ impl Journal {
         self.forget();
     }
 
-    /// What survives the loss of power.
+    /// Returns the state that survives a power loss.
     pub(super) fn lose(mut self, seed: Seed) -> Journal {
         let mut names = seed.named("names").stream();
         let keep = names.unit();
@@ -173,18 +176,18 @@ impl Journal {
         self
     }
 
-    /// Every safe directory with the one above it and its names.
+    /// Returns every safe directory with its parent and its names.
     pub(super) fn directories(&self) -> impl Iterator<Item = (Id, Id, &Names)> {
         let parent = |id: &Id| self.places.get(id).map_or(TOP, |place| place.0);
         self.directories.iter().map(move |(id, names)| (*id, parent(id), names))
     }
 
-    /// Every safe file.
+    /// Returns every safe file.
     pub(super) fn files(&self) -> impl Iterator<Item = (Id, &Content)> {
         self.files.iter().map(|(id, record)| (*id, &record.safe))
     }
 
-    /// Makes a rename safe; not if what it rests on was lost.
+    /// Makes a rename safe. Returns false if a change it depends on was lost.
     fn apply(&mut self, rename: Rename) -> bool {
         let possible = match &rename.to {
             None => self.places.get(&rename.node) == rename.from.as_ref() && self.is_empty(rename.node),
@@ -232,7 +235,7 @@ impl Journal {
         }
     }
 
-    /// Drops the dead that no loss of power can bring back.
+    /// Drops dead nodes that no power loss can bring back.
     fn forget(&mut self) {
         let mut held: BTreeSet<Id> = self.places.keys().copied().collect();
         for (_, rename) in &self.renames {
@@ -270,7 +273,8 @@ impl Change {
         }
     }
 
-    /// Kept with this probability; else lost, or half of the writes torn.
+    /// Keeps the change with this probability; otherwise loses it, or tears it if it is a write, half of the
+    /// time.
     fn survive(self, safe: &mut Content, keep: f64, stream: &mut RandomStream) {
         if stream.unit() < keep {
             self.apply(safe);
@@ -283,7 +287,8 @@ impl Change {
     }
 }
 
-/// What is kept of a torn write: the part before or behind the edge of a sector. Within one sector nothing is.
+/// Returns the surviving part of a torn write: before or after a sector boundary. A write within one sector
+/// leaves nothing.
 fn torn<'a>(offset: u64, bytes: &'a [u8], stream: &mut RandomStream) -> (u64, &'a [u8]) {
     let first = offset / SECTOR + 1;
     let edges = ((offset + bytes.len() as u64).div_ceil(SECTOR)).saturating_sub(first);

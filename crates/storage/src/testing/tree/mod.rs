@@ -1,7 +1,7 @@
-//! A tree of files in memory that answers as a local Linux file system does, down to the error numbers. The simulated
-//! and the memory target are made of it; a property test holds it against a real directory.
+//! A tree of files in memory that answers like a local Linux file system, down to the error numbers. The
+//! simulated and the memory target use it; a property test compares it with a real directory.
 //!
-//! With a [`Journal`] the tree also knows what of it would survive the loss of power.
+//! With a [`Journal`] the tree also knows which of its state would survive a power loss.
 
 mod content;
 mod journal;
@@ -18,7 +18,7 @@ use nilometer_model::Seed;
 use crate::{listing::Stat, operation::Errno};
 use content::Content;
 
-/// A file or directory, for ever: the number of one that is gone is not used again.
+/// The number of a file or directory. It is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(u64);
 
@@ -31,7 +31,7 @@ const EFBIG: Errno = Errno(libc::EFBIG);
 type Name = Box<[u8]>;
 type Names = BTreeMap<Name, Id>;
 
-/// What is there now, whether it would survive or not.
+/// The present files, safe or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     nodes: BTreeMap<Id, Node>,
@@ -72,7 +72,7 @@ impl File {
         self.content.stored().max(self.reserved)
     }
 
-    /// After such a write.
+    /// Returns the space after such a write.
     fn space_with(&self, offset: u64, length: usize, hollow: bool) -> u64 {
         let stored = self.content.stored();
         let written =
@@ -80,7 +80,7 @@ impl File {
         self.space().max(written)
     }
 
-    /// As a write up to here does, without its data.
+    /// Extends the file like a write up to `end`, without its data.
     fn lengthen(&mut self, end: u64) {
         self.content.truncate(self.content.size().max(end));
         self.reserved = self.reserved.max(end);
@@ -88,29 +88,29 @@ impl File {
 }
 
 impl Tree {
-    /// Empty, for `capacity` bytes of data; with a journal, if it may lose power.
+    /// Creates an empty tree for `capacity` bytes of data, with a journal if it may lose power.
     pub(crate) fn new(capacity: u64, journal: Option<Journal>) -> Self {
         let top = Body::Directory(Directory { names: Names::new(), parent: TOP });
         let nodes = BTreeMap::from([(TOP, Node { body: top, linked: true, opens: 1 })]);
         Tree { nodes, next: 1, used: 0, capacity, journal, hollow: false }
     }
 
-    /// Empty; keeps the sizes of files, not their data, which read as zeros.
+    /// Creates an empty tree that keeps the sizes of files, not their data, which read as zeros.
     pub(crate) fn hollow(capacity: u64) -> Self {
         Tree { hollow: true, ..Tree::new(capacity, None) }
     }
 
-    /// Bytes in use, of the capacity.
+    /// Returns the bytes of the capacity in use.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
-    /// The number of changes so far: a sync covers those up to the moment when it was issued.
+    /// Returns the number of changes so far: a sync covers those up to the moment when it was issued.
     pub(crate) fn moment(&self) -> u64 {
         self.journal.as_ref().map_or(0, Journal::moment)
     }
 
-    /// Power is lost: what is not safe survives, is lost or is torn by the seed. Nothing is open any more.
+    /// Loses the power: by the seed, unsafe changes survive, are lost or are torn. No file is open any more.
     pub(crate) fn crash(&mut self, seed: Seed) {
         let Some(journal) = self.journal.take() else { return self.close_all() };
         let survivors = journal.lose(seed);
@@ -126,7 +126,7 @@ impl Tree {
         self.journal = Some(survivors);
     }
 
-    /// Nothing is open any more but the run's directory.
+    /// Closes everything except the run's directory.
     pub(crate) fn close_all(&mut self) {
         let open: Vec<_> = self.nodes.iter().filter(|(_, node)| node.opens > 0).map(|(&id, _)| id).collect();
         for id in open {
@@ -135,7 +135,7 @@ impl Tree {
         }
     }
 
-    /// Removes all names, safely. What is open stays.
+    /// Removes all names, safely. Open files stay.
     pub(crate) fn clear(&mut self) {
         self.clear_directory(TOP);
         self.sync(TOP, self.moment());
@@ -224,7 +224,7 @@ impl Tree {
         Ok(0)
     }
 
-    /// Makes safe what was changed in the file or directory up to the moment.
+    /// Makes changes in the file or directory safe, up to `moment`.
     fn sync(&mut self, id: Id, moment: u64) {
         let directory = self.is_directory(id);
         match &mut self.journal {
@@ -243,7 +243,7 @@ impl Tree {
         self.drop_if_gone(id);
     }
 
-    /// A node without a name and without an open slot gives its space back.
+    /// Frees the space of a node that has neither a name nor an open slot.
     fn drop_if_gone(&mut self, id: Id) {
         let node = self.node(id);
         if node.linked || node.opens > 0 {

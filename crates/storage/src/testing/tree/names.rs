@@ -1,4 +1,4 @@
-//! Names in the tree: looked up, made, removed, renamed, with the kernel's order of refusals (fs/namei.c).
+//! Names in the tree: look-up, creation, removal and rename, with the kernel's order of errors (fs/namei.c).
 
 use super::{Body, Directory, File, Id, Name, Names, Node, Tree, journal::Rename};
 use crate::operation::Errno;
@@ -7,14 +7,14 @@ const NAME_MAX: usize = 255;
 const EBUSY: Errno = Errno(libc::EBUSY);
 const ENAMETOOLONG: Errno = Errno(libc::ENAMETOOLONG);
 
-/// What a name is made for.
+/// The kind of node a name is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Directory,
 }
 
-/// A name, and the directory that it stands in or is to stand in.
+/// A name, and its present or future directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectoryEntry<'a> {
     pub(super) dir: Id,
@@ -22,7 +22,7 @@ pub(super) struct DirectoryEntry<'a> {
 }
 
 impl Tree {
-    /// What a name leads to; `.` is the directory itself.
+    /// Returns the node of a name; `.` is the directory itself.
     pub(super) fn find(&self, dir: Id, name: &[u8]) -> Result<Id, Errno> {
         let names = self.names(dir)?;
         match name {
@@ -32,7 +32,7 @@ impl Tree {
         }
     }
 
-    /// The names in a directory.
+    /// Returns the names in a directory.
     pub(super) fn names(&self, dir: Id) -> Result<&Names, Errno> {
         match &self.node(dir).body {
             Body::Directory(directory) => Ok(&directory.names),
@@ -40,7 +40,7 @@ impl Tree {
         }
     }
 
-    /// A new, empty file or directory.
+    /// Makes a new, empty file or directory.
     pub(super) fn make(&mut self, dir: Id, name: &[u8], kind: Kind) -> Result<Id, Errno> {
         match self.find(dir, name) {
             Ok(_) => return Err(Errno::EEXIST),
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// Gives a node another name, in place of what had it.
+    /// Gives a node another name, replacing the node that had it.
     pub(super) fn rename(&mut self, from: DirectoryEntry<'_>, to: DirectoryEntry<'_>) -> Result<u32, Errno> {
         let (node, replaced) = self.check_rename(from, to)?;
         if replaced == Some(node) {
@@ -153,7 +153,7 @@ impl Tree {
         Ok((node, replaced))
     }
 
-    /// Whether a directory is `above` or lies somewhere below it.
+    /// Returns true if a directory is `above` or somewhere below it.
     fn is_within(&self, mut dir: Id, above: Id) -> bool {
         loop {
             if dir == above {

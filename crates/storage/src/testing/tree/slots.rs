@@ -1,5 +1,5 @@
-//! The open files of one engine on a tree, and every operation on them: the counterpart of the table of descriptors
-//! of the kernel's engines, with the same answers.
+//! The open files of one engine on a tree, and every operation on them. It is the counterpart of the kernel
+//! engines' table of descriptors, with the same answers.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -12,16 +12,16 @@ use crate::{
     operation::{Errno, OpKind, Open, Operation, SOURCE, Slot},
 };
 
-/// A tree has no other beside it: if this directory is in it, [`SOURCE`] stands for that.
+/// The directory that stands for [`SOURCE`] if it exists: a tree has no other tree beside it.
 const IN_PLACE_OF_SOURCE: &[u8] = b"n_source";
 
 /// Open files by slot; slot 0 is the run's directory.
 #[derive(Debug)]
 pub(crate) struct Slots {
     table: Vec<Option<Opened>>,
-    /// Offsets and lengths of `O_DIRECT` are multiples of this.
+    /// The alignment of offsets and lengths with `O_DIRECT`.
     alignment: u64,
-    /// Where files are objects: those that are written and not put yet, by directory and name.
+    /// If files are objects: files that are written but not stored yet, by directory and name.
     unput: Option<BTreeMap<Slot, (Id, Name)>>,
 }
 
@@ -34,7 +34,7 @@ struct Opened {
     listed: Listed,
 }
 
-/// How far a listing has come.
+/// The progress of a listing.
 #[derive(Debug, Default)]
 struct Listed {
     dots: usize,
@@ -54,14 +54,14 @@ impl Opened {
 }
 
 impl Slots {
-    /// `count` at least 1; `alignment` of `O_DIRECT`.
+    /// Creates the slots. `count` is at least 1; `alignment` is that of `O_DIRECT`.
     pub(crate) fn new(count: u32, alignment: u32) -> Self {
         let mut table: Vec<_> = (0..count.max(1)).map(|_| None).collect();
         table[0] = Some(Opened::new(TOP, Open::READ));
         Slots { table, alignment: u64::from(alignment), unput: None }
     }
 
-    /// Does the operation. A sync covers what was changed up to `moment`.
+    /// Runs the operation. A sync covers changes up to `moment`.
     pub(crate) fn execute(
         &mut self,
         tree: &mut Tree,
@@ -102,13 +102,14 @@ impl Slots {
         }
     }
 
-    /// The same on storage whose files are objects: [`Slots::close_all`] removes files that were made and not put yet.
+    /// Returns the slots for storage whose files are objects: [`Slots::close_all`] removes new files that
+    /// were not stored yet.
     #[must_use]
     pub(crate) fn of_objects(self) -> Self {
         Slots { unput: Some(BTreeMap::new()), ..self }
     }
 
-    /// Notes which files are not there yet, after an operation that was done.
+    /// Updates the list of files not stored yet, after a successful operation.
     fn note_object(&mut self, operation: &Operation, dir: Option<Id>) {
         let Some(unput) = &mut self.unput else { return };
         match operation.kind {
@@ -123,7 +124,7 @@ impl Slots {
         }
     }
 
-    /// Closes all but the run's directory.
+    /// Closes everything except the run's directory.
     pub(crate) fn close_all(&mut self, tree: &mut Tree) {
         for (dir, name) in self.unput.iter_mut().flat_map(std::mem::take).map(|(_, place)| place) {
             tree.unlink(dir, &name).unwrap_or_default();
@@ -170,7 +171,7 @@ impl Slots {
         }
     }
 
-    /// All that can be done in the directory that copies come from.
+    /// Opens a file of the directory that copies come from: for reading, nothing else is allowed there.
     fn open_source(&mut self, tree: &mut Tree, operation: &Operation) -> Result<u32, Errno> {
         let source = tree.find(TOP, IN_PLACE_OF_SOURCE).map_err(|_| Errno::EBADF)?;
         check_name(operation)?;
@@ -226,7 +227,7 @@ impl Slots {
         if slot.0 > 0 && self.table.len() > slot.0 as usize { Ok(()) } else { Err(Errno::EBADF) }
     }
 
-    /// Fills a slot; what was in it is closed.
+    /// Fills a slot and closes the file that was in it.
     fn put(&mut self, tree: &mut Tree, slot: Slot, opened: Opened) {
         tree.opened(opened.node);
         if let Some(before) = self.table[slot.0 as usize].replace(opened) {
@@ -279,7 +280,7 @@ impl Listed {
     }
 }
 
-/// A name is an entry of the directory itself, with a NUL behind it.
+/// Checks that a name is an entry of the directory itself and ends with a NUL.
 fn check_name(operation: &Operation) -> Result<(), Errno> {
     let name = operation.buffer.get(..=operation.length as usize).and_then(|name| name.strip_suffix(b"\0"));
     match name {

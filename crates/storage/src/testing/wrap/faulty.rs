@@ -1,4 +1,5 @@
-//! Faults on purpose: what storage does on its bad days, chosen by rules and a seed, so that each can be repeated.
+//! Deliberate faults: the behaviour of storage on bad days, chosen by rules and a seed, so that it can be
+//! repeated.
 
 use std::{mem::discriminant, sync::Arc};
 
@@ -10,18 +11,18 @@ use crate::{
     operation::{Errno, OpKind, Operation, Slot},
 };
 
-/// Which operations fail, and how. Of several rules that apply to an operation, the first has its way.
+/// Selects failing operations and their fault. If several rules apply to an operation, the first decides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// A kind of operation (of an open, how it opens does not matter), or all.
+    /// The kind of operation, or `None` for all. For an open, its mode does not matter.
     pub on: Option<OpKind>,
-    /// Which of them.
+    /// The selection among operations of that kind.
     pub when: When,
-    /// What happens.
+    /// The effect on a selected operation.
     pub effect: FaultEffect,
 }
 
-/// Which of the operations that a rule is about.
+/// The operations that a rule selects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
     /// Every nth, counted from 1; `Every(1)` is each.
@@ -34,29 +35,30 @@ pub enum When {
     FromTime(Nanos),
 }
 
-/// What a fault does.
+/// The effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultEffect {
-    /// Nothing is done, and this is reported at once.
+    /// Does nothing and reports this error at once.
     Error(Errno),
-    /// A read or write moves about half of its bytes, never none; other operations and those of one byte are done.
+    /// Moves about half of the bytes of a read or write, never none. Other operations and those of one byte
+    /// run normally.
     Short,
-    /// It is done, but reported this much later.
+    /// Runs normally, but completes this much later.
     Delay(Nanos),
-    /// Nothing is done, and it never completes.
+    /// Does nothing and never completes.
     Hang,
 }
 
-/// See the module.
+/// An engine that fails by rules.
 pub struct Faulty {
     inner: Box<dyn Engine>,
     rules: Vec<Counted>,
-    /// Operations inside.
+    /// Operations inside the inner engine.
     flying: usize,
-    /// Those inside of which the completion is to be changed.
+    /// Operations in flight whose completion must be changed.
     marked: Vec<(Mark, Change)>,
     failed: Vec<Completion>,
-    /// By time.
+    /// Sorted by time.
     late: Vec<Completion>,
     hung: Vec<Operation>,
     found: Vec<Completion>,
@@ -68,7 +70,7 @@ struct Counted {
     chance: RandomStream,
 }
 
-/// Tells an operation in flight from all that differ: those that share a mark may be taken for each other.
+/// Identifies an operation in flight by its values. Operations with equal marks are interchangeable.
 #[derive(Debug, PartialEq, Eq)]
 struct Mark {
     address: *const u8,
@@ -115,14 +117,14 @@ impl Mark {
     }
 }
 
-/// About half, in whole blocks if there are some, so that direct I/O takes it.
+/// Returns about half, in whole blocks if possible, so that direct I/O accepts it.
 fn half(length: u32) -> u32 {
     let block = [4096, 512, 1].into_iter().find(|block| length >= 2 * block).unwrap_or(1);
     (length / 2 / block * block).max(1)
 }
 
 impl Faulty {
-    /// Around an engine; the seed decides where chance does.
+    /// Wraps an engine. The seed drives rules with a chance.
     pub fn new(inner: Box<dyn Engine>, rules: &[Rule], seed: Seed) -> Self {
         let rules = rules.iter().zip(0..).map(|(&rule, index)| Counted {
             rule,
@@ -141,7 +143,7 @@ impl Faulty {
         }
     }
 
-    /// All rules count, whichever has its way.
+    /// Returns the effect of the first rule that applies; all rules count the operation.
     fn effect(&mut self, operation: &Operation) -> Option<FaultEffect> {
         let now = self.inner.now();
         let mut effect = None;
@@ -168,7 +170,7 @@ impl Faulty {
         self.failed.push(Completion { operation, result, due, issued: now, finished: now });
     }
 
-    /// Undoes a short length, or holds a completion back.
+    /// Restores a shortened length, or holds a completion back.
     fn settle(&mut self, mut completion: Completion, done: &mut Vec<Completion>) {
         let mark = Mark::of(&completion.operation);
         match self.marked.iter().position(|(marked, _)| *marked == mark) {
@@ -190,7 +192,7 @@ impl Faulty {
     fn wait(&self, wait: Wait) -> Wait {
         match sooner(wait, self.late.first().map(|late| late.finished)) {
             _ if !self.failed.is_empty() => Wait::Poll,
-            // What hangs is waited for: for ever, but not in a busy loop.
+            // Wait for a hung operation for ever, but not in a busy loop.
             Wait::ForOne if self.flying == 0 && !self.hung.is_empty() => Wait::News,
             wait => wait,
         }

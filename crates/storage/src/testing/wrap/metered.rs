@@ -1,4 +1,4 @@
-//! A count of what an engine does, that any thread may read while it does it.
+//! Counters of an engine's operations, which any thread may read while it works.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use nilometer_model::Nanos;
 
 use crate::{Arena, Completion, Engine, EngineError, Operation, Wait, Wake, operation::OpKind};
 
-/// What was completed. Several engines may share one.
+/// Counters of completed operations. Several engines may share one.
 #[derive(Debug, Default)]
 pub struct Meter([Counters; OpKind::ALL.len()]);
 
@@ -32,7 +32,7 @@ pub struct Counts {
 }
 
 impl Meter {
-    /// Of one kind of operation; of an open, how it opened does not matter.
+    /// Returns the counts of one kind of operation. For an open, its mode does not matter.
     pub fn of(&self, kind: OpKind) -> Counts {
         let Counters { operations, bytes, errors } = &self.0[place(kind)];
         Counts {
@@ -42,7 +42,7 @@ impl Meter {
         }
     }
 
-    /// Of all kinds.
+    /// Returns the counts of all kinds together.
     pub fn total(&self) -> Counts {
         OpKind::ALL.into_iter().map(|kind| self.of(kind)).fold(Counts::default(), |sum, one| Counts {
             operations: sum.operations + one.operations,
@@ -66,7 +66,7 @@ impl Meter {
     }
 }
 
-/// The place of a kind in [`OpKind::ALL`].
+/// Returns the place of a kind in [`OpKind::ALL`].
 const fn place(kind: OpKind) -> usize {
     match kind {
         OpKind::Read => 0,
@@ -88,7 +88,7 @@ const fn place(kind: OpKind) -> usize {
     }
 }
 
-/// See the module.
+/// An engine that counts its operations.
 pub struct Metered {
     inner: Box<dyn Engine>,
     meter: Arc<Meter>,
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Metered {
 }
 
 impl Metered {
-    /// Around an engine.
+    /// Wraps an engine.
     pub fn new(inner: Box<dyn Engine>, meter: Arc<Meter>) -> Self {
         Metered { inner, meter }
     }

@@ -1,4 +1,5 @@
-//! Engines around engines: faults on purpose, a cap, a count. They forward every method, also those that have a default.
+//! Engines around engines: deliberate faults, a cap, a count. They forward every method, even those with a
+//! default.
 
 #![deny(clippy::missing_trait_methods)]
 
@@ -14,7 +15,8 @@ use nilometer_model::Nanos;
 
 use crate::Wait;
 
-/// How to wait inside if something outside is to happen at `event`, too. Ends early rather than late.
+/// Returns the wait for the inner engine if something outside happens at `event` too. It ends early rather
+/// than late.
 fn sooner(wait: Wait, event: Option<Nanos>) -> Wait {
     match (wait, event) {
         (wait, None) | (wait @ Wait::Poll, _) => wait,

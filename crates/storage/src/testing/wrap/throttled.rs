@@ -1,5 +1,5 @@
-//! A cap on what an engine does a second, for storage that others use at the same time. Operations wait inside, in their
-//! order, until their time has come; that wait is part of their latency from `due`, not of the storage's.
+//! A cap on an engine's rate, for storage that others use at the same time. Operations wait inside, in order,
+//! until they may start. The wait is part of their latency from `due`, not of the storage's.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -8,7 +8,7 @@ use nilometer_model::{ByteRate, Frequency, Nanos};
 use super::sooner;
 use crate::{Arena, Completion, Engine, EngineError, Operation, Wait, Wake};
 
-/// The most that may be done a second. What was not used is not made up for.
+/// The highest rate. Unused capacity is not made up for later.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cap {
     /// Bytes of reads and writes, if capped; above zero.
@@ -18,7 +18,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// How long after this operation the next may be issued.
+    /// Returns the time from this operation to the next.
     fn spacing(&self, operation: &Operation) -> Nanos {
         let bytes = if operation.kind.is_data() { f64::from(operation.length) } else { 0.0 };
         let by_bytes = self.bytes.map_or(0.0, |rate| bytes / rate.0);
@@ -27,11 +27,11 @@ impl Cap {
     }
 }
 
-/// See the module.
+/// An engine with a cap.
 pub struct Throttled {
     inner: Box<dyn Engine>,
     cap: Cap,
-    /// The next may be issued then.
+    /// The time at which the next operation may be issued.
     free_at: Nanos,
     waiting: VecDeque<(Operation, Nanos)>,
 }
@@ -46,13 +46,13 @@ impl std::fmt::Debug for Throttled {
 }
 
 impl Throttled {
-    /// Around an engine.
+    /// Wraps an engine.
     pub fn new(inner: Box<dyn Engine>, cap: Cap) -> Self {
         let waiting = VecDeque::with_capacity(inner.depth());
         Throttled { inner, cap, free_at: Nanos(0), waiting }
     }
 
-    /// Issues those whose time has come.
+    /// Issues the operations whose time has come.
     fn release(&mut self) {
         while let Some((operation, due)) = self.waiting.pop_front_if(|_| self.inner.now() >= self.free_at) {
             self.free_at = self.inner.now() + self.cap.spacing(&operation);
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// 1000 bytes each at 1 MB/s: one a millisecond.
+    /// 1000 bytes each at 1 MB/s: one every millisecond.
     const MEGABYTE: Cap = Cap { bytes: Some(ByteRate(1e6)), operations: None };
 
     fn spaced(issued: &[Nanos]) {
@@ -163,7 +163,7 @@ mod tests {
             Drive::new(&mut workload, &mut engine).run(|_| ());
             workload.issued[100].since(workload.issued[0])
         };
-        // As fast as a busy machine lets it.
+        // It is as fast as a busy machine allows.
         let is_reached = || {
             let took = took();
             assert!(took >= Nanos::from_millis(100), "{took:?}");

@@ -1,4 +1,5 @@
-//! Layouts of `BeeGFS`, through `beegfs-ctl` of version 7 and `beegfs` of version 8 (`BeeGFS` documentation, "Striping").
+//! Layouts of `BeeGFS`, through `beegfs-ctl` of version 7 and `beegfs` of version 8 (`BeeGFS` documentation,
+//! "Striping").
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ pub(super) fn asked(path: &Path) -> Tool {
     Tool::new("beegfs-ctl", &["--getentryinfo"]).on(path)
 }
 
-/// In the form of version 7, which version 8 has for such as us.
+/// Asks for the format of version 7, which version 8 offers to programs like this one.
 pub(super) fn asked_by_8(path: &Path) -> Tool {
     Tool::new("beegfs", &["entry", "info", "--retro"]).on(path)
 }
@@ -29,13 +30,15 @@ pub(super) fn set_by_8(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     call("beegfs", &["entry", "set"], &joined, directory)
 }
 
-/// Two copies are what a pair of buddies keeps; no other number can be had, which reading back tells.
+/// Returns the pattern option. Two copies are a pair of buddies, the only number available; reading back
+/// shows it.
 fn pattern(asked: &StripeLayout, mirrored: &str) -> Option<String> {
     let replicas = asked.replicas?;
     Some((if replicas > 1 { mirrored } else { "--pattern=raid0" }).to_owned())
 }
 
-/// Without a pool and a pattern that a directory has already: only root may set these, whatever they are.
+/// Removes a pool and a pattern that the directory has already: only root may set these, even to the same
+/// value.
 pub(super) fn without_what_is(wanted: &StripeLayout, is: &StripeLayout) -> StripeLayout {
     StripeLayout {
         pool: wanted.pool.clone().filter(|_| wanted.pool != is.pool),
@@ -44,7 +47,8 @@ pub(super) fn without_what_is(wanted: &StripeLayout, is: &StripeLayout) -> Strip
     }
 }
 
-/// What either says of a file or a directory: what a file has, and of a directory what is desired.
+/// Parses the output of either tool. It shows a file's actual number of targets, and a directory's desired
+/// one.
 pub(super) fn read(text: &str) -> StripeLayout {
     let number = |key| word_behind(text, key).and_then(|word| word.parse().ok());
     let replicas =
@@ -77,7 +81,7 @@ mod tests {
         let file = StripeLayout { replicas: Some(1), ..spread(4, 1 << 20) };
         assert_eq!(read("beegfs-ctl --getentryinfo d4/f"), file);
         assert_eq!(read("beegfs-ctl --getentryinfo --verbose d4/f"), file);
-        // The second time the directory was told to use nine of four targets.
+        // The second time the directory was set to use nine of four targets.
         let later = BEEGFS.split_once("--numtargets=9 d4").expect("it was asked").1;
         let said = recorded(later, "beegfs-ctl --getentryinfo d4").0;
         assert_eq!(super::read(&said).stripe_count, Some(9), "a directory says what is desired only");

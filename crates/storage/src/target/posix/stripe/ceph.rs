@@ -10,8 +10,8 @@ use rustix::{
 
 use super::{TargetError, bytes, options, word_behind};
 
-/// The layout of a directory, or of a file. A directory without a layout of its own has no such attribute, and gives its files
-/// that of the nearest directory above that has one: nothing is said then.
+/// Reads the layout of a directory or a file. A directory without a layout of its own has no such attribute;
+/// its files get the layout of the nearest directory above that has one. The result is then empty.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     let name = if path.is_dir() { "ceph.dir.layout" } else { "ceph.file.layout" };
     let mut value = [0; 512];
@@ -30,7 +30,8 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<(), TargetEr
     })
 }
 
-/// The system says no more than that a value is invalid, or that there is no such thing: the rules are in "File layouts".
+/// Builds an error with the rules of "File layouts": the system reports only an invalid value or a missing
+/// object.
 fn refused(directory: &Path, name: &str, value: &str, errno: Errno) -> TargetError {
     let valid = match name.rsplit('.').next() {
         Some("stripe_unit") => {
@@ -48,7 +49,7 @@ fn refused(directory: &Path, name: &str, value: &str, errno: Errno) -> TargetErr
     TargetError::io(directory, "set the layout of")(errno)
 }
 
-/// Files get the layout of the directories above again.
+/// Removes the directory's layout, so that files get the layout of the directories above again.
 pub(super) fn unset(directory: &Path) -> Result<(), TargetError> {
     match removexattr(directory, "ceph.dir.layout") {
         Ok(()) | Err(Errno::NODATA) => Ok(()),

@@ -1,5 +1,5 @@
-//! Layouts of EOS, which are attributes of a directory that force those of files (EOS documentation, "Space layouts"): copies, or
-//! stripes with parity.
+//! Layouts of EOS: attributes of a directory force those of its files (EOS documentation, "Space layouts").
+//! They are copies, or stripes with parity.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{
     bytes, word_behind,
 };
 
-/// Of a directory what is forced; of a file what it has.
+/// Returns the layout that a directory forces, or the one that a file has.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     if path.is_dir() {
         return Ok(read_forced(&Tool::new("eos", &["attr", "ls"]).on(path).said()?));
@@ -18,7 +18,7 @@ pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     Ok(read_file(&Tool::new("eos", &["file", "info"]).on(path).said()?))
 }
 
-/// The layout that has stripes with parity: two of them can be lost.
+/// The layout with stripes and parity: it survives the loss of two stripes.
 const STRIPED: &str = "raid6";
 
 pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<Vec<Tool>, TargetError> {
@@ -40,7 +40,7 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Result<Vec<Tool>, T
     Ok(given.map(|pair| Tool::new("eos", &["attr", "set", &pair]).on(directory)).collect())
 }
 
-/// Who asks for copies wants no stripes, and the other way.
+/// Drops stripes if copies are requested, and copies if stripes are requested.
 pub(super) fn kept_beside(asked: &StripeLayout, before: StripeLayout) -> StripeLayout {
     StripeLayout {
         stripe_count: before.stripe_count.filter(|_| asked.replicas.is_none()),
@@ -49,7 +49,7 @@ pub(super) fn kept_beside(asked: &StripeLayout, before: StripeLayout) -> StripeL
     }
 }
 
-/// As EOS writes sizes: `4k`, `1M`.
+/// Formats a size like EOS: `4k`, `1M`.
 fn in_units(size: Bytes) -> String {
     match size.0 {
         size if size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
@@ -58,7 +58,7 @@ fn in_units(size: Bytes) -> String {
     }
 }
 
-/// Copies, or stripes.
+/// Returns a layout of copies or stripes.
 fn spread(kind: Option<&str>, count: Option<u32>) -> StripeLayout {
     match kind {
         Some("plain") => StripeLayout { replicas: Some(1), ..StripeLayout::default() },
@@ -68,14 +68,14 @@ fn spread(kind: Option<&str>, count: Option<u32>) -> StripeLayout {
     }
 }
 
-/// `Layout: raid6 Stripes: 10 Blocksize: 64M`.
+/// Parses `Layout: raid6 Stripes: 10 Blocksize: 64M`.
 fn read_file(text: &str) -> StripeLayout {
     let count = word_behind(text, "Stripes:").and_then(|word| word.parse().ok());
     let stripe_size = word_behind(text, "Blocksize:").and_then(bytes);
     StripeLayout { stripe_size, ..spread(word_behind(text, "Layout:"), count) }
 }
 
-/// `sys.forced.nstripes="10"`, a line each.
+/// Parses lines such as `sys.forced.nstripes="10"`.
 fn read_forced(text: &str) -> StripeLayout {
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("sys.forced.{name}=")));

@@ -6,43 +6,45 @@ use nilometer_model::{Bytes, StripeLayout};
 
 use super::{super::tool::Tool, TargetError, call, options};
 
-/// A part of a file that is laid out in one way; a file without parts is one.
+/// A component of a file, with one layout. A file without components counts as a single one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct LustreComponent {
-    /// Where it ends, as `lfs` says it; none of a file without parts.
+    /// Its end, in the format of `lfs`; `None` for a file without components.
     end: Option<String>,
-    /// -1 is all.
+    /// The number of stripes; -1 means all.
     count: Option<i64>,
     size: Option<Bytes>,
     pool: Option<String>,
 }
 
-/// What `lfs getstripe` says of a file or a directory.
+/// The output of `lfs getstripe` for a file or a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct LustreLayout {
     mirrors: Option<u32>,
     components: Vec<LustreComponent>,
 }
 
-/// The layout of a file or a directory. Of one in parts that of the last, which has all that is beyond the others.
+/// Returns the layout of a file or a directory. If it has components, the last one counts, which holds all
+/// beyond the others.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     let read = read(&asked(path).said()?);
     let counted = || Tool::new("lfs", &["osts"]).on(path).said().ok().map(|text| targets(&text));
     Ok(read.as_layout(counted))
 }
 
-/// In words, if it has several parts: `1 x 1 MiB to 4 MiB, then 4 x 4 MiB`.
+/// Describes the components, if there are several: `1 x 1 MiB to 4 MiB, then 4 x 4 MiB`.
 pub(in super::super) fn parts(path: &Path) -> Option<String> {
     read(&asked(path).said().ok()?).in_words()
 }
 
-/// Of a directory what it gives to files, not what these have.
+/// Asks for the layout; for a directory, for the one that its new files get.
 fn asked(path: &Path) -> Tool {
     let arguments: &[&str] = if path.is_dir() { &["getstripe", "-d"] } else { &["getstripe"] };
     Tool::new("lfs", arguments).on(path)
 }
 
-/// All of a layout, because what is not said is set to what the file system has. One copy is a file without mirrors.
+/// Sets the whole layout: options left out would become the file system's defaults. One copy is a file
+/// without mirrors.
 pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     let options = options(["-c", "-S", "-p"], asked).concat();
     let mirrors = asked.replicas.filter(|&mirrors| mirrors > 1).map(|mirrors| format!("-N{mirrors}"));
@@ -50,7 +52,7 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     call("lfs", &["setstripe"], &options, directory)
 }
 
-/// The layout of another directory, all parts of it (lfs-setstripe(1), `--copy`).
+/// Copies the layout of another directory with all its components (lfs-setstripe(1), `--copy`).
 pub(super) fn copy(from: &Path, directory: &Path) -> Tool {
     Tool::new("lfs", &["setstripe", &format!("--copy={}", from.display())]).on(directory)
 }
@@ -60,7 +62,7 @@ fn read(text: &str) -> LustreLayout {
     let mut part = LustreComponent::default();
     let mut words = text.split_whitespace();
     while let Some(key) = words.next() {
-        // Of a directory the keys have no prefix, and stand on one line.
+        // For a directory the keys have no prefix and are on one line.
         match key.trim_start_matches("lmm_") {
             "lcme_id:" => layout.components.extend(std::mem::take(&mut part).if_said()),
             "lcm_mirror_count:" => layout.mirrors = words.next().and_then(|word| word.parse().ok()),
@@ -90,11 +92,11 @@ impl LustreComponent {
 }
 
 impl LustreLayout {
-    /// `counted` says how many targets there are, which a count of -1 means.
+    /// Converts the layout. `counted` returns the number of targets, which replaces a count of -1.
     fn as_layout(&self, counted: impl FnOnce() -> Option<u32>) -> StripeLayout {
         let Some(last) = self.components.last() else { return StripeLayout::default() };
         let stripe_count = match last.count {
-            // All of a pool are not all that there are.
+            // All targets of a pool are not all targets of the file system.
             Some(-1) if last.pool.is_some() => None,
             Some(-1) => counted(),
             count => count.and_then(|count| u32::try_from(count).ok()),
@@ -115,7 +117,7 @@ impl LustreLayout {
     }
 }
 
-/// How many targets are active in what `lfs osts` says.
+/// Counts the active targets in the output of `lfs osts`.
 pub(in super::super) fn targets(text: &str) -> u32 {
     text.lines().filter(|line| line.trim_end().ends_with(" ACTIVE")).count() as u32
 }

@@ -1,6 +1,6 @@
-//! How files are spread over storage devices. It is set on the run's directory, for files made from then on, and read back
-//! from a file that is made there, because systems give fewer than asked without saying so (Lustre and `BeeGFS` do), and
-//! say of a directory what was asked.
+//! How files are spread over storage devices. The layout is set on the run's directory, for new files, and
+//! read back from a file made there. Some systems silently give fewer stripes than requested (Lustre and
+//! `BeeGFS` do), and report the requested number for a directory.
 
 mod beegfs;
 mod ceph;
@@ -20,7 +20,7 @@ use super::{
     tool::{Tool, installed},
 };
 
-/// What a file system has of this, if its tool is installed here.
+/// Returns a file system's control over layouts, if its tool is installed here.
 pub(super) fn stripe_control(kind: FileSystemKind) -> Option<StripeControl> {
     match kind {
         FileSystemKind::Lustre => installed("lfs").then_some(StripeControl::Lustre),
@@ -34,7 +34,7 @@ pub(super) fn stripe_control(kind: FileSystemKind) -> Option<StripeControl> {
     }
 }
 
-/// The tool that is missing where a file system has layouts, and they can't be asked for.
+/// Returns the missing tool, if a file system has layouts that can't be queried without it.
 pub(super) fn missing_tool(kind: FileSystemKind) -> Option<&'static str> {
     let tool = match kind {
         FileSystemKind::Lustre => "lfs",
@@ -47,7 +47,7 @@ pub(super) fn missing_tool(kind: FileSystemKind) -> Option<&'static str> {
     stripe_control(kind).is_none().then_some(tool)
 }
 
-/// How a file is spread, or files that are made in a directory from now on.
+/// Returns the layout of a file, or of new files in a directory.
 pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout, TargetError> {
     let found = match control {
         StripeControl::Lustre => lustre::layout(path)?,
@@ -57,10 +57,10 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
         StripeControl::CephFs => ceph::layout(path)?,
         StripeControl::Eos => eos::layout(path)?,
         StripeControl::XtreemFs => xtreemfs::layout(path)?,
-        // It is never mounted so.
+        // `stripe_control` never returns this: HDFS is not mounted.
         StripeControl::Hdfs => StripeLayout::default(),
     };
-    // Directories of these may have no layout of their own.
+    // Directories of these systems may have no layout of their own.
     let may_be_none = matches!(control, StripeControl::CephFs | StripeControl::Eos);
     if found == StripeLayout::default() && !may_be_none {
         let message = "the layout tool said nothing of a layout".into();
@@ -69,8 +69,8 @@ pub(super) fn layout(control: StripeControl, path: &Path) -> Result<StripeLayout
     Ok(found)
 }
 
-/// Files get again what they got before the first layout was set on the run's directory, which is below `parent`; whether that is
-/// known to be so.
+/// Restores the layout that files got before the first layout was set on the run's directory, which is below
+/// `parent`. Returns true if that is certain.
 pub(super) fn restore_layout(
     control: StripeControl,
     parent: &Path,
@@ -78,7 +78,7 @@ pub(super) fn restore_layout(
 ) -> Result<bool, TargetError> {
     match control {
         StripeControl::CephFs => ceph::unset(directory).map(|()| true),
-        // Of a layout in several parts only the last is known in numbers.
+        // `StripeLayout` holds only the last of several components, so the tool copies all of them.
         StripeControl::Lustre if lustre::parts(parent).is_some() => {
             lustre::copy(parent, directory).said().map(|_| true)
         }
@@ -86,7 +86,7 @@ pub(super) fn restore_layout(
     }
 }
 
-/// What of the layout before stays where something else is asked.
+/// Returns the parts of the earlier layout that stay when another one is requested.
 pub(super) fn kept_beside(
     control: StripeControl,
     asked: &StripeLayout,
@@ -95,7 +95,7 @@ pub(super) fn kept_beside(
     if control == StripeControl::Eos { eos::kept_beside(asked, before) } else { before }
 }
 
-/// Sets what is wanted, and leaves the rest.
+/// Sets the requested values and leaves the rest.
 pub(super) fn set_layout(
     control: StripeControl,
     directory: &Path,
@@ -117,12 +117,12 @@ pub(super) fn set_layout(
     calls.iter().try_for_each(|tool| tool.said().map(drop))
 }
 
-/// `2 copies`.
+/// Returns `2 copies`.
 pub(super) fn copies_in_words(copies: u32) -> String {
     StripeLayout { replicas: Some(copies), ..StripeLayout::default() }.to_string()
 }
 
-/// The options of a call, in the words of a tool: each name with its value, where one is given.
+/// Builds the options of a call: each of the tool's option names whose value is present.
 fn options(names: [&str; 3], asked: &StripeLayout) -> Vec<[String; 2]> {
     let values = [
         asked.stripe_count.map(|count| count.to_string()),
@@ -133,7 +133,7 @@ fn options(names: [&str; 3], asked: &StripeLayout) -> Vec<[String; 2]> {
     given.filter_map(|(name, value)| Some([name.to_owned(), value?])).collect()
 }
 
-/// One call with options, or none where nothing is asked.
+/// Builds one call with options, or none if there are no options.
 fn call(program: &str, mode: &[&str], options: &[String], directory: &Path) -> Vec<Tool> {
     if options.is_empty() {
         return Vec::new();
@@ -142,12 +142,12 @@ fn call(program: &str, mode: &[&str], options: &[String], directory: &Path) -> V
     vec![Tool::new(program, &arguments).on(directory)]
 }
 
-/// The word behind the first `key` in a text.
+/// Returns the word after the first `key` in a text.
 fn word_behind<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.split_once(key)?.1.split(|c: char| c.is_whitespace() || c == ';').find(|word| !word.is_empty())
 }
 
-/// A number of bytes, or one with `k`, `M` or `G` behind it, as `BeeGFS` writes it: of powers of 1024.
+/// Parses a number of bytes, or one with a suffix `k`, `M` or `G` for powers of 1024, as `BeeGFS` writes it.
 fn bytes(word: &str) -> Option<Bytes> {
     let word = word.trim_end_matches("iB").trim_end_matches('B');
     let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -161,7 +161,7 @@ fn bytes(word: &str) -> Option<Bytes> {
     digits.parse::<u64>().ok()?.checked_mul(unit).map(Bytes)
 }
 
-/// Recorded on real systems (Lustre 2.17, `BeeGFS` 7.4.7): tests on it are replays.
+/// Recorded on real systems (Lustre 2.17, `BeeGFS` 7.4.7): tests with them are replays.
 #[cfg(test)]
 pub(super) mod recordings {
     pub(crate) const LUSTRE: &str = include_str!("../../../../fixtures/lustre-2.17-striping.txt");
@@ -173,7 +173,7 @@ mod tests {
     pub(super) use super::recordings::{BEEGFS, LUSTRE};
     use super::*;
 
-    /// What a command of a recording said, and its exit code.
+    /// The output of a recorded command, and its exit code.
     pub(super) fn recorded(recording: &str, command: &str) -> (String, i32) {
         let behind = recording.split_once(&format!("$ {command}\n")).expect("it was recorded").1;
         let (said, rest) = behind.split_once("rc=").expect("an exit code");

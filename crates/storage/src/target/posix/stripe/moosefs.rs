@@ -1,4 +1,4 @@
-//! Copies of `MooseFS`, which are goals of directories and files (mfsgoal(1)); a chunk has 64 MiB, whatever is asked.
+//! Copies of `MooseFS`: the goals of directories and files (mfsgoal(1)). A chunk always has 64 MiB.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use nilometer_model::{Bytes, StripeLayout};
 
 use super::{super::tool::Tool, TargetError, call};
 
-/// The length of a chunk, which lies on one server with its copies on others.
+/// The length of a chunk, which is on one server, with copies on others.
 const CHUNK: Bytes = Bytes(64 << 20);
 
-/// The goal of a directory; of a file that has chunks how many copies they have.
+/// Returns the goal of a directory, or the number of copies of a file that has chunks.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     let goal = read_goal(&Tool::new("mfsgetgoal", &[]).on(path).said()?);
     let stored = if path.is_dir() { None } else { stored_copies(path) };
@@ -26,12 +26,12 @@ pub(super) fn set(asked: &StripeLayout, directory: &Path) -> Vec<Tool> {
     call("mfssetgoal", &[], &goal, directory)
 }
 
-/// `PATH: 2`. A path may have colons.
+/// Parses `PATH: 2`. A path may contain colons.
 fn read_goal(text: &str) -> Option<u32> {
     text.lines().next()?.rsplit(':').next()?.trim().parse().ok()
 }
 
-/// Of the chunk that has fewest, how many copies are valid; none of a file without chunks.
+/// Returns the valid copies of the chunk with the fewest; `None` for a file without chunks.
 fn read_copies(text: &str) -> Option<u32> {
     let chunks = text.split("\tchunk ").skip(1);
     chunks.map(|chunk| chunk.matches("status:VALID").count() as u32).min()

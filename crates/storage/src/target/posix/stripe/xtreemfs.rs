@@ -1,5 +1,5 @@
-//! Layouts of `XtreemFS`, through `xtfsutil`: stripes and copies of files that are made in a directory (`XtreemFS` user guide,
-//! "Striping" and "Replication").
+//! Layouts of `XtreemFS`, through `xtfsutil`: stripes and copies of new files in a directory (`XtreemFS` user
+//! guide, "Striping" and "Replication").
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use super::{
     bytes, call,
 };
 
-/// Of a directory what its files are to have; of a file what it has.
+/// Returns the layout that a directory gives to its files, or the one that a file has.
 pub(super) fn layout(path: &Path) -> Result<StripeLayout, TargetError> {
     Ok(read(&Tool::new("xtfsutil", &[]).on(path).said()?))
 }
 
-/// What a volume has if nobody chose: stripes are set with both their numbers.
+/// The defaults of a volume: stripes can only be set with both numbers.
 const WIDTH: u32 = 1;
 const SIZE: Bytes = Bytes(128 << 10);
 
-/// `before` is what the directory has already.
+/// Builds the calls; `before` is the directory's present layout.
 pub(super) fn set(
     asked: &StripeLayout,
     before: &StripeLayout,
@@ -50,12 +50,12 @@ pub(super) fn set(
     Ok(calls)
 }
 
-/// What stands behind the name of a line, in the columns that the tool has.
+/// Returns the value of a line with this name, in the tool's columns.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim)
 }
 
-/// `STRIPING_POLICY_RAID0 / 4 / 256kB`, of a directory its default, of a file that of its first copy.
+/// Parses `STRIPING_POLICY_RAID0 / 4 / 256kB`: a directory's default, or the policy of a file's first copy.
 fn read(text: &str) -> StripeLayout {
     let policy = line(text, "Default Striping p.").or_else(|| line(text, "Striping policy"));
     let mut numbers = policy.unwrap_or_default().split(" / ").skip(1);

@@ -1,4 +1,4 @@
-//! `BeeGFS`: its client says in `/proc/fs/beegfs` whom it is connected to, and how.
+//! `BeeGFS`: its client shows its servers and connections in `/proc/fs/beegfs`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ pub(super) fn ask(findings: &mut SystemFindings) {
     let clients = fs::read_dir("/proc/fs/beegfs").into_iter().flatten().flatten();
     let mut clients: Vec<_> = clients.map(|entry| entry.path()).collect();
     clients.sort();
-    // Which of several clients serves a mount is not said anywhere: nothing is guessed.
+    // Nothing shows which of several clients serves a mount, so the code does not guess.
     if let [client] = clients.as_slice() {
         let text = |file: &str| fs::read_to_string(client.join(file)).unwrap_or_default();
         tell(findings, &text("storage_nodes"), &text("meta_nodes"), &text("config"));
@@ -16,7 +16,7 @@ pub(super) fn ask(findings: &mut SystemFindings) {
     findings.add("version", version());
 }
 
-/// The client's module says its own; the tool ends with an error after it has said it.
+/// The client's module shows its version. The tool prints it and then exits with an error.
 fn version() -> Option<String> {
     let module = fs::read_to_string("/sys/module/beegfs/version").ok();
     let tool = || Tool::new("beegfs", &["version"]).said().ok();
@@ -37,7 +37,7 @@ fn tell(findings: &mut SystemFindings, storage: &str, metadata: &str, config: &s
 mod tests {
     use super::{super::super::stripe::recordings::BEEGFS, *};
 
-    /// A file of the client in the recording.
+    /// The content of a client's file in the recording.
     fn file(name: &str) -> &'static str {
         let behind = BEEGFS.split_once(&format!("== {name}\n")).expect("it was recorded").1;
         behind.split("\n== ").next().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! `GlusterFS`: layouts are the volume's. Its tool tells all of them where a server runs on this machine; elsewhere an
-//! attribute tells where a directory lies, to root.
+//! `GlusterFS`: layouts belong to the volume. Its tool shows all of them if a server runs on this machine.
+//! Elsewhere an attribute shows the location of a directory, to root only.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(super) fn ask(findings: &mut SystemFindings, source: &str, directory: &Path)
     let version = Tool::new("glusterfs", &["--version"]).said().ok();
     findings.add("version", version.and_then(|text| text.split_whitespace().nth(1).map(str::to_owned)));
     let volume = volume.split('/').next().unwrap_or_default();
-    // What a mount calls its source may be anything, also an option.
+    // A mount's source may be any text, even an option.
     let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
     if !is_name(server) || !is_name(volume) {
         return;
@@ -26,7 +26,7 @@ pub(super) fn ask(findings: &mut SystemFindings, source: &str, directory: &Path)
     findings.add("bricks", path.as_deref().map(bricks).filter(|bricks| !bricks.is_empty()));
 }
 
-/// What stands between the first tags of this name.
+/// Returns the text between the first tags of this name.
 fn tag<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     xml.split_once(&format!("<{name}>"))?.1.split_once(&format!("</{name}>")).map(|(text, _)| text)
 }
@@ -55,7 +55,7 @@ fn tell(findings: &mut SystemFindings, xml: &str) {
     }
 }
 
-/// The bricks in what the attribute says: `<POSIX(/data/b2/d):host:/data/b2/d/r>`.
+/// Returns the bricks in the attribute's value: `<POSIX(/data/b2/d):host:/data/b2/d/r>`.
 fn bricks(text: &str) -> String {
     let places = text.split("<POSIX(").skip(1);
     let names = places.filter_map(|place| {

@@ -1,4 +1,4 @@
-//! Local file systems: what survives the loss of a disk is said by the devices below.
+//! Local file systems: the devices below show if they survive the loss of a disk.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(super) fn ask(findings: &mut SystemFindings, mount: &Mount, profile: &Storag
 fn redundancy_of_btrfs(data: &str, layers: &[BlockLayer]) -> String {
     let devices = layers.len();
     match data {
-        // It may lie on an array that has some.
+        // It may be on an array that has redundancy.
         "raid0" | "single" => {
             let below =
                 layers.iter().find_map(redundancy_of_layers).filter(|below| !below.starts_with("none"));
@@ -37,7 +37,7 @@ fn redundancy_of_btrfs(data: &str, layers: &[BlockLayer]) -> String {
     }
 }
 
-/// Of the first array on the way down that has some; else that there is an array, and has none.
+/// Returns the redundancy of the first array on the way down that has some, or notes an array that has none.
 fn redundancy_of_layers(layer: &BlockLayer) -> Option<String> {
     let mut none = None;
     for layer in layer.all() {

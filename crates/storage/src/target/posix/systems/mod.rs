@@ -1,5 +1,5 @@
-//! What a recognised storage system says of itself: version, servers, layout, redundancy, client caches. What it does not say
-//! is left out; what could not be asked is said with what was tried.
+//! Facts that a recognised storage system reports: version, servers, layout, redundancy, client caches.
+//! Unreported facts are left out; a failed query is shown with the attempt.
 
 mod beegfs;
 mod gluster;
@@ -16,7 +16,7 @@ use super::{
     tool::Tool,
 };
 
-/// What was found of a system; the facts in the order in which they are shown.
+/// The facts found about a system, in the order of display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SystemFindings {
     pub(super) facts: Vec<(String, String)>,
@@ -25,15 +25,15 @@ pub(super) struct SystemFindings {
 }
 
 impl SystemFindings {
-    /// Adds a fact, if there is something to say.
+    /// Adds a fact, if it has a value.
     fn add(&mut self, name: &str, value: Option<impl Into<String>>) {
         let value = value.map(Into::into).filter(|value: &String| !value.is_empty());
         self.facts.extend(value.map(|value| (name.to_owned(), value)));
     }
 }
 
-/// Asks the system of a directory. `control` is how its layouts are asked for, if they can be; `given` is the layout of a file
-/// that was made there.
+/// Queries the system of a directory. `control` is the way to query its layouts, if there is one; `given` is
+/// the layout of a file that was made there.
 pub(super) fn findings(
     found: &Recognised,
     directory: &Path,
@@ -64,8 +64,8 @@ pub(super) fn findings(
     findings
 }
 
-/// The layout of what is made in the directory; why it can't be said, if so. A directory says what was asked: where a file got
-/// something else, both are said.
+/// Adds the layout of new files in the directory, or the reason that it is unknown. A directory reports the
+/// requested layout; if a file got another one, both are added.
 fn ask_layout(
     findings: &mut SystemFindings,
     control: StripeControl,
@@ -75,7 +75,7 @@ fn ask_layout(
     match layout(control, directory) {
         Ok(asked) => {
             let given = given.unwrap_or_else(|| asked.clone());
-            // What a file does not say of itself is the directory's.
+            // Values that a file does not report come from the directory.
             let given = given.or(asked.clone());
             findings.add("layout", Some(asked.not_given(&given).join("; ")));
             let copies = given.replicas.map(copies_in_words);
@@ -97,7 +97,7 @@ fn ask_lustre(findings: &mut SystemFindings, source: &str, directory: &Path) {
     findings.add("client cache", cached);
 }
 
-/// The last word of a text that begins with a digit: `lfs 2.17.0`.
+/// Returns the last word of a text that begins with a digit: `lfs 2.17.0`.
 fn version_in(text: &str) -> Option<String> {
     let mut words = text.split_whitespace().rev();
     words.find(|word| word.starts_with(|letter: char| letter.is_ascii_digit())).map(str::to_owned)
@@ -109,7 +109,7 @@ fn ask_moosefs(findings: &mut SystemFindings, source: &str) {
     findings.add("version", version.map(|version| format!("client {version}")));
 }
 
-/// `MFS version: 3.0.117-1 ; build: 1341`, among what FUSE says of itself.
+/// Finds `MFS version: 3.0.117-1 ; build: 1341` in FUSE's own output.
 fn moosefs_version(text: &str) -> Option<String> {
     text.split_once("MFS version: ")?.1.split_whitespace().next().map(str::to_owned)
 }
@@ -121,7 +121,7 @@ fn ask_gpfs(findings: &mut SystemFindings, directory: &Path) {
     }
 }
 
-/// What `mmlsattr -L` says of a directory (IBM Storage Scale documentation, "mmlsattr command").
+/// Parses the output of `mmlsattr -L` for a directory (IBM Storage Scale documentation, "mmlsattr command").
 fn tell_gpfs(findings: &mut SystemFindings, text: &str) {
     let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key).map(str::trim));
     let copies = value("data replication:").and_then(|value| value.split_whitespace().next());
@@ -130,7 +130,7 @@ fn tell_gpfs(findings: &mut SystemFindings, text: &str) {
     findings.add("fileset", value("fileset name:"));
 }
 
-/// An extended attribute, if there is one and it is text.
+/// Returns an extended attribute, if it exists and is text.
 fn attribute(path: &Path, name: &str) -> Option<String> {
     let mut value = vec![0; 64 << 10];
     let length = rustix::fs::getxattr(path, name, &mut value).ok()?;
@@ -138,7 +138,7 @@ fn attribute(path: &Path, name: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A profile with what was found.
+/// Returns the profile with these findings.
 pub(super) fn with_findings(profile: StorageProfile, findings: &SystemFindings) -> StorageProfile {
     StorageProfile { layout: findings.layout.clone(), redundancy: findings.redundancy.clone(), ..profile }
 }
@@ -147,7 +147,7 @@ pub(super) fn with_findings(profile: StorageProfile, findings: &SystemFindings) 
 mod tests {
     use super::*;
 
-    /// In the form of the documentation: no such system was seen.
+    /// In the format of the documentation: no such system was available.
     #[test]
     fn replay_of_attributes_of_gpfs() {
         let said = "file name:            /gpfs/fs1/f\nmetadata replication: 1 max 2\ndata replication:     2 max 2\n\

@@ -1,4 +1,4 @@
-//! NFS: what the client negotiated stands in the options of the mount and in `/proc/self/mountstats`.
+//! NFS: the mount options and `/proc/self/mountstats` show the values that the client negotiated.
 
 use std::path::Path;
 
@@ -34,12 +34,13 @@ fn has(options: &str, name: &str) -> bool {
     options.split(',').any(|option| option == name)
 }
 
-/// The layout type that the client uses on this mount, or that it uses none; nothing before version 4.1.
+/// Returns the layout type that the client uses on this mount, or a note that it uses none; `None` before
+/// version 4.1.
 fn parallel<'a>(statistics: &'a str, mount_point: &Path) -> Option<&'a str> {
     let escaped = mount_point.to_string_lossy().replace('\\', r"\134").replace(' ', r"\040");
     let ours = format!(" mounted on {escaped} with ");
     let is_ours = |block: &&str| block.lines().next().is_some_and(|line| line.contains(&ours));
-    // Of several mounts at one place the last is seen.
+    // If several mounts share a place, only the last is visible.
     let block = statistics.split("\ndevice ").filter(is_ours).last()?;
     let said = block.split_once("pnfs=")?.1;
     said.split([',', '\n']).next().map(str::trim)
@@ -49,7 +50,7 @@ fn parallel<'a>(statistics: &'a str, mount_point: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// As nfsstat(8) and the kernel's `nfs_show_stats` have it: a replay.
+    /// In the format of nfsstat(8) and the kernel's `nfs_show_stats`: a replay.
     const STATISTICS: &str = "device proc mounted on /proc with fstype proc\n\
         device server:/export mounted on /mnt/a\\040b with fstype nfs4 statvers=1.1\n\
         \topts:\trw,vers=4.2,rsize=1048576\n\

@@ -1,4 +1,4 @@
-//! The suite finds out workloads that do what none may do.
+//! The suite detects workloads that break its rules.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,7 @@ use crate::operation::{OpKind, Open, ROOT, Slot};
 const BLOCKS: u64 = 20;
 const FILE: Slot = Slot(1);
 
-/// What a workload may get wrong.
+/// A fault of a workload.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
@@ -114,7 +114,7 @@ impl Workload for Blocks {
     }
 }
 
-/// Nothing, or why it fails the suite.
+/// Succeeds, or returns the reason that the workload fails the suite.
 fn verdict(fault: Fault) -> Result<(), String> {
     let demands = Demands { buffers: 1 + usize::from(fault != Fault::None), bytes: 64, slots: 2 };
     let suite = || workload_suite(demands, &|_| {}, &mut |buffers| Blocks::boxed(fault, buffers));

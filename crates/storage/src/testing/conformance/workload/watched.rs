@@ -1,4 +1,4 @@
-//! A workload under test: every step that it takes is checked and written down.
+//! A workload under test: every step is checked and recorded.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use nilometer_model::Nanos;
 
 use crate::{Completion, OpKind, Operation, ROOT, SOURCE, Slot, Step, Wait, Workload};
 
-/// Steps without an end: more than any workload takes that is meant for a test.
+/// The most steps: more than any workload for tests takes.
 const STEPS_MAX: u64 = 1_000_000;
 
-/// What was done, in order.
+/// The operations, in order.
 pub(super) type Words = Vec<Word>;
 
 /// One operation as it was issued.
@@ -25,13 +25,13 @@ pub(super) struct Word {
     bytes: u64,
 }
 
-/// See the module.
+/// A workload whose steps are checked and recorded.
 pub(super) struct Watched {
     workload: Box<dyn Workload>,
     depth: usize,
     flying: usize,
     steps: u64,
-    /// What is in each slot that is not empty.
+    /// The content of each slot that is not empty.
     slots: BTreeMap<Slot, Content>,
     words: Words,
 }
@@ -52,7 +52,7 @@ impl Watched {
         Watched { workload, depth, flying: 0, steps: 0, slots, words: Words::new() }
     }
 
-    /// The workload is dropped.
+    /// Drops the workload and returns its operations.
     pub(super) fn finish(self) -> Words {
         assert_eq!(self.flying, 0, "done while operations are in flight");
         self.words
@@ -116,7 +116,7 @@ impl Workload for Watched {
         if changes_slot(kind) {
             let content = self.slots.get_mut(&file).expect("it was being changed");
             content.changing = false;
-            // A failed close leaves nothing that may be used; a failed open leaves what was there.
+            // After a failed close nothing may use the slot; a failed open leaves the earlier content.
             content.open = kind != OpKind::Close && (content.open || completion.result.is_ok());
         }
         self.workload.completed(completion);
@@ -152,7 +152,7 @@ fn word(operation: &Operation, due: Nanos) -> Word {
     Word { kind, file, dir, offset, length, due, bytes }
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
