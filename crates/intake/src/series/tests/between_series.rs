@@ -18,7 +18,7 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
     lab.deliver(&starts(&start()));
     lab.deliver(&image(3));
     lab.deliver(&says(5, &[channel("low", &pixels(10))]));
-    // It was heard of at the latest now, and the test itself takes some time.
+    // The receiver saw the last message by now at the latest, and the test itself takes some time.
     assert_eq!(over(&lab, 1000), Some(SeriesEnding::Silent));
     lab.deliver(&[stream2::encode_end(&name())]);
     assert_eq!(over(&lab, 500), Some(SeriesEnding::Ended));
@@ -43,8 +43,9 @@ fn complete() -> (Lab, Nanos) {
 }
 
 impl Lab {
-    /// Whether the series is over so many milliseconds after a moment. Of a moment before a message, since the test itself may wait for a
-    /// processor, it is said that it is not over yet; of one behind it, that it is.
+    /// How the series ended a number of milliseconds after a moment. The test itself may wait for a
+    /// processor. To check that the series is not over, pass a moment before the message; to check that it
+    /// is, pass one after it.
     fn over_later(&self, moment: Nanos, millis: u64) -> Option<SeriesEnding> {
         self.receiver.is_over(moment + Nanos::from_millis(millis))
     }

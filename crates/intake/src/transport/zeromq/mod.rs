@@ -1,4 +1,5 @@
-//! Messages over TCP as ZeroMQ sends them, for detectors that stream: PULL takes them, PUSH sends them, as a simulator does.
+//! ZeroMQ messages over TCP, for detectors that stream: PULL receives them, PUSH sends them, as a simulator
+//! does.
 //!
 //! ```text
 //! coming    PullLink (one a connection: ZMTP, long byte strings found) -> PullSocket -> ZmqMessage

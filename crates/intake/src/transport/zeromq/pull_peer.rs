@@ -138,7 +138,7 @@ impl PullPeer {
         self.link.as_ref().map_or(0, PullLink::kept)
     }
 
-    /// Whether its message holds memory and has stood still for too long, in a time in which others waited or not.
+    /// Returns true if its message holds memory and has stood still for too long while others waited.
     pub(super) fn stands_too_long(&mut self, others_wait: bool, waited: Nanos) -> bool {
         let at_most = if self.is_trusted() { SENDER_STANDS } else { STRANGER_STANDS };
         let Some(link) = &self.link else { return false };
@@ -150,7 +150,7 @@ impl PullPeer {
         self.standstill.is_too_long(waited, link.bytes, at_most)
     }
 
-    /// Whether its message has waited for memory for too long.
+    /// Returns true if its message has waited for memory for too long.
     pub(super) fn lacks_memory_too_long(&mut self, waited: Nanos) -> bool {
         let waits = self.link.as_ref().is_some_and(PullLink::wants_memory);
         self.waited_for_memory = if waits { self.waited_for_memory + waited } else { Nanos(0) };
