@@ -1,5 +1,5 @@
-//! Puts packets into blocks of frames. Each packet goes to its place in whatever order the packets arrive.
-//! Packets that do not arrive in time are filled or left out.
+//! Puts packets into blocks of frames. Packets may arrive in any order; each goes to its place. Packets that
+//! do not arrive in time are filled or left out.
 //!
 //! ```text
 //! transport -> spots (where the next packets will lie) -> format (where they belong) -> blocks -> ring
@@ -9,9 +9,9 @@
 //! packet within them goes to its place, so reordering costs nothing. The kernel writes packets to the places
 //! where they are expected ([`Spot`]); only an unexpected packet is copied.
 //!
-//! A block goes to the ring when it is full, or when packets so far ahead arrived that the missing ones will
-//! not arrive any more. For example, with blocks of 8 packets and a window of 16, at most 16 / 8 + 2 = 4
-//! blocks are open. Packets 0 to 7 arrived and are in the ring:
+//! A block goes to the ring when it is full. It also goes when packets arrived so far ahead that the missing
+//! ones will not arrive any more. For example, with blocks of 8 packets and a window of 16, at most 16 / 8 +
+//! 2 = 4 blocks are open. Packets 0 to 7 arrived and are in the ring:
 //!
 //! ```text
 //! spots          8  9  10  11  12  13  14  15     places that are given to the kernel, in block 1
@@ -340,8 +340,8 @@ impl Assembly {
         let Some((spot, part)) = last else { return 0 };
         let first = expected[0];
         let last = expected[spot];
-        // If places between them were filled before, or belong to another port, only the last is recorded.
-        // That is enough to see that a packet was overtaken, but extents become smaller.
+        // If places between them were filled before, or belong to another port, only the last is recorded. It
+        // still shows that a packet was overtaken, but extents become smaller.
         let begin = if last - first == spot as u64 { first } else { last };
         self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);

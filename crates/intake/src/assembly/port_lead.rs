@@ -1,5 +1,5 @@
 //! Keeps the ports of a stream together. A recorder that falls behind finds more packets at one port than at
-//! another: a look brings the packets of one port, and the kernel drops packets at each port separately.
+//! another. A look brings the packets of one port, and the kernel drops packets at each port separately.
 //!
 //! ```text
 //! port 0    100 101 102 103 104 105      ahead by as much as open blocks hold: it stays in the kernel
@@ -204,8 +204,8 @@ impl Assembly {
         waiting.any(|port| port.course.rear().is_some_and(|rear| self.order.place(rear) < end))
     }
 
-    /// Returns true if frames behind the last packet may be left out. That moves the places of all packets
-    /// that follow, so all ports that may bring more must have reached them.
+    /// Returns true if frames behind the last packet may be left out. Leaving them out moves the places of
+    /// all packets that follow, so all ports that may bring more must have reached them.
     pub(super) fn may_skip(&self) -> bool {
         let here = self.next().next_multiple_of(self.shape.per_frame()).cast_signed();
         let alive = self.ports.iter().filter(|port| port.course.is_alive);

@@ -62,8 +62,8 @@ impl StreamProgress {
     /// Ends a look that began now.
     pub(super) fn look(&mut self, now: Nanos) {
         if self.moves[1] {
-            // A packet of the look before had arrived by now. Nobody read the clock when it was taken, after
-            // that look began.
+            // A packet of the look before had arrived by now. The receiver read no clock when it took the
+            // packet, after that look began.
             self.heard = now;
         }
         self.moves = [false, self.moves[0]];

@@ -164,7 +164,7 @@ impl Assembly {
         self.progress.is_silent(at_least, patience)
     }
 
-    /// Returns true if the stream was silent so long that a few packets elsewhere are better than nothing.
+    /// Returns true if the silence is long enough that a few packets elsewhere are better than nothing.
     pub(crate) fn is_given_up(&self) -> bool {
         let patience = self.limits.patience;
         self.progress.is_silent(patience, patience)

@@ -47,7 +47,7 @@ pub struct PacketTally {
     /// Times that the numbers jumped ahead further than the stream's rate allows: the instrument set them
     /// anew.
     pub jumps: u64,
-    /// The sum of these jumps, in numbers. None of the numbers is known to be that of a packet.
+    /// The sum of these jumps, in numbers. The skipped numbers may belong to no packets.
     pub jumped: u64,
     /// Packets that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,

@@ -227,7 +227,7 @@ fn a_copy_is_told_from_another_packet_with_the_same_number() {
     };
     assert_eq!(counted(&lab), (2, 1, 1));
     lab.receive(&(10..16).collect::<Vec<_>>(), 64);
-    // Its block is in the ring: nobody compares it any more.
+    // Its block is in the ring: the assembly can't compare it any more.
     lab.assembly.aside(lab.now, 0, &other);
     lab.end();
     assert_eq!(counted(&lab), (3, 1, 1));

@@ -8,9 +8,9 @@
 //!                  packets of C -> UndecidedSender
 //! ```
 //!
-//! The kernel writes the packets of a single stream directly to their places. As soon as there is a second
-//! stream, each gets its own assembly with a reorder window, losses and counters. Its packets leave the
-//! assembly in blocks of a few frames, in order.
+//! The kernel writes the packets of a single stream directly to their places. With the second stream, each
+//! gets its own assembly with a reorder window, losses and counters. Its packets leave the assembly in blocks
+//! of a few frames, in order.
 //!
 //! These small blocks are concatenated in the order in which they are complete, as other recorders of VDIF
 //! do. A file then holds frames of all threads, nearly in the order of time. This code does no I/O and reads

@@ -21,7 +21,7 @@ const NO_ALLOWANCE: Nanos = Nanos(u64::MAX / 4);
 /// The memory left for small rings: at first a quarter of the ring's bytes. Each stream gets at most an
 /// eighth of the rest.
 ///
-/// That is enough for its reorder window if there is that much, and never less than nine blocks of 16
+/// Its ring holds its reorder window if that fits into the share, and never less than nine blocks of 16
 /// packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingBudget {

@@ -239,7 +239,7 @@ proptest! {
             }
             port.look(spots, &packets);
         }
-        // Behind the last packet of the stream nobody knows whose the others are.
+        // After the last packet of the stream, the sender of the others is uncertain.
         port.look(spots, &(3000..3010).map(|serial| (0, Board::packet(0, serial))).collect::<Vec<_>>());
         // Nothing comes for a while before it ends.
         for _ in 0..200 {

@@ -45,7 +45,7 @@ pub(super) struct UndecidedSender {
     head: Option<Part>,
     /// Number of consecutive packets up to the last.
     run: u64,
-    /// Those of them since the last packet of a stream.
+    /// The part of these since the last packet of a stream.
     undisturbed: u64,
     /// Packets of all streams that had arrived by the last.
     moved: u64,
@@ -89,8 +89,8 @@ impl PacketsBeside {
 
     /// Returns true if the stream has other packets in their places, or is elsewhere.
     ///
-    /// If no more packets can be kept, no evidence against it is enough: boards whose counters begin together
-    /// may stay some packets apart.
+    /// If the memory for packets is full, it is enough that the stream has or lacks none of them. Boards
+    /// whose counters begin together may stay some packets apart.
     fn is_another(&self, held: usize) -> bool {
         let same = self.missed.max(self.copies);
         self.others >= KNOWN && self.others > same || held >= KEPT && same == 0

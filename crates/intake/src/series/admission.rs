@@ -1,4 +1,4 @@
-//! Decides whether to take an image by its series alone, which is known before the pixels are read.
+//! Decides whether to take an image by its series alone. A message names its series before the pixels.
 //!
 //! Images may arrive before the start of their series, on another connection or from a forwarder. They may
 //! also be left over from a series whose start was lost. The receiver can't distinguish these at once, so

@@ -142,8 +142,8 @@ impl<'a> SimulatedReception<'a> {
         let until = until();
         let mut reception = SeriesReception::new(until);
         let mut random = seed.named("network").stream();
-        // Room for few images that came before their start, so that senders wait.
-        // Short messages come as a whole, and nobody can wait with them.
+        // Room for few images that came before their start, so that senders wait. Short messages arrive as a
+        // whole, and their sender can't wait with them.
         let least = if scenario.frame_bytes() < 4096 { 64 } else { 1 };
         let limits = WaitingLimits { images: least + random.below(4) as usize, bytes: 200_000 };
         reception.early = WaitingRoom::limited(limits);
@@ -203,7 +203,7 @@ impl<'a> SimulatedReception<'a> {
         }
     }
 
-    /// The recording is over, and somebody arms the next some time later, with another clock.
+    /// Ends the recording, and begins the next some time later, with another clock.
     fn end(&mut self, intake: LimitedIntake) {
         let coming = self.coming.iter().flatten().flat_map(|(message, _)| message.apart.iter().flatten());
         let away = coming.filter(|buffer| buffer.len() == intake.slot_length).count();

@@ -49,7 +49,7 @@ pub enum Leaving {
 pub struct FaultCounts {
     /// Packets of the stream that were due.
     pub due: u64,
-    /// Of these, packets that left as they should be. A packet that left twice counts once.
+    /// Due packets that left as they should be. A packet that left twice counts once.
     pub left: u64,
     /// Packets that did not leave.
     pub lost: u64,
@@ -190,7 +190,7 @@ impl Departures {
         leaving.extend((0..copies).map(|_| Leaving::Packet(number)));
     }
 
-    /// Draws the beginnings of losses with a probability that keeps the share, whatever their length.
+    /// Draws the beginnings of losses with a probability that keeps the share for any length.
     fn is_lost(&mut self) -> bool {
         let Faults { loss, loss_burst, .. } = self.faults;
         if loss <= 0.0 {

@@ -35,7 +35,7 @@ pub struct Simulation {
     pub jump: Option<(u64, f64)>,
     /// The time of the first frame, in seconds since 2000-01-01 00:00 UTC.
     pub begins: u64,
-    /// Seed of data and faults. Those of stream k follow from its part k.
+    /// Seed of data and faults. Stream k uses its part k.
     pub seed: Seed,
 }
 
@@ -171,7 +171,7 @@ impl Simulation {
     }
 
     /// Data for the format's frames. If a format's frame differs in size from the instrument's image, data
-    /// are a row of pixels of the same type, as long as a frame.
+    /// are a row of pixels. The row has the same pixel type and the length of a frame.
     fn content(&self, geometry: &Geometry, seed: Seed) -> Result<Content, SimulationError> {
         let Instrument { shape, pixel, data, .. } = &self.instrument;
         let row = [geometry.frame_size() as u64 * 8 / pixel.bits()];

@@ -70,7 +70,7 @@ fn images_beyond_those_that_were_announced_are_kept() {
     assert_eq!(lab.over_later(before, 4000), None);
     let before = lab.clock.now();
     lab.deliver(&[stream2::encode_end(&name())]);
-    // Nobody knows how many come: those of other connections may be on their way.
+    // The number of frames is open: those of other connections may be on their way.
     assert_eq!(lab.over_later(before, 4000), None);
     assert_eq!(lab.over_later(lab.clock.now(), 5000), Some(SeriesEnding::Ended));
     lab.deliver(&image(11));
@@ -121,7 +121,7 @@ fn a_start_without_an_end_before_it_ends_the_series_and_begins_the_next() {
     assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Followed));
     lab.receiver.finish(lab.clock.now(), &mut lab.intake);
     assert_eq!((lab.receiver.tally().frames, lab.intake.free.len()), (6, 4));
-    // Somebody arms the next recording, which has another clock.
+    // The next recording begins, with another clock.
     lab.clock = Clock::start();
     lab.receiver.begin_next(lab.clock.now(), SeriesUntil::default());
     lab.intake.frames.clear();

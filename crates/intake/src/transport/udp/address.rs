@@ -23,7 +23,7 @@ pub enum AddressError {
     /// The resolver does not know the host.
     #[error("{address}: write the name or the address of a host that is known here")]
     Unknown {
-        /// The address that was looked up.
+        /// The unknown address.
         address: Address,
         /// The resolver's error.
         source: std::io::Error,
@@ -34,7 +34,7 @@ pub enum AddressError {
 const SCHEME: &str = "udp://";
 
 impl Address {
-    /// Returns true if a text is meant as an address, not as a directory.
+    /// Returns true if a text looks like an address and not like a directory.
     pub fn is_meant_by(text: &str) -> bool {
         text.contains("://")
     }

@@ -1,10 +1,10 @@
-//! The rules by which connections are heard. The logic is pure: it decides by addresses alone.
+//! Decides which connections the socket hears. The logic is pure: it decides by addresses alone.
 //!
-//! The user names the senders (`--allow`), or hears everybody (`--allow any`). Without either, only the
-//! address that begins a series is heard until this series is over.
+//! The user names the senders (`--allow`), or hears everybody (`--allow any`). Without either, the socket
+//! hears only the address that begins a series, until this series is over.
 //!
 //! Others may connect meanwhile and get no answer. A ZeroMQ sender sends nothing before the answer, so it
-//! loses nothing, and it is heard when the series is over.
+//! loses nothing. The socket hears it when the series is over.
 
 use std::{fmt, net::IpAddr};
 
@@ -13,7 +13,7 @@ use super::super::Allowed;
 /// Maximum number of addresses listed.
 const NAMED_MAX: usize = 16;
 
-/// Connections that were not heard, and their addresses.
+/// Unheard connections, and their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefusedPeers {
     /// Number of connections.
@@ -59,7 +59,7 @@ pub(super) enum Hearing {
     Never,
 }
 
-/// The addresses that are heard at a socket.
+/// The addresses that a socket hears.
 #[derive(Debug, Default)]
 pub(super) struct HeardPeers {
     allowed: Allowed,

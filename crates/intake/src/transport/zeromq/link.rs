@@ -22,7 +22,7 @@ use super::{
     looked::{BeyondLimits, LinkAllowance, LinkError, Looked},
 };
 
-/// Size of the buffer for bytes whose meaning is not known yet.
+/// Size of the buffer for bytes that are not decoded yet.
 const BUFFER: usize = 8 << 10;
 /// Maximum bytes read and dropped of a message beyond its limits. After that the connection is given up.
 const DROPPED_MAX: u64 = 16 << 30;

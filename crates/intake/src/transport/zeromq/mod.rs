@@ -7,9 +7,8 @@
 //! leaving   OutgoingMessage, in pieces -> PushSocket -> the connections in turn, one message under way on each
 //! ```
 //!
-//! It uses the kernel's sockets and no ZeroMQ library. Long parts of a message, such as the pixels of one
-//! channel of an image, are read from the connection directly into memory of the receiver, a slot of its
-//! ring.
+//! It uses the kernel's sockets and no ZeroMQ library. It reads long parts of a message, such as the pixels
+//! of one channel of an image, directly into a slot of the receiver's ring.
 //!
 //! Nothing is queued here: a message without room stays in the kernel, and the sender waits.
 

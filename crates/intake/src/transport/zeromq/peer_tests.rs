@@ -1,6 +1,6 @@
-//! Strangers at a socket that waits for a detector: what they may hold and for how long, and that the socket
-//! reads the detector. Connections are real, from other addresses of this machine; the test sets the time, so
-//! a second passes at once.
+//! Strangers at a socket that waits for a detector. Tests limit their memory and time, and check that the
+//! socket reads the detector. Connections are real, from other addresses of this machine; the test sets the
+//! time, so a second passes at once.
 
 use std::{
     io::{ErrorKind, Read, Write},

@@ -2,8 +2,8 @@
 //! close for a newcomer.
 //!
 //! There is a limit for all connections and one for each address. Connections that sent no message of a
-//! series never keep a newcomer out: one of them is closed. It prefers, in this order, one that is not heard
-//! anyway, one of the address that has most, one without a handshake, the oldest.
+//! series never keep a newcomer out: one of them is closed. It prefers, in this order, an unheard one, one of
+//! the address that has most, one without a handshake, the oldest.
 //!
 //! A detector therefore finds a place among any number of strangers, and one address can't take the places of
 //! others.

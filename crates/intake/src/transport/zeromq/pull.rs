@@ -34,7 +34,8 @@ use super::{
     pull_peer::{PullPeer, UnheardPeer},
 };
 
-/// Connections accepted at a look. The existing ones are looked at in between, however many others connect.
+/// Connections accepted at a look. In between, the socket reads the existing ones, however many others
+/// connect.
 const ACCEPTED_AT_ONCE: usize = 16;
 /// Number of strangers whose messages may hold memory of the receiver at the same time. A stranger's first
 /// good image ends that state.
@@ -92,7 +93,7 @@ impl ZmqCounts {
         ]
     }
 
-    /// The addresses of connections that were not heard, each once.
+    /// The addresses of unheard connections, each once.
     pub fn not_heard(&self) -> Vec<IpAddr> {
         let mut all = self.refused.addresses.clone();
         all.extend(self.unheard.addresses.iter().filter(|address| !self.refused.addresses.contains(address)));
@@ -164,7 +165,7 @@ impl PullSocket {
     }
 
     /// Begins a series with a message of this connection. Its images have `channels` channels. Unless the
-    /// user named the senders, other addresses are not heard until the series is over.
+    /// user named the senders, the socket hears no other address until the series is over.
     pub fn begin_series(&mut self, peer: MessagePeer, channels: usize) {
         self.heard.begin(peer.address);
         self.channels = channels;
@@ -180,7 +181,7 @@ impl PullSocket {
         found.into_iter().for_each(PullPeer::prove);
     }
 
-    /// Ends the series: all allowed addresses are heard again.
+    /// Ends the series: the socket hears all allowed addresses again.
     pub fn end_series(&mut self, now: Nanos) {
         self.heard.end();
         self.channels = usize::MAX;
@@ -294,7 +295,7 @@ impl PullSocket {
         None
     }
 
-    /// Looks at a connection that is not heard while the series of another address is recorded.
+    /// Looks at an unheard connection while the recorder takes the series of another address.
     fn look_unheard(&mut self, at: usize, now: Nanos, room: &mut dyn MessageRoom) {
         let peer = &mut self.peers[at];
         let address = peer.peer.address;

@@ -15,7 +15,7 @@ use super::{
 
 /// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
-/// Interval between looks at a connection that is not heard.
+/// Interval between looks at an unheard connection.
 const UNHEARD_LOOK: Nanos = Nanos::from_millis(200);
 /// How long a message waits for memory that others hold. Then it is refused.
 const MEMORY_WAIT: Nanos = Nanos::from_millis(5_000);
@@ -33,16 +33,16 @@ pub(super) struct PullPeer {
     is_proven: bool,
     /// It is left unread.
     pub(super) is_unheard: bool,
-    /// It was counted as a connection that wants to send and is not heard.
+    /// It was counted as an unheard connection that wants to send.
     is_counted: bool,
-    /// When to look at it next, while it is not heard.
+    /// When to look at it next, while it is unheard.
     unheard_look: Nanos,
     standstill: Standstill,
     /// How long its message has waited for memory.
     waited_for_memory: Nanos,
 }
 
-/// The result of a look at a connection that is not heard.
+/// The result of a look at an unheard connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnheardPeer {
     /// Nothing new.
@@ -67,7 +67,7 @@ impl PullPeer {
     /// Makes a peer of an incoming connection.
     pub(super) fn accepted(peer: MessagePeer, link: PullLink<TcpStream>, hearing: Hearing) -> Self {
         let is_unheard = hearing != Hearing::Heard;
-        // A connection that is never heard was counted on arrival.
+        // A connection that the user did not allow was counted on arrival.
         let is_counted = hearing == Hearing::Never;
         PullPeer { is_unheard, is_counted, ..Self::of(peer, Some(link)) }
     }

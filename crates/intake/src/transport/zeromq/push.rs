@@ -225,7 +225,7 @@ impl PushSocket {
         Ok(())
     }
 
-    /// Reads and sends on every connection. Those that ended give their message back.
+    /// Reads and sends on every connection. Connections that ended give their message back.
     fn advance(&mut self) {
         let mut ended = false;
         let now = self.clock.now();
