@@ -2,10 +2,11 @@
 //! on from there.
 //!
 //! A packet goes to its place if that is near the end of the stream and no other packet loses its place by
-//! it. All others are [`Candidates`] and move nothing. The stream goes on from a course of candidates in one
-//! of three cases. Either nothing arrived at its current place for a while, and several candidates follow
-//! each other elsewhere. Or the kernel dropped as many packets as are missing in between. Or the candidates
-//! are too many to be anything else.
+//! it. All others are [`Candidates`] and move nothing.
+//!
+//! The stream goes on from a course of candidates in one of three cases. Either nothing arrived at its
+//! current place for a while, and several candidates follow each other elsewhere. Or the kernel dropped as
+//! many packets as are missing in between. Or the candidates are too many to be anything else.
 //!
 //! None of these candidates is lost. For example, with a window of 16 packets, up to 16 / 4 = 4 places ahead
 //! are near. Gaps are of at most 100 packets, and blocks have 8. Packets 0 to 19 arrived: blocks 0 and 1 are

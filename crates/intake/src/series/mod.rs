@@ -7,7 +7,7 @@
 //!
 //! A frame is one channel of one image. Image `i` of `n` channels gives the frames `i * n` to `i * n + n -
 //! 1`, in the order in which the start of the series names the channels. Frames arrive in any order, on any
-//! number of connections. A frame keeps the bytes of its message, compressed if the sender compressed them.
+//! number of connections. A frame keeps its bytes as received, compressed or not.
 //!
 //! A series is over when all its frames are there, or when nothing of it arrives for some time. Its end
 //! message may overtake images on other connections, and only shortens that time. The series is also over
