@@ -1,16 +1,17 @@
-//! What a recording of a simulated instrument must hold: its frames, or blocks of its packets, made again from the seed.
+//! The expected content of a recording of a simulated instrument: its frames or blocks of packets, made again
+//! from the seed.
 
 use nilometer_model::Packets;
 
 use nilometer_recording::{Gap, instrument::Content};
 use nilometer_wire::{Known, WireFormat};
 
-/// See the module.
+/// The expected content of a recording.
 #[derive(Debug, Clone)]
 pub enum Expected {
-    /// A frame each.
+    /// Single frames.
     Frames(Content),
-    /// Blocks of frames that came in packets.
+    /// Blocks of frames that arrived in packets.
     Blocks(Box<Blocks>),
 }
 
@@ -22,12 +23,14 @@ pub struct Blocks {
     content: Content,
 }
 
-/// Where a frame is compared.
+/// Unit of comparison in bytes.
 const PAGE: usize = 4096;
 
 impl Expected {
-    /// Whether these bytes are frame or block `number`, but for packets that did not come; if not, the first page of 4096 bytes
-    /// that is wrong. So many packets were left out before the block.
+    /// Compares bytes with frame or block `number`. Packets that are missing according to `gaps` are not
+    /// compared. `before` is the number of packets that were left out before the block.
+    ///
+    /// # Errors The index of the first wrong page of 4096 bytes.
     pub fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap], before: u64) -> Result<(), usize> {
         match self {
             Expected::Frames(content) => content.verify(number, bytes),
@@ -37,7 +40,9 @@ impl Expected {
 }
 
 impl Blocks {
-    /// Of the stream with these packets around this content. What can't be sent is said.
+    /// Blocks of the stream with these packets around this content.
+    ///
+    /// # Errors If the packets can't be sent, with the reason.
     pub fn new(packets: &Packets, known: Known, content: Content) -> Result<Self, String> {
         nilometer_wire::of(packets, &known)?;
         Ok(Blocks { packets: packets.clone(), known, content })
@@ -74,12 +79,12 @@ impl Blocks {
     }
 }
 
-/// Packets that were left out in a block before this one.
+/// Number of packets left out in a block before this one.
 fn left_out(gaps: &[Gap], packet: u64) -> u64 {
     gaps.iter().filter(|gap| !gap.filled && u64::from(gap.at) <= packet).map(|gap| gap.count).sum()
 }
 
-/// Whether a packet of a block did not come, and something else stands in its place.
+/// Returns true if a packet of a block is missing, with a fill in its place.
 fn is_gone(gaps: &[Gap], packet: u64) -> bool {
     gaps.iter().any(|gap| gap.filled && (u64::from(gap.at)..u64::from(gap.at) + gap.count).contains(&packet))
 }

@@ -1,5 +1,7 @@
-//! How frames come from a network, and how simulated instruments send them: packets over UDP and TCP, images as messages of
-//! ZeroMQ, values that belong to frames.
+//! Receives frames from a network, and sends them as a simulated instrument does.
+//!
+//! They arrive as packets over UDP and TCP, or as images in ZeroMQ messages; further messages carry values
+//! that belong to frames.
 //!
 //! ```text
 //! network -> transport -> receiver -> assembly (format) -> ring

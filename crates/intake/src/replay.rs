@@ -1,4 +1,4 @@
-//! A recording sent again, packet by packet, as its instrument sent it.
+//! Sends a recording again, packet by packet, as its instrument sent it.
 //!
 //! ```text
 //! RecordingView -> a thread that reads ahead -> what stands in front of packets (format) -> pace -> Outlet
@@ -25,61 +25,62 @@ use nilometer_recording::{
 };
 use nilometer_wire::{Geometry, Known, Packet, WireFormat};
 
-/// How it is sent.
+/// Options of a replay.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replaying {
     /// The serial number of the first packet.
     pub serial: u64,
-    /// Bytes of frames a second; as it came, if none.
+    /// Bytes of frames a second. `None`: the rate at which the recording arrived.
     pub rate: Option<ByteRate>,
 }
 
-/// What can't be sent again.
+/// Why a recording can't be sent again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// Frames that never were packets.
+    /// Its frames never were packets.
     #[error("the recording is not of packets: nothing says how its frames go over a network")]
     NotPackets,
-    /// How they were packets is not known, or can't be made again.
+    /// The packet format is unknown, or its packets can't be made again.
     #[error("its packets can't be made again: {0}")]
     Format(String),
-    /// No time is in it.
+    /// It has no times from which to derive a rate.
     #[error("at which rate it came can't be told from it: give a --rate")]
     Rate,
-    /// It is of a recorder that keeps the latest only, and was faster.
+    /// The recorder keeps only the latest data, and overtook the replay.
     #[error("{OVERWRITTEN}")]
     Overwritten,
-    /// What reads ahead came to its end before the recording did: a fault of this program, which has said where.
+    /// The reading thread ended before the recording did: a bug of this program, which that thread has
+    /// reported.
     #[error("what reads the recording ended before its time: not all of it was sent")]
     Reader,
-    /// The network, or what reads ahead, gave up.
+    /// The network failed, or the reading thread could not start.
     #[error("can't send: {0}")]
     Network(#[from] io::Error),
 }
 
-/// What was sent.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replayed {
-    /// What the outlet counted.
+    /// The counters of the outlets.
     pub sent: Sent,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     pub wall: Nanos,
-    /// How late a burst left at the most.
+    /// The largest delay of a burst.
     pub latest: Nanos,
-    /// How often the sender had to wait for what was not recorded yet, or not read.
+    /// How often the sender had to wait for data that were not yet recorded or read.
     pub waited: u64,
-    /// It was stopped before the end.
+    /// True if it was stopped before the end.
     pub stopped: bool,
 }
 
-/// Frames are read in pieces of this size, so many of them ahead.
+/// Size of the pieces that are read, and number of pieces read ahead.
 const PIECE: u64 = 1 << 20;
 const PIECES: usize = 16;
-/// How often it is looked for more of a recording that is still made.
+/// Interval between looks for more of a recording in progress.
 const LOOK: Duration = Duration::from_millis(20);
-/// After so many looks at which nothing was new, the recorder is dead: the rest is sent.
+/// Number of looks without new data after which the recorder counts as dead: the rest is sent.
 const QUIET: u32 = 3000;
-/// A sender that had nothing to send for longer begins its pace anew.
+/// A sender that had nothing to send for longer restarts its pace.
 const STARVED: Nanos = Nanos::from_millis(2);
 
 /// Packets of a recording, ready to be sent.
@@ -87,17 +88,17 @@ const STARVED: Nanos = Nanos::from_millis(2);
 pub struct Replay {
     whole: Arc<RecordingView>,
     format: Box<dyn WireFormat>,
-    /// Ports that the packets of a frame came to, in the order of its parts.
+    /// Number of ports at which the packets of a frame arrived, in the order of its parts.
     ports: usize,
     pace: SendPace,
 }
 
 impl Replay {
-    /// Looks at the recording: how its packets are made, and how fast they came.
+    /// Reads from the recording how to make its packets, and how fast they arrived.
     pub fn new(whole: Arc<RecordingView>, replaying: Replaying) -> Result<Self, ReplayError> {
         let wire = whole.wire().ok_or(ReplayError::NotPackets)?;
         let survey = whole.survey();
-        // Whoever makes packets has to know a rate; only headers that are not sent have it.
+        // Making packets requires a rate, although only headers that are not sent contain it.
         let known = Known {
             serial: replaying.serial,
             frames_per_second: survey.frames_per_second.or(Some(1)),
@@ -113,18 +114,18 @@ impl Replay {
         Ok(Replay { whole, format, ports: wire.packets.ports().into(), pace })
     }
 
-    /// How many ports the packets came to: each module of some detectors has one.
+    /// Number of ports at which the packets arrived: some detectors have one for each module.
     pub fn ports(&self) -> usize {
         self.ports
     }
 
-    /// Which of the ports a part of a frame came to.
+    /// The port at which a part of a frame arrived.
     fn port(&self, part: usize) -> usize {
         part * self.ports / self.format.geometry().parts.len()
     }
 
-    /// Sends all of it, or until it is stopped: to an outlet for each port, or all to one. It is told how many bytes of
-    /// frames were sent.
+    /// Sends everything, until the end or until `stop` is set: to an outlet for each port, or all to one.
+    /// `tell` gets the number of frame bytes sent so far.
     ///
     /// # Panics
     ///
@@ -136,7 +137,7 @@ impl Replay {
         stop: &AtomicBool,
         mut tell: impl FnMut(u64),
     ) -> Result<Replayed, ReplayError> {
-        // Of large frames fewer wait.
+        // Fewer large frames wait.
         let waiting = PIECES as u64 * PIECE / self.whole.frame_size().max(PIECE);
         let (pieces, full) = mpsc::sync_channel(waiting as usize);
         let over = Arc::new(AtomicBool::new(false));
@@ -147,7 +148,7 @@ impl Replay {
         })?;
         let sent = Sending::new(&self, clock).all(outlets, &full, stop, &mut tell);
         over.store(true, Ordering::Relaxed);
-        // One that waits for room sees that nobody takes more.
+        // A reader that waits for space notices that the receiver is gone.
         drop(full);
         match reader.join() {
             Ok(false) => sent,
@@ -157,7 +158,7 @@ impl Replay {
     }
 }
 
-/// Frames a second, as they came: by their headers, or by when blocks were complete.
+/// Frames a second at their arrival: by their headers, or by the times at which blocks were complete.
 fn own_rate(whole: &RecordingView) -> Option<f64> {
     let survey = whole.survey();
     if let Some(rate) = survey.frames_per_second {
@@ -171,13 +172,13 @@ fn own_rate(whole: &RecordingView) -> Option<f64> {
     })
 }
 
-/// What the system's clock shows.
+/// The current reading of the system's clock.
 fn running() -> Nanos {
     Calendar::now().running
 }
 
-/// Hands over all frames, also those that are still to be recorded, or up to the first that was overwritten: whether there was
-/// one.
+/// Reads all frames and hands them over, including those still to be recorded. It stops at the first frame
+/// that was overwritten, and returns true if there was one.
 fn read_ahead(whole: &Arc<RecordingView>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) -> bool {
     let size = whole.frame_size();
     let ahead = ReadAhead::new(whole.clone());
@@ -208,14 +209,14 @@ fn read_ahead(whole: &Arc<RecordingView>, over: &AtomicBool, pieces: &SyncSender
     false
 }
 
-/// The end that sends.
+/// The sending side of a replay.
 struct Sending<'a> {
     replay: &'a Replay,
     clock: Clock,
     scratch: Vec<u8>,
-    /// Frames that were taken.
+    /// Number of frames taken.
     frames: u64,
-    /// Since its beginning packets leave at their pace, so many until now.
+    /// The pace since its last restart, and the packets sent since then.
     in_step: InStep,
     paced: u64,
     /// When the first packet was due.
@@ -262,7 +263,7 @@ impl<'a> Sending<'a> {
         Ok(Replayed { sent, stopped, ..self.replayed })
     }
 
-    /// The next frames. Where there were none, the pace begins anew with them.
+    /// Returns the next frames. If it had to wait for them, the pace restarts with them.
     fn next(&mut self, full: &Receiver<Vec<u8>>, stop: &AtomicBool) -> Option<Vec<u8>> {
         let asked = self.clock.now();
         let piece = loop {
@@ -324,8 +325,8 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    /// What these frames do not have of their packets, one after the other: what stands in front of each and, of those with
-    /// something behind what is kept, the packet itself.
+    /// Makes the bytes that these frames lack of their packets: the prefix of each packet. Packets with bytes
+    /// after those that are kept follow as a whole.
     fn wrap(&mut self, bytes: &[u8]) -> Vec<u8> {
         let geometry = self.replay.format.geometry().clone();
         let wrapping: usize =
@@ -352,13 +353,13 @@ impl<'a> Sending<'a> {
     }
 }
 
-/// Bytes of a packet that does not lie in its frame as it was sent; none if it does.
+/// Length of the copy of a packet that does not lie in its frame as it was sent; 0 if it does.
 fn copied(geometry: &Geometry, part: usize) -> usize {
     let sent = geometry.sent(part);
     if sent == geometry.parts[part] { 0 } else { sent }
 }
 
-/// The packets of these frames, each with the part that it is.
+/// The packets of these frames, each with its part index.
 fn packets<'a>(geometry: &Geometry, bytes: &'a [u8], wrapped: &'a [u8]) -> Vec<(usize, Packet<'a>)> {
     let mut packets = Vec::new();
     let mut kept = bytes;
@@ -401,7 +402,7 @@ mod tests {
     #[test]
     fn every_packet_leaves_again_with_serial_numbers_from_the_one_that_was_asked_for() {
         let fast = Replaying { serial: 0, rate: Some(ByteRate(1e9)) };
-        // Prefix, bytes of the serial number, and where they stand.
+        // Length of the prefix, and position of the serial number.
         for (which, prefix, serial) in [(0, 8, 0..8), (1, 5, 1..5), (3, 8, 4..8), (4, 8, 0..8)] {
             let (packets, reference, _) = replayed(which, Replaying { serial: 77, ..fast }, false);
             let bodies: Vec<u8> = packets.iter().flat_map(|packet| packet[prefix..].to_vec()).collect();

@@ -1,4 +1,4 @@
-//! Which recordings there are.
+//! The recordings in the mounted directories.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,23 +19,23 @@ use nilometer_recording::{
 
 use crate::{MountReaders, crew::Crew, entry::Entry};
 
-/// See the module.
+/// The list of recordings, updated while it is mounted.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     directories: Vec<PathBuf>,
     journals: Mutex<Journals>,
     entries: RwLock<Entries>,
     looks: AtomicU64,
-    /// Who looks for new recordings: a disk may stand still.
+    /// The thread that looks for new recordings: a disk may hang.
     finder: Crew,
-    /// Of which recordings faults were told.
+    /// Recordings whose faults have been reported.
     told: Mutex<BTreeSet<usize>>,
-    /// Journals that can't be read, of which that was not told yet, and why.
+    /// Unreadable journals that have not been reported yet, and why.
     unreadable: Mutex<Vec<String>>,
     readers: MountReaders,
 }
 
-/// What is shown, in the order in which it was found, with the number of each by its name and by its recording.
+/// The files, in the order in which they were found, with indices by name and by recording.
 #[derive(Debug, Default)]
 struct Entries {
     all: Vec<Arc<Entry>>,
@@ -52,25 +52,25 @@ impl Entries {
     }
 }
 
-/// What was made of the journals that were seen.
+/// The journals seen so far.
 #[derive(Debug, Default)]
 struct Journals {
     shown: BTreeSet<PathBuf>,
-    /// Of nothing that can be shown, as they were then.
+    /// Journals without a recording to show, with their state at that time.
     passed_over: BTreeMap<PathBuf, State>,
 }
 
-/// Bytes of a journal, and when it was written.
+/// Length of a journal in bytes, and its modification time.
 type State = Option<(u64, SystemTime)>;
 
-/// What is to be forgotten of which file.
+/// Makes the kernel drop a cached range of a file.
 pub(crate) type Forget = Arc<dyn Fn(usize, Range<u64>) + Send + Sync>;
 
-/// At every so many looks, one is for new recordings.
+/// One in this many looks is for new recordings.
 const FOR_NEW: u64 = 20;
 
 impl Catalogue {
-    /// Of these directories, and those in them.
+    /// Finds the recordings in these directories and their subdirectories.
     pub(crate) fn new(directories: &[PathBuf], readers: MountReaders) -> Result<Self, OpenError> {
         let catalogue = Catalogue {
             directories: directories.to_vec(),
@@ -90,12 +90,12 @@ impl Catalogue {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By its number, from 0 on.
+    /// The file with this number, from 0.
     pub(crate) fn entry(&self, number: usize) -> Option<Arc<Entry>> {
         self.entries().all.get(number).cloned()
     }
 
-    /// By its name, with its number.
+    /// The file with this name, and its number.
     pub(crate) fn named(&self, name: &str) -> Option<(usize, Arc<Entry>)> {
         let entries = self.entries();
         let number = *entries.by_name.get(name)?;
@@ -106,7 +106,7 @@ impl Catalogue {
         self.names_from(0, usize::MAX)
     }
 
-    /// At most `count` names, from that of the entry with this number on.
+    /// At most `count` names, beginning with the entry `number`.
     pub(crate) fn names_from(&self, number: usize, count: usize) -> Vec<String> {
         self.entries().all.iter().skip(number).take(count).map(|entry| entry.name.clone()).collect()
     }
@@ -115,7 +115,7 @@ impl Catalogue {
         self.entries().all.is_empty()
     }
 
-    /// Journals that could not be read, and what could not be read first in each recording: what was not told before.
+    /// Unreadable journals, and the first fault of each recording, if not reported before.
     pub(crate) fn news_of_faults(&self) -> Vec<String> {
         let first = |(number, entry): (usize, &Arc<Entry>)| Some((number, entry.whole.faults().first?));
         let found: Vec<_> = self.entries().all.iter().enumerate().filter_map(first).collect();
@@ -125,12 +125,12 @@ impl Catalogue {
         unreadable.into_iter().chain(first).collect()
     }
 
-    /// Has it looked what recordings gained, and now and then for new ones. It waits for none: where the last look has not
-    /// come back, a disk stands still.
+    /// Starts looks for growth of recordings, and from time to time for new ones. It waits for none of them:
+    /// a look that has not returned is waiting for a disk.
     pub(crate) fn look(self: &Arc<Self>, forget: &Forget) {
         if self.looks.fetch_add(1, Ordering::Relaxed) % FOR_NEW == FOR_NEW - 1 && self.finder.is_done() {
             let catalogue = self.clone();
-            // A disk that is gone has nothing new.
+            // A missing disk has no news.
             self.finder.ask(Box::new(move || drop(catalogue.find())));
         }
         for (number, entry) in self.entries().all.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds recordings that were not shown yet and have something to be shown, and what turned up of others.
+    /// Adds recordings that are new and have content, and new journals of known ones.
     fn find(&self) -> Result<(), OpenError> {
         let directories = with_below(&self.directories)?;
         let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl Catalogue {
         self.unreadable().extend(unreadable.iter().map(told));
     }
 
-    /// Whether a recording with these journals is shown.
+    /// Shows a recording with these journals. Returns false if it has no content yet.
     fn show(&self, recording: Recording, journals: &[PathBuf]) -> bool {
         let id = recording.head().recording;
         if let Some(entry) = self.of_recording(id) {
@@ -194,17 +194,17 @@ impl Catalogue {
     fn add(&self, whole: Arc<RecordingView>, recording: u64) {
         let suffix = whole.format().name();
         let plain = format!("{}.{suffix}", whole.name());
-        // Two of one name are told apart by their numbers.
+        // Recordings with the same name get their numbers as a suffix.
         let taken = self.named(&plain).is_some();
         let name = if taken { format!("{}-{recording:016x}.{suffix}", whole.name()) } else { plain };
-        // Its disks are asked before anybody has to wait for this.
+        // This reads from its disks before a reader has to wait for them.
         let entry = Arc::new(Entry::new(name, whole, recording, self.readers));
         self.entries.write().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 }
 
 impl Journals {
-    /// Those that are not shown and were not looked at as they are now.
+    /// Journals that are not shown, and that are new or have changed since the last look.
     fn news(&self, there: Vec<PathBuf>) -> BTreeMap<PathBuf, State> {
         let others = there.into_iter().filter(|path| !self.shown.contains(path));
         let states = others.map(|path| (state(&path), path)).map(|(state, path)| (path, state));

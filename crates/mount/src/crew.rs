@@ -1,4 +1,5 @@
-//! Threads for what may have to wait for a disk, so that nothing else does: there while there is work, a few at the most.
+//! A few threads for jobs that may have to wait for a disk, so that no other thread does. They exist while
+//! there is work.
 
 use std::{
     collections::VecDeque,
@@ -8,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-/// What is to be done.
+/// A job to be done.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// See the module.
+/// A pool of threads.
 #[derive(Debug)]
 pub(crate) struct Crew {
     most: usize,
@@ -26,12 +27,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they came. As many wait as the kernel has callers that wait for them.
+    /// Waiting jobs, in order of arrival. Their number is limited by the kernel's callers, each of which
+    /// waits for its job.
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Threads without a job.
+    /// Number of threads without a job.
     idle: usize,
-    /// Nobody asks any more.
+    /// No more jobs will arrive.
     over: bool,
 }
 
@@ -41,16 +43,17 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// A thread that had nothing to do for so long ends.
+/// A thread without a job ends after this time.
 const IDLE: Duration = Duration::from_secs(5);
 
 impl Crew {
-    /// Of at most so many threads. None is there before there is work.
+    /// Makes a pool of at most `most` threads. There is none before the first job.
     pub(crate) fn new(most: usize) -> Self {
         Crew { most, shared: Arc::default() }
     }
 
-    /// Has this done by the next thread that is free; at once where no thread can be had.
+    /// Has the next free thread do this job. If there is no thread and none can be started, it does all
+    /// waiting jobs at once.
     pub(crate) fn ask(&self, job: Job) {
         let mut state = self.shared.lock();
         state.jobs.push_back(job);
@@ -72,7 +75,7 @@ impl Crew {
         }
     }
 
-    /// Whether all is done.
+    /// Returns true if all jobs are done.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.shared.lock();
         state.jobs.is_empty() && state.idle == state.threads
@@ -96,18 +99,18 @@ impl Shared {
     }
 }
 
-/// A thread, counted as long as it is there.
+/// A thread, counted while it exists.
 struct Member(Arc<Shared>);
 
 impl Member {
     fn work(self) {
         while let Some(job) = self.next() {
-            // A fault of ours in one job is no reason to leave the others: whoever asked for it is answered with an error.
+            // A bug in one job must not affect the others: its caller gets an error.
             drop(catch_unwind(AssertUnwindSafe(job)));
         }
     }
 
-    /// The next job; none when there was none for long, or nobody asks any more.
+    /// The next job. `None` if there was none for a while, or no more will arrive.
     fn next(&self) -> Option<Job> {
         let mut state = self.0.lock();
         let mut waited = false;

@@ -1,4 +1,4 @@
-//! A recording, as a file: how long it is shown to be while it grows, stands still and ends.
+//! A recording as a file, and the length shown while it grows, stands still and ends.
 
 use std::{
     fs,
@@ -15,50 +15,50 @@ use nilometer_recording::{recording_file::ReadAccess, view::RecordingView};
 
 use crate::{MountReaders, crew::Crew};
 
-/// See the module.
+/// A recording as a file.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) whole: Arc<RecordingView>,
     pub(crate) recording: u64,
-    /// Whom it is shown to, where others than the user who mounts it may read: those who may read its files.
+    /// Permissions of the file if other users than the mounting one may read: those of the recording's files.
     pub(crate) shown_to: Option<ReadAccess>,
-    /// Who looks at its journals: its disks may stand still, and those of others go on.
+    /// The thread that reads its journals. It is separate, because its disks may hang while others work.
     pub(crate) looks: Crew,
-    /// Who opens it.
+    /// The threads that open it.
     pub(crate) opens: Crew,
     shown: Mutex<Shown>,
-    /// When it was recorded: that of its last journal.
+    /// When it was recorded: the time of its last journal.
     time: Mutex<SystemTime>,
-    /// Blocks that can't be read and that were told of.
+    /// Number of unreadable blocks that have been reported.
     told: Mutex<usize>,
-    /// Looks in a row at which there was nothing new.
+    /// Number of consecutive looks without news.
     quiet: AtomicU64,
-    /// As long it was at the last look.
+    /// Its length at the last look.
     length: AtomicU64,
-    /// Journals of it turned up.
+    /// True if new journals of it were found.
     more: AtomicBool,
 }
 
 /// How much of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// Whole pages, so that the kernel holds no part of one.
+    /// Whole pages, so that the kernel never caches part of one.
     Growing,
-    /// So many bytes: all that there were when nothing had come for long.
+    /// This many bytes: all that there were after a long time without news.
     Held(u64),
-    /// All: nothing comes any more.
+    /// All of it: the recording is over.
     All,
 }
 
-/// A recording that was not ended and has had nothing new for so many looks is not made any more: its recorder died.
+/// A recorder counts as dead if its recording was not ended and had no news for this many looks.
 const QUIET: u64 = 1200;
 const PAGE: u64 = 4096;
-/// Requests of one recording that wait for its disks at the same time.
+/// Number of open requests of one recording that may wait for its disks at the same time.
 const OPENS: usize = 4;
 
 impl Entry {
-    /// Of a recording with this number.
+    /// Makes the file of a recording with this number.
     pub(crate) fn new(
         name: String,
         whole: Arc<RecordingView>,
@@ -85,19 +85,19 @@ impl Entry {
         entry
     }
 
-    /// Whether there may be something to look at.
+    /// Returns true if there may be news.
     pub(crate) fn is_to_be_looked_at(&self) -> bool {
         let more = self.more.load(Ordering::Relaxed);
         more || !self.is_over() || self.whole.faulted() > *lock(&self.told)
     }
 
-    /// Has the journals in more directories taken in at the next look.
+    /// Includes journals in more directories at the next look.
     pub(crate) fn look_in(&self, directories: &[PathBuf]) {
         self.whole.look_in(directories);
         self.more.store(true, Ordering::Relaxed);
     }
 
-    /// Takes in what it gained. What the kernel keeps of it and is not right any more is to be forgotten.
+    /// Reads the news of a recording, and drops outdated parts of it from the kernel's cache.
     pub(crate) fn look(&self, forget: &impl Fn(Range<u64>)) {
         let more = self.more.swap(false, Ordering::Relaxed);
         if more || !self.is_over() {
@@ -112,7 +112,7 @@ impl Entry {
 
     fn refresh(&self, forget: &impl Fn(Range<u64>)) {
         let news = self.whole.refresh();
-        // Who opens a file takes in news too.
+        // Opening a file reads news too.
         let length = self.whole.length();
         if self.length.swap(length, Ordering::Relaxed) != length || news {
             self.quiet.store(0, Ordering::Relaxed);
@@ -129,8 +129,8 @@ impl Entry {
         }
     }
 
-    /// It never becomes shorter. Of a page in which it ended, the kernel keeps zeroes behind that: it forgets them before it hears
-    /// of more, and what it reads anew has all that is there.
+    /// Changes the shown extent, which never becomes shorter. The kernel caches zeroes after the end in the
+    /// last page. It drops that page before it learns about more bytes, and reads it anew.
     fn show(&self, next: Shown, forget: &impl Fn(Range<u64>)) {
         let before = *lock(&self.shown);
         if let Shown::Held(end) = before
@@ -142,12 +142,12 @@ impl Entry {
         *lock(&self.shown) = next;
     }
 
-    /// Whether nothing comes any more.
+    /// Returns true if the recording is over.
     pub(crate) fn is_over(&self) -> bool {
         *lock(&self.shown) == Shown::All
     }
 
-    /// How long the file is now, in bytes.
+    /// The current length of the file in bytes.
     pub(crate) fn length(&self) -> u64 {
         match *lock(&self.shown) {
             Shown::Growing => whole_pages(self.whole.length()),
@@ -156,7 +156,7 @@ impl Entry {
         }
     }
 
-    /// When it was recorded, as far as its disks said.
+    /// When it was recorded, according to its disks.
     pub(crate) fn time(&self) -> SystemTime {
         *lock(&self.time)
     }

@@ -1,4 +1,4 @@
-//! What the kernel asks, answered from the catalogue: one directory, with a file for each recording.
+//! Answers the kernel's requests from the catalogue: one directory, with a file for each recording.
 
 use std::{
     ffi::OsStr,
@@ -14,32 +14,33 @@ use fuser::{
 
 use crate::{catalogue::Catalogue, entry::Entry, handles::Handles};
 
-/// The kernel is asked to read so far ahead, in KiB, in requests of at most 1 MiB.
+/// Requested read-ahead of the kernel in KiB, in requests of at most 1 MiB.
 pub(crate) const READ_AHEAD_KIB: u32 = 4096;
 const REQUEST_MAX: u32 = 1 << 20;
 const IN_FLIGHT: u16 = 64;
-/// Several requests at once, as large as they may be; and what was read stays right while a file grows.
+/// Requested features: several requests at once, of maximum size, and a cache that stays valid while a file
+/// grows.
 const WISHES: [InitFlags; 4] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_MAX_PAGES,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
 ];
-/// File systems on each other that may lie below, where the kernel reads a file by itself.
+/// Maximum depth of stacked file systems below, if the kernel reads a file directly.
 const STACKED: u32 = 2;
-/// How long the kernel may keep what does not change.
+/// How long the kernel may cache unchanging attributes.
 const LONG: Duration = Duration::from_hours(1);
-/// Names in an answer about the directory, at the most: the kernel asks for a page or some.
+/// Maximum number of names in an answer about the directory: the kernel asks for a page or a few.
 const ANSWERED: usize = 512;
-/// Numbers of files begin behind that of the directory.
+/// File numbers begin after that of the directory.
 const FIRST: u64 = 2;
 
-/// The number of the file that is the so-many-th in the catalogue.
+/// The inode number of the file with this index in the catalogue.
 pub(crate) fn inode(number: usize) -> INodeNo {
     INodeNo(FIRST + number as u64)
 }
 
-/// See the module.
+/// The FUSE file system.
 #[derive(Debug)]
 pub(crate) struct Files {
     catalogue: Arc<Catalogue>,
@@ -58,11 +59,11 @@ impl Files {
         self.catalogue.entry(inode.0.checked_sub(FIRST)? as usize)
     }
 
-    /// How long the kernel may keep a file's attributes, and these.
+    /// How long the kernel may cache a file's attributes, and the attributes.
     fn of_file(&self, number: usize, entry: &Entry) -> (Duration, FileAttr) {
         let keep = if entry.is_over() { LONG } else { Duration::ZERO };
         let all = self.attributes(inode(number), FileType::RegularFile, entry.length(), entry.time());
-        // The kernel lets nobody read it who may not read the files that it is made of.
+        // The kernel lets only those users read it who may read the underlying files.
         let attributes = entry.shown_to.map_or(all, |access| FileAttr {
             uid: access.user,
             gid: access.group,
@@ -100,7 +101,7 @@ impl Files {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Each is a wish: an older kernel keeps its own way.
+        // Each is a request: an older kernel keeps its defaults.
         config.set_max_write(REQUEST_MAX).ok();
         if let Err(most) = config.set_max_readahead(READ_AHEAD_KIB << 10) {
             config.set_max_readahead(most).ok();
@@ -182,7 +183,7 @@ impl Filesystem for Files {
         }
         let begin = offset as usize;
         let own = [".", ".."].map(|name| (1, FileType::Directory, name.to_owned()));
-        // Of many, no more than an answer has room for.
+        // The answer has room for only a part of many files.
         let first = begin.saturating_sub(own.len());
         let names = self.catalogue.names_from(first, ANSWERED);
         let files = (FIRST + first as u64..).zip(names);

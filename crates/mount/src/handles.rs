@@ -1,5 +1,5 @@
-//! Who has what open, and how it is read. What may have to wait for a disk is done by threads of the recording or of the
-//! handle: whoever answers the kernel waits for nothing.
+//! The open files, and how each is read. Threads of the recording or of the handle do all work that may wait
+//! for a disk. The threads that answer the kernel wait for nothing.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use nilometer_recording::view::{Asked, ReadAhead};
 
 use crate::{crew::Crew, entry::Entry};
 
-/// See the module.
+/// The open files.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
     last: AtomicU64,
@@ -28,27 +28,27 @@ struct Open {
     way: Way,
 }
 
-/// How a file is read. The kernel wants one way for all who have it open at the same time.
+/// How a file is read. The kernel requires the same way for all that have it open at the same time.
 #[derive(Debug, Clone)]
 enum Way {
-    /// It asks here, and keeps what it got.
+    /// The kernel sends its reads here, and caches the answers.
     Asked(Arc<Reader>),
-    /// It reads the file behind it by itself.
+    /// The kernel reads the underlying file directly.
     Passed(Arc<BackingId>),
 }
 
-/// One who has a file open that is asked for here.
+/// A reader for one open file handle.
 #[derive(Debug)]
 pub(crate) struct Reader {
     ahead: ReadAhead,
     crew: Crew,
 }
 
-/// Reads of one reader that wait for disks at the same time.
+/// Number of reads of one reader that may wait for disks at the same time.
 const READS: usize = 4;
 
 thread_local! {
-    /// What is read for the kernel, in the thread that answers it.
+    /// The bytes of an answer, in the thread that sends it to the kernel.
     static ANSWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -57,7 +57,7 @@ impl Handles {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a file. The disks of one that is over are asked: by a thread of its own.
+    /// Opens a file. If the recording is over, this reads from its disks, in a separate thread.
     pub(crate) fn open(self: &Arc<Self>, inode: INodeNo, entry: &Arc<Entry>, reply: ReplyOpen) {
         if !entry.is_over() {
             return self.opened(inode, entry, None, FopenFlags::empty(), reply);
@@ -65,8 +65,8 @@ impl Handles {
         let handles = self.clone();
         let of = entry.clone();
         entry.opens.ask(Box::new(move || {
-            // What the kernel kept of it is forgotten where it may have become another: what was missing may have come, and
-            // what was there may be lost.
+            // The kernel drops its cache if the content may have changed: missing blocks may have arrived,
+            // and existing ones may be lost.
             let stays = of.whole.is_readable() && of.whole.faults().count == 0;
             let flags = if stays { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
             let backing = if handles.way(inode).is_none() { backing(&of, &reply) } else { None };
@@ -74,7 +74,7 @@ impl Handles {
         }));
     }
 
-    /// Opens it this way, if nobody has it open another way.
+    /// Opens it this way, unless it is already open in another way.
     fn opened(
         &self,
         inode: INodeNo,
@@ -104,7 +104,7 @@ impl Handles {
         way_of(&self.lock(), inode)
     }
 
-    /// Who reads for this handle.
+    /// The reader of this handle. `None` if the kernel reads directly.
     pub(crate) fn reader(&self, handle: FileHandle) -> Option<Arc<Reader>> {
         match &self.lock().get(&handle.0)?.way {
             Way::Asked(reader) => Some(reader.clone()),
@@ -114,17 +114,17 @@ impl Handles {
 
     pub(crate) fn close(&self, handle: FileHandle) {
         let closed = self.lock().remove(&handle.0);
-        // It has memory to give back: others need not wait for that.
+        // This frees memory, and other threads need not wait for that.
         drop(closed);
     }
 }
 
-/// How those read who have a file open.
+/// The way in which an open file is read.
 fn way_of(open: &BTreeMap<u64, Open>, inode: INodeNo) -> Option<Way> {
     open.values().find(|open| open.inode == inode).map(|open| open.way.clone())
 }
 
-/// The file that is all of a recording, for the kernel to read by itself. Root may ask that; others are refused.
+/// The single file of a recording, for the kernel to read directly. Only root may request it.
 fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
     reply.open_backing(entry.whole.only_file()?).ok().map(Arc::new)
 }
@@ -134,7 +134,8 @@ impl Reader {
         Reader { ahead: ReadAhead::new(entry.whole.clone()), crew: Crew::new(READS) }
     }
 
-    /// Answers with these bytes: at once if they were read ahead, else when the disks have given them.
+    /// Answers with these bytes: at once if they were read ahead, otherwise when the disks have returned
+    /// them.
     pub(crate) fn read(self: &Arc<Self>, offset: u64, length: u32, reply: ReplyData) {
         let asked = self.ahead.ask(offset, length as usize);
         if asked.is_there() {

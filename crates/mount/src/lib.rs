@@ -1,12 +1,12 @@
-//! Recordings as plain files: each is one, read-only, with its true size, wherever its blocks lie; also while it is still
-//! made.
+//! Shows recordings as plain files: each is one read-only file with its true size, wherever its blocks lie.
+//! It also shows recordings in progress.
 //!
 //! ```text
 //! directories -> Catalogue (what is recorded there) -> Files (what the kernel asks) -> Handles -> whoever reads
 //! ```
 //!
-//! The kernel's FUSE is spoken without any library: root mounts by itself, others by the program `fusermount3` of the
-//! Debian package `fuse3`.
+//! It speaks the kernel's FUSE protocol without the C library libfuse. Root mounts directly; other users need
+//! the program `fusermount3` of the Debian package `fuse3`.
 
 #![forbid(unsafe_code)]
 
@@ -34,47 +34,47 @@ use nilometer_recording::reader::OpenError;
 use catalogue::{Catalogue, Forget};
 use files::{Files, inode};
 
-/// What can't be mounted, or not there.
+/// Why recordings can't be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// The recordings.
+    /// The recordings can't be opened.
     #[error(transparent)]
     Recordings(#[from] OpenError),
-    /// There are none.
+    /// There are no recordings.
     #[error(
         "no recording in {0} or in the directories there: name directories of recordings, or those above them"
     )]
     Nothing(String),
-    /// The place.
+    /// The directory is not suitable.
     #[error("{path}: {why}: name an empty directory to mount on")]
     Place {
-        /// As it was named.
+        /// The directory as the user named it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the directory.
         why: String,
     },
-    /// The kernel, or who may ask it.
+    /// The kernel refused, or the user has no permission.
     #[error(
         "can't mount on {path}: {why}; it takes /dev/fuse, and root or the program fusermount3 (package fuse3)"
     )]
     Mount {
-        /// Where.
+        /// The directory.
         path: PathBuf,
-        /// What the kernel or the program said.
+        /// The error of the kernel or the program.
         why: String,
     },
 }
 
-/// Who may read what is mounted.
+/// The users who may read the mounted files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MountReaders {
-    /// Who mounts it, and nobody else, root included.
+    /// Only the user who mounts; not even root.
     Owner,
-    /// All users. Root may ask for it, and others where `/etc/fuse.conf` has `user_allow_other`.
+    /// All users. Root may request it, and others if `/etc/fuse.conf` has `user_allow_other`.
     All,
 }
 
-/// A mount. It is undone when this is dropped.
+/// A mount. It is unmounted on drop.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
@@ -83,15 +83,15 @@ pub struct Mounted {
     stop: Arc<AtomicBool>,
 }
 
-/// Threads that answer the kernel. None of them waits for a disk.
+/// Number of threads that answer the kernel. None of them waits for a disk.
 const THREADS: usize = 4;
-/// How often it is looked what recordings gained.
+/// Interval between looks for growth of recordings.
 const LOOK: Duration = Duration::from_millis(50);
-/// What somebody still has open may keep a mount alive that nobody sees any more: it is not waited for.
+/// Maximum time to wait for the end of a mount: open files may keep it alive after it is unmounted.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Mounted {
-    /// Mounts all recordings in these directories, and in the directories there, on an empty directory.
+    /// Mounts all recordings in these directories and their subdirectories on an empty directory.
     pub fn new(directories: &[PathBuf], at: &Path, readers: MountReaders) -> Result<Self, MountError> {
         check(at)?;
         let catalogue = Arc::new(Catalogue::new(directories, readers)?);
@@ -112,7 +112,7 @@ impl Mounted {
         Ok(mounted)
     }
 
-    /// Looks for news until it is undone. Whether a disk hangs meanwhile is not waited for.
+    /// Looks for news until it is unmounted. It does not wait for a disk that hangs.
     fn watch(&self, notifier: Notifier) -> io::Result<()> {
         let catalogue = self.catalogue.clone();
         let stop = self.stop.clone();
@@ -125,12 +125,12 @@ impl Mounted {
         self.catalogue.names()
     }
 
-    /// Whether somebody else undid the mount.
+    /// Returns true if another program unmounted it.
     pub fn is_over(&self) -> bool {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// What could not be read though it should be there: the first of each recording, once.
+    /// Read faults that were not reported before: unreadable journals, and the first fault of each recording.
     pub fn news_of_faults(&self) -> Vec<String> {
         self.catalogue.news_of_faults()
     }
@@ -139,13 +139,13 @@ impl Mounted {
         self.stop.store(true, Ordering::Relaxed);
         let Some(session) = self.session.take() else { return Ok(()) };
         if session.guard.is_finished() {
-            // Somebody else unmounted it: there is nothing left to be undone.
+            // Another program unmounted it: there is nothing left to do.
             return session.join();
         }
         let (told, ended) = mpsc::sync_channel(1);
         thread::Builder::new().name("end".into()).spawn(move || told.send(session.umount_and_join()))?;
         let Ok(Err(error)) = ended.recv_timeout(PATIENCE) else { return Ok(()) };
-        // Files in it are still open: it is gone from the tree, and for good when they are closed.
+        // Files in it are still open. It leaves the tree now, and ends when they are closed.
         rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH).map_err(|_| error)
     }
 
@@ -157,7 +157,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Who wants to know whether it worked calls `unmount`.
+        // To learn about errors, call `unmount`.
         drop(self.undo());
     }
 }
@@ -169,12 +169,12 @@ fn look_until(stop: &AtomicBool, catalogue: &Arc<Catalogue>, forget: &Forget) {
     }
 }
 
-/// Has the kernel forget what it keeps of a part of a file: that does not fit what stands there now.
+/// Makes the kernel drop cached parts of a file that no longer match its content.
 fn forget(notifier: Notifier) -> Forget {
     Arc::new(move |number, range| {
         let begin = range.start.cast_signed();
         let length = (range.end - range.start).cast_signed();
-        // Of a file that nobody has open it keeps nothing.
+        // The kernel caches nothing of a file that is not open.
         drop(notifier.inval_inode(inode(number), begin, length));
     })
 }
@@ -199,7 +199,7 @@ fn options(readers: MountReaders) -> Config {
     config
 }
 
-/// What would hide something, or can't be mounted on.
+/// Refuses a directory that is not empty or can't be a mount point.
 fn check(at: &Path) -> Result<(), MountError> {
     let wrong = |why: String| Err(MountError::Place { path: at.to_owned(), why });
     match fs::read_dir(at).map(|mut entries| entries.next().is_none()) {
@@ -212,7 +212,7 @@ fn check(at: &Path) -> Result<(), MountError> {
     }
 }
 
-/// The kernel asks for 128 KiB at once as a rule. Root may have it ask for more; whoever may not reads a little slower.
+/// Increases the kernel's read-ahead, usually 128 KiB. Only root may do so; others read a little slower.
 fn read_further_ahead(at: &Path) {
     let Ok(status) = rustix::fs::stat(at) else { return };
     let major = rustix::fs::major(status.st_dev);

@@ -1,4 +1,5 @@
-//! How the two ends of a flow find each other: the receiver listens, the sender connects and says which flow it is.
+//! How the two ends of a flow find each other: the receiver listens, the sender connects and sends the flow's
+//! number.
 
 use std::{
     collections::BTreeSet,
@@ -11,18 +12,18 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 
-/// What a sender says first: that it belongs to the trial, which no stranger knows, and which flow it is.
+/// The first bytes from a sender: the trial's number, which no stranger knows, and the flow's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) trial: u64,
     pub(crate) flow: u32,
 }
 
-/// Bytes of it.
+/// Length of a hello in bytes.
 const HELLO: usize = 12;
-/// A machine that does not answer for so long is not there.
+/// Timeout for a machine that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Who listens looks again after this.
+/// Interval between looks for connections.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Hello {
@@ -49,7 +50,7 @@ pub(crate) fn connect(to: SocketAddr, hello: Hello) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Takes in flows of a trial until none of these is missing. Whoever else connects is turned away.
+/// Accepts connections until all flows of a trial are there. Other connections are closed.
 pub(crate) fn accept(
     listener: &TcpListener,
     trial: u64,

@@ -1,4 +1,4 @@
-//! What is measured of the network, as rank 0 leads it and the others follow.
+//! Measures the network: rank 0 leads, and the others follow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +9,18 @@ use nilometer_storage::Clock;
 
 use crate::{ReachedMachines, reached_machines, say_reachable, take_part, together::carried};
 
-/// What was measured last.
+/// Progress after a measurement.
 #[derive(Debug)]
 pub struct NetworkProgress<'a> {
-    /// So far.
+    /// The results so far.
     pub results: &'a NetworkResults,
-    /// Trials that are done, and of how many; a search is one.
+    /// Number of finished trials. A search counts as one.
     pub done: usize,
-    /// See `done`.
+    /// Number of all trials.
     pub of: usize,
 }
 
-/// Takes part in what rank 0 leads, to its end.
+/// Takes part in the measurements that rank 0 leads, to their end.
 pub fn follow_network(cluster: &dyn Cluster) {
     let clock = Clock::start();
     loop {
@@ -32,7 +32,7 @@ pub fn follow_network(cluster: &dyn Cluster) {
     }
 }
 
-/// Measures at rank 0; the others follow, also where it fails.
+/// Measures at rank 0. The others follow, even if it fails.
 ///
 /// # Errors
 /// If there is nothing to measure: all are on one machine, or one can't be reached.
@@ -55,7 +55,7 @@ pub fn lead_network(
     led
 }
 
-/// Rank 0 at work.
+/// The state of rank 0.
 #[derive(Debug)]
 pub struct NetworkLead {
     trials: NetworkTrials,
@@ -64,36 +64,36 @@ pub struct NetworkLead {
 }
 
 impl NetworkLead {
-    /// With what was measured before, if anything was.
+    /// Continues from earlier results, if there are any.
     pub fn new(trials: NetworkTrials, machines: ReachedMachines, before: NetworkResults) -> Self {
         let cells = trials.run.cells(machines.count());
         let results = NetworkResults { machines: machines.known(), cells, samples: before.samples };
         NetworkLead { trials, machines, results }
     }
 
-    /// All that was measured, also before.
+    /// All results, including earlier ones.
     pub fn results(&self) -> &NetworkResults {
         &self.results
     }
 
-    /// The name of the stage that it is for.
+    /// The name of the stage to which it belongs.
     pub fn stage(&self) -> &str {
         &self.trials.run.stage
     }
 
-    /// Whether something of the first so many rounds is to be measured.
+    /// Returns true if any trial of the first `rounds` rounds is due.
     pub fn is_due(&self, rounds: u32) -> bool {
         self.trials.next(&self.results, rounds).is_some()
     }
 
-    /// How far it is.
+    /// Its progress.
     pub fn progress(&self) -> NetworkProgress<'_> {
         let NetworkLead { results, trials, .. } = self;
         let [done, of] = trials.progress(results);
         NetworkProgress { results, done, of }
     }
 
-    /// Makes the next trial of the first so many rounds, with all others; none if there is none.
+    /// Makes the next trial of the first `rounds` rounds, together with the others. `None` if there is none.
     pub fn measure(&mut self, cluster: &dyn Cluster, clock: Clock, rounds: u32) -> Option<&NetworkSample> {
         let next = self.trials.next(&self.results, rounds)?;
         let sample = self.sample(cluster, clock, next);

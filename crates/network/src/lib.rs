@@ -1,5 +1,6 @@
-//! What the network between the machines of a campaign carries, before anything is said of storage behind it: flows between
-//! processes on different machines, by plain sockets whose addresses the processes tell each other, begun together.
+//! Measures the network between the machines of a campaign, before any storage behind it. Flows run between
+//! processes on different machines over plain sockets. The processes tell each other the addresses and begin
+//! together.
 //!
 //! ```text
 //! lead (rank 0)   who sends to whom next, and what came of it -> NetworkResults
@@ -10,9 +11,9 @@
 //!   tcp, udp      one end of a flow
 //! ```
 //!
-//! A flow is measured at its receiver: all bytes that came, over the time from the agreed start until the last had come.
-//! Nothing is said between processes meanwhile. How tools of this kind go wrong: a rate that the sender counts has the
-//! bytes in it that lie in its own kernel (iperf3's "sender" line).
+//! A flow is measured at its receiver: all bytes received, over the time from the agreed start until the last
+//! byte. Processes exchange no messages meanwhile. A rate counted by the sender is wrong: it includes bytes
+//! that are still in its own kernel (iperf3's "sender" line).
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The machines of a campaign, and where they can be reached, as rank 0 finds them.
+//! The machines of a campaign and their addresses, as rank 0 finds them.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ struct Reached {
     address: IpAddr,
 }
 
-/// Any rank's part of [`reached_machines`].
+/// Reports this rank's machine and addresses for [`reached_machines`].
 pub fn say_reachable(cluster: &dyn Cluster) {
     cluster.gather(reachable(cluster));
 }
@@ -28,7 +28,7 @@ fn reachable(cluster: &dyn Cluster) -> RankReport {
     RankReport::Reachable { node: cluster.node(), addresses: addresses().map_err(|error| error.to_string()) }
 }
 
-/// The address at which this machine is reached in a network, or its first.
+/// The address of this machine in a network, or its first address.
 ///
 /// # Errors
 /// In words, if there is none.
@@ -36,7 +36,7 @@ pub fn own_address(network: Option<Subnet>) -> Result<IpAddr, String> {
     address_of(&node_name(), addresses().map_err(|error| error.to_string()), network)
 }
 
-/// At rank 0, the machines of all ranks, which are asked; each by its address in a network, or by its first.
+/// Collects the machines of all ranks, at rank 0. Each has its address in the network, or its first one.
 ///
 /// # Errors
 /// In words, if all are on one machine, or one can't be reached.
@@ -46,17 +46,17 @@ pub fn reached_machines(cluster: &dyn Cluster, network: Option<Subnet>) -> Resul
 }
 
 impl ReachedMachines {
-    /// How many.
+    /// Number of machines.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// As results name them.
+    /// The machines as they appear in results.
     pub fn known(&self) -> Vec<NetworkMachine> {
         self.0.iter().map(Reached::known).collect()
     }
 
-    /// The flows of a pattern: those between two machines are shared out among the ranks of both.
+    /// The flows of a pattern. The flows between two machines are distributed among the ranks of both.
     pub(crate) fn flows(&self, pattern: TrafficPattern, count: u32) -> Vec<NetworkFlow> {
         let mut flows = Vec::new();
         for (from, to) in pattern.pairs(self.count()) {
@@ -68,12 +68,12 @@ impl ReachedMachines {
         flows
     }
 
-    /// Where a rank receives.
+    /// The address at which a rank receives.
     pub(crate) fn address(&self, rank: u32) -> Option<IpAddr> {
         self.0.iter().find(|machine| machine.ranks.contains(&rank)).map(|found| found.address)
     }
 
-    /// All of them are reached by version 6 of IP, not 4.
+    /// Returns true if all addresses are of IP version 6.
     pub(crate) fn version_six(&self) -> bool {
         self.0.iter().all(|machine| machine.address.is_ipv6())
     }
@@ -85,7 +85,7 @@ impl Reached {
         NetworkMachine { name: name.clone(), ranks: ranks.clone(), addresses: vec![address.to_string()] }
     }
 
-    /// Which of its ranks has the flow with this number of those between two machines.
+    /// The rank for a flow, by its number among those between two machines.
     fn rank_of(&self, number: usize) -> u32 {
         self.ranks[number % self.ranks.len()]
     }
@@ -128,7 +128,7 @@ fn reached(
     Ok(Reached { name, ranks: vec![rank], address })
 }
 
-/// At which of its addresses a machine is reached.
+/// The address for a machine among its addresses.
 fn address_of(
     name: &str,
     addresses: Result<Vec<IpAddr>, String>,

@@ -1,20 +1,20 @@
-//! What the kernel says of a TCP connection, and is told, by options of its socket that are plain memory.
+//! Reads and sets options of TCP sockets that are plain memory.
 
 use std::{io, net::TcpStream, os::fd::AsRawFd};
 
 use nilometer_model::{Nanos, TcpFindings};
 use rustix::net::sockopt::{socket_send_buffer_size, tcp_congestion};
 
-/// Bytes of `struct tcp_info` that are asked for; older kernels give fewer.
+/// Requested bytes of `struct tcp_info`; older kernels return fewer.
 const ASKED: usize = 232;
 
-// Where a field begins (linux/tcp.h, `struct tcp_info`, since Linux 4.6): what came later was put behind.
+// Offsets of fields (linux/tcp.h, `struct tcp_info`, since Linux 4.6). Later fields were appended.
 const SEGMENT: usize = 16;
 const ROUND_TRIP: usize = 68;
 const RETRANSMITTED: usize = 100;
 const LEAST_ROUND_TRIP: usize = 148;
 
-/// What is known of it now. What the kernel does not say is 0.
+/// Reads the state of a connection. Values that the kernel does not provide are 0.
 pub(crate) fn findings(stream: &TcpStream) -> io::Result<TcpFindings> {
     let info = info(stream)?;
     let number = |at: usize| {
@@ -51,8 +51,8 @@ fn info(stream: &TcpStream) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Lets reads of a connection wait for so many bytes, or for the other end's last (`SO_RCVLOWAT`). A read that ends by time gives
-/// what is there.
+/// Makes reads of a connection wait for this many bytes, or for the end of the stream (`SO_RCVLOWAT`). A read
+/// that times out returns the bytes that are there.
 pub(crate) fn await_bytes(stream: &TcpStream, bytes: usize) -> io::Result<()> {
     let value = libc::c_int::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: the kernel reads one `c_int` at the address of `value`, which lives longer than the call.

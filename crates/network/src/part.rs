@@ -1,5 +1,5 @@
-//! What one rank does in a trial: it listens for the flows that come to it, connects those that it sends, and runs all of
-//! them at the same time: each flow of packets with a thread of its own, streams with as many as are good for them.
+//! One rank's part in a trial. It listens for incoming flows, connects outgoing ones, and runs all of them at
+//! the same time. Each flow of packets has its own thread; streams share a number of threads that suits them.
 
 use std::{
     collections::BTreeSet,
@@ -20,14 +20,14 @@ use crate::{
     udp,
 };
 
-/// Where this rank's flows of a trial arrive.
+/// The sockets for this rank's incoming flows.
 #[derive(Debug)]
 enum Arrivals {
     Streams(TcpListener),
     Datagrams(Vec<(usize, UdpSocket)>),
 }
 
-/// The ends of a trial's flows that are at this rank.
+/// This rank's ends of a trial's flows.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     traffic: &'a NetworkTraffic,
@@ -35,7 +35,7 @@ pub(crate) struct Part<'a> {
     arrivals: Arrivals,
 }
 
-/// The same, connected.
+/// This rank's ends of flows, connected.
 #[derive(Debug)]
 pub(crate) struct ConnectedPart {
     ends: Vec<FlowThread>,
@@ -52,13 +52,13 @@ enum FlowThread {
     ReceiveDatagrams(usize, UdpSocket),
 }
 
-/// Threads that send streams, at the most, and as many that receive: half as many as there are processors, as the kernel's work
-/// for a stream takes at least as much time as the thread's own.
+/// Maximum number of threads that send streams, and the same for receiving: half the number of processors.
+/// The kernel's work for a stream takes at least as much time as the thread's own.
 fn stream_threads() -> usize {
     (thread::available_parallelism().map_or(1, Into::into) / 2).max(1)
 }
 
-/// Streams, dealt out in turn.
+/// Distributes streams to threads in turn.
 fn dealt(streams: Vec<FlowStream>, threads: usize) -> Vec<Vec<FlowStream>> {
     let mut dealt: Vec<Vec<FlowStream>> = Vec::new();
     dealt.resize_with(threads.min(streams.len()), Vec::new);
@@ -69,13 +69,14 @@ fn dealt(streams: Vec<FlowStream>, threads: usize) -> Vec<Vec<FlowStream>> {
     dealt
 }
 
-/// Any address of this machine, of the version of IP by which it is reached: a machine may have the other switched off.
+/// Any address of this machine, with the IP version of the trial: a machine may have the other one switched
+/// off.
 fn anywhere(traffic: &NetworkTraffic) -> SocketAddr {
     if traffic.version_six { (Ipv6Addr::UNSPECIFIED, 0).into() } else { (Ipv4Addr::UNSPECIFIED, 0).into() }
 }
 
 impl<'a> Part<'a> {
-    /// Listens.
+    /// Opens the listening sockets.
     pub(crate) fn listen(traffic: &'a NetworkTraffic, rank: u32) -> io::Result<Self> {
         let arrivals = match traffic.protocol {
             NetworkProtocol::Tcp => Arrivals::Streams(TcpListener::bind(anywhere(traffic))?),
@@ -88,7 +89,7 @@ impl<'a> Part<'a> {
         Ok(Part { traffic, rank, arrivals })
     }
 
-    /// The port of each flow that comes here, by its number.
+    /// The port of each incoming flow, by its number.
     pub(crate) fn ports(&self) -> io::Result<Vec<(usize, u16)>> {
         match &self.arrivals {
             Arrivals::Streams(listener) => {
@@ -101,7 +102,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Connects what is sent from here, and takes in what comes here. All ranks do so at the same time.
+    /// Connects outgoing flows and accepts incoming ones. All ranks do so at the same time.
     pub(crate) fn connect(self, addresses: &[SocketAddr], clock: Clock) -> io::Result<ConnectedPart> {
         let Part { traffic, rank, arrivals } = self;
         let from_here = numbers(traffic, |flow| flow.from == rank);
@@ -141,7 +142,7 @@ fn stream_to(address: SocketAddr, flow: usize, trial: u64) -> io::Result<FlowStr
     Ok(FlowStream { flow, stream })
 }
 
-/// The numbers of flows for which this holds.
+/// The numbers of flows for which `holds` returns true.
 fn numbers(
     traffic: &NetworkTraffic,
     holds: impl Fn(&nilometer_model::NetworkFlow) -> bool,
@@ -159,7 +160,7 @@ impl FlowThread {
         }
     }
 
-    /// Moves data to the end, on a thread of its own.
+    /// Moves data until the end, on its own thread.
     fn run(self, span: Span, rate: u64, trial: u64) -> Vec<FlowEnd> {
         let before = processor_time();
         let ends = match self {
@@ -172,7 +173,7 @@ impl FlowThread {
     }
 }
 
-/// What a thread took of the processor, to its flows by what they carried.
+/// Divides a thread's processor time among its flows in proportion to their bytes.
 fn shared_out(processor: Nanos, mut ends: Vec<FlowEnd>) -> Vec<FlowEnd> {
     let all: u64 = ends.iter().map(|end| end.bytes).sum();
     let flows = ends.len() as u128;
@@ -186,14 +187,14 @@ fn shared_out(processor: Nanos, mut ends: Vec<FlowEnd>) -> Vec<FlowEnd> {
     ends
 }
 
-/// Of this thread.
+/// Processor time of this thread.
 fn processor_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
 impl ConnectedPart {
-    /// Runs all flows, from the agreed start on.
+    /// Runs all flows from the agreed start.
     pub(crate) fn run(self, span: Span) -> Vec<FlowEnd> {
         let ConnectedPart { ends, rate, trial } = self;
         thread::scope(|scope| {

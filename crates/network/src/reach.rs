@@ -1,4 +1,4 @@
-//! At which addresses a machine can be reached, and which of them is taken.
+//! The addresses of a machine, and the choice of one of them.
 
 use std::{
     io,
@@ -13,11 +13,11 @@ use nix::{
 
 use nilometer_model::Subnet;
 
-/// The addresses of the interfaces of this machine that are up, but for its loopback and those of one link only.
+/// The addresses of this machine's interfaces that are up, without loopback and link-local ones.
 pub(crate) fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     for interface in getifaddrs()? {
-        // Those without a carrier are bridges that nothing is on, with the same address on each machine.
+        // Interfaces without a carrier are bridges without ports, with the same address on each machine.
         let is_up = interface.flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING);
         let is_loopback = interface.flags.contains(InterfaceFlags::IFF_LOOPBACK);
         let address = interface.address.as_ref().and_then(address_of);
@@ -33,12 +33,12 @@ fn address_of(address: &SockaddrStorage) -> Option<IpAddr> {
     of_four.or_else(|| of_six().map(IpAddr::V6))
 }
 
-/// It means nothing without an interface.
+/// A link-local address means nothing without an interface.
 fn is_of_link(address: &Ipv6Addr) -> bool {
     address.is_unicast_link_local()
 }
 
-/// The first of a machine's addresses that lies in the network; the first of all if no network is named.
+/// The first of a machine's addresses in the network; without a network, the first of all.
 pub(crate) fn chosen(addresses: &[IpAddr], network: Option<Subnet>) -> Option<IpAddr> {
     addresses.iter().copied().find(|address| network.is_none_or(|network| network.holds(*address)))
 }

@@ -8,10 +8,10 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 
-/// Behind the end of what is sent, a flow may be silent for so long.
+/// How long a flow may be silent after the end of sending.
 pub(crate) const SILENCE: Nanos = Nanos::from_millis(10_000);
 
-/// From when until when data are sent.
+/// The time in which data are sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) clock: Clock,
@@ -20,12 +20,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Returns when it begins.
+    /// Waits until it begins.
     pub(crate) fn wait(self) {
         thread::sleep(self.from.since(self.clock.now()).duration());
     }
 
-    /// An error if a flow has been silent for too long behind the end; it last brought something then.
+    /// Fails if a flow has been silent for too long after the end. `last` is the time of its last bytes.
     pub(crate) fn check(self, last: Nanos) -> io::Result<()> {
         let quiet_since = self.until.max(self.from + last);
         let is_given_up = self.clock.now().since(quiet_since) >= SILENCE;

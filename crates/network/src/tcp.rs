@@ -1,7 +1,7 @@
-//! The ends of flows of TCP: bytes as fast as the other end takes them.
+//! The ends of TCP flows: bytes as fast as the other end takes them.
 //!
-//! A thread serves several flows and goes to those that are ready, as servers do: of a thousand flows no thousand threads wait
-//! for each other's processors.
+//! A thread serves several flows and goes to those that are ready, as servers do. With a thread for each of a
+//! thousand flows, they would wait for each other's processors.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -20,12 +20,12 @@ use crate::{
     span::Span,
 };
 
-/// Bytes that are sent with a call: what is sent again and again stays in the processor's cache.
+/// Bytes sent with a call: memory that is sent repeatedly stays in the processor's cache.
 const BLOCK: usize = 128 << 10;
-/// Bytes that a receiver waits for: to be woken for each row of packets costs a fifth more. A link that brings fewer in the
-/// time of [`LOOK`] is looked at then.
+/// Bytes for which a receiver waits, since waking for each batch of packets costs a fifth more. A link that
+/// brings fewer bytes in the time of [`LOOK`] is read then.
 const ENOUGH: usize = 256 << 10;
-/// Who waits looks at the clock after this.
+/// Maximum wait before the next look at the clock.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A connected flow, by its number.
@@ -35,19 +35,19 @@ pub(crate) struct FlowStream {
     pub(crate) stream: TcpStream,
 }
 
-/// Flows that one thread serves, those that go on and those that are over.
+/// Flows that one thread serves, both open and finished ones.
 struct ServedStreams {
     streams: Vec<TcpStream>,
     ends: Vec<FlowEnd>,
-    /// Those that go on, by their place in both.
+    /// The indices of the open flows in both lists.
     open: Vec<usize>,
 }
 
-/// Sends by each until the end of the span.
+/// Sends on each flow until the end of the span.
 pub(crate) fn send(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
     let mut served = ServedStreams::of(flows);
     let mut block = vec![0; BLOCK];
-    // A link may compress.
+    // Random bytes, because a link may compress.
     Seed(0).stream().fill(&mut block);
     span.wait();
     while !served.open.is_empty() && span.clock.now() < span.until {
@@ -63,7 +63,7 @@ pub(crate) fn send(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
     served.ends
 }
 
-/// A block, or as much of it as there is room for.
+/// Sends a block, or as much of it as the buffer takes.
 fn write(mut stream: &TcpStream, end: &mut FlowEnd, block: &[u8], span: Span) -> io::Result<FlowState> {
     let now = span.clock.now();
     if now >= span.until {
@@ -80,7 +80,8 @@ fn write(mut stream: &TcpStream, end: &mut FlowEnd, block: &[u8], span: Span) ->
     Ok(FlowState::GoesOn)
 }
 
-/// A flow of nothing says nothing of the network: its thread had no processor as long as it lasted, or nothing was taken.
+/// Reports a flow without bytes as failed, since it says nothing about the network. Either its thread had no
+/// processor, or the other end took nothing.
 fn was_there(sent: u64) -> io::Result<()> {
     if sent > 0 {
         Ok(())
@@ -89,7 +90,7 @@ fn was_there(sent: u64) -> io::Result<()> {
     }
 }
 
-/// Receives by each until its other end has sent all, or is silent for too long behind the span.
+/// Receives on each flow until its other end has sent all, or is silent for too long after the span.
 pub(crate) fn receive(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
     let mut served = ServedStreams::of(flows);
     let all = served.open.clone();
@@ -97,7 +98,7 @@ pub(crate) fn receive(flows: Vec<FlowStream>, span: Span) -> Vec<FlowEnd> {
     let mut block = vec![0; ENOUGH];
     while !served.open.is_empty() {
         let ready = served.await_ready(PollFlags::IN);
-        // Those with too little to be woken for are looked at, too, when nobody has more.
+        // Flows with too few bytes to wake the thread are read when no flow has more.
         let looked_at = if ready.is_empty() { served.open.clone() } else { ready };
         served.each(&looked_at, "receiving", |stream, end| read(stream, end, &mut block, span));
     }
@@ -117,7 +118,7 @@ fn read(mut stream: &TcpStream, end: &mut FlowEnd, block: &mut [u8], span: Span)
     Ok(FlowState::GoesOn)
 }
 
-/// Whether more is to come of a flow.
+/// The state of a flow: open or finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlowState {
     GoesOn,
@@ -134,21 +135,21 @@ impl ServedStreams {
         served
     }
 
-    /// Those of the open ones that are ready; none if none is for a while.
+    /// The open flows that are ready. Empty if none is for a while.
     fn await_ready(&self, for_what: PollFlags) -> Vec<usize> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
         let polled = |&place: &usize| PollFd::new(&self.streams[place], for_what);
         let mut polled: Vec<PollFd<'_>> = self.open.iter().map(polled).collect();
         match poll(&mut polled, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
-            // They are asked themselves then, and say what is wrong.
+            // Each flow is then tried, and reports its own error.
             Err(_) => return self.open.clone(),
         }
         let ready = self.open.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
         ready.map(|(place, _)| *place).collect()
     }
 
-    /// Does it with each of these; who fails is not served any more, and who is over.
+    /// Runs a step for each of these flows. A flow that fails or is over is no longer served.
     fn each(
         &mut self,
         places: &[usize],
@@ -168,7 +169,7 @@ impl ServedStreams {
     }
 }
 
-/// Nothing is there yet, or no room.
+/// Returns true if there are no bytes or no buffer space yet.
 fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -195,7 +196,7 @@ mod tests {
         Span { clock, from, until: from + Nanos::from_millis(millis) }
     }
 
-    /// A trial, and a longer one where a flow that can send had no processor for all of it.
+    /// Runs a trial, and a longer one if a flow that can send had no processor during all of it.
     fn until_all_send(failing: usize, trial: impl Fn(Span) -> [Vec<FlowEnd>; 2]) -> [Vec<FlowEnd>; 2] {
         let mut ends = trial(span(200));
         for millis in [1000, 5000] {

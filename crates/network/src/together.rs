@@ -1,4 +1,4 @@
-//! One trial, at every rank: all listen, connect, begin at the same time and report what came.
+//! One trial, at every rank: all listen, connect, begin at the same time, and report their results.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,12 @@ use nilometer_storage::Clock;
 
 use crate::{machines::ReachedMachines, part::Part, span::Span};
 
-/// A rank's part of a trial that rank 0 has told to all.
+/// Runs a rank's part of a trial that rank 0 has announced.
 pub fn take_part(cluster: &dyn Cluster, clock: Clock, traffic: &NetworkTraffic) {
     carried(cluster, clock, traffic, None);
 }
 
-/// One trial, at any rank; at rank 0, which knows the machines, what came of it.
+/// Runs one trial at any rank. At rank 0, which knows the machines, it returns the results.
 pub(crate) fn carried(
     cluster: &dyn Cluster,
     clock: Clock,
@@ -46,7 +46,7 @@ pub(crate) fn carried(
     let ClusterDecision::Begin(_) = cluster.broadcast(decided) else {
         return failed(refused.unwrap_or_default());
     };
-    // A start is agreed upon when all listen, so that it can be near.
+    // All listen by now, so that the agreed start can be near.
     cluster.barrier();
     let from = cluster.agree_start(&clock);
     let span = Span { clock, from, until: from + traffic.duration };
@@ -58,7 +58,7 @@ fn of_node(cluster: &dyn Cluster, error: &std::io::Error) -> String {
     format!("{}: {error}", cluster.node())
 }
 
-/// Where each flow goes.
+/// The destination of each flow.
 fn where_to(
     reports: Vec<RankReport>,
     traffic: &NetworkTraffic,
@@ -76,7 +76,7 @@ fn where_to(
     all.ok_or_else(|| "a flow goes to a rank that is on no machine".into())
 }
 
-/// Why some could not connect, a line each.
+/// The connection errors of all ranks, joined by semicolons. `None` if there are none.
 fn refused(reports: Vec<RankReport>) -> Option<String> {
     let why = reports.into_iter().filter_map(|report| match report {
         RankReport::Connected(Err(why)) => Some(why),
@@ -95,7 +95,8 @@ fn between(flow: NetworkFlow) -> FlowSample {
     FlowSample { from: flow.from, to: flow.to, ..FlowSample::default() }
 }
 
-/// Each rank reports first the ends of flows that it sends or receives, by number.
+/// Combines the reports of all ranks. Each rank reports the ends of flows that it sends or receives, by flow
+/// number.
 fn united(reports: Vec<RankReport>, traffic: &NetworkTraffic) -> Vec<FlowSample> {
     let mut flows: Vec<FlowSample> = traffic.flows.iter().copied().map(between).collect();
     for (rank, report) in (0..).zip(reports) {

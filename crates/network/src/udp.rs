@@ -1,4 +1,4 @@
-//! The two ends of a flow of UDP: numbered packets at a rate, many with a call at both ends.
+//! The two ends of a UDP flow: numbered packets at a fixed rate, many with one call at both ends.
 
 use std::{
     io::{self, ErrorKind},
@@ -20,41 +20,46 @@ use rustix::{
 
 use crate::span::Span;
 
-/// A packet begins with what it belongs to and its number.
+/// Length of a packet's header: the number of its trial, and its own.
 const HEADER: usize = 16;
 /// Bytes of the headers of IP, version 4, and UDP.
 const HEADERS: usize = 28;
-/// A packet over version 6, of which the kernel is not asked how long it may be: what an Ethernet without jumbo frames takes.
+/// Length of a packet over version 6, for which it does not ask the kernel: it fits an Ethernet without jumbo
+/// frames.
 const PACKET_SIX: usize = 1500 - 48;
-/// Packets are no longer than fit jumbo frames, as detectors and VLBI send them; the loopback could do more.
+/// Maximum packet length, which fits jumbo frames, as detectors and VLBI send them. The loopback could do
+/// more.
 const PACKET_MAX: usize = 8972;
-/// Room for packets that wait for the receiver, the kernel's own bookkeeping counted in.
+/// Size of the receive buffer, including the kernel's own bookkeeping.
 const ROOM: u64 = 64 << 20;
-/// Packets of so much time leave together: the pace is kept in steps of it.
+/// Packets of this time leave together: the pace is kept in steps of it.
 const STEP: Nanos = Nanos(100_000);
-/// Who is ahead by more sleeps, and comes some ten microseconds late for it: what is due by then leaves at once. By less it
-/// waits awake.
+/// A sender that is further ahead than this sleeps, and wakes some ten microseconds late. Packets due by then
+/// leave at once. If it is ahead by less, it waits awake.
 const AHEAD: Nanos = Nanos(10_000);
-/// A flow is over when nothing came for so long behind the end of the span.
+/// A flow is over after this much silence behind the end of the span.
 const QUIET: Nanos = Nanos::from_millis(300);
 const LOOK: Duration = Duration::from_millis(20);
-/// While packets come, a receiver that has taken all looks again so much later at the most, and not at each row of them; and
-/// before they fill this part of the kernel's room, of which users get little without privileges.
+/// While packets arrive, a receiver that has taken all looks again after at most this time, and not at each
+/// batch. It looks earlier if packets may fill this part of the kernel's buffer, which is small without
+/// privileges.
 const NAP: Nanos = Nanos(200_000);
 const NAP_SHARE: u64 = 16;
-/// Messages of a call where the kernel joins packets to long ones: what is written again and again stays in the cache.
+/// Messages of a call if the kernel joins packets to long ones: memory that is written repeatedly stays in
+/// the cache.
 const LONG_AT_ONCE: usize = 4;
 
-/// Where packets come.
+/// Opens a socket that receives packets.
 pub(crate) fn inlet(at: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(at)?;
     receive_room(&socket, ROOM)?;
-    // Where the kernel joins none they come one by one.
+    // If the kernel does not join packets, they arrive one by one.
     join_segments(&socket);
     Ok(socket)
 }
 
-/// Where they leave, with the room that the system gives to everybody: who sends too much for a link waits for it, as others do.
+/// Opens a sender with the default buffer size of the system. A sender that is too fast for a link waits for
+/// it, as other programs do.
 pub(crate) fn outlet(to: SocketAddr) -> io::Result<UdpOutlet> {
     let any = SocketAddr::new(
         if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() },
@@ -64,7 +69,7 @@ pub(crate) fn outlet(to: SocketAddr) -> io::Result<UdpOutlet> {
     UdpOutlet::connect(to, &Sending { room: Bytes(room as u64), ..Sending::default() })
 }
 
-/// The longest packet that the way there takes whole.
+/// The longest packet that the path takes without fragmentation.
 fn packet_size(socket: &UdpSocket) -> io::Result<usize> {
     if socket.local_addr()?.is_ipv6() {
         return Ok(PACKET_SIX);
@@ -73,7 +78,7 @@ fn packet_size(socket: &UdpSocket) -> io::Result<usize> {
     Ok(mtu.saturating_sub(HEADERS).clamp(HEADER, PACKET_MAX))
 }
 
-/// Sends at so many bytes a second until the end of the span.
+/// Sends `rate` bytes a second until the end of the span.
 pub(crate) fn send(outlet: UdpOutlet, flow: usize, trial: u64, rate: u64, span: Span) -> FlowEnd {
     let mut end = FlowEnd { flow, ..FlowEnd::default() };
     let outcome = packet_size(outlet.socket()).and_then(|size| {
@@ -84,7 +89,7 @@ pub(crate) fn send(outlet: UdpOutlet, flow: usize, trial: u64, rate: u64, span: 
     end
 }
 
-/// When packets are due: at so many bytes a second from the begin of the span to its end.
+/// The times at which packets are due: `rate` bytes a second from the beginning of the span to its end.
 #[derive(Debug, Clone, Copy)]
 struct PacketPace {
     rate: u64,
@@ -96,8 +101,8 @@ impl PacketPace {
         self.span.from + due(bytes, self.rate)
     }
 
-    /// How many packets of this size may leave together when so many have left: those of a step, and none that is due behind the
-    /// span.
+    /// Number of packets of this size that may leave together after `sent` ones: those of a step that are due
+    /// within the span.
     fn together(self, sent: u64, size: usize, most: usize) -> usize {
         let size = size as u64;
         let in_step = due_bytes(STEP, self.rate) / size;
@@ -107,7 +112,7 @@ impl PacketPace {
     }
 }
 
-/// Packets beside each other in memory, numbered anew for each call.
+/// Packets next to each other in memory, numbered anew for each call.
 struct PacketRow {
     bytes: Vec<u8>,
     size: usize,
@@ -126,7 +131,7 @@ impl PacketRow {
         self.bytes.len() / self.size
     }
 
-    /// So many packets, numbered from the first on.
+    /// Returns `count` packets, numbered from `first` on.
     fn numbered(&mut self, first: u64, count: usize) -> Vec<Packet<'_>> {
         let packets = self.bytes.chunks_exact_mut(self.size).take(count);
         for (number, packet) in (first..).zip(packets) {
@@ -152,7 +157,7 @@ fn push(mut outlet: UdpOutlet, end: &mut FlowEnd, row: &mut PacketRow, pace: Pac
             return Ok(());
         }
         let count = pace.together(sent, row.size, row.most());
-        // What is not taken is lost; nobody listens any more where the other end has failed.
+        // Packets that are not taken are lost. After a failure at the other end, none are taken any more.
         outlet.send(&row.numbered(sent, count))?;
         sent += count as u64;
         let last = pace.due((sent - 1) * row.size as u64);
@@ -162,13 +167,13 @@ fn push(mut outlet: UdpOutlet, end: &mut FlowEnd, row: &mut PacketRow, pace: Pac
     }
 }
 
-/// How many bytes are due in a time.
+/// Number of bytes due in a time.
 fn due_bytes(time: Nanos, rate: u64) -> u64 {
     let bytes = u128::from(time.0) * u128::from(rate) / 1_000_000_000;
     bytes.min(u128::from(u64::MAX / 2)) as u64
 }
 
-/// When so many bytes have left.
+/// The time after which this many bytes have left.
 fn due(bytes: u64, rate: u64) -> Nanos {
     let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
     Nanos(nanos.min(u128::from(u64::MAX / 2)) as u64)
@@ -185,7 +190,7 @@ fn await_due(span: Span, due: Nanos) {
     }
 }
 
-/// Receives until nothing comes any more.
+/// Receives until no more packets arrive.
 pub(crate) fn receive(socket: &UdpSocket, flow: usize, trial: u64, span: Span) -> FlowEnd {
     let mut end = FlowEnd { flow, packets: Some(DatagramCounts::default()), ..FlowEnd::default() };
     end.failed = pull(socket, &mut end, trial, span).err().map(|error| format!("receiving failed: {error}"));
@@ -225,23 +230,23 @@ fn pull(socket: &UdpSocket, end: &mut FlowEnd, trial: u64, span: Span) -> io::Re
     }
 }
 
-/// How long packets may be left to the kernel, which has this room for them, at their mean rate.
+/// How long packets may stay in the kernel's buffer of this size, at their mean rate.
 fn nap(room: u64, bytes: u64, time: Nanos) -> Duration {
     let share = u128::from(room / NAP_SHARE) * u128::from(time.0) / u128::from(bytes.max(1));
     Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP).duration()
 }
 
-/// What came of the packets of a trial.
+/// Counts of the packets of a trial.
 #[derive(Debug, Default)]
 struct Arrived {
     counts: DatagramCounts,
     bytes: u64,
-    /// The number behind the highest that came.
+    /// The number after the highest one received.
     next: u64,
 }
 
 impl Arrived {
-    /// Counts a packet; a stranger's is none.
+    /// Counts a packet, unless it belongs to another trial or sender.
     fn take(&mut self, packet: &[u8], trial: u64) {
         let Some(number) = number(packet, trial) else { return };
         self.counts.packets += 1;
@@ -259,7 +264,7 @@ impl Arrived {
     }
 }
 
-/// Until something comes, or it is time to look at the clock.
+/// Waits until a packet arrives, or until it is time to look at the clock.
 fn wait(socket: &UdpSocket) -> io::Result<()> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
     let mut sockets = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
@@ -269,7 +274,7 @@ fn wait(socket: &UdpSocket) -> io::Result<()> {
     }
 }
 
-/// The number of a packet; none of a stranger's.
+/// The number of a packet. `None` if it belongs to another trial or sender.
 fn number(packet: &[u8], trial: u64) -> Option<u64> {
     let of_trial: [u8; 8] = packet.get(..8)?.try_into().ok()?;
     let number: [u8; 8] = packet.get(8..HEADER)?.try_into().ok()?;
@@ -298,7 +303,7 @@ mod tests {
 
     #[test]
     fn packets_wait_no_longer_than_the_kernel_has_room_for_them() {
-        // 400 KiB, of which a sixteenth is filled in 20 us at 1.28 GB/s.
+        // The buffer has 400 KiB; a sixteenth of it is filled in 20 us at 1.28 GB/s.
         assert_eq!(nap(409_600, 1_280_000, Nanos(1_000_000)), Duration::from_micros(20));
         assert_eq!(nap(64 << 20, 1_280_000, Nanos(1_000_000)), NAP.duration(), "there is room for more");
         assert_eq!(nap(409_600, 0, Nanos(0)), Duration::ZERO);
@@ -325,12 +330,13 @@ mod tests {
             });
             assert_eq!((&sent.failed, &received.failed), (&None, &None));
             let [sent_count, came] = [&sent, &received].map(|end| end.packets.expect("they are counted"));
-            // Who has no processor, and no privilege for more room, loses some of the fast ones.
+            // A receiver without a processor, and without the privilege for a larger buffer, loses some of
+            // the fast packets.
             assert!(came.reordered == 0 && (1..=sent_count.packets).contains(&came.packets), "{came:?}");
             assert!(rate > 2_000_000 || came.packets == sent_count.packets, "{came:?} of {sent_count:?}");
             assert_eq!(received.bytes * sent_count.packets, sent.bytes * came.packets, "all are as long");
             assert_eq!((sent.flow, received.flow), (3, 3));
-            // Who has no processor may send less, and never more.
+            // A sender without a processor may send less, and never more.
             assert!(
                 sent.bytes > 0 && sent.bytes <= due_bytes(Nanos::from_millis(1000), rate) + 8972,
                 "{sent:?}"

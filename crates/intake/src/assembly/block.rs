@@ -1,4 +1,4 @@
-//! A slot of the ring while packets come into it.
+//! A slot of the ring that is being filled with packets.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use super::candidates::Behind;
 use nilometer_recording::Gap;
 use nilometer_wire::Geometry;
 
-/// Where packets lie in a block: frames one after the other, each of all its parts.
+/// The layout of a block: frames one after the other, each of all its parts.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) parts: Vec<usize>,
-    /// Where each part begins in its frame.
+    /// Offset of each part in its frame.
     offsets: Vec<usize>,
     pub(super) frame_size: usize,
     /// Packets of a full block.
@@ -40,7 +40,7 @@ impl Shape {
         self.parts.len() as u64
     }
 
-    /// Where the packet at this place in a block lies.
+    /// The bytes of the packet at this place in a block.
     #[inline]
     pub(super) fn range(&self, place: usize) -> Range<usize> {
         let frame = place / self.parts.len();
@@ -50,17 +50,17 @@ impl Shape {
     }
 }
 
-/// See the module.
+/// A block: a slot of the ring, and the packets that have arrived for it.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) data: Buffer,
-    /// A bit for each packet that is there.
+    /// A bit for each packet that has arrived.
     pub(super) present: Vec<u64>,
-    /// What did not come.
+    /// The missing packets.
     pub(super) gaps: Vec<Gap>,
-    /// How many packets are there.
+    /// Number of packets that have arrived.
     pub(super) count: u64,
-    /// When the last of them came.
+    /// When the last of them arrived.
     pub(super) touched: Nanos,
 }
 
@@ -80,7 +80,7 @@ impl Block {
         if self.data[range] == *body { Behind::Copy } else { Behind::Conflict }
     }
 
-    /// Packets below this place that came, and their bytes.
+    /// Packets below this place that arrived, and their bytes.
     pub(super) fn came(&self, shape: &Shape, end: usize) -> (u64, u64) {
         let there = (0..end).filter(|place| self.has(*place));
         there.fold((0, 0), |(packets, bytes), place| {
@@ -88,7 +88,7 @@ impl Block {
         })
     }
 
-    /// A packet is there; whether it was not before.
+    /// Marks a packet as arrived. Returns false if it already was.
     #[inline]
     pub(super) fn set(&mut self, place: usize) -> bool {
         let word = &mut self.present[place / 64];
@@ -111,7 +111,7 @@ impl Block {
         self.present[place / 64] >> (place % 64) & 1 == 1
     }
 
-    /// Places below `end` whose packets are not there, as ranges.
+    /// Places below `end` whose packets are missing, as ranges.
     pub(super) fn missing(&self, end: usize) -> Vec<Range<usize>> {
         let mut missing: Vec<Range<usize>> = Vec::new();
         for place in (0..end).filter(|place| !self.has(*place)) {

@@ -1,6 +1,6 @@
-//! Packets whose numbers are not where the stream is. Anybody can send a few of them, so they move nothing:
-//! they are kept, as courses of packets that follow each other, until the stream is known to go on from one
-//! of these.
+//! Packets whose numbers are not where the stream is. Any sender may send a few of them, so they move
+//! nothing. They are kept as courses of packets that follow each other, until it is certain that the stream
+//! goes on from one of these.
 //!
 //! ```text
 //! stream      1000 1001 1002 1003 ....  1004 1005        it goes on: what was elsewhere is none of it
@@ -10,9 +10,9 @@
 //! elsewhere                       5 6 7 8 9 10 11 12 13 14 ..     it began anew
 //! ```
 //!
-//! A course is established by 8 packets between which none of the stream came: packets that somebody sends
-//! beside a stream that goes on are interrupted by it. For example, with a stream that has moved by 104
-//! packets, and where packets at most 17 frames apart follow each other:
+//! A course is established by 8 packets with no packet of the stream between them. A stream that goes on
+//! interrupts the packets that another sender sends at the same time. In this example the stream has moved by
+//! 104 packets, and packets at most 17 frames apart follow each other:
 //!
 //! ```text
 //! arrives          5000  5001  1004  5002  62000  5003 .. 5009
@@ -21,8 +21,8 @@
 //! course of 62000                          1
 //! ```
 //!
-//! With 5009 the first course is established. If nothing comes of the stream for a while, it goes on with
-//! frame 5000: the packets before the interruption are kept too, and none is lost.
+//! With 5009 the first course is established. If the stream is silent for a while, it goes on with frame
+//! 5000. The packets before the interruption are kept too, and none is lost.
 
 use nilometer_model::Bytes;
 use nilometer_wire::Part;
@@ -32,12 +32,12 @@ use super::{order::Order, progress::ESTABLISHED};
 /// A packet that is kept.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// The port by which it came.
+    /// The port at which it arrived.
     pub(super) inlet: usize,
     pub(super) part: Part,
     /// Its bytes, as far as they are recorded.
     pub(super) body: Vec<u8>,
-    /// As what it was counted when it came, if its place was closed or taken. Put down after all, it is
+    /// How it was counted on arrival, if its place was closed or taken. If it gets a place after all, it is
     /// counted anew.
     pub(super) counted: Option<Behind>,
 }
@@ -45,9 +45,9 @@ pub(super) struct Held {
 /// A packet of a place that is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behind {
-    /// It had not come before.
+    /// It had not arrived before.
     Late,
-    /// It had, and is not there any more to be compared.
+    /// It had, but is no longer available for comparison.
     Duplicate,
     /// The same packet is there.
     Copy,
@@ -55,10 +55,10 @@ pub(super) enum Behind {
     Conflict,
 }
 
-/// A course: packets that follow each other, not where the stream is.
+/// A course: packets that follow each other, away from the stream.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// In the order in which they came.
+    /// In order of arrival.
     pub(super) held: Vec<Held>,
     /// Bytes of all of them.
     bytes: usize,
@@ -66,29 +66,29 @@ pub(super) struct Candidate {
     head: u64,
     /// The number of its earliest frame.
     tail: u64,
-    /// Packets that came one after the other while the stream did not move.
+    /// Consecutive packets while the stream did not move.
     run: u64,
-    /// Packets by which the stream had moved when the last of them came.
+    /// Packets by which the stream had moved when the last of them arrived.
     moved: u64,
 }
 
-/// Courses that are kept at once: as many packets with random numbers don't drive out one in which they
+/// Maximum number of courses. This many packets with random numbers don't drive out a course in which packets
 /// follow each other.
 const CANDIDATES: usize = 64;
-/// Packets of all courses that are kept.
+/// Maximum number of packets in all courses.
 const KEPT: usize = 4096;
-/// Packets of the stream after which a course of which nothing came is none of it.
+/// A course without a new packet is given up after this many packets of the stream.
 const STALE: u64 = 64;
-/// A packet that was among the last so many is no further one.
+/// A packet that is among this many last ones does not count again.
 const REPEATED: usize = 64;
-/// A course during which the stream moved is somebody else's after this many packets.
+/// A course of this many packets is another sender's if the stream moved during it.
 const LONG: usize = 64;
 
-/// The memory for packets of all courses together, beside the ring: an eighth of its bytes, at most 32 MiB, and at least
-/// 64 packets.
+/// The memory for packets of all courses together, in addition to the ring. It is an eighth of the ring's
+/// bytes, at most 32 MiB, and at least 64 packets.
 ///
-/// When it is full and no packet of the stream came since the first of a course, that course is the stream. A recorder that
-/// is behind never empties its socket, and so never learns whether the stream was silent.
+/// If it is full and no packet of the stream arrived since the first of a course, that course is the stream.
+/// A recorder that is behind never empties its socket, and so never learns whether the stream was silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CandidateBound {
     bytes: u64,
@@ -99,22 +99,22 @@ impl CandidateBound {
     const BYTES_MOST: u64 = 32 << 20;
     const PACKETS_LEAST: u64 = 64;
 
-    /// Beside a ring with this many bytes, of packets with this many bytes.
+    /// The bound for a ring with this many bytes and packets of this size.
     pub fn of(ring: Bytes, packet: Bytes) -> Self {
         let share = (ring.0 / Self::SHARE).min(Self::BYTES_MOST);
         CandidateBound { bytes: share.max(packet.0 * Self::PACKETS_LEAST) }
     }
 
-    /// Bytes of packets that are kept at once, at the most.
+    /// Maximum bytes of packets kept at once.
     pub fn bytes(self) -> Bytes {
         Bytes(self.bytes)
     }
 }
 
-/// Courses of which each is ahead of the one before: a stream of which packets are lost again and again.
+/// Courses of which each is ahead of the one before: a stream that loses packets again and again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CandidateChain {
-    /// The place of the oldest among all courses.
+    /// The index of the oldest among all courses.
     pub(super) oldest: usize,
     /// Packets of all of them.
     pub(super) packets: u64,
@@ -134,18 +134,20 @@ impl Candidate {
         Candidate { held: Vec::new(), bytes: 0, head: 0, tail: 0, run: 0, moved }
     }
 
-    /// Whether as many packets came as make a stream, without one of the stream between them or since.
-    /// `moved` counts the packets by which the stream has moved.
+    /// Returns true if as many packets arrived as make a stream, without one of the stream between them or
+    /// since.
+    ///
+    /// `moved` is the number of packets by which the stream has moved.
     pub(super) fn is_established(&self, moved: u64) -> bool {
         self.moved == moved && self.run >= ESTABLISHED
     }
 
-    /// Whether two at least follow each other, without one of the stream between them or since.
+    /// Returns true if at least two follow each other, without one of the stream between them or since.
     pub(super) fn is_course(&self, moved: u64) -> bool {
         self.moved == moved && self.run >= 2
     }
 
-    /// Whether the stream moved since the last packet of it.
+    /// Returns true if the stream moved since the last packet of it.
     fn is_interrupted(&self, moved: u64) -> bool {
         self.moved != moved
     }
@@ -155,17 +157,17 @@ impl Candidate {
         self.tail
     }
 
-    /// Leaves out packets. What is left begins with its earliest frame.
+    /// Removes packets. The rest begins with its earliest frame.
     pub(super) fn retain(&mut self, order: &Order, keeps: impl Fn(&Held) -> bool) {
         self.held.retain(keeps);
         let head = self.head;
-        // By distances, since its numbers may wrap; from the head, which no packet of it is far from.
+        // By distances, since its numbers may wrap, and from the head, which is near all of its packets.
         let frames = self.held.iter().map(|held| held.part.frame);
         self.tail = frames.min_by_key(|frame| order.distance(head, *frame)).unwrap_or(head);
     }
 
     fn add(&mut self, order: &Order, held: Held, moved: u64) {
-        // The stream goes on: what came before is no reason to leave it.
+        // The stream goes on: earlier packets are no reason to leave it.
         if self.moved != moved {
             (self.moved, self.run) = (moved, 0);
         }
@@ -185,39 +187,39 @@ impl Candidate {
 }
 
 impl Candidates {
-    /// None yet, and never more than the bound allows.
+    /// Makes an empty list that never exceeds the bound.
     pub(super) fn within(bound: CandidateBound) -> Self {
         Candidates { list: Vec::new(), bound }
     }
 
-    /// The bound that holds.
+    /// The current bound.
     pub(super) fn bound(&self) -> CandidateBound {
         self.bound
     }
 
-    /// From now on this bound holds.
+    /// Sets a new bound.
     pub(super) fn rebind(&mut self, bound: CandidateBound) {
         self.bound = bound;
     }
 
-    /// Leaves none here.
+    /// Takes all courses and leaves none.
     pub(super) fn take_all(&mut self) -> Self {
         std::mem::replace(self, Candidates::within(self.bound))
     }
 
-    /// Whether there is no course. Every packet of an undisturbed stream asks this.
+    /// Returns true if there is no course. This runs for every packet of an undisturbed stream.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// How many packets the established courses have.
+    /// Number of packets in the established courses.
     pub(super) fn waiting(&self, moved: u64) -> u64 {
         let established = self.list.iter().filter(|candidate| candidate.is_established(moved));
         established.map(|candidate| candidate.held.len() as u64).sum()
     }
 
-    /// Whether no further course is kept before another is given up, or followed.
+    /// Returns true if no further course fits before another is given up or followed.
     pub(super) fn is_crowded(&self) -> bool {
         self.list.len() == CANDIDATES || self.is_full()
     }
@@ -233,7 +235,8 @@ impl Candidates {
         self.list.iter().position(|candidate| candidate.is_established(moved))
     }
 
-    /// The courses that came one after the other while the stream did not move, if each is ahead of the one before.
+    /// The courses that arrived one after the other while the stream did not move. `None` unless each is
+    /// ahead of the one before.
     pub(super) fn chain(&self, order: &Order, moved: u64) -> Option<CandidateChain> {
         let mut chain: Option<(CandidateChain, u64)> = None;
         for (at, one) in self.list.iter().enumerate().filter(|(_, one)| !one.is_interrupted(moved)) {
@@ -249,15 +252,17 @@ impl Candidates {
         chain.map(|(chain, _)| chain)
     }
 
-    /// Keeps a packet with those that it follows, at most `near` frames away: its course, and packets that are given up for
-    /// it. `moved` counts the packets by which the stream moved.
+    /// Keeps a packet in the course that it follows, at most `near` frames away. `moved` is the number of
+    /// packets by which the stream moved.
+    ///
+    /// Returns the index of the course, and the packets given up for it.
     pub(super) fn keep(&mut self, order: &Order, near: u64, held: Held, moved: u64) -> (usize, Vec<Held>) {
         let mut given_up = Vec::new();
         while self.is_full() {
             given_up.extend(self.least_likely(moved).held);
         }
         let frame = held.part.frame;
-        // To both sides: packets of a course are reordered too.
+        // In both directions: packets of a course are reordered too.
         let follows = |one: &Candidate| order.distance(one.head, frame).unsigned_abs() <= near;
         if let Some(at) = self.list.iter().rposition(follows) {
             self.list[at].add(order, held, moved);
@@ -272,14 +277,15 @@ impl Candidates {
         (self.list.len() - 1, given_up)
     }
 
-    /// Whether a frame follows an established course, at most so many frames away.
+    /// Returns true if a frame follows an established course, at most `near` frames away.
     pub(super) fn goes_on(&self, order: &Order, near: u64, frame: u64, moved: u64) -> bool {
         let mut established = self.list.iter().filter(|candidate| candidate.is_established(moved));
         established.any(|candidate| order.distance(candidate.head, frame).unsigned_abs() <= near)
     }
 
-    /// Takes out the course that is least likely to be the stream. A long one during which the stream moved is somebody
-    /// else's. Of the others the shortest: a stream that goes on has more packets than numbers that are drawn at random.
+    /// Removes the course that is least likely to be the stream. A long one during which the stream moved
+    /// belongs to another sender. Otherwise it is the shortest: a stream that goes on has more packets than
+    /// random numbers have.
     fn least_likely(&mut self, moved: u64) -> Candidate {
         let length = |at: &usize| self.list[*at].held.len();
         let long = |at: &usize| self.list[*at].is_interrupted(moved) && length(at) >= LONG;
@@ -288,32 +294,32 @@ impl Candidates {
         self.list.remove(at.expect("there is one if no more is kept"))
     }
 
-    /// Takes out the first course that is taken to be the stream.
+    /// Removes and returns the first course that is the stream.
     pub(super) fn take(&mut self, is_stream: impl Fn(&Candidate) -> bool) -> Option<Candidate> {
         let at = self.list.iter().position(is_stream)?;
         Some(self.list.remove(at))
     }
 
-    /// Takes out the course at this place.
+    /// Removes the course at this index.
     pub(super) fn take_at(&mut self, at: usize) -> Candidate {
         self.list.remove(at)
     }
 
-    /// The course at this place.
+    /// The course at this index.
     pub(super) fn get(&self, at: usize) -> &Candidate {
         &self.list[at]
     }
 
-    /// The stream went on from a course, by which it moved from `before` to `moved` packets. Other courses
-    /// that were not interrupted until then are not interrupted by that: its packets had come earlier.
+    /// The stream went on from a course, and thereby moved from `before` to `moved` packets. This does not
+    /// interrupt other courses that were not interrupted before, because its packets had arrived earlier.
     pub(super) fn stay(&mut self, before: u64, moved: u64) {
         for candidate in self.list.iter_mut().filter(|candidate| candidate.moved == before) {
             candidate.moved = moved;
         }
     }
 
-    /// Takes out packets that the stream has come to. An established course goes elsewhere, though some of
-    /// its numbers may be those that the stream comes to: it stays whole.
+    /// Removes packets that the stream has reached. An established course stays whole: it goes elsewhere,
+    /// although the stream may reach some of its numbers.
     pub(super) fn reached(&mut self, moved: u64, is_here: impl Fn(Part) -> bool) -> Vec<Held> {
         let mut reached = Vec::new();
         for candidate in self.list.iter_mut().filter(|candidate| !candidate.is_established(moved)) {
@@ -323,8 +329,8 @@ impl Candidates {
         reached
     }
 
-    /// Takes out courses that are none of the stream: it moved by more than 64 packets without them, and does
-    /// not come to them soon.
+    /// Removes courses that do not belong to the stream: it moved by more than 64 packets without them, and
+    /// does not reach them soon.
     pub(super) fn stale(&mut self, moved: u64, is_ahead: impl Fn(Part) -> bool) -> Vec<Held> {
         let is_stale = |candidate: &mut Candidate| {
             candidate.moved + STALE < moved && !candidate.held.iter().any(|held| is_ahead(held.part))

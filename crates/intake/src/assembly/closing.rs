@@ -1,4 +1,4 @@
-//! A block's way to the ring: when, and what becomes of what is missing in it.
+//! When a block goes to the ring, and how its missing packets are filled or left out.
 
 use std::ops::Range;
 
@@ -10,14 +10,17 @@ use super::{Assembly, Block, CLOSED, HEADER, Header, Last};
 use nilometer_wire::Near;
 
 impl Assembly {
-    /// Blocks that are full go to the ring, in their order.
+    /// Sends full blocks to the ring, in their order.
     pub(super) fn close_full(&mut self, now: Nanos) {
         while self.open.front().is_some_and(|block| block.count == self.shape.packets) {
             self.close_first(now, self.next());
         }
     }
 
-    /// A look is over that began now: the stream goes on elsewhere if that is known by now. What others follow, and frames that are blocks by themselves, are given up after a while.
+    /// Ends a look that began now. The stream goes on elsewhere, if that is certain by now.
+    ///
+    /// After a while it gives up the missing packets of blocks that others follow, and of frames that are
+    /// whole blocks.
     pub fn tick(&mut self, now: Nanos) {
         self.decide(now);
         while let Some(block) = self.open.front() {
@@ -31,12 +34,13 @@ impl Assembly {
         }
     }
 
-    /// No packet comes any more: what is there goes to the ring. How many blocks there were in all.
+    /// Sends the open blocks to the ring, since no packet arrives any more. Returns the number of all blocks.
     pub fn end(&mut self, now: Nanos) -> u64 {
         self.unpark_all(now);
         self.decide_all(now);
         if let Some(lost) = self.crowded.take() {
-            // Nothing came behind them. What is missing in the frame that began is counted when its block is closed.
+            // No packet arrived behind them. Packets missing in the current frame are counted when its block
+            // is closed.
             let here = self.next().next_multiple_of(self.shape.per_frame());
             self.tally.lose_unfilled(lost.saturating_sub(here.cast_signed()).max(0).cast_unsigned());
         }
@@ -47,8 +51,9 @@ impl Assembly {
         self.first
     }
 
-    /// Nothing below this place comes any more: the first block goes to the ring; what is missing is filled or left out.
-    /// Where so much is left out that the block is not full any more, it stays open for what follows.
+    /// Closes the first block and sends it to the ring: no packet below this place arrives any more. Missing
+    /// packets are filled or left out. If the block is no longer full after frames were left out, it stays
+    /// open for the frames that follow.
     pub(super) fn close_first(&mut self, now: Nanos, below: u64) {
         let begin = self.first * self.shape.packets;
         let below = below.next_multiple_of(self.shape.per_frame());
@@ -61,7 +66,7 @@ impl Assembly {
         }
     }
 
-    /// Takes the first block out, with something in the place of what is missing below this place of it.
+    /// Removes the first block, with its missing packets below `end` filled.
     pub(super) fn finish_first(&mut self, end: usize) -> Option<Block> {
         for range in self.open.front()?.missing(end) {
             self.fill(range);
@@ -72,7 +77,7 @@ impl Assembly {
         Some(block)
     }
 
-    /// A block as it is kept, up to this place.
+    /// Describes a block as it is stored, up to this place.
     pub(super) fn packed(&self, block: &Block, end: usize) -> Packed {
         let length = end / self.shape.per_frame() as usize * self.shape.frame_size;
         let (packets, bytes) = block.came(&self.shape, end);
@@ -93,13 +98,13 @@ impl Assembly {
         self.closed.push_back(block.present);
         self.first += 1;
         let begin = self.first * self.shape.packets;
-        // The last start is that of what is open, wherever it was.
+        // The last start is that of the open blocks, wherever it was.
         while self.starts.get(1).is_some_and(|start| *start <= begin) {
             self.starts.pop_front();
         }
     }
 
-    /// Makes the packets of the first block that did not come.
+    /// Fills in the packets of the first block that are missing.
     fn fill(&mut self, range: Range<usize>) {
         self.lose(range.start, range.len() as u64, true);
         let per_frame = self.shape.per_frame() as usize;
@@ -115,7 +120,7 @@ impl Assembly {
         }
     }
 
-    /// How many frames were left out between two of the first block; negative if the first of these is behind the other.
+    /// Number of frames left out between two of the first block. Negative if `frame` is behind `here`.
     fn left_out(&self, frame: i64, here: usize) -> i64 {
         let per_frame = self.shape.per_frame() as usize;
         let here = here.cast_signed() as i64;
@@ -126,15 +131,15 @@ impl Assembly {
         if frame <= here { count.cast_signed() } else { -count.cast_signed() }
     }
 
-    /// So many packets are missing at this place of the first block.
+    /// Records that `count` packets are missing at this place of the first block.
     fn lose(&mut self, at: usize, count: u64, filled: bool) {
         self.tally.lose(count);
         let block = self.open.front_mut().expect("the block that is being closed");
         block.gaps.push(Gap { at: at as u32, count, filled, sender: None });
     }
 
-    /// The frame nearest to one of the first block that came in the same part of the stream: where it is in the block
-    /// (before it if negative), and its first bytes.
+    /// The nearest frame that arrived in the same part of the stream: its position in the first block
+    /// (negative: before it), and its first bytes.
     fn near(&self, frame: usize) -> Option<(i64, Header)> {
         let per_frame = self.shape.per_frame();
         let begin = self.first * self.shape.packets;
@@ -158,7 +163,7 @@ impl Assembly {
         before().or_else(earlier).or_else(after)
     }
 
-    /// Keeps the beginning of the last frame of the first block that came.
+    /// Remembers the beginning of the last frame in the first block that arrived.
     fn remember(&mut self) {
         let per_frame = self.shape.per_frame() as usize;
         let frames = self.shape.packets as usize / per_frame;
@@ -175,8 +180,8 @@ impl Assembly {
         }
     }
 
-    /// Leaves out the frames of the first block of which nothing came, up to this place: what follows moves down. Whether
-    /// the block has room for more frames by that.
+    /// Leaves out the frames of the first block that are missing completely, up to this place. Later frames
+    /// move down. Returns true if it left out any, so that the block has room for more frames.
     pub(super) fn leave_out(&mut self, end: usize) -> bool {
         let per_frame = self.shape.per_frame() as usize;
         let came =
@@ -205,7 +210,7 @@ impl Assembly {
         true
     }
 
-    /// So many places were left out, and so many frames that were open are not any more.
+    /// Adjusts all places after `places` places were left out, and `frames` open frames ceased to be open.
     fn moved_down(&mut self, begin: u64, places: u64, frames: u64) {
         self.tally.left_out += places;
         for port in &mut self.ports {
@@ -219,7 +224,7 @@ impl Assembly {
         }
     }
 
-    /// Moves a frame down, counted from the first open one, with what of it is there.
+    /// Moves a frame down, with the packets of it that arrived. Frames are counted from the first open one.
     fn move_frame(&mut self, from: usize, to: usize) {
         let per_frame = self.shape.per_frame() as usize;
         let frames = self.shape.packets as usize / per_frame;

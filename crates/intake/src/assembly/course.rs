@@ -1,12 +1,16 @@
-//! The course of a stream: whether a packet belongs near the last ones, or elsewhere, and when the stream
-//! goes on from there.
+//! The course of a stream: whether a packet belongs near the last ones or elsewhere, and when the stream goes
+//! on from there.
 //!
-//! A packet goes to its place if that is near the end of what came, and no other packet loses its place by
-//! it. All others are [`Candidates`], and move nothing. The stream goes on from a course of them when nothing
-//! of it came for a while where it was, and several follow each other there; when the kernel dropped as many
-//! packets as are missing between; or when so many came that it can be nothing else. Then none of them is lost. For example, with a window of 16 packets (up to 16 / 4 = 4
-//! places ahead are near), gaps of at most 100 and blocks of 8, packets 0 to 19 came: blocks 0 and 1 are in
-//! the ring, block 2 is open, and 20 is the next place.
+//! A packet goes to its place if that is near the end of the stream and no other packet loses its place by
+//! it. All others are [`Candidates`] and move nothing.
+//!
+//! The stream goes on from a course of candidates in one of three cases. Either nothing arrived at its
+//! current place for a while, and several candidates follow each other elsewhere. Or the kernel dropped as
+//! many packets as are missing in between. Or the candidates are too many to be anything else.
+//!
+//! None of these candidates is lost. For example, with a window of 16 packets, up to 16 / 4 = 4 places ahead
+//! are near. Gaps are of at most 100 packets, and blocks have 8. Packets 0 to 19 arrived: blocks 0 and 1 are
+//! in the ring, block 2 is open, and 20 is the next place.
 //!
 //! ```text
 //! packet 22          place 22 is near (20 to 23)        it is put there; 20 and 21 may still come
@@ -30,22 +34,22 @@ use super::{
     progress::{ESTABLISHED, StreamProgress},
 };
 
-/// Where no slot was free, the stream goes on when one in so many is free again: with one block at a time
-/// there would be a gap behind each.
+/// After a shortage of slots the stream goes on when one of `ROOM` slots is free again. With one block at a
+/// time there would be a gap behind each.
 const ROOM: usize = 16;
-/// Filling takes one in so many of the free slots at the most: packets need them.
+/// Filling takes at most one of this many free slots, because packets need them.
 const FILL_SHARE: u64 = 4;
-/// A block is known to be followed when this part of a window of packets came behind it: fewer may be
-/// anybody's.
+/// A block counts as followed when this part of a window of packets arrived behind it. Any sender might send
+/// fewer.
 const WINDOW_SHARE: u64 = 8;
 
-/// This many packets in courses that lie one behind the other are the stream, if no more are kept.
+/// This many packets in courses that lie one behind the other are the stream, if no more can be kept.
 const CHAIN: u64 = 64;
 
-/// The relation of a packet to the stream, as far as it is known when the packet comes.
+/// The relation of a packet to the stream, as far as it is clear on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Near the end of what came.
+    /// Near the end of the stream.
     Here,
     /// It belongs where the stream is by now, but no slot is free: the storage is too slow.
     Lost,
@@ -56,7 +60,7 @@ enum Standing {
 }
 
 impl Assembly {
-    /// Puts a packet where it belongs, if that is open, or keeps it until it is known where the stream is.
+    /// Puts a packet where it belongs, if that is open, or keeps it until the stream's place is certain.
     pub(super) fn insert(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         if !self.order.has_begun() {
             self.begin_at(now, part.frame);
@@ -70,8 +74,8 @@ impl Assembly {
     /// Puts down a packet that waits for no other port.
     pub(super) fn insert_near(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         match self.standing(part) {
-            // By its number alone it is here. But it goes on with a course that may be the stream, and its
-            // place is taken: put here, it would be a duplicate, and the course would have a hole.
+            // By its number alone it is here. But it continues a course that may be the stream, and its place
+            // is taken. Put here, it would be a duplicate, and the course would have a hole.
             Standing::Here if self.repeats(part) => self.hold(now, inlet, part, body),
             Standing::Here => self.put(now, inlet, part, body),
             Standing::Lost => self.refuse(self.order.place(part)),
@@ -89,8 +93,8 @@ impl Assembly {
         let open = (self.first * self.shape.packets).cast_signed();
         let end = open + (self.open.len() as u64 * self.shape.packets).cast_signed();
         match self.crowded {
-            // Without slots the end of what came stands still and the stream does not: what is near is
-            // counted from the last packet that found none. Packets of open blocks go on to their places.
+            // Without slots the last place stands still and the stream does not. Near then means near the
+            // last packet that found no slot. Packets of open blocks still go to their places.
             Some(lost) if place >= end => match place < lost.saturating_add(self.step()) {
                 false => Standing::Elsewhere,
                 true if self.has_room() && self.may_skip() => Standing::Resumes,
@@ -104,21 +108,23 @@ impl Assembly {
         }
     }
 
-    /// How many places ahead of all that came a packet is still near: enough for those that overtook others,
-    /// and for those of a port that come before the others'.
+    /// How many places ahead of all others a packet is still near. It is enough for packets that overtook
+    /// others, and for those of a port that arrive before the others'.
     fn step(&self) -> i64 {
         let others = if self.ports.len() > 1 { 2 * self.places_of_lead() } else { 0 };
         ((self.limits.window / 4).max(1) + others).cast_signed()
     }
 
-    /// Whether there may be a block for this place without closing one that packets still come to.
+    /// Returns true if there may be a block for this place without closing one for which packets still
+    /// arrive.
     fn is_reachable(&self, place: u64) -> bool {
         let block = place / self.shape.packets - self.first;
         let Some(closed) = (block + 1).checked_sub(self.most_open() as u64) else { return true };
         closed == 0 || self.is_followed(closed as usize)
     }
 
-    /// Whether packets came behind the first so many blocks: more than a few, which anybody may send.
+    /// Returns true if packets arrived behind the first `blocks` blocks: more than a few, which any sender
+    /// might send.
     pub(super) fn is_followed(&self, blocks: usize) -> bool {
         let came: u64 = self.open.iter().skip(blocks).map(|block| block.count).sum();
         came >= (self.limits.window / WINDOW_SHARE).max(1)
@@ -128,28 +134,28 @@ impl Assembly {
     pub(super) fn refuse(&mut self, place: i64) {
         self.tally.refused += 1;
         let before = self.crowded.unwrap_or(self.next().cast_signed());
-        // The stream goes on, though nothing of it is stored: otherwise it would be taken to be silent.
+        // The stream goes on, although nothing of it is stored. Otherwise it would count as silent.
         if place >= before {
             self.progress.advance(1, (place + 1 - before).cast_unsigned());
         }
         self.crowded = Some(before.max(place + 1));
     }
 
-    /// Slots of the ring that neither a frame nor an open block has.
+    /// Slots of the ring that hold neither a frame nor an open block.
     fn free_slots(&self) -> usize {
         let RingSnapshot { books, in_use, .. } = self.ring.glance(Nanos(0));
         books.slots.saturating_sub(in_use + self.open.len())
     }
 
-    /// Whether so many slots are free that the stream may go on where none was.
+    /// Returns true if enough slots are free for the stream to go on after a shortage.
     fn has_room(&self) -> bool {
         self.free_slots() >= (self.ring.glance(Nanos(0)).books.slots / ROOM).max(1)
     }
 
-    /// There is room again: the stream goes on with this packet, or where the last one was that found none.
+    /// Resumes after a shortage, with this packet or at the last one that found no slot.
     fn resume(&mut self, now: Nanos, part: Part) {
         let Some(lost) = self.crowded.take() else { return };
-        // Packets up to `lost` are known to be lost. This one may have overtaken some that are still to come:
+        // Packets up to `lost` are certainly lost. This one may have overtaken some that are still to arrive:
         // only frames before the first of those are left out.
         let ahead = self.order.place(part).saturating_sub(lost).max(0).cast_unsigned();
         let frame = part.frame.wrapping_sub(ahead.div_ceil(self.shape.per_frame()));
@@ -188,12 +194,12 @@ impl Assembly {
         }
     }
 
-    /// The course from which the stream goes on at once, now that a packet came to the one at this place. Others wait until
-    /// nothing came of the stream for a while.
+    /// The course from which the stream goes on at once, after a packet was added to the course at this
+    /// index. Other courses wait until the stream was silent for a while.
     fn followed(&self, at: usize) -> Option<usize> {
         let moved = self.progress.packets();
         let candidate = self.candidates.get(at);
-        // A stream of a few packets may itself have been what was stray.
+        // A stream of a few packets may itself have consisted of stray ones.
         let is_known = || self.progress.is_young() || self.is_explained(candidate);
         if candidate.is_established(moved) && is_known() {
             return Some(at);
@@ -204,7 +210,8 @@ impl Assembly {
         if !self.candidates.is_crowded() {
             return None;
         }
-        // If the recorder is behind, no time passes. A full memory without one packet of the stream between is the stream.
+        // If the recorder is behind, no time passes. Candidates that fill the memory without one packet of
+        // the stream between are the stream.
         let chain = || self.candidates.chain(&self.order, moved);
         let is_long = |chain: &CandidateChain| chain.packets >= CHAIN && self.drops.packets() > 0;
         self.candidates
@@ -212,20 +219,23 @@ impl Assembly {
             .or_else(|| chain().filter(is_long).map(|chain| chain.oldest))
     }
 
-    /// The first of several courses that lie one behind the other, with as many packets at least, if the kernel dropped as
-    /// many as are missing before the last of them: drops come again and again, so that no course is long.
+    /// The first of several courses that lie one behind the other, if they have at least this many packets.
+    /// The kernel must have dropped as many as are missing before the last of them. Repeated drops keep each
+    /// single course short.
     fn followed_chain(&self, packets: u64) -> Option<usize> {
         let chain = self.candidates.chain(&self.order, self.progress.packets())?;
         (chain.packets >= packets && self.explains(chain.last, chain.packets)).then_some(chain.oldest)
     }
 
-    /// Whether the kernel dropped as many packets as are missing before this course.
+    /// Returns true if the kernel dropped as many packets as are missing before this course.
     fn is_explained(&self, candidate: &Candidate) -> bool {
         self.explains(candidate.first(), 0)
     }
 
-    /// Whether the kernel dropped as many packets as are missing before this frame, apart from `kept` ones that came and a
-    /// window of others: a few may be lost elsewhere.
+    /// Returns true if the kernel dropped as many packets as are missing before this frame.
+    ///
+    /// It allows for `kept` packets that arrived, and for a window of others, since a few may be lost
+    /// elsewhere.
     fn explains(&self, frame: u64, kept: u64) -> bool {
         let dropped = self.drops.packets();
         let begin = self.crowded.unwrap_or(self.next().cast_signed());
@@ -234,18 +244,19 @@ impl Assembly {
         dropped > 0 && u64::try_from(missing).is_ok_and(|missing| missing > 0 && missing <= most)
     }
 
-    /// Counts packets that will not be put down: they are none of the stream, or came too late.
+    /// Counts packets that get no place: they do not belong to the stream, or arrived too late.
     pub(super) fn give_up(&mut self, packets: &[Held]) {
         self.tally.stray += packets.iter().filter(|held| held.counted.is_none()).count() as u64;
     }
 
-    /// Puts down packets that the stream came to since the last look, and gives up those that it left behind.
+    /// Puts down packets that the stream has reached since the last look, and gives up those that it left
+    /// behind.
     pub(super) fn settle(&mut self, now: Nanos) {
         if self.candidates.is_empty() || self.settled == self.progress.packets() {
             return;
         }
         self.settled = self.progress.packets();
-        // Taken out while `self` is asked where they belong.
+        // Taken out while `self` looks for their places.
         let mut candidates = self.candidates.take_all();
         let is_here = |part| self.standing(part) == Standing::Here && !self.is_there(part);
         let reached = candidates.reached(self.progress.packets(), is_here);
@@ -257,8 +268,11 @@ impl Assembly {
         }
     }
 
-    /// Whether a packet goes on with a course of others though its number is one of the stream's last ones:
-    /// they are those of a scan like the one before, and came while it was not known yet that one had begun.
+    /// Returns true if a packet continues a course of others although its number is one of the stream's last
+    /// ones.
+    ///
+    /// Such packets belong to a scan like the one before. They arrived before it was clear that a new scan
+    /// had begun.
     fn repeats(&self, part: Part) -> bool {
         let goes_on = || {
             self.candidates.goes_on(&self.order, self.step_of_course(), part.frame, self.progress.packets())
@@ -266,17 +280,17 @@ impl Assembly {
         !self.candidates.is_empty() && self.is_there(part) && goes_on()
     }
 
-    /// How many frames one packet of a course may be away from the next: a window of packets.
+    /// The largest distance in frames from one packet of a course to the next: a window of packets.
     fn step_of_course(&self) -> u64 {
         self.limits.window.div_ceil(self.shape.per_frame()) + 1
     }
 
-    /// Whether there is a packet already in the open place of this one.
+    /// Returns true if the open place of this packet is already taken.
     fn is_there(&self, part: Part) -> bool {
         self.there(part).is_some()
     }
 
-    /// The open block, and the place in it, where there is a packet already with the number of this one.
+    /// The open block and the place in it, if a packet with the number of this one is already there.
     fn there(&self, part: Part) -> Option<(&Block, usize)> {
         let place = self.order.place(part).cast_unsigned();
         let block = (place / self.shape.packets).checked_sub(self.first)?;
@@ -285,30 +299,30 @@ impl Assembly {
         block.has(at).then_some((block, at))
     }
 
-    /// How a packet repeats the one that is in its open place, if there is one.
+    /// How a packet repeats the one in its open place, if there is one.
     pub(super) fn repeated(&self, part: Part, body: &[u8]) -> Option<Behind> {
         let (block, at) = self.there(part)?;
         Some(block.repeated(self.shape.range(at), body))
     }
 
-    /// Whether the stream will come to a packet soon: within a window behind what is near.
+    /// Returns true if the stream will reach a packet soon: it is within a window behind the near places.
     fn is_ahead(&self, part: Part) -> bool {
         let next = self.next().cast_signed();
         let far = next.saturating_add(self.step()).saturating_add(self.limits.window.cast_signed());
         (next..far).contains(&self.order.place(part))
     }
 
-    /// Puts down a packet that was kept, wherever the stream is by now.
+    /// Puts down a packet that was kept, wherever the stream is now.
     fn release(&mut self, now: Nanos, held: &Held) {
-        // It is counted again where it is put.
+        // It is counted again when it is put down.
         if let Some(behind) = held.counted {
             self.tally.uncount_behind(behind);
         }
         self.put(now, held.inlet, held.part, &held.body);
     }
 
-    /// All ports were looked at, from this time on: the stream goes on elsewhere if nothing came where it
-    /// was.
+    /// Called after a look at all ports that began now. The stream goes on elsewhere if nothing arrived at
+    /// its place.
     pub(super) fn decide(&mut self, now: Nanos) {
         self.progress.look(now);
         if self.candidates.is_empty() {
@@ -316,7 +330,7 @@ impl Assembly {
         }
         let ReorderWindow { quiet, patience, .. } = self.limits;
         let has_ended = self.progress.is_silent(quiet, patience);
-        // A few packets are no proof, but better than nothing when the stream has been silent for long.
+        // A few packets are no proof, but better than nothing after a long silence.
         let is_given_up = self.progress.is_silent(patience, patience);
         let moved = self.progress.packets();
         let is_stream = |candidate: &Candidate| {
@@ -331,7 +345,7 @@ impl Assembly {
         }
     }
 
-    /// Puts down what follows the stream, as far as that can be known, when nothing comes any more.
+    /// Puts down the packets that follow the stream, as far as that is certain, when no more can arrive.
     pub(super) fn decide_all(&mut self, now: Nanos) {
         let moved = self.progress.packets();
         if let Some(candidate) = self.candidates.take(|candidate| candidate.is_established(moved)) {
@@ -352,16 +366,17 @@ impl Assembly {
 
     /// The stream goes on with this course: over a gap, or anew.
     fn go_on(&mut self, now: Nanos, mut candidate: Candidate) {
-        // Second copies of what came before, and late ones, are near a course that is a little ahead. It does not begin with them.
+        // Second copies of earlier packets, and late ones, are near a course that is a little ahead. It does
+        // not begin with them.
         let next = self.next().cast_signed();
-        // As many of them as make a stream are one.
+        // But as many of them as make a stream are one.
         let is_new = |held: &Held| held.counted.is_none();
         let counted = candidate.held.iter().filter(|held| !is_new(held)).count() as u64;
         let is_ahead = candidate.held.iter().any(|held| is_new(held) && self.order.place(held.part) >= next);
         if is_ahead && counted < ESTABLISHED {
             candidate.retain(&self.order, is_new);
         }
-        // From the beginning of its earliest frame, whichever of its packets came first.
+        // Start at the beginning of its earliest frame, whichever of its packets arrived first.
         let first = Part { frame: self.first_heard(candidate.first()), part: 0 };
         let before = self.progress.packets();
         self.move_to(now, first);
@@ -370,21 +385,22 @@ impl Assembly {
         for held in candidate.held {
             self.release(now, &held);
         }
-        // Where several scans waited in the kernel, the next one came behind this one.
+        // If several scans waited in the kernel, the next one arrived behind this one.
         self.candidates.stay(before, self.progress.packets());
         self.settle(now);
     }
 
-    /// Moves the stream to this frame. The packets between are missing, as far as the time allows for so
-    /// many: they are filled, or left out where filling would take the slots that packets need, or where the
+    /// Moves the stream to this frame. The packets in between are missing, up to as many as the elapsed time
+    /// allows.
+    ///
+    /// They are filled. They are left out if filling would take the slots that packets need, or if the
     /// storage was too slow for them. Numbers further ahead, or behind, were set anew.
     fn move_to(&mut self, now: Nanos, first: Part) {
         let was_crowded = self.crowded.take();
         let ahead = self.order.place(first).saturating_sub(self.next().cast_signed());
         let is_young = self.progress.is_young();
         let ReorderWindow { window, gap, .. } = self.limits;
-        // Of a young stream no rate is known, and its place may be wrong: it is worth a few windows and no
-        // more.
+        // A young stream has no known rate, and its place may be wrong: it gets a few windows and no more.
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
         let most = if self.drops.packets() > 0 { most.max(self.drops.packets() + window) } else { most };
         match u64::try_from(ahead) {
@@ -397,7 +413,7 @@ impl Assembly {
         }
     }
 
-    /// The stream goes on with this packet behind it. The kernel dropped all that is missing between.
+    /// The stream goes on with this packet behind it. The kernel dropped all packets in between.
     pub(super) fn skip_gap(&mut self, now: Nanos, first: Part) {
         let ahead = self.order.place(first).saturating_sub(self.next().cast_signed());
         if let Ok(count) = u64::try_from(ahead) {
@@ -406,17 +422,17 @@ impl Assembly {
         }
     }
 
-    /// So many packets are missing before this one: they are filled, or left out.
+    /// Fills or leaves out the `count` packets missing before this one.
     fn leave_gap(&mut self, now: Nanos, first: Part, count: u64, was_crowded: bool) {
         if was_crowded || !self.may_fill(count) {
             self.drops.explain(count);
             self.skip_to(now, first);
         }
-        // Otherwise nothing is to be done: blocks in between are opened, and filled when they are closed. The gap shows
-        // with the first packet behind it.
+        // Otherwise there is nothing to do: blocks in between are opened now, and filled when they are
+        // closed. The gap appears with the first packet behind it.
     }
 
-    /// Whether a packet is not near the stream.
+    /// Returns true if a packet is not near the stream.
     pub(super) fn is_elsewhere(&self, part: Part) -> bool {
         self.standing(part) == Standing::Elsewhere
     }
@@ -427,18 +443,18 @@ impl Assembly {
         self.begin_at(now, first.frame);
     }
 
-    /// Whether so many packets in a row may be filled.
+    /// Returns true if this many consecutive packets may be filled.
     fn may_fill(&self, packets: u64) -> bool {
         let blocks = packets.div_ceil(self.shape.packets);
         packets <= self.limits.gap && blocks <= self.free_slots() as u64 / FILL_SHARE
     }
 
-    /// The frames from where the stream is to this one are left out.
+    /// Leaves out the frames from the stream's current place to this one.
     fn skip_to(&mut self, now: Nanos, part: Part) {
         let here = self.next().next_multiple_of(self.shape.per_frame());
         let Ok(count) = u64::try_from(self.order.place(part) - here.cast_signed()) else { return };
-        // The frame gets the place where the stream is, and the gap stands before it. With no slot for it
-        // there is no block that could have the gap.
+        // The frame gets the current place of the stream, and the gap stands before it. Without a slot for it
+        // there is no block that could hold the gap.
         self.order.move_down(count);
         self.tally.left_out += count;
         if count == 0 || !self.reach(now, part) {
@@ -451,13 +467,15 @@ impl Assembly {
                 block.gaps.push(Gap { at, count, filled: false, sender: None });
                 self.tally.lose(count);
             }
-            // Reaching it closed it.
+            // Opening the block of the frame closed this one.
             None => self.tally.lose_unfilled(count),
         }
     }
 
-    /// Whether a packet whose place is closed is late or a duplicate; none if that was so long ago that it is
-    /// neither. Which packets came is known of the last few blocks: before those, one counts as late.
+    /// Decides whether a packet whose place is closed is late or a duplicate. `None`: it is too far behind to
+    /// be either.
+    ///
+    /// The assembly remembers the packets of the last few blocks. A packet before those counts as late.
     fn behind(&self, part: Part) -> Option<Behind> {
         let packets = self.shape.packets;
         let behind = (self.first * packets).cast_signed().saturating_sub(self.order.place(part));
@@ -466,7 +484,7 @@ impl Assembly {
             return None;
         }
         let behind = behind.unsigned_abs();
-        // From the end of the last block backwards: 1 is its last packet.
+        // Counted from the end of the last block backwards: 1 is its last packet.
         let block = self.closed.len().checked_sub(behind.div_ceil(packets) as usize);
         let at = (packets - 1 - (behind - 1) % packets) as usize;
         let was_there = block.is_some_and(|block| self.closed[block][at / 64] >> (at % 64) & 1 == 1);

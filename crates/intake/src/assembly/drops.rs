@@ -1,21 +1,22 @@
-//! Packets that the kernel dropped and that no gap of the stream has accounted for yet. A jump over no more than these is a
-//! loss with a known cause, and no forgery: a recorder that is behind need not wait until its socket is empty to believe it.
+//! Packets that the kernel dropped and that no gap of the stream explains yet. A jump over at most this many
+//! is a loss with a known cause, and no forgery. A recorder that is behind therefore believes it before its
+//! socket is empty.
 
-/// Dropped packets whose gap must show soon: the kernel says what it dropped with the next packet that it keeps.
+/// Dropped packets whose gap must appear soon: the kernel reports drops with the next packet that it keeps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct UnexplainedDrops {
-    /// Dropped packets that no gap accounts for, at the most.
+    /// Upper bound for the dropped packets that no gap explains.
     packets: u64,
     /// Packets by which the stream had moved when the last of them were reported.
     moved: u64,
 }
 
-/// The stream moved by this many packets and no gap showed: what was dropped was none of it. As many may wait in threads
-/// that receive.
+/// If the stream moved by this many packets without a gap, the dropped packets did not belong to it. This
+/// many may wait in receiving threads.
 const SHOWN: u64 = 1 << 15;
 
 impl UnexplainedDrops {
-    /// The kernel dropped at most `more` packets since this was called last; `moved` packets of the stream came.
+    /// The kernel dropped at most `more` packets since the last call. `moved` packets of the stream arrived.
     pub(super) fn add(&mut self, more: u64, moved: u64) {
         if more > 0 {
             self.packets = self.packets.saturating_add(more);
@@ -30,7 +31,7 @@ impl UnexplainedDrops {
         self.moved = 0;
     }
 
-    /// Packets that may be missing because of them.
+    /// Number of packets that may be missing because of drops.
     pub(super) fn packets(self) -> u64 {
         self.packets
     }

@@ -1,14 +1,15 @@
-//! What an assembly makes of packets that somebody else sends, with the format and from the address of the stream.
+//! The assembly's treatment of packets from another sender, with the format and from the address of the
+//! stream.
 
 use proptest::prelude::*;
 
 use super::{tests::*, *};
 use nilometer_model::{RandomStream, Seed};
 
-/// So far from the stream at least that none of them takes the place of a packet that comes.
+/// Minimum distance from the stream, so that none of them takes the place of one of its packets.
 const FAR: u64 = 200;
 
-/// Packets with numbers that follow each other, far from where the stream is: at most so many.
+/// Makes at most `most` packets with consecutive numbers, far from the stream.
 fn forged(stream: &mut RandomStream, at: u64, most: u64) -> Vec<u64> {
     let far = match stream.below(4) {
         0 => at + FAR + stream.below(1000),
@@ -21,7 +22,8 @@ fn forged(stream: &mut RandomStream, at: u64, most: u64) -> Vec<u64> {
     (begin..begin + 1 + stream.below(most)).collect()
 }
 
-/// A stream from this number on, so many packets at a time, and between them those of somebody else. How many these were.
+/// Sends a stream from this number on in small batches, with forged packets between. Returns the number of
+/// forged packets.
 fn mixed(lab: &mut Lab, stream: &mut RandomStream, numbers: std::ops::Range<u64>, most: u64) -> u64 {
     let (mut sent, mut at) = (0, numbers.start);
     while at < numbers.end {
@@ -40,7 +42,7 @@ fn mixed(lab: &mut Lab, stream: &mut RandomStream, numbers: std::ops::Range<u64>
     sent
 }
 
-/// Long enough to know what the stream is.
+/// Sends enough packets to establish the stream.
 fn begin(lab: &mut Lab, from: u64) -> u64 {
     for at in (from..from + 50).step_by(5) {
         lab.receive(&(at..at + 5).collect::<Vec<_>>(), 9);
@@ -60,7 +62,7 @@ proptest! {
         let at = begin(&mut lab, first);
         let end = (at + 500).next_multiple_of(parts as u64);
         let sent = mixed(&mut lab, &mut stream, at..end, 40);
-        // Where nothing more comes, it can't be known what the last packets are.
+        // Without further packets the last ones remain ambiguous.
         lab.receive(&(end..end + 6).collect::<Vec<_>>(), 9);
         lab.end();
         prop_assert_eq!(&lab.out, &came(first..end + 6));
@@ -92,7 +94,7 @@ fn numbers_that_go_on_elsewhere_are_believed_when_nothing_comes_where_they_were(
     let at = begin(&mut lab, 1000);
     lab.receive(&(70_000..70_010).collect::<Vec<_>>(), 9);
     assert_eq!((lab.assembly.tally().placed, lab.assembly.of_stream()), (50, 60));
-    // A look that leaves packets in the kernel tells nothing of what these are.
+    // A look that leaves packets in the kernel says nothing about them.
     lab.assembly.tick(lab.now + SMALL.patience + SMALL.patience);
     assert_eq!((lab.assembly.tally().placed, lab.assembly.of_stream()), (50, 60));
     lab.now += SMALL.quiet;
@@ -140,7 +142,7 @@ fn filling_never_takes_the_slots_that_packets_need() {
     let limits = ReorderWindow { gap: 10_000, ..SMALL };
     let mut lab = Lab::new(1, 12, limits, Missing::Filled);
     let at = begin(&mut lab, 1000);
-    // Nobody takes blocks while so much is missing that filling it would take all that are free.
+    // No lane takes blocks here, and filling the many missing packets would take all free slots.
     lab.receive(&(at + 90..at + 120).collect::<Vec<_>>(), 9);
     lab.now += SMALL.patience;
     lab.receive(&[], 9);

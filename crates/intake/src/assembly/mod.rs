@@ -1,16 +1,17 @@
-//! Packets into blocks of frames: each goes to its place, whatever the order in which they come, and what
-//! does not come in time is filled or left out.
+//! Puts packets into blocks of frames. Packets may arrive in any order; each goes to its place. Packets that
+//! do not arrive in time are filled or left out.
 //!
 //! ```text
 //! transport -> spots (where the next packets will lie) -> format (where they belong) -> blocks -> ring
 //! ```
 //!
-//! A block is a slot of the ring and holds a whole number of frames. Some blocks are open at once: a packet
-//! within them is put where it belongs, so reordering costs nothing. The kernel writes packets to where they
-//! are expected ([`Spot`]); only one that is not the expected one is copied. A block goes to the ring when it
-//! is full, or when packets so far ahead of it came that what is missing will not come any more. For example,
-//! blocks of 8 packets and a window of 16, so that at most 16 / 8 + 2 = 4 blocks are open; packets 0 to 7
-//! came and are in the ring:
+//! A block is a slot of the ring and holds a whole number of frames. Several blocks are open at once. A
+//! packet within them goes to its place, so reordering costs nothing. The kernel writes packets to the places
+//! where they are expected ([`Spot`]); only an unexpected packet is copied.
+//!
+//! A block goes to the ring when it is full. It also goes when packets arrived so far ahead that the missing
+//! ones will not arrive any more. For example, with blocks of 8 packets and a window of 16, at most 16 / 8 +
+//! 2 = 4 blocks are open. Packets 0 to 7 arrived and are in the ring:
 //!
 //! ```text
 //! spots          8  9  10  11  12  13  14  15     places that are given to the kernel, in block 1
@@ -24,7 +25,7 @@
 //!                                                 blocks 3 to 5 follow it to the ring
 //! ```
 //!
-//! No I/O and no clock: it is told the time.
+//! It does no I/O and reads no clock: callers pass the time.
 
 mod block;
 mod candidates;
@@ -60,17 +61,17 @@ pub use tally::PacketTally;
 use threads::ThreadTallies;
 pub use threads::ThreadTally;
 
-/// How far from where they are expected packets may be, in packets and in time.
+/// How far packets may be from where they are expected, in packets and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReorderWindow {
-    /// A packet may be overtaken by so many others, at least; after that it is missing.
+    /// Number of packets that may overtake a packet, at least. After that it is missing.
     pub window: u64,
     /// The most packets in a row that are filled. Numbers that jump further, and further than the rate of the
     /// stream allows in the time, were set anew.
     pub gap: u64,
-    /// After so long without a packet for them, frames are given up that others follow.
+    /// Frames that others follow are given up after this long without a packet for them.
     pub patience: Nanos,
-    /// The stream goes on elsewhere when nothing of it came for so long where it was, at least.
+    /// Minimum silence at the current place before the stream goes on elsewhere.
     pub quiet: Nanos,
 }
 
@@ -98,14 +99,14 @@ pub struct Assembly {
     limits: ReorderWindow,
     missing: Missing,
     order: Order,
-    /// Blocks that packets may go into, the first of them being number `first`.
+    /// Blocks into which packets may go. The first of them has the number `first`.
     open: VecDeque<Block>,
     first: u64,
     /// The places at which the stream began, or began anew, as far as their blocks are open.
     starts: VecDeque<u64>,
-    /// A bit for each packet that was there, of the last blocks before the first, the latest at the end.
+    /// A bit for each packet that arrived, of the last blocks before `first`, the latest at the end.
     closed: VecDeque<Vec<u64>>,
-    /// The last frame that came before the first block.
+    /// The last frame that arrived before the first block.
     last: Option<Last>,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
@@ -113,10 +114,10 @@ pub struct Assembly {
     candidates: Candidates,
     progress: StreamProgress,
     drops: UnexplainedDrops,
-    /// Packets by which the stream had gone on when the candidates were looked at.
+    /// Packets by which the stream had moved at the last look at the candidates.
     settled: u64,
-    /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is
-    /// room again. The place after the highest of them.
+    /// The place after the highest lost packet, if the storage fell behind. There was no slot for a packet
+    /// then, and all that follow are lost until there is room again.
     crowded: Option<i64>,
     tally: PacketTally,
     threads: ThreadTallies,
@@ -138,26 +139,28 @@ pub(crate) fn part_of<'a>(
     if fits { Ok((part, body)) } else { Err(Ignored::Size) }
 }
 
-/// Bytes at the beginning of a frame, as many as a format needs to make its neighbours.
+/// Bytes at the beginning of a frame: as many as a format needs to make its neighbours.
 const HEADER: usize = 64;
 type Header = [u8; HEADER];
 
-/// A frame that is on its way to storage already.
+/// A frame that has already left for the storage.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// Counted from the beginning.
+    /// Its number, counted from the beginning.
     number: u64,
     /// Frames that were left out between it and the first block.
     left_out: i64,
     bytes: Header,
 }
 
-/// Blocks before the first one of which it is known what was there.
+/// Number of closed blocks of which the assembly remembers the packets that arrived.
 const CLOSED: usize = 8;
 
 impl Assembly {
-    /// Of blocks of so many frames; the ring's slots are as large. Packets come by as many ports as there are
-    /// formats: each brings as many parts of a frame, the first ones the first.
+    /// Makes blocks of `frames_of_block` frames; the ring's slots must have that size.
+    ///
+    /// Packets arrive by one port for each format. Each port brings an equal share of a frame's parts, in
+    /// order.
     pub fn new(
         formats: Vec<Box<dyn WireFormat>>,
         ring: Arc<Ring>,
@@ -206,51 +209,51 @@ impl Assembly {
         self.first
     }
 
-    /// Packets that are of the stream, and those that will be if it goes on where they are.
+    /// Packets of the stream, and those that will be if it goes on at their place.
     pub fn of_stream(&self) -> u64 {
         let parked: u64 = self.ports.iter().map(|port| port.course.parked()).sum();
         self.tally.of_stream() + parked + self.candidates.waiting(self.progress.packets())
     }
 
-    /// Whether every writer of the ring has left.
+    /// Returns true if every writer of the ring has left.
     pub fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
     }
 
-    /// The receiver had not looked for this long.
+    /// Tells the ring that the receiver had not looked for this long.
     pub fn halted(&self, length: Nanos) {
         self.ring.halted(length);
     }
 
-    /// The wire format of a port, with what it learned.
+    /// The wire format of a port, with its learned state.
     pub fn format(&self, inlet: usize) -> &dyn WireFormat {
         self.ports[inlet].format.as_ref()
     }
 
-    /// How many ports packets come by.
+    /// Number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
 
-    /// The place after the highest that came, of all ports: what is closed does not come any more.
+    /// The place after the highest packet of all ports. Places that are closed take no packet any more.
     fn next(&self) -> u64 {
         let came = self.ports.iter().map(|port| port.next).max().unwrap_or(0);
         came.max(self.first * self.shape.packets)
     }
 
-    /// How many blocks may be open at once.
+    /// The largest number of blocks that may be open at once.
     fn most_open(&self) -> usize {
-        // So that the last packet of the first block may be overtaken by a whole window before the block is
-        // closed.
+        // A whole window may overtake the last packet of the first block before the block is closed.
         (self.limits.window.div_ceil(self.shape.packets) + 2) as usize
     }
 
-    /// The places where the next packets of a port will lie if they come in order, in as many blocks as there
-    /// are slots for: at most so many.
+    /// The places of the next packets of a port if they arrive in order, at most `most`. There are only as
+    /// many as the ring has slots for.
     pub fn spots(&mut self, now: Nanos, inlet: usize, most: usize) -> Vec<Spot<'_>> {
         let Port { next, .. } = self.ports[inlet];
         let end = (next + most as u64 * self.ports[inlet].count()) / self.shape.packets;
-        // Blocks are opened ahead of the packets: where the kernel finds no spot, a packet has to be copied.
+        // Blocks are opened ahead of the packets: a packet for which the kernel finds no spot has to be
+        // copied.
         let may_open =
             |assembly: &Self| assembly.crowded.is_none() && assembly.open.len() < assembly.most_open();
         while self.first + self.open.len() as u64 <= end && may_open(self) {
@@ -266,7 +269,7 @@ impl Assembly {
         let mut prefixes = prefixes.as_mut_slice();
         let mut expected = expected.iter().peekable();
         for (number, block) in (*first..).zip(open) {
-            // Spots of a block are disjoint parts of it: what lies before the next one is cut off.
+            // Spots of a block are disjoint parts of it: the bytes before the next one are cut off.
             let mut rest = &mut block.data[..];
             let mut cut = 0;
             while let Some(place) = expected.next_if(|place| *place / shape.packets == number) {
@@ -289,7 +292,7 @@ impl Assembly {
             let block = &open[(place / shape.packets - *first) as usize];
             !block.has((place % shape.packets) as usize)
         };
-        // Its memory is used again: this is asked for with every batch of packets.
+        // Its memory is reused, because this runs for every batch of packets.
         let mut expected = std::mem::take(&mut ports[inlet].expected);
         expected.clear();
         if ports.len() == 1 {
@@ -300,7 +303,7 @@ impl Assembly {
         ports[inlet].expected = expected;
     }
 
-    /// The first so many spots of a port were filled, each with a packet of the size that was expected.
+    /// Takes the packets in the first `spots` spots of a port, each of the expected size.
     pub fn came(&mut self, now: Nanos, inlet: usize, spots: usize) {
         let expected = std::mem::take(&mut self.ports[inlet].expected);
         let as_expected = self.as_expected(now, inlet, &expected[..spots]);
@@ -312,7 +315,7 @@ impl Assembly {
         self.close_full(now);
     }
 
-    /// Everything that had come by now was taken, at all ports.
+    /// All packets that had arrived by now were taken, at all ports.
     pub fn drained(&mut self, now: Nanos) {
         self.progress.drained(now);
     }
@@ -323,9 +326,9 @@ impl Assembly {
         self.drops.add(packets, self.progress.packets());
     }
 
-    /// Takes packets that lie where they belong, up to the first that does not; how many.
+    /// Takes packets that lie where they belong, up to the first that does not. Returns their number.
     fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
-        // What follows is noted once for the whole batch, since nothing is between its packets.
+        // The rest is recorded once for the whole batch, since nothing is between its packets.
         let mut last = None;
         let furthest = self.next();
         for (spot, &place) in expected.iter().enumerate() {
@@ -337,8 +340,8 @@ impl Assembly {
         let Some((spot, part)) = last else { return 0 };
         let first = expected[0];
         let last = expected[spot];
-        // Where places between them were filled before, or are another port's, only the last is noted: enough
-        // to know that a packet was overtaken, but extents become smaller.
+        // If places between them were filled before, or belong to another port, only the last is recorded. It
+        // still shows that a packet was overtaken, but extents become smaller.
         let begin = if last - first == spot as u64 { first } else { last };
         self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);
@@ -352,7 +355,7 @@ impl Assembly {
     fn belongs(&mut self, inlet: usize, spot: usize, place: u64) -> Option<Part> {
         let Assembly { ports, open, shape, first, prefix, .. } = self;
         let Port { format, prefixes, .. } = &mut ports[inlet];
-        // The number is read where the kernel put the packet: nothing was copied for it.
+        // The number is read where the kernel put the packet, without a copy.
         let block = &open[(place / shape.packets - *first) as usize];
         let body = &block.data[shape.range((place % shape.packets) as usize)];
         let part = format.place(Packet { prefix: &prefixes[spot * *prefix..][..*prefix], body }).ok()?;
@@ -379,12 +382,13 @@ impl Assembly {
         lifted
     }
 
-    /// Copies of the packets in these spots of a port. Those that are not copied may then be taken by [`Assembly::came`].
+    /// Copies the packets in these spots of a port. [`Assembly::came`] may then take the packets that are not
+    /// copied.
     pub(crate) fn lift_spots(&self, inlet: usize, spots: Range<usize>) -> Vec<Vec<u8>> {
         self.lift(inlet, &self.ports[inlet].expected[spots.clone()], spots.start)
     }
 
-    /// Takes a packet that the transport received beside the spots: it is copied to where it belongs.
+    /// Takes a packet that the transport received outside the spots, and copies it to its place.
     pub fn aside(&mut self, now: Nanos, inlet: usize, packet: &[u8]) {
         match part_of(self.ports[inlet].format.as_mut(), packet) {
             Ok((part, body)) => self.insert(now, inlet, part, &body[..self.shape.parts[part.part]]),
@@ -394,15 +398,15 @@ impl Assembly {
         self.close_full(now);
     }
 
-    /// Counts a packet that is none of the stream.
+    /// Counts a packet that does not belong to the stream.
     pub fn ignored(&mut self, why: Ignored) {
         self.tally.ignore(why);
     }
 
-    /// Puts a packet of the stream into its block, which is opened if need be.
+    /// Puts a packet of the stream into its block, which it opens if necessary.
     fn put(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         let is_open = self.reach(now, part);
-        // Only now: where frames are left out, closing a block moves all places down.
+        // Only now: if frames are left out, closing a block moves all places down.
         let place = self.order.place(part).cast_unsigned();
         if !is_open {
             return self.refuse(place.cast_signed());
@@ -410,7 +414,7 @@ impl Assembly {
         let at = (place % self.shape.packets) as usize;
         let block = (place / self.shape.packets).checked_sub(self.first);
         let Some(block) = block.and_then(|block| self.open.get_mut(block as usize)) else {
-            // Reaching it closed it.
+            // Opening the block of this packet closed its own.
             self.tally.late += 1;
             return;
         };
@@ -434,7 +438,7 @@ impl Assembly {
         arrivals.add(place, 1);
     }
 
-    /// Notes that the packet of an open place is there.
+    /// Records that the packet of an open place has arrived.
     #[inline]
     fn mark(&mut self, now: Nanos, place: u64) {
         let at = (place % self.shape.packets) as usize;
@@ -445,17 +449,17 @@ impl Assembly {
         self.tally.bytes += self.shape.parts[at % self.shape.parts.len()] as u64;
     }
 
-    /// Opens blocks up to that of a packet, closing the first if there are too many; false if no slot is
-    /// free.
+    /// Opens blocks up to that of a packet, and closes the first if there are too many. Returns false if no
+    /// slot is free.
     fn reach(&mut self, now: Nanos, part: Part) -> bool {
         loop {
-            // What is left out moves everything down.
+            // Frames that are left out move everything down.
             let place = self.order.place(part).max(0).cast_unsigned();
             if place / self.shape.packets < self.first + self.open.len() as u64 {
                 return true;
             }
-            // Past its window a block is closed even if more may be open, but not because of one packet that
-            // may be wrong.
+            // Past its window a block is closed even if more may be open, but not because of a single packet,
+            // which may be wrong.
             let is_past = (self.first + 1) * self.shape.packets + self.limits.window <= place;
             if self.open.len() >= self.most_open() || is_past && self.is_followed(1) {
                 self.close_first(now, place);
@@ -465,7 +469,7 @@ impl Assembly {
         }
     }
 
-    /// Opens the next block in a free slot of the ring; false if there is none.
+    /// Opens the next block in a free slot of the ring. Returns false if there is none.
     fn open_one(&mut self, now: Nanos) -> bool {
         if self.spares.is_empty() {
             self.ring.put(now, &mut self.full, &mut self.spares, false);

@@ -1,22 +1,22 @@
-//! From the numbers that packets carry to their places in the recording: numbers wrap, jump, and begin anew.
+//! Maps packet numbers to places in the recording: numbers wrap, jump, and begin anew.
 
 use nilometer_wire::{Geometry, Part};
 
 /// How numbers map to places since the stream began, or began anew.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// What brings the number's highest bit to the highest of 64.
+    /// Shift that moves the number's highest bit to the highest of 64.
     shift: u32,
     /// Packets of a frame.
     per_frame: u64,
     anchor: Option<Anchor>,
 }
 
-/// A frame whose place is known.
+/// A frame with a known place.
 #[derive(Debug, Clone, Copy)]
 struct Anchor {
     frame: u64,
-    /// Of its first part; below zero if more than that was left out since.
+    /// The place of its first part. Negative if more than that was left out since.
     place: i64,
 }
 
@@ -27,7 +27,7 @@ impl Order {
         Order { shift, per_frame, anchor: None }
     }
 
-    /// The stream begins here, or anew: this frame is at this place.
+    /// The stream begins, or begins anew: this frame is at this place.
     pub(super) fn begin(&mut self, frame: u64, place: u64) {
         self.anchor = Some(Anchor { frame, place: place.cast_signed() });
     }
@@ -51,12 +51,12 @@ impl Order {
         anchor.place.saturating_add(ahead).saturating_add(part.cast_signed() as i64)
     }
 
-    /// From now on numbers are counted from this frame, so that they may wrap any number of times.
+    /// Counts numbers from this frame from now on, so that they may wrap any number of times.
     pub(super) fn follow(&mut self, part: Part, place: u64) {
         self.begin(part.frame, place - part.part as u64);
     }
 
-    /// Frames were left out below: everything is so many places earlier.
+    /// Moves all places down by `places`, because frames below were left out.
     pub(super) fn move_down(&mut self, places: u64) {
         if let Some(anchor) = &mut self.anchor {
             anchor.place -= places.cast_signed();

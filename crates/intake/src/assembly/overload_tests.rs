@@ -1,5 +1,6 @@
-//! A recorder with too little processor time: the kernel drops packets, and its socket is never empty. Each packet that
-//! comes is recorded, or counted as what it is, and what is missing is what the kernel dropped.
+//! A recorder with too little processor time: the kernel drops packets, and its socket is never empty. Each
+//! packet received is recorded or counted by its kind, and exactly the packets that the kernel dropped are
+//! missing.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,8 @@ use proptest::prelude::*;
 use super::{tests::*, *};
 use nilometer_model::Seed;
 
-/// A socket in the kernel: it keeps the next `room` packets of a stream that does not wait, and counts what it drops.
+/// A socket in the kernel. It keeps the next `room` packets of a stream that does not wait, and counts its
+/// drops.
 struct FullSocket {
     room: usize,
     waiting: VecDeque<(u64, u64)>,

@@ -1,28 +1,28 @@
-//! What comes by one port: all packets, or those of one module. Those of each port are in an order of their own.
+//! A port brings all packets, or those of one module. The packets of each port have their own order.
 
 use std::ops::Range;
 
 use super::{port_lead::PortCourse, tally::Arrivals};
 use nilometer_wire::{Part, WireFormat};
 
-/// See the module.
+/// A port of a stream, and the state of its packets.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) format: Box<dyn WireFormat>,
-    /// Which parts of each frame come by it.
+    /// The parts of each frame that arrive at it.
     pub(super) parts: Range<u64>,
     per_frame: u64,
-    /// The place after the highest that came.
+    /// The place after the highest packet that arrived.
     pub(super) next: u64,
     pub(super) arrivals: Arrivals,
     pub(super) course: PortCourse,
-    /// Where the spots that were given out last are, and their prefixes.
+    /// The places of the spots given out last, and their prefixes.
     pub(super) expected: Vec<u64>,
     pub(super) prefixes: Vec<u8>,
 }
 
 impl Port {
-    /// As many as there are formats, which share the parts of a frame evenly, the first ones having the first.
+    /// Makes one port for each format. They share the parts of a frame evenly, in order.
     pub(super) fn all(formats: Vec<Box<dyn WireFormat>>) -> Vec<Port> {
         let count = formats.len() as u64;
         let per_frame = formats.first().map_or(0, |format| format.geometry().parts.len() as u64);
@@ -45,18 +45,18 @@ impl Port {
         }
     }
 
-    /// The frame of its next packet, if they come in order.
+    /// The frame of its next packet, if they arrive in order.
     pub(super) fn next_frame(&self) -> Option<u64> {
         let Part { frame, part } = self.course.rear()?;
         Some(frame.wrapping_add(u64::from(part as u64 + 1 == self.parts.end)))
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     pub(super) fn count(&self) -> u64 {
         self.per_frame / (self.parts.end - self.parts.start)
     }
 
-    /// The places from `begin` up to `end` that come by it.
+    /// The places from `begin` up to `end` whose packets arrive at it.
     pub(super) fn places(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
         let frames = begin / self.per_frame..end.div_ceil(self.per_frame);
         let places =

@@ -1,5 +1,5 @@
-//! Keeps the ports of a stream together. A recorder that falls behind finds more packets at one port than at another: a look
-//! brings what one port had, and the kernel drops at each what it has no room for.
+//! Keeps the ports of a stream together. A recorder that falls behind finds more packets at one port than at
+//! another. A look brings the packets of one port, and the kernel drops packets at each port separately.
 //!
 //! ```text
 //! port 0    100 101 102 103 104 105      ahead by as much as open blocks hold: it stays in the kernel
@@ -9,8 +9,8 @@
 //! port 1    100 101 102 103 .. 850       until this one comes there too; then the stream goes on at 850
 //! ```
 //!
-//! Otherwise a port that is ahead would close blocks to which packets still come at the others, and packets behind what
-//! was dropped at one port would look like a stream that begins anew beside one that goes on.
+//! Otherwise a port that is ahead would close blocks for which packets still arrive at the others. And
+//! packets behind a drop at one port would look like a stream that begins anew beside one that goes on.
 
 use std::collections::VecDeque;
 
@@ -19,21 +19,21 @@ use nilometer_wire::Part;
 
 use super::{Assembly, Port, drops::UnexplainedDrops, progress::ESTABLISHED};
 
-/// How far the packets of a port went.
+/// How far the packets of a port have come.
 #[derive(Debug, Default)]
 pub(super) struct PortCourse {
-    /// The last packet that is of the stream, whether it found a slot or not.
+    /// The last packet of the stream, whether it found a slot or not.
     heard: Option<Part>,
-    /// That packet before the last look.
+    /// The same before the last look.
     before: Option<Part>,
     /// The last look brought packets of the stream: more may wait.
     is_alive: bool,
-    /// Packets of the stream that came.
+    /// Packets of the stream that arrived.
     packets: u64,
     drops: UnexplainedDrops,
-    /// Packets behind a gap, which wait until the other ports have come there.
+    /// Packets behind a gap, which wait until the other ports have reached them.
     parked: VecDeque<ParkedPacket>,
-    /// Of these, those up to the next gap are of the stream.
+    /// The parked packets up to the next gap certainly belong to the stream.
     is_known: bool,
 }
 
@@ -53,7 +53,7 @@ impl PortCourse {
         self.is_alive = false;
     }
 
-    /// A packet of the stream came.
+    /// Records packets of the stream, `part` being the last.
     pub(super) fn hear(&mut self, part: Part, packets: u64) {
         self.heard = Some(part);
         self.packets += packets;
@@ -64,7 +64,7 @@ impl PortCourse {
         self.drops.add(packets, self.packets);
     }
 
-    /// The packet behind which all that came were put down.
+    /// The packet before which all packets of this port have been put down.
     pub(super) fn rear(&self) -> Option<Part> {
         self.parked.front().map(|parked| parked.part).or(self.heard)
     }
@@ -76,8 +76,8 @@ impl PortCourse {
 }
 
 impl Assembly {
-    /// How many of so many packets may be taken from a port now, so that it does not run ahead of others that have packets
-    /// waiting.
+    /// How many of `most` packets may be taken from a port now. The limit keeps it from running ahead of
+    /// others that have packets waiting.
     pub(crate) fn may_take(&self, inlet: usize, most: usize) -> usize {
         let port = &self.ports[inlet];
         let Some(own) = port.course.heard.map(|part| self.index_at(port, part)) else { return most };
@@ -89,10 +89,10 @@ impl Assembly {
         usize::try_from(left).map_or(most, |left| left.min(most))
     }
 
-    /// A look at a port is over: what was parked is put down as far as the ports have come.
+    /// Ends a look at a port. It puts down parked packets as far as the ports have come.
     pub(crate) fn looked(&mut self, now: Nanos, inlet: usize) {
         let course = &mut self.ports[inlet].course;
-        // One that brings nothing of the stream, however much it brings, is not waited for.
+        // It does not wait for a port without packets of the stream, however many others that brings.
         course.is_alive = course.heard != course.before;
         course.before = course.heard;
         while let Some(inlet) = self.next_parked().filter(|at| !self.is_behind_others(*at)) {
@@ -102,14 +102,15 @@ impl Assembly {
         self.close_full(now);
     }
 
-    /// Puts down all that is parked: nothing comes any more.
+    /// Puts down all parked packets, since no packet arrives any more.
     pub(super) fn unpark_all(&mut self, now: Nanos) {
         while let Some(inlet) = self.next_parked() {
             self.unpark(now, inlet);
         }
     }
 
-    /// Keeps a packet behind a gap at its port until the others have come there. False if that is not so: it is put down now.
+    /// Keeps a packet behind a gap at its port until the other ports have reached it. Returns false if it can
+    /// be put down now.
     pub(super) fn park(&mut self, inlet: usize, part: Part, body: &[u8], is_near: bool) -> bool {
         if self.ports.len() == 1 {
             return false;
@@ -140,14 +141,14 @@ impl Assembly {
         u64::try_from(ahead.saturating_sub(1)).ok().filter(|missing| *missing <= most)
     }
 
-    /// The port of which the parked packets come first.
+    /// The port whose first parked packet has the lowest place.
     fn next_parked(&self) -> Option<usize> {
         let first =
             |at: &usize| self.ports[*at].course.parked.front().map(|parked| self.order.place(parked.part));
         (0..self.ports.len()).filter(|at| first(at).is_some()).min_by_key(first)
     }
 
-    /// Whether the parked packets of a port lie behind some that still wait at another.
+    /// Returns true if the parked packets of a port lie behind some that still wait at another.
     fn is_behind_others(&self, inlet: usize) -> bool {
         let Some(ParkedPacket { part, gap, .. }) = self.ports[inlet].course.parked.front() else {
             return false;
@@ -174,7 +175,8 @@ impl Assembly {
         course.is_known &= !course.parked.is_empty();
     }
 
-    /// Whether the first parked packet of a port stands behind a gap, and as many follow it as make a stream.
+    /// Returns true if the first parked packet of a port stands behind a gap, and as many follow it as make a
+    /// stream.
     fn begins_course(&self, inlet: usize) -> bool {
         let parked = &self.ports[inlet].course.parked;
         let first = parked.front().filter(|parked| parked.gap > 0);
@@ -194,15 +196,16 @@ impl Assembly {
         }
     }
 
-    /// Whether this packet is further ahead than open blocks hold of another port that has packets waiting.
+    /// Returns true if this packet is too far ahead of another port that has packets waiting: open blocks
+    /// can't hold both.
     fn is_far_ahead(&self, part: Part) -> bool {
         let end = self.order.place(part).saturating_sub(self.places_of_lead().cast_signed());
         let mut waiting = self.ports.iter().filter(|port| port.course.is_alive);
         waiting.any(|port| port.course.rear().is_some_and(|rear| self.order.place(rear) < end))
     }
 
-    /// Whether frames behind all that came may be left out. That moves the places of all packets that follow, so that the
-    /// ports from which more may come have to be there.
+    /// Returns true if frames behind the last packet may be left out. Leaving them out moves the places of
+    /// all packets that follow, so all ports that may bring more must have reached them.
     pub(super) fn may_skip(&self) -> bool {
         let here = self.next().next_multiple_of(self.shape.per_frame()).cast_signed();
         let alive = self.ports.iter().filter(|port| port.course.is_alive);
@@ -210,7 +213,8 @@ impl Assembly {
         self.ports.len() == 1 || frames.all(|frame| self.place_of(frame) >= here)
     }
 
-    /// Of this frame and those to which the ports come next, if they are near it and behind all that came, the first.
+    /// The earliest of this frame and the next frames of the ports, if these are near it and behind the last
+    /// packet.
     pub(super) fn first_heard(&self, frame: u64) -> u64 {
         let here = self.next().next_multiple_of(self.shape.per_frame()).cast_signed();
         let near = self.place_of(frame).saturating_sub((2 * self.places_of_lead()).cast_signed());
@@ -225,7 +229,7 @@ impl Assembly {
         self.order.place(Part { frame, part: 0 })
     }
 
-    /// The place of a packet among those of its port.
+    /// The index of a packet among those of its port.
     fn index_at(&self, port: &Port, Part { frame, part }: Part) -> i64 {
         let frames = self.place_of(frame).div_euclid(self.shape.per_frame().cast_signed());
         let own = (port.parts.end - port.parts.start).cast_signed();
@@ -233,8 +237,8 @@ impl Assembly {
         frames.saturating_mul(own).saturating_add(within)
     }
 
-    /// How many places a port may be ahead of another: a window, or a block if that is longer, has slots beside the block
-    /// that is being filled.
+    /// How many places a port may be ahead of another: a window, or a block if that is longer. There are
+    /// slots for this in addition to the block that is being filled.
     pub(super) fn places_of_lead(&self) -> u64 {
         self.limits.window.max(self.shape.packets)
     }

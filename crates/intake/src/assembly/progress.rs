@@ -1,41 +1,42 @@
-//! How the stream goes: how far, how fast, and since when nothing of it came. What a jump of its numbers is held against.
+//! The progress of a stream: how far, how fast, and since when it was silent. It decides whether a jump of
+//! the numbers is possible.
 
 use nilometer_model::Nanos;
 
-/// After so many packets a stream is established: fewer may be those of somebody else.
+/// A stream is established after this many packets: fewer may be another sender's.
 pub(super) const ESTABLISHED: u64 = 8;
-/// Nothing came for as long as so many packets take, as they came before: the stream does not go on there.
+/// A stream is silent if nothing arrived for the time that this many packets took before.
 const INTERVALS: u64 = 256;
-/// The rate is looked at so often, at the most.
+/// Minimum time between two measurements of the rate.
 const LOOK: Nanos = Nanos::from_millis(100);
 
-/// Since the stream began, or began anew.
+/// Progress since the stream began, or began anew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StreamProgress {
     begun: Nanos,
-    /// Packets that went further than those before.
+    /// Packets that moved the stream ahead.
     packets: u64,
-    /// Places by which they did.
+    /// Places by which they moved it.
     places: u64,
-    /// It went further in this look, or in the one before.
+    /// The stream moved in this look, or in the one before.
     moves: [bool; 2],
-    /// By then the last packet that went further had come.
+    /// The last packet that moved it had arrived by this time.
     heard: Nanos,
-    /// A look at which everything that had come was taken.
+    /// The last look that took all waiting packets.
     drained: Nanos,
-    /// When the rate was looked at, and the places by then.
+    /// Time of the last measurement of the rate, and the places at that time.
     looked: (Nanos, u64),
-    /// The highest of these rates, in places a nanosecond.
+    /// The highest rate measured, in places per nanosecond.
     peak: f64,
 }
 
 impl StreamProgress {
-    /// It begins, or begins anew.
+    /// Begins, or begins anew.
     pub(super) fn begin(now: Nanos) -> Self {
         StreamProgress { begun: now, heard: now, looked: (now, 0), ..StreamProgress::default() }
     }
 
-    /// So many packets took it so many places further.
+    /// Moves ahead by `places` with `packets` packets.
     #[inline]
     pub(super) fn advance(&mut self, packets: u64, places: u64) {
         self.packets += packets;
@@ -43,25 +44,26 @@ impl StreamProgress {
         self.moves[0] = true;
     }
 
-    /// Packets that went further than those before.
+    /// Packets that moved the stream ahead.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Too few came to know what the stream is.
+    /// Returns true if too few packets arrived to identify the stream.
     pub(super) fn is_young(&self) -> bool {
         self.packets < ESTABLISHED
     }
 
-    /// The look that is over began now, and took all that had come by then.
+    /// The look that ended began now, and took all packets that had arrived by then.
     pub(super) fn drained(&mut self, now: Nanos) {
         self.drained = now;
     }
 
-    /// A look is over that began now.
+    /// Ends a look that began now.
     pub(super) fn look(&mut self, now: Nanos) {
         if self.moves[1] {
-            // A packet of the look before had come by now. When it was taken, later than that look began, nobody read a clock.
+            // A packet of the look before had arrived by now. The receiver read no clock when it took the
+            // packet, after that look began.
             self.heard = now;
         }
         self.moves = [false, self.moves[0]];
@@ -72,18 +74,19 @@ impl StreamProgress {
         }
     }
 
-    /// For how long nothing came that went further, at least: packets that wait in the kernel may be some.
+    /// The minimum time since the stream last moved. Packets that wait in the kernel may belong to it.
     fn silence(&self) -> Nanos {
         if self.moves == [false, false] { self.drained.since(self.heard) } else { Nanos(0) }
     }
 
-    /// Whether nothing came for so long, and for many times as long as from one packet to the next.
+    /// Returns true if the silence lasted long enough, and many times longer than from one packet to the
+    /// next.
     pub(super) fn is_silent(&self, at_least: Nanos, at_most: Nanos) -> bool {
         let interval = self.heard.since(self.begun).0 / self.packets.max(1);
         self.silence() >= Nanos(interval.saturating_mul(INTERVALS)).min(at_most).max(at_least)
     }
 
-    /// How many places further it can be by now at the highest rate at which it went.
+    /// How many places further the stream may be by now, at its highest rate.
     pub(super) fn possible(&self, now: Nanos) -> u64 {
         let mean = self.places as f64 / self.heard.since(self.begun).0.max(1) as f64;
         let rate = self.peak.max(if self.is_young() { 0.0 } else { mean });
@@ -93,7 +96,7 @@ impl StreamProgress {
     }
 }
 
-/// Rates are known to so much.
+/// Tolerance of the rates.
 const MARGIN: f64 = 1.25;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A stream that turns out to share its port with others, each of which numbers its packets by itself: it goes on in blocks
-//! of a ring of its own, from which all streams are put together.
+//! A stream that turns out to share its port with others, each of which numbers its packets separately. It
+//! goes on in blocks of its own ring, and all streams are later put together from their rings.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use nilometer_wire::{Part, WireFormat};
 
 use super::{Assembly, CandidateBound, ReorderWindow, Shape, candidates::Behind};
 
-/// A packet that the stream has passed by this many places would have come, if it were the stream's.
+/// A packet of the stream would have arrived before the stream is this many places past it.
 const PASSED: i64 = 8;
 
 /// A ring for one of several streams, with small blocks.
@@ -19,7 +19,7 @@ const PASSED: i64 = 8;
 pub(crate) struct StreamRing {
     pub(crate) ring: Arc<Ring>,
     pub(crate) frames_of_block: u64,
-    /// A packet may be overtaken by this many of the same stream: its blocks have slots.
+    /// This many packets of the same stream may overtake a packet: there are slots for its blocks.
     pub(crate) window: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct StreamRing {
 pub(crate) enum PacketRelation {
     /// The stream went past it and does not have it.
     Missed,
-    /// The stream comes there soon.
+    /// The stream will reach it soon.
     Ahead,
     /// The stream has the same packet: a network delivered it twice.
     Copy,
@@ -48,12 +48,13 @@ pub(crate) struct HandedOver {
 }
 
 impl Assembly {
-    /// Whether the stream can go on elsewhere now: not while its packets find no slot.
+    /// Returns true if the stream can go on elsewhere now: not while its packets find no slot.
     pub(crate) fn can_hand_over(&self) -> bool {
         self.crowded.is_none()
     }
 
-    /// Goes on in another ring, in smaller blocks. All that came is in the ring before, except a block that is not full.
+    /// Goes on in another ring, in smaller blocks. Before that it sends all blocks to the old ring, except
+    /// one that is not full.
     pub(crate) fn hand_over(&mut self, now: Nanos, own: StreamRing) -> HandedOver {
         while self.first * self.shape.packets + self.shape.packets <= self.next() && !self.open.is_empty() {
             self.close_first(now, self.next());
@@ -67,7 +68,7 @@ impl Assembly {
         HandedOver { number, begun, spares }
     }
 
-    /// The first block, if packets came into it.
+    /// Removes the first block, if packets arrived for it.
     fn finish_begun(&mut self) -> Option<(Buffer, Packed)> {
         let begin = self.first * self.shape.packets;
         let end = |assembly: &Self| {
@@ -91,7 +92,7 @@ impl Assembly {
         self.ring.put(now, &mut self.full, &mut self.spares, false);
     }
 
-    /// Places are counted from 0 again.
+    /// Begins in another ring. Places are counted from 0 again.
     fn begin_in(&mut self, own: StreamRing) {
         let StreamRing { ring, frames_of_block, window } = own;
         self.limits.window = window;
@@ -115,12 +116,12 @@ impl Assembly {
         self.starts.push_back(0);
     }
 
-    /// The ring that its blocks go to.
+    /// The ring for its blocks.
     pub(crate) fn ring(&self) -> &Arc<Ring> {
         &self.ring
     }
 
-    /// Bytes of packets elsewhere that are kept, at the most.
+    /// Maximum bytes of candidate packets.
     pub(crate) fn candidate_bytes(&self) -> u64 {
         self.candidates.bound().bytes().0
     }
@@ -140,30 +141,30 @@ impl Assembly {
         self.shape.packets / self.shape.per_frame()
     }
 
-    /// How far from their place packets may come, and what becomes of those that do not.
+    /// The reorder window, and the treatment of missing packets.
     pub(crate) fn limits(&self) -> (ReorderWindow, Missing) {
         (self.limits, self.missing)
     }
 
-    /// The same format for a sender that numbers its packets by itself, if such senders can be told apart.
+    /// The same format for another sender with separate numbers. `None` if senders can't be distinguished.
     pub(crate) fn format_of_another(&self) -> Option<Box<dyn WireFormat>> {
         if self.ports.len() == 1 { self.ports[0].format.of_another_sender() } else { None }
     }
 
-    /// Whether a packet of the stream came.
+    /// Returns true if a packet of the stream has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         self.order.has_begun()
     }
 
-    /// Whether nothing came of the stream for a while.
+    /// Returns true if the stream was silent for a while.
     pub(crate) fn is_silent(&self) -> bool {
         let ReorderWindow { quiet, patience, .. } = self.limits;
-        // The rate of a young stream is not known.
+        // The rate of a young stream is unknown.
         let at_least = if self.progress.is_young() { patience } else { quiet };
         self.progress.is_silent(at_least, patience)
     }
 
-    /// Whether nothing came of the stream for so long that a few packets elsewhere are better than nothing.
+    /// Returns true if the silence is long enough that a few packets elsewhere are better than nothing.
     pub(crate) fn is_given_up(&self) -> bool {
         let patience = self.limits.patience;
         self.progress.is_silent(patience, patience)
@@ -174,12 +175,12 @@ impl Assembly {
         self.order.distance(from, to)
     }
 
-    /// How far a packet is from where the stream is, in packets.
+    /// Distance of a packet from the stream's current place, in packets.
     pub(crate) fn places_away(&self, part: Part) -> u64 {
         self.order.place(part).abs_diff(self.next().cast_signed())
     }
 
-    /// The relation of a packet with these bytes to this stream, if it came by another way.
+    /// The relation of a packet with these bytes to this stream, if it arrived by another way.
     pub(crate) fn relation(&self, part: Part, body: &[u8]) -> PacketRelation {
         let body = &body[..body.len().min(self.shape.parts[part.part])];
         match self.repeated(part, body) {
@@ -200,7 +201,7 @@ impl Assembly {
         }
     }
 
-    /// Counts packets that came and will not be put down, since no slot is free for them.
+    /// Counts packets that arrived but get no place, since no slot is free for them.
     pub(crate) fn refuse_all(&mut self, packets: u64) {
         self.tally.refused += packets;
         self.tally.lose_unfilled(packets);
@@ -211,7 +212,7 @@ impl Assembly {
         self.tally.stray += packets;
     }
 
-    /// Packets that had their place did not find one in the recording.
+    /// Counts packets as refused that had a place but found none in the recording.
     pub(crate) fn take_back(&mut self, packets: u64, bytes: u64) {
         self.tally.placed -= packets;
         self.tally.bytes -= bytes;

@@ -1,4 +1,4 @@
-//! What an assembly counted: loss and reordering in the terms of RFC 3357 and RFC 4737.
+//! The counters of an assembly: loss and reordering in the terms of RFC 3357 and RFC 4737.
 
 use std::collections::VecDeque;
 
@@ -7,71 +7,73 @@ use nilometer_model::Histogram;
 use super::candidates::Behind;
 use nilometer_wire::Ignored;
 
-/// What became of packets. All counts are of packets, unless they say otherwise.
+/// Counts of packets by their fate. All counts are of packets, unless they say otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct PacketTally {
-    /// The number that its first frame has in packets; none before one came.
+    /// The number of its first frame according to its packets. `None`: no packet arrived.
     pub first_frame: Option<u64>,
-    /// That came and have their place in the recording.
+    /// Packets with a place in the recording.
     pub placed: u64,
     /// Bytes of them that are kept.
     pub bytes: u64,
-    /// That should be between others and did not come in time: they are filled or left out.
+    /// Packets that are missing between others: they are filled or left out.
     pub missing: u64,
-    /// That came and found no free slot in the ring: they are left out, and among the missing where others follow.
+    /// Packets that arrived but found no free slot in the ring. They are left out, and also count as missing
+    /// if others follow.
     pub refused: u64,
-    /// Places of packets that were left out, so that those behind them moved down: those of the recording are no longer as far
-    /// from its first as their numbers are.
+    /// Places left out. Later places moved down by as many, so that distances in the recording are smaller
+    /// than those between packet numbers.
     pub left_out: u64,
-    /// That did not come either and are in no gap: nothing came behind them that could say so.
+    /// Missing packets outside any gap: none followed them that could show a gap.
     pub unfilled: u64,
-    /// Times that packets were missing one after the other (RFC 3357, loss periods).
+    /// Times that consecutive packets were missing (RFC 3357, loss periods).
     pub losses: u64,
-    /// The most packets missing in a row.
+    /// The largest number of consecutive missing packets.
     pub longest_loss: u64,
-    /// That were there already.
+    /// Packets that had arrived before.
     pub duplicates: u64,
-    /// Of these, packets with the same bytes as the one that was there. Packets of blocks that are closed are not compared.
+    /// Duplicates with the same bytes as the first packet. Packets of closed blocks are not compared.
     pub copies: u64,
-    /// Of these, packets with other bytes than the one that was there: data of somebody else who counts in the same way.
+    /// Duplicates with other bytes than the first packet: data of another sender that counts in the same way.
     pub conflicts: u64,
-    /// That came when their place had been closed.
+    /// Packets that arrived when their place was already closed.
     pub late: u64,
-    /// That are none of the stream, by [`Ignored`].
+    /// Packets that do not belong to the stream, by [`Ignored`].
     pub ignored: [u64; Ignored::ALL.len()],
-    /// Whose number was far from all others'.
+    /// Packets whose number was far from all others.
     pub stray: u64,
     /// Times that the numbers fell back: the stream began anew.
     pub restarts: u64,
-    /// Times that the numbers jumped ahead, further than the stream's rate allows in the time: the instrument set them anew.
+    /// Times that the numbers jumped ahead further than the stream's rate allows: the instrument set them
+    /// anew.
     pub jumps: u64,
-    /// Over how many numbers in all. None of them is known to be that of a packet.
+    /// The sum of these jumps, in numbers. The skipped numbers may belong to no packets.
     pub jumped: u64,
-    /// That came after one with a higher number (RFC 4737, section 3.3).
+    /// Packets that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
     /// By how many packets each of these was overtaken (RFC 4737, section 4.2, reordering extent).
     pub extents: Histogram,
-    /// All of these together.
+    /// The sum of these extents.
     pub overtaken: u64,
 }
 
 impl PacketTally {
-    /// All that came, whatever it was.
+    /// All packets received.
     pub fn came(&self) -> u64 {
         self.of_stream() + self.stray + self.ignored.iter().sum::<u64>()
     }
 
-    /// Those that are of the stream, wherever they belong in it.
+    /// Packets of the stream, with or without a place.
     pub fn of_stream(&self) -> u64 {
         self.placed + self.duplicates + self.late + self.refused
     }
 
-    /// Packets that should have come and are not in the recording, in gaps or not.
+    /// Missing packets, in gaps or not.
     pub fn lost(&self) -> u64 {
         self.missing + self.unfilled
     }
 
-    /// The sum of two streams; the first frame is that of this one.
+    /// The sum of two streams. The first frame is that of this one.
     #[must_use]
     pub fn and(mut self, other: &PacketTally) -> Self {
         for (own, others) in [
@@ -101,7 +103,7 @@ impl PacketTally {
         self
     }
 
-    /// A packet was overtaken by so many others.
+    /// Counts a packet that `extent` others overtook.
     pub(super) fn reorder(&mut self, extent: u64) {
         self.reordered += 1;
         self.overtaken += extent;
@@ -112,7 +114,7 @@ impl PacketTally {
         self.ignored[why as usize] += 1;
     }
 
-    /// A packet came whose place is closed or taken.
+    /// Counts a packet whose place is closed or taken.
     pub(super) fn count_behind(&mut self, behind: Behind) {
         match behind {
             Behind::Late => self.late += 1,
@@ -128,7 +130,7 @@ impl PacketTally {
         }
     }
 
-    /// A packet that was counted so is put down after all, where it is counted again.
+    /// Takes back the count of a packet that gets a place after all, where it is counted again.
     pub(super) fn uncount_behind(&mut self, behind: Behind) {
         match behind {
             Behind::Late => self.late -= 1,
@@ -144,13 +146,13 @@ impl PacketTally {
         }
     }
 
-    /// So many packets in a row are missing.
+    /// Counts consecutive missing packets.
     pub(super) fn lose(&mut self, packets: u64) {
         self.missing += packets;
         self.period(packets);
     }
 
-    /// So many packets in a row are missing, and no gap says so.
+    /// Counts consecutive missing packets outside any gap.
     pub(super) fn lose_unfilled(&mut self, packets: u64) {
         if packets > 0 {
             self.unfilled += packets;
@@ -158,7 +160,7 @@ impl PacketTally {
         }
     }
 
-    /// The stream goes on with a number that is so much higher.
+    /// Counts a jump of the numbers by this much.
     pub(super) fn jump(&mut self, numbers: u64) {
         self.jumps += 1;
         self.jumped = self.jumped.saturating_add(numbers);
@@ -170,7 +172,7 @@ impl PacketTally {
     }
 }
 
-/// The places of the last packets in the order in which they came, as runs.
+/// The places of the last packets in order of arrival, as runs.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     runs: VecDeque<(u64, u64)>,
@@ -180,7 +182,7 @@ pub(super) struct Arrivals {
 const RUNS: usize = 256;
 
 impl Arrivals {
-    /// Packets came one after the other from this place on.
+    /// Adds `count` packets that arrived one after the other, beginning with this place.
     pub(super) fn add(&mut self, first: u64, count: u64) {
         match self.runs.back_mut() {
             Some((begin, length)) if *begin + *length == first => *length += count,
@@ -193,7 +195,7 @@ impl Arrivals {
         }
     }
 
-    /// How many packets came since the first that has a higher place than this.
+    /// Number of packets since the first one with a higher place.
     pub(super) fn extent(&self, place: u64) -> u64 {
         let mut overtaken = None;
         for &(first, count) in &self.runs {
@@ -207,7 +209,7 @@ impl Arrivals {
         overtaken.unwrap_or(0)
     }
 
-    /// Everything is so many places earlier.
+    /// Moves all places down by `places`.
     pub(super) fn move_down(&mut self, places: u64) {
         for (first, _) in &mut self.runs {
             *first = first.saturating_sub(places);

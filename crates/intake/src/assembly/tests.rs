@@ -1,4 +1,4 @@
-//! What an assembly makes of packets, in every order.
+//! The assembly's results for packets in every order.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,8 +10,8 @@ use nilometer_model::{RandomStream, Seed};
 use nilometer_storage::Arena;
 use nilometer_wire::{Geometry, Near};
 
-/// Frames of `parts` packets of 16 bytes behind a serial number of 4 bytes. What is kept says which packet it is; what
-/// stands for a missing one says that too, with a mark.
+/// Frames of `parts` packets of 16 bytes behind a serial number of 4 bytes. The kept bytes identify the
+/// packet. A fill for a missing packet does so too, with a mark.
 #[derive(Debug)]
 struct Numbered(Geometry);
 
@@ -74,7 +74,7 @@ fn kept() -> CandidateBound {
 pub(super) struct Lab {
     ring: Arc<Ring>,
     pub(super) assembly: Assembly,
-    /// What came out: serial number and mark of each packet, and what is noted as missing.
+    /// The output: serial number and mark of each packet, and the number recorded as missing.
     pub(super) out: Vec<(u32, u8)>,
     pub(super) noted: u64,
     taken: VecDeque<Frame>,
@@ -120,7 +120,7 @@ impl Lab {
         self.assembly.tick(self.now);
     }
 
-    /// A lane takes what is there and gives the slots back.
+    /// Takes all waiting frames, as a lane does, and gives the slots back.
     pub(super) fn drain(&mut self) {
         while self.take_one() > 0 {}
     }
@@ -185,7 +185,7 @@ fn a_restart_of_the_scan_goes_on_behind_what_came_before() {
     }
 }
 
-/// The recorder was behind, so that the next scan came before it was known that one had begun.
+/// The recorder was behind: the next scan arrived before it was clear that one had begun.
 #[test]
 fn scans_that_waited_in_the_kernel_follow_each_other_and_none_is_lost() {
     for lengths in [[100, 100, 80], [100, 60, 100], [130, 100, 30], [99, 99, 99]] {
@@ -227,7 +227,7 @@ fn a_copy_is_told_from_another_packet_with_the_same_number() {
     };
     assert_eq!(counted(&lab), (2, 1, 1));
     lab.receive(&(10..16).collect::<Vec<_>>(), 64);
-    // Its block is in the ring: nobody compares it any more.
+    // Its block is in the ring: the assembly can't compare it any more.
     lab.assembly.aside(lab.now, 0, &other);
     lab.end();
     assert_eq!(counted(&lab), (3, 1, 1));
@@ -341,7 +341,7 @@ fn a_second_copy_beside_a_gap_is_no_new_beginning() {
     assert_eq!((tally.restarts, tally.duplicates, tally.missing), (0, 1, 4));
 }
 
-/// What a network does to packets: each is lost, doubled, or overtaken by a few others.
+/// Simulates a network: it loses or doubles packets, or lets a few others overtake them.
 fn disturbed(stream: &mut RandomStream, count: u64, reach: u64) -> Vec<u64> {
     let mut keyed = Vec::new();
     for serial in 0..count {
@@ -366,7 +366,7 @@ proptest! {
         let mut stream = Seed(seed).stream();
         let arrivals = disturbed(&mut stream, 400, SMALL.window / 2);
         let missing = if left_out { Missing::LeftOut } else { Missing::Filled };
-        // Packets that wait until a gap is believed come all at once.
+        // Packets that wait for a confirmed gap arrive all at once.
         let mut lab = Lab::new(parts, 60, SMALL, missing);
         for serials in arrivals.chunks(batch) {
             lab.receive(serials, most);

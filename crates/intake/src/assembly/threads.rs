@@ -1,25 +1,25 @@
-//! Frames by thread: those of a recording that came, and those that did not.
+//! Frames by thread: received and missing ones.
 
 use super::{Assembly, Block};
 
-/// The frames of a thread that came, and those that did not.
+/// Received and missing frames of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadTally {
     /// The station.
     pub station: u16,
     /// The thread.
     pub thread: u16,
-    /// Frames in the recording that came.
+    /// Received frames in the recording.
     pub placed: u64,
-    /// Frames that did not come: something marked as invalid stands for them, or they were left out.
+    /// Missing frames: filled with frames marked as invalid, or left out.
     pub missing: u64,
 }
 
-/// The tallies of a stream's threads, in the order in which these came.
+/// The tallies of a stream's threads, in the order of their first frames.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ThreadTallies {
     list: Vec<ThreadTally>,
-    /// Frames that were left out and are not among those of a thread yet: fewer than there are threads.
+    /// Frames left out that no thread's tally has yet: fewer than there are threads.
     left_out: u64,
 }
 
@@ -33,7 +33,7 @@ impl ThreadTallies {
         &mut self.list[at]
     }
 
-    /// Frames were left out. Threads take turns, so each lost as many.
+    /// Counts frames that were left out. Threads take turns, so each lost the same number.
     fn leave_out(&mut self, frames: u64) {
         let Some(all) = self.left_out.checked_add(frames).filter(|_| !self.list.is_empty()) else { return };
         let count = self.list.len() as u64;
@@ -43,12 +43,12 @@ impl ThreadTallies {
 }
 
 impl Assembly {
-    /// Frames by thread, of the blocks that are closed. Empty if the format has no threads.
+    /// Frames by thread, of closed blocks. Empty if the format has no threads.
     pub(crate) fn threads(&self) -> &[ThreadTally] {
         &self.threads.list
     }
 
-    /// Counts the frames of a block that is closed, up to this place.
+    /// Counts the frames of a closed block, up to this place.
     pub(super) fn count_threads(&mut self, block: &Block, end: usize) {
         let format = self.ports[0].format.as_ref();
         let per_frame = self.shape.per_frame() as usize;

@@ -1,6 +1,8 @@
-//! A sender of series that misbehaves as detectors, their control programs and networks do: it aborts, starts again, counts from
-//! the same number, forgets starts and ends, sends twice, too late, too much, in another order, and on several connections.
-//! Which of these follows from a seed. At the end of each scenario stands a good series.
+//! A sender of series that misbehaves as detectors, their control programs and networks do. It aborts, starts
+//! again, counts from the same number, and forgets starts and ends. It sends messages twice, too late, too
+//! often, in another order, and on several connections.
+//!
+//! The seed determines which of these happen. Each scenario ends with a good series.
 
 use nilometer_model::{RandomStream, Seed};
 use nilometer_wire::{
@@ -9,29 +11,29 @@ use nilometer_wire::{
     stream2::{self, ImageChannel, MessagePiece},
 };
 
-/// Rows of images that come as a whole, and of those whose pixels lie apart.
+/// Rows of images that are kept as a whole, and of images whose pixels lie apart.
 const ROWS: [u64; 2] = [20, 60];
 const COLUMNS: u64 = 50;
-/// Images of a series, at the most.
+/// Maximum number of images in a series.
 const IMAGES_MAX: u64 = 12;
 
 /// A series of a scenario.
 #[derive(Debug, Clone)]
 pub struct ScenarioSeries {
-    /// Its name; several may have the same one, if a detector counts from the same number again.
+    /// Its name. Several series may have the same one, if a detector counts from the same number again.
     pub name: SeriesName,
-    /// Images that its start announces; 0 if it does not say how many.
+    /// Images that its start announces; 0 if it gives no number.
     pub announced: u64,
-    /// Its start is sent.
+    /// True if its start is sent.
     pub starts: bool,
-    /// The start leaves out what the first image says.
+    /// True if its start leaves out values that the first image contains.
     pub incomplete: bool,
 }
 
-/// The kind of a message, with the series that it is of.
+/// The kind of a message, with the series to which it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentKind {
-    /// The start of a series of the scenario, by its place there.
+    /// The start of a series of the scenario, by its index.
     Start(usize),
     /// An image of one, by its number.
     Image(usize, u64),
@@ -41,10 +43,10 @@ pub enum SentKind {
     Garbage,
 }
 
-/// A message that is sent.
+/// A message to be sent.
 #[derive(Debug, Clone)]
 pub struct SentMessage {
-    /// By which connection.
+    /// The index of its connection.
     pub connection: usize,
     /// Its kind.
     pub kind: SentKind,
@@ -52,18 +54,18 @@ pub struct SentMessage {
     pub parts: Vec<Vec<u8>>,
     /// The connection ends within it.
     pub is_cut: bool,
-    /// Milliseconds in which nothing is sent, in front of it.
+    /// Milliseconds of silence before it.
     pub pause_ms: u64,
 }
 
-/// All that is sent.
+/// A scenario: series and messages to be sent.
 #[derive(Debug, Clone)]
 pub struct SenderScenario {
     /// The series, the good one last.
     pub series: Vec<ScenarioSeries>,
     /// The messages, in the order in which they are sent.
     pub messages: Vec<SentMessage>,
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
     rows: u64,
     version: u8,
@@ -109,12 +111,12 @@ impl SenderScenario {
         (self.rows * COLUMNS * 2) as usize
     }
 
-    /// The place of the good series.
+    /// The index of the good series.
     pub fn good(&self) -> usize {
         self.series.len() - 1
     }
 
-    /// A series in which anything goes wrong.
+    /// Adds a series in which anything may go wrong.
     fn misbehave(&mut self, random: &mut RandomStream, is_unique: bool) {
         // A detector that was switched off counts from the same number.
         let number = if random.below(4) == 0 { 1 } else { 1 + self.series.len() as u64 };
@@ -151,7 +153,7 @@ impl SenderScenario {
         }
     }
 
-    /// A good series.
+    /// Adds a good series.
     fn behave(&mut self, is_unique: bool) {
         let images = 2 + IMAGES_MAX / 2;
         let at = self.add(1000, images, ScenarioFlags { is_unique, starts: true, incomplete: false });
@@ -175,7 +177,8 @@ impl SenderScenario {
         self.messages.push(SentMessage { connection: 0, kind, parts, is_cut: false, pause_ms: 0 });
     }
 
-    /// Deals messages out to connections, with pauses, some in another order, and some that are cut off. Nothing of this happens
+    /// Distributes messages to connections, with pauses, some in another order, some cut off. The good series
+    /// is only distributed over several connections.
     /// to the good series, except that its messages come by several connections.
     fn deal(&mut self, random: &mut RandomStream) {
         let good = self.good();
@@ -189,7 +192,8 @@ impl SenderScenario {
                 self.messages.swap(at - 1, at);
             }
         }
-        // On several connections the start of a series may stand behind the pause of another: no receiver waits longer than a second.
+        // With several connections the start of a series may stand behind the pause of another. No receiver
+        // waits longer than a second.
         let pause_max = if self.connections == 1 { 3000 } else { 50 };
         for message in &mut self.messages {
             message.connection = random.below(self.connections as u64) as usize;
@@ -225,7 +229,7 @@ impl SenderScenario {
             (1, false) => stream1::encode_header(&start).expect("two dimensions"),
             (1, true) => stream1::encode_header(&start).expect("two dimensions").drain(..1).collect(),
             (_, false) => vec![stream2::encode_start(&start).expect("it can be said")],
-            // Firmware of 2022 leaves the type of pixels out: the key is called otherwise.
+            // Firmware of 2022 leaves the type of pixels out: its key has another name.
             (_, true) => {
                 let mut message = stream2::encode_start(&start).expect("it can be said");
                 let at = message.windows(11).position(|word| word == b"image_dtype").expect("it is there");

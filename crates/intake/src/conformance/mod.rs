@@ -1,4 +1,5 @@
-//! What every transport must do, whoever wrote it; and a sender of series that does what none should.
+//! Tests that every transport must pass, including those of other crates, and a sender of series that
+//! misbehaves.
 
 mod misbehaving_sender;
 mod serial_format;

@@ -10,7 +10,8 @@ pub struct SerialFormat {
 }
 
 impl SerialFormat {
-    /// Bodies have `body` bytes. `mark` marks one that stands for a missing packet: it gets the bytes behind the number.
+    /// Makes a format whose bodies have `body` bytes. `mark` marks the fill for a missing packet: it gets the
+    /// bytes behind the number.
     pub fn new(body: usize, mark: fn(&mut [u8])) -> Self {
         let geometry = Geometry { prefix: 8, parts: vec![body], number_bits: 64, behind: Vec::new() };
         SerialFormat { geometry, mark }

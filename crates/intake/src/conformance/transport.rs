@@ -1,4 +1,4 @@
-//! A transport brings packets as they were sent: whole, each once, in order, where they belong.
+//! A transport delivers packets as they were sent: complete, each once, in order, in their spots.
 
 use nilometer_model::Nanos;
 
@@ -7,13 +7,13 @@ use crate::{
     transport::{Received, Transport},
 };
 
-/// Of a packet that fits into a spot.
+/// Sizes of a packet that fits into a spot.
 const PREFIX: usize = 8;
 const BODY: usize = 92;
-/// Looks before packets that were sent are taken for lost, each of at most a tenth of a second: half a minute.
+/// Looks before sent packets count as lost, each of at most a tenth of a second: half a minute.
 const LOOKS: usize = 300;
 
-/// Makes a transport through which nothing came, and what sends a packet to it.
+/// Makes a transport that has received nothing, and a function that sends a packet to it.
 pub type MakeTransport<'a> = dyn FnMut() -> (Box<dyn Transport>, Box<dyn FnMut(&[u8])>) + 'a;
 
 /// Checks a transport that takes packets of at least 100 bytes, and of others.
@@ -26,18 +26,18 @@ pub fn transport_suite(make: &mut MakeTransport<'_>) {
     }
 }
 
-/// Of this number and of so many bytes, all told apart.
+/// A packet with this number and length. All differ.
 fn packet(number: u8, length: usize) -> Vec<u8> {
     (0..length).map(|at| number.wrapping_mul(31).wrapping_add(at as u8)).collect()
 }
 
-/// Those that fit, and among them such that don't.
+/// Packets that fit, and some among them that don't.
 fn packets() -> Vec<Vec<u8>> {
     let odd = |number: u8| matches!(number, 3 | 9 | 10);
     (0..20).map(|number| packet(number, if odd(number) { 60 } else { PREFIX + BODY })).collect()
 }
 
-/// What came with looks at so many spots, until there are so many packets; none that is no packet for its spot.
+/// The packets from looks with this many spots, until there are `count` packets.
 fn came(transport: &mut dyn Transport, spots: usize, count: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for _ in 0..LOOKS {
@@ -78,7 +78,7 @@ fn brings_packets(transport: &mut dyn Transport, send: &mut dyn FnMut(&[u8]), sp
     assert_eq!((counted.early, counted.dropped, counted.strangers), (0, 0, 0));
 }
 
-/// What came before a recording begins is none of it, and is counted.
+/// Packets before the beginning of a recording are not part of it, and are counted.
 fn discards_packets(transport: &mut dyn Transport, send: &mut dyn FnMut(&[u8]), spots: usize) {
     let expected = packets();
     for packet in &expected {

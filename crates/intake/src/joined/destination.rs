@@ -1,4 +1,4 @@
-//! Values that say which dataset a frame goes into, where a file has several of them, and what came of that.
+//! Values that name the dataset for a frame, if a file has several of them, and counts of their effect.
 
 use nilometer_hdf5::{ColumnValue, layout::FrameDatasets};
 use nilometer_recording::Ranges;
@@ -6,29 +6,29 @@ use serde::Serialize;
 
 use super::{JoinedState, JoinedValues, RANGES_MAX};
 
-/// What is said of the dataset of a frame.
+/// The dataset that a value names for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedDataset {
     /// This one, by its number.
     One(usize),
-    /// None that is there.
+    /// A dataset that does not exist.
     Unknown,
-    /// Nothing by now.
+    /// No value has arrived.
     Nothing,
 }
 
-/// Which dataset frames went into, and how many of them into the default because nothing else was known.
+/// Counts of frames in each dataset, and of frames that went into the default one for lack of a valid value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DatasetTally {
     /// Frames of each dataset.
     pub datasets: Vec<DatasetFrames>,
-    /// What names the dataset of a frame, if there is such a thing.
+    /// The name of the values that give the dataset of a frame, if there is one.
     pub destination: Option<String>,
-    /// Frames in the default of which no value came.
+    /// Frames in the default dataset without a value.
     pub unnamed: u64,
-    /// Frames in the default whose value is the path of no dataset.
+    /// Frames in the default dataset whose value names no dataset.
     pub unknown: u64,
-    /// Frames in the default whose value came when they were written.
+    /// Frames in the default dataset whose value arrived after they were written.
     pub late: u64,
 }
 
@@ -37,12 +37,12 @@ pub struct DatasetTally {
 pub struct DatasetFrames {
     /// Its path.
     pub path: String,
-    /// How many it has.
+    /// Number of its frames.
     pub frames: u64,
 }
 
 impl DatasetTally {
-    /// A line of it.
+    /// Describes the counts in one line.
     pub fn line(&self) -> String {
         let datasets = self.datasets.iter().map(|of| format!("{} in {}", of.frames, of.path));
         let datasets = datasets.collect::<Vec<_>>().join(", ");
@@ -65,13 +65,13 @@ impl DatasetTally {
     }
 }
 
-/// What is known of destinations.
+/// The state of destinations.
 #[derive(Debug)]
 pub(super) struct DestinationState {
     datasets: FrameDatasets,
-    /// The place of the name that says them.
+    /// The place of the name whose values give the dataset.
     pub(super) name: Option<usize>,
-    /// Frames that went into the default because nothing was said.
+    /// Frames that went into the default dataset because they had no value.
     unnamed: Ranges,
     pub(super) tally: DatasetTally,
 }
@@ -87,7 +87,7 @@ impl DestinationState {
         DestinationState { datasets, name, unnamed: Ranges::default(), tally }
     }
 
-    /// The first value of a name came of a frame.
+    /// Records the first value of a name for a frame.
     pub(super) fn came(&mut self, name: usize, frame: u64) {
         if self.name == Some(name) && self.unnamed.contains(frame) {
             self.tally.unnamed -= 1;
@@ -131,12 +131,13 @@ impl JoinedState {
 }
 
 impl JoinedValues {
-    /// Which dataset a frame goes into, as far as its value came. It is left to be taken as any other.
+    /// The dataset for a frame, according to its value if that has arrived. The value stays for
+    /// [`JoinedValues::take`].
     pub fn named_dataset(&self, frame: u64) -> NamedDataset {
         self.lock().named_dataset(frame)
     }
 
-    /// A frame has its place in this dataset, after that was said.
+    /// Counts a frame in a dataset, and the choice by its value.
     pub fn count_placed(&self, frame: u64, dataset: usize, said: NamedDataset) {
         if let Some(destination) = &mut self.lock().destination {
             destination.count(frame, dataset, said);

@@ -4,22 +4,22 @@ use nilometer_hdf5::{ColumnValue, TEXT_BYTES};
 use nilometer_wire::series::{MetadataField, MetadataValue};
 use serde_json::Value;
 
-/// Bytes of a message, at the most.
+/// Maximum length of a message in bytes.
 pub(super) const MESSAGE_MAX: usize = 1 << 20;
-/// By which a message says which frame it is of.
+/// The key with the number of the frame.
 const FRAME: &str = "frame";
 
-/// What stands behind a name.
+/// The value of a name in a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SaidValue {
     Value(ColumnValue),
-    /// `null`: nothing is known.
+    /// `null`: the value is unknown.
     Nothing,
-    /// What a column can't have.
+    /// A type that a column can't hold.
     Other,
 }
 
-/// A message.
+/// A valid message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JoinedMessage {
     pub(super) frame: u64,
@@ -28,10 +28,10 @@ pub(super) struct JoinedMessage {
 }
 
 impl JoinedMessage {
-    /// From text.
+    /// Parses a message.
     ///
     /// # Errors
-    /// Why it is none, in words.
+    /// Why it is invalid, in words.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > MESSAGE_MAX {
             return Err(format!("a message of {} B; at most {MESSAGE_MAX} are taken", bytes.len()));
@@ -61,13 +61,13 @@ fn said(value: &Value) -> SaidValue {
     }
 }
 
-/// A text, or more of it than there is room for: it may be as long as a message.
+/// Makes a text value. A text may be as long as a message, so it is cut to twice the size of a column.
 fn text_of(text: &str) -> ColumnValue {
     ColumnValue::from(&text[..text.floor_char_boundary(2 * TEXT_BYTES)])
 }
 
-/// The numbers and texts with names that a program said with an image: a map, or text that is a JSON object. All else of it is its own
-/// business.
+/// The numbers and texts with names in the user data of an image. User data is a map, or a text that is a
+/// JSON object. Other user data is ignored.
 pub fn values_of_user_data(fields: &[MetadataField]) -> Vec<(String, ColumnValue)> {
     let Some(field) = fields.iter().find(|field| field.name == "user_data") else { return Vec::new() };
     match &field.value {

@@ -1,15 +1,16 @@
-//! Values of the user's own that belong to frames and come apart from them: motors, monitors, what a program sends with an image.
-//! They are joined by the frame's number, whichever comes first.
+//! Values that belong to frames and arrive separately: motors, monitors, or user data of an image. They are
+//! joined by the frame's number, whichever arrives first.
 //!
 //! ```text
 //! image messages (times, user data) ---+
-//! ZeroMQ, JSON a message --------------+-> JoinedValues -> sink: the columns of the frame's file, when the frame is there
+//! ZeroMQ, JSON a message --------------+-> JoinedValues -> sink: columns of the file, when the frame is there
 //! a file or a pipe, JSON a line -------+        |               or when the file is closed
 //!                                               +-------> put_late: into files that are closed, in place
 //! ```
 //!
-//! A value that comes before its frame waits here, within limits. Which names have a column is said when the files are laid out;
-//! values of other names are kept until their file is closed, where they become datasets of their own.
+//! A value that arrives before its frame waits here, within limits. The layout of the files decides which
+//! names have a column. Values of other names are kept until their file is closed, and become datasets of
+//! their own there.
 
 mod destination;
 mod message;
@@ -39,27 +40,28 @@ use message::{JoinedMessage, SaidValue};
 pub use names::{JoinedColumn, NamedValue};
 use names::{JoinedName, is_reserved};
 
-/// Values that wait for their frames, at the most. One of a frame takes some 150 bytes, so that these are 150 MB.
+/// Maximum number of values that wait for their frames. A value takes some 150 bytes for one frame, so these
+/// are 150 MB.
 const WAITING_MAX: usize = 1 << 20;
-/// Ranges of frames that are remembered of all names, at the most: some 50 MB.
+/// Maximum number of frame ranges remembered for all names, which take some 50 MB.
 const RANGES_MAX: usize = 1 << 20;
-/// Names, at the most.
+/// Maximum number of names.
 const NAMES_MAX: usize = 1000;
-/// Bytes of a name, at the most.
+/// Maximum length of a name in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// How values get to the frames of a recording.
+/// How values are joined to the frames of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinPlan {
-    /// Names that have a column, or another place, from the start, and the type of their values.
+    /// Names with a column or another place from the start, and the type of their values.
     pub columns: Vec<(String, ColumnElement)>,
-    /// Names among these that come with the images themselves.
+    /// Names among these whose values arrive with the images.
     pub of_images: Vec<String>,
     /// The group for values of other names, if they get a place.
     pub others: Option<String>,
-    /// Frames of an image: a value of an image is one of all of them.
+    /// Frames of an image. A value of an image applies to all of them.
     pub channels: u64,
-    /// Images that there are, if that is known.
+    /// Number of images, if known.
     pub images: Option<u64>,
     /// The datasets of frames, if there are several.
     pub datasets: Option<FrameDatasets>,
@@ -72,38 +74,38 @@ type ByFrame = BTreeMap<u64, Vec<NamedValue>>;
 struct JoinedState {
     names: Vec<JoinedName>,
     by_name: HashMap<String, usize>,
-    /// Values with a column, by frame; before it is known which have one, all of them, by image.
+    /// Values with a column, by frame. Before the layout is known, all values by image.
     waiting: ByFrame,
-    /// Values without one, until their file is closed.
+    /// Values without a column, until their file is closed.
     kept: ByFrame,
-    /// What both take of [`WAITING_MAX`].
+    /// How much both maps use of [`WAITING_MAX`].
     waiting_room: usize,
-    /// Values of frames that had none of their name before.
+    /// Number of first values, counted once for each name and frame.
     came_count: u64,
-    /// Of what came of all names.
+    /// Number of frame ranges remembered for all names.
     ranges: usize,
     plan: Option<JoinPlan>,
     destination: Option<DestinationState>,
     tally: JoinedTally,
-    /// When the series began, as its detector says.
+    /// When the series began, according to its detector.
     series_date: Option<String>,
 }
 
-/// See the module. Shared by those who bring values and those who write them.
+/// The values to be joined. Their sources and the writers of files share it.
 #[derive(Debug, Default)]
 pub struct JoinedValues {
     state: Mutex<JoinedState>,
-    /// Nobody brings any: they are not waited for.
+    /// True if there is no source of values, so that writers do not wait for any.
     without_source: bool,
 }
 
 impl JoinedValues {
-    /// Nobody brings any: what is said of frames by them is never said.
+    /// Makes a store without sources: frames get no values from it.
     pub fn without_source() -> Self {
         JoinedValues { without_source: true, ..JoinedValues::default() }
     }
 
-    /// Whether some may come.
+    /// Returns true if values may arrive.
     pub fn may_come(&self) -> bool {
         !self.without_source
     }
@@ -112,8 +114,9 @@ impl JoinedValues {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message that belongs to an image by its number: `{"frame": 12, "SampleAngle": 1.5}`.
-    /// Whether it is one; if not, it is counted as refused.
+    /// Takes a message that belongs to an image by its number: `{"frame": 12, "SampleAngle": 1.5}`.
+    ///
+    /// Returns false if it is invalid, and counts it as refused.
     pub fn put_message(&self, bytes: &[u8]) -> bool {
         let mut state = self.lock();
         match JoinedMessage::parse(bytes) {
@@ -133,7 +136,7 @@ impl JoinedValues {
         }
     }
 
-    /// What a program said with an image, as far as it is numbers and texts with names.
+    /// Takes the user data of an image, as far as they are numbers and texts with names.
     pub fn put_user_data(&self, image: u64, values: &[(String, ColumnValue)]) {
         let mut state = self.lock();
         for (name, value) in values {
@@ -143,7 +146,7 @@ impl JoinedValues {
         }
     }
 
-    /// What is known of an image with it, in order of the names of [`JoinPlan::of_images`], where it is said.
+    /// Takes the values of an image that its message contains. Values of names without a place are ignored.
     pub fn put_of_image(&self, image: u64, values: &[(&str, Option<f64>)]) {
         let mut state = self.lock();
         for (name, number) in values {
@@ -153,39 +156,39 @@ impl JoinedValues {
         }
     }
 
-    /// When the series began, as its detector says with an image.
+    /// Takes the time when the series began, from a message of its detector.
     pub fn put_series_date(&self, date: &str) {
         self.lock().series_date.get_or_insert_with(|| date.to_owned());
     }
 
-    /// The same, if it was said.
+    /// When the series began, if the detector sent it.
     pub fn series_date(&self) -> Option<String> {
         self.lock().series_date.clone()
     }
 
-    /// Names that came so far, each with the type of its first value.
+    /// Names so far, each with the type of its first value.
     pub fn names(&self) -> Vec<(String, ColumnElement)> {
         self.lock().names.iter().map(|name| (name.name.clone(), name.element)).collect()
     }
 
-    /// The files are laid out so.
+    /// Sets the layout of the files.
     pub fn begin(&self, plan: JoinPlan) {
         self.lock().begin(plan);
     }
 
-    /// The place of each name that has one from the start.
+    /// The place of each name that has a column.
     pub fn columns(&self) -> Vec<JoinedColumn> {
         let state = self.lock();
         let places = state.names.iter().enumerate().filter(|(_, name)| name.has_column);
         places.map(|(place, name)| JoinedColumn { key: name.name.clone(), name: place }).collect()
     }
 
-    /// What came of a frame for columns: it is to be written.
+    /// Takes the values of a frame for columns, which the caller writes.
     pub fn take(&self, frame: u64) -> Vec<NamedValue> {
         self.lock().take(frame)
     }
 
-    /// The same of those of these frames that are chosen.
+    /// The same for the chosen ones of these frames.
     pub fn take_those(&self, frames: Range<u64>, chosen: &Ranges) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
         let those: Vec<u64> = state
@@ -201,7 +204,7 @@ impl JoinedValues {
         taken
     }
 
-    /// All that came of these frames, for columns or not: their file is closed.
+    /// Takes all values of these frames, with or without columns, when their file is closed.
     pub fn take_all(&self, frames: Range<u64>) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
         let JoinedState { waiting, kept, .. } = &mut *state;
@@ -214,7 +217,7 @@ impl JoinedValues {
         taken
     }
 
-    /// What still waits: nobody takes it any more.
+    /// Takes all values that still wait.
     pub fn take_rest(&self) -> Vec<(u64, NamedValue)> {
         let mut state = self.lock();
         state.waiting_room = 0;
@@ -222,17 +225,17 @@ impl JoinedValues {
         [waiting, kept].into_iter().flat_map(|some| taken_out(some, 0..u64::MAX)).collect()
     }
 
-    /// A name by its place.
+    /// The name at this place.
     pub fn name(&self, place: usize) -> String {
         self.lock().names[place].name.clone()
     }
 
-    /// The name has a column.
+    /// Returns true if the name has a column.
     pub fn has_column(&self, place: usize) -> bool {
         self.lock().names[place].has_column
     }
 
-    /// Values of the name may come after their frames.
+    /// Returns true if values of the name may arrive after their frames.
     pub fn is_awaited(&self, place: usize) -> bool {
         self.lock().names[place].awaited
     }
@@ -242,12 +245,12 @@ impl JoinedValues {
         self.lock().plan.as_ref().and_then(|plan| plan.others.clone())
     }
 
-    /// Values were written after their file was closed.
+    /// Counts values that were written after their file was closed.
     pub fn count_joined(&self, values: &[NamedValue]) {
         self.lock().joined(values);
     }
 
-    /// So many values of a name, that were taken, have no room in their file.
+    /// Counts taken values of a name for which their file has no room.
     pub fn refuse_all(&self, place: usize, count: u64) {
         let mut state = self.lock();
         let fault =
@@ -261,19 +264,19 @@ impl JoinedValues {
         self.lock().refuse(why, fault);
     }
 
-    /// How many values came so far of frames that had none of their name: senders may say all again and again.
+    /// Number of first values so far, counted once for each name and frame: senders may repeat all values.
     pub fn came_count(&self) -> u64 {
         self.lock().came_count
     }
 
-    /// It is known that a value of each name that is awaited came of each of the first so many frames.
+    /// Returns true if each awaited name certainly has a value for each of the first `frames` frames.
     pub fn is_complete(&self, frames: u64) -> bool {
         let state = self.lock();
         let mut awaited = state.names.iter().filter(|name| name.awaited).peekable();
         awaited.peek().is_some() && awaited.all(|name| name.came.contains_all(0..frames))
     }
 
-    /// What came of it so far.
+    /// The counters so far.
     pub fn tally(&self) -> JoinedTally {
         let state = self.lock();
         let mut tally = state.tally.clone();
@@ -304,7 +307,7 @@ impl JoinedState {
         }
     }
 
-    /// The place of the name, if the value is kept.
+    /// Stores a value and returns the place of its name. `None` if it was refused.
     fn put(&mut self, image: u64, name: &str, said: ColumnValue) -> Option<usize> {
         let plan = self.plan.as_ref();
         if plan.and_then(|plan| plan.images).is_some_and(|images| image >= images) {
@@ -331,7 +334,7 @@ impl JoinedState {
         Some(place)
     }
 
-    /// Values of a name came of the frame. Where more is to be remembered than there is room for, it is never known that all came.
+    /// Remembers that a frame has a value of this name. Beyond the memory limit it never counts as complete.
     fn remember(&mut self, place: usize, frame: u64) {
         let came = &mut self.names[place].came;
         if self.ranges < RANGES_MAX && !came.contains(frame) {
@@ -345,7 +348,7 @@ impl JoinedState {
         }
     }
 
-    /// The column of this name is not the user's.
+    /// Refuses a name that is reserved for the recorder or the detector.
     fn refuse_reserved(&mut self, image: u64, name: &str) -> bool {
         let is_reserved = is_reserved(name);
         if is_reserved {
@@ -355,7 +358,7 @@ impl JoinedState {
         is_reserved
     }
 
-    /// The later of two values stays.
+    /// Keeps a value for a frame. The later of two values replaces the earlier.
     fn keep(&mut self, frame: u64, value: NamedValue) {
         let has_place = self.plan.is_none() || self.names[value.name].has_column;
         let some = if has_place { &mut self.waiting } else { &mut self.kept };
@@ -369,7 +372,7 @@ impl JoinedState {
         }
     }
 
-    /// The place of a name, which gets one if there is any for it: of the type of this value, which is its first.
+    /// The place of a name. A new name gets a place, if one is left, with the type of this first value.
     fn place_of(&mut self, name: &str, first: &ColumnValue) -> Option<usize> {
         if let Some(place) = self.by_name.get(name) {
             return Some(*place);
@@ -400,7 +403,8 @@ impl JoinedState {
         self.names.len() - 1
     }
 
-    /// As its column has room for it. Before it is known which columns there are, only what no column has room for is cut.
+    /// Converts a value to the type of its column. Before the layout is known, it only cuts values that no
+    /// column can hold.
     fn suited(&mut self, place: usize, image: u64, said: ColumnValue) -> Option<ColumnValue> {
         let JoinedName { name, element, .. } = &self.names[place];
         let is_planned = self.plan.is_some();
@@ -425,7 +429,7 @@ impl JoinedState {
         }
     }
 
-    /// As much of a text as has room in a column.
+    /// The beginning of a text that fits into a column.
     fn fitting(&mut self, text: &str) -> ColumnValue {
         let fitting = fitting_text(text);
         self.tally.cut += u64::from(fitting.len() < text.len());
@@ -448,7 +452,7 @@ impl JoinedState {
             DestinationState::new(datasets, name.copied())
         });
         self.plan = Some(plan);
-        // What came before is put once more, now that it is known how.
+        // Earlier values are put once more, now that the layout is known.
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_room = 0;
         self.ranges = 0;
@@ -486,7 +490,7 @@ impl JoinedState {
     }
 }
 
-/// Takes the values of these frames out.
+/// Removes and returns the values of these frames.
 fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedValue)> {
     let those: Vec<u64> = some.range(frames).map(|(frame, _)| *frame).collect();
     let mut taken = Vec::new();

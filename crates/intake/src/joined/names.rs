@@ -1,4 +1,4 @@
-//! Names of values that are joined to frames, and which names nobody but the recorder and the detector has.
+//! Names of values that are joined to frames, and names reserved for the recorder and the detector.
 
 use nilometer_hdf5::{
     ColumnValue, ImageTimeColumn, NdArrayColumn, PlacedColumn, SERIES_DATE, nexus::RecorderColumn,
@@ -6,42 +6,42 @@ use nilometer_hdf5::{
 };
 use nilometer_recording::Ranges;
 
-/// A text takes the room of so many numbers.
+/// A text takes as much room as this many numbers.
 pub(super) const TEXT_ROOM: usize = 3;
 
-/// A name of values.
+/// A name, and the state of its values.
 #[derive(Debug)]
 pub(super) struct JoinedName {
     pub(super) name: String,
     /// The type of its column, or of its first value.
     pub(super) element: ColumnElement,
-    /// The files have a column for it.
+    /// True if the files have a column for it.
     pub(super) has_column: bool,
-    /// Messages bring it, and not the images.
+    /// True if messages bring it, and not the images.
     pub(super) awaited: bool,
-    /// It is none of the user's: the detector says it of each image.
+    /// True if the detector sends it with each image, so that it is not the user's.
     pub(super) of_detector: bool,
-    /// Frames that it came of, as long as these are few ranges.
+    /// Frames that have a value of it, as long as these are few ranges.
     pub(super) came: Ranges,
 }
 
-/// A value of a frame, by the place of its name.
+/// A value of a frame with the place of its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedValue {
     /// The place of its name.
     pub name: usize,
-    /// What it is.
+    /// The value.
     pub said: ColumnValue,
 }
 
 impl NamedValue {
-    /// What it takes of [`super::WAITING_MAX`].
+    /// How much it uses of [`super::WAITING_MAX`].
     pub(super) fn room(&self) -> usize {
         if matches!(self.said, ColumnValue::Text(_)) { TEXT_ROOM } else { 1 }
     }
 }
 
-/// The place of a column among the names.
+/// A column, and the place of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedColumn {
     /// The key of the column in the file.
@@ -50,7 +50,7 @@ pub struct JoinedColumn {
     pub name: usize,
 }
 
-/// What the recorder or the detector says of frames.
+/// Returns true if the recorder or the detector sets values of this name.
 pub(super) fn is_reserved(name: &str) -> bool {
     RecorderColumn::ALL.into_iter().any(|column| column.key() == name)
         || NdArrayColumn::ALL.into_iter().any(|column| column.key() == name)

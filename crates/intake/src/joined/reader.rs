@@ -1,5 +1,5 @@
-//! Reads values that come apart from the frames, on a thread of its own: from a socket of ZeroMQ, or line by line from a file that
-//! grows, or a pipe.
+//! Reads values that arrive separately from the frames, on its own thread. They come from a ZeroMQ socket, or
+//! line by line from a growing file or a pipe.
 
 use std::{
     fs::File,
@@ -27,37 +27,39 @@ use crate::transport::{
     },
 };
 
-/// Where values come from.
+/// A source of values.
 #[derive(Debug)]
 pub enum MetadataSource {
-    /// Messages, of senders of either kind (PUSH and PUB).
+    /// Messages from senders of either kind (PUSH and PUB).
     Messages(Box<PullSocket>),
-    /// Lines.
+    /// Lines of a file or pipe.
     Lines(File),
 }
 
-/// Once all frames came, values are awaited that did not, as long as one comes within this time.
+/// Once all frames have arrived, the reader waits for missing values as long as one arrives within this time.
 const QUIET: Nanos = Nanos::from_millis(5_000);
-/// Longest that what is in files already is waited for.
+/// Maximum time to wait until existing lines in files are read.
 const CATCH_UP: Nanos = Nanos::from_millis(1_000);
-/// Longest without a look whether more is there, or whether it is to end.
+/// Maximum time between looks for more lines or a stop.
 const LOOK: Nanos = Nanos::from_millis(20);
 
-/// Messages are short, and what is long in one is kept with the rest.
+/// Messages are short, and long strings in them are kept with the rest.
 const LIMITS: MessageLimits =
     MessageLimits { bytes: MESSAGE_MAX as u64, parts: 64, memory: 16 * MESSAGE_MAX as u64 };
 
 impl MetadataSource {
-    /// Whether others connect to what a text names.
+    /// Returns true if this text names an address at which it listens.
     pub fn waits_at(text: &str) -> bool {
         text.starts_with("tcp://*:")
     }
 
-    /// What a text names: `tcp://HOST:PORT` to connect to, `tcp://*:PORT` to wait at, or the path of a file. Connections are
-    /// taken from those that are allowed; if nobody is named, from the address that sends the first good message.
+    /// Opens a source: `tcp://HOST:PORT` to connect to, `tcp://*:PORT` to listen at, or the path of a file.
+    ///
+    /// It takes incoming connections from allowed senders. If the user named none, it takes those from the
+    /// address that sends the first good message.
     ///
     /// # Errors
-    /// If the address is none, or can't be waited at; if the file can't be read.
+    /// If the address is invalid, if it can't listen there, or if the file can't be read.
     pub fn open(text: &str, allowed: &Allowed) -> io::Result<Self> {
         if text.starts_with("tcp://") {
             let waits = MetadataSource::waits_at(text);
@@ -70,7 +72,7 @@ impl MetadataSource {
             return Err(io::Error::new(ErrorKind::InvalidInput, why));
         }
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{text}: {error}"));
-        // Nobody may have opened a pipe for writing yet.
+        // A pipe may have no writer yet.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let kind = Path::new(text).metadata().map_err(named)?.file_type();
         if !kind.is_file() && !kind.is_fifo() {
@@ -88,11 +90,11 @@ impl MetadataSource {
     }
 }
 
-/// What a thread that reads and others tell each other.
+/// State shared by a reading thread and its owner.
 #[derive(Debug, Default)]
 struct ReaderProgress {
     stop: AtomicBool,
-    /// All that was there at the beginning is read.
+    /// It has read all lines that existed at the beginning.
     caught_up: AtomicBool,
 }
 
@@ -102,7 +104,7 @@ impl ReaderProgress {
     }
 }
 
-/// A source that is being read.
+/// The threads that read sources.
 #[derive(Debug)]
 pub struct MetadataReader {
     clock: Clock,
@@ -111,7 +113,7 @@ pub struct MetadataReader {
 }
 
 impl MetadataReader {
-    /// Begins to read all of these.
+    /// Begins to read all these sources.
     ///
     /// # Errors
     /// If a thread can't be started.
@@ -130,7 +132,8 @@ impl MetadataReader {
         Ok(MetadataReader { clock, progress, values: values.clone() })
     }
 
-    /// Waits until all is read that was in the files at the beginning, for a second at the most: their names are known then.
+    /// Waits until the initial lines of the files are read, for a second at most: after that it has their
+    /// names.
     pub fn catch_up(&self) {
         let begun = self.clock.now();
         let is_behind = |told: &Arc<ReaderProgress>| !told.caught_up.load(Ordering::Relaxed);
@@ -139,8 +142,8 @@ impl MetadataReader {
         }
     }
 
-    /// All of so many frames came, or will not: waits for values of them that did not come, until none came for some time, or until
-    /// it is to stop.
+    /// Waits for missing values after all frames have arrived. It ends when all are there, when none arrives
+    /// for some time, or when `stop` is set.
     pub fn await_rest(&self, frames: u64, stop: &AtomicBool) {
         let mut came = self.values.came_count();
         let mut since = self.clock.now();
@@ -158,7 +161,7 @@ impl MetadataReader {
     }
 }
 
-/// No value is taken any more.
+/// Stops the threads: no more values are taken.
 impl Drop for MetadataReader {
     fn drop(&mut self) {
         self.progress.iter().for_each(|told| told.stop.store(true, Ordering::Relaxed));
@@ -166,13 +169,13 @@ impl Drop for MetadataReader {
 }
 
 impl JoinedValues {
-    /// So many more connections of these addresses were not heard.
+    /// Counts more unheard connections of these addresses.
     fn count_not_heard(&self, connections: u64, addresses: &[IpAddr]) {
         self.lock().tally.not_heard.add(connections, addresses);
     }
 }
 
-/// All of a message lies together.
+/// Keeps all strings of a message with the message.
 struct NoRoomApart;
 
 impl MessageRoom for NoRoomApart {
@@ -184,7 +187,7 @@ impl MessageRoom for NoRoomApart {
 }
 
 fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
-    // What comes is not there before somebody sends it.
+    // Messages have no initial content.
     progress.caught_up.store(true, Ordering::Relaxed);
     let mut too_large = 0;
     let mut told = RefusedPeers::default();
@@ -218,7 +221,8 @@ fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProg
     }
 }
 
-/// Publishers put a topic in front of what they say. Whether there is a message of a frame in it.
+/// Takes the values of a message. Publishers put a topic in front of them. Returns true if a part was a valid
+/// message.
 fn put_parts(message: &ZmqMessage, values: &JoinedValues) -> bool {
     let parts = message.parts();
     let is_object = |bytes: &[u8]| bytes.trim_ascii_start().first() == Some(&b'{');
@@ -232,12 +236,12 @@ fn put_parts(message: &ZmqMessage, values: &JoinedValues) -> bool {
     objects.filter(|part| values.put_message(part.bytes)).count() > 0
 }
 
-/// Lines of a file that grows.
+/// Lines of a growing file.
 struct Lines {
     file: File,
-    /// What came of a line so far.
+    /// The beginning of the current line.
     line: Vec<u8>,
-    /// The line is too long: the rest of it is left out.
+    /// The line is too long: its rest is skipped.
     skipping: bool,
 }
 
@@ -296,7 +300,7 @@ impl Lines {
         }
     }
 
-    /// The last line of a file may have no end: it is one if it is whole.
+    /// Takes the last line of a file without a newline, if it is complete.
     fn whole_without_end(&mut self, values: &JoinedValues) {
         if super::JoinedMessage::parse(&self.line).is_ok() {
             values.put_message(&std::mem::take(&mut self.line));

@@ -1,23 +1,23 @@
-//! What came of values that are to be joined to frames, and why some are joined to none.
+//! Counts of values to be joined to frames, and why some are joined to none.
 
 use nilometer_hdf5::TEXT_BYTES;
 
 use crate::transport::zeromq::RefusedPeers;
 
-/// Why a value, or all of a message, is joined to no frame. It is counted, and never ends a recording.
+/// Why a value or a whole message is joined to no frame. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JoinRefusal {
-    /// No JSON object with the number of a frame.
+    /// It is no JSON object with the number of a frame.
     Malformed,
     /// The files have no place for a value of this name.
     UnknownName,
-    /// The recorder or the detector says what has this name.
+    /// The name is reserved for the recorder or the detector.
     ReservedName,
-    /// A list or an object.
+    /// It is a list or an object.
     NoValue,
-    /// A text, where there are numbers.
+    /// It is a text, and its column has numbers.
     NoNumber,
-    /// A fraction, where the layout wants whole numbers.
+    /// It is a fraction, and the layout requires whole numbers.
     NoWholeNumber,
     /// The recording has no such frame.
     UnknownFrame,
@@ -28,7 +28,7 @@ pub enum JoinRefusal {
 }
 
 impl JoinRefusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [JoinRefusal; 9] = [
         JoinRefusal::Malformed,
         JoinRefusal::UnknownName,
@@ -57,37 +57,37 @@ impl JoinRefusal {
     }
 }
 
-/// Names that are shown in a line, at the most.
+/// Maximum number of names shown in a line.
 const SHOWN: usize = 8;
 
-/// What came of values.
+/// The counts of joined values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinedTally {
-    /// Messages, or lines, that were understood.
+    /// Valid messages or lines.
     pub messages: u64,
-    /// Values that were joined to frames.
+    /// Values joined to frames.
     pub joined: u64,
-    /// Names of which some were.
+    /// The names of joined values.
     pub names: Vec<String>,
-    /// Texts that were longer than a column has room for: the begin of each is taken.
+    /// Texts that were too long for a column and were cut.
     pub cut: u64,
-    /// By [`JoinRefusal::ALL`].
+    /// Counts by [`JoinRefusal::ALL`].
     refused: [u64; JoinRefusal::ALL.len()],
-    /// The last that was refused, in words.
+    /// The last refusal, in words.
     pub fault: Option<String>,
-    /// Connections that were not heard, because others are the senders.
+    /// Unheard connections, because other addresses are the senders.
     pub not_heard: RefusedPeers,
-    /// Which datasets frames went into, if there are several.
+    /// Frames in each dataset, if there are several.
     pub datasets: Option<super::DatasetTally>,
 }
 
 impl JoinedTally {
-    /// How many were refused for this reason.
+    /// Number refused for this reason.
     pub fn refused(&self, why: JoinRefusal) -> u64 {
         self.refused[why as usize]
     }
 
-    /// A line of it, if any came.
+    /// Describes the counts in one line. `None` if there are none.
     pub fn line(&self) -> Option<String> {
         let refused: Vec<_> = JoinRefusal::ALL
             .into_iter()
@@ -119,13 +119,13 @@ impl JoinedTally {
         Some(format!("{joined}; refused: {}{fault}", refused.join(", ")))
     }
 
-    /// All of it, if there is something to be said.
+    /// Describes all counts, including those of datasets. `None` if there is nothing to report.
     pub fn text(&self) -> Option<String> {
         let datasets = self.datasets.as_ref().map(super::DatasetTally::line);
         self.line().into_iter().chain(datasets).reduce(|values, datasets| format!("{values}; {datasets}"))
     }
 
-    /// So many more were refused.
+    /// Counts refusals.
     pub(super) fn refuse(&mut self, why: JoinRefusal, count: u64, fault: String) {
         self.refused[why as usize] += count;
         self.fault = Some(fault);

@@ -1,4 +1,4 @@
-//! Values find their frames, whichever comes first; what finds none is counted.
+//! Values find their frames, whichever arrives first; values without a frame are counted.
 
 use super::{names::TEXT_ROOM, *};
 

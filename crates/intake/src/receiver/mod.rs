@@ -1,4 +1,4 @@
-//! The network's end of the ring: takes packets from a transport into the blocks of an assembly.
+//! The network's end of the ring: puts packets from a transport into the blocks of an assembly.
 
 use std::{
     io,
@@ -19,12 +19,12 @@ use crate::{
 /// When a recording of packets ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Until {
-    /// So long after the first packet, or after the beginning if none comes.
+    /// Duration after the first packet, or after the beginning if none arrives.
     pub duration: Nanos,
-    /// After so many packets in the recording; a few more may be in it that came at once with the last.
+    /// Number of packets in the recording. It may hold a few more that arrived together with the last.
     pub packets: u64,
-    /// When none of the stream comes for so long after the last. Only time in which the receiver looks counts: one that did not run
-    /// for as long finds in the kernel what came meanwhile, and takes it.
+    /// Silence of the stream after its last packet. Only time in which the receiver looks counts. A receiver
+    /// that was stopped that long finds the meanwhile arrived packets in the kernel, and takes them.
     pub silence: Nanos,
 }
 
@@ -34,49 +34,54 @@ impl Default for Until {
     }
 }
 
-/// What came, as anybody may ask while it comes.
+/// The traffic received so far. Any thread may read it during a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
-    /// What became of packets.
+    /// The packets by their fate.
     pub tally: PacketTally,
-    /// The same by sender: those that number their packets by themselves.
+    /// The same by sender, if several number their packets separately.
     pub senders: Vec<SenderCounts>,
-    /// What the network counted.
+    /// The counters of the network.
     pub counted: TransportCounts,
-    /// What the kernel dropped meanwhile before any socket of this machine could have it: looked at once packets are missing.
+    /// Packets that the kernel dropped meanwhile before any socket of this machine could get them. It is read
+    /// once packets are missing.
     pub errors: DatagramErrors,
-    /// How many bytes of packets may wait in the kernel.
+    /// Size of the kernel's receive buffer, in bytes of packets.
     pub room: u64,
-    /// When the first packet of the stream came, on the clock of the recording.
+    /// When the first packet of the stream arrived, on the clock of the recording.
     pub first: Option<Nanos>,
     /// From the first to the last look that brought packets of the stream.
     pub span: Span,
-    /// What the lanes had stored when this was counted. None once nothing comes any more, and if nobody asked for it.
+    /// Totals that the lanes had stored at the time of these counts. `None` after the last packet, or if they
+    /// are not counted.
     pub stored: Option<StoredTotals>,
-    /// Why the network gave up, if it did.
+    /// The error with which the network gave up, if it did.
     pub fault: Option<String>,
 }
 
-/// A time in which packets came.
+/// A time span in which packets arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// How long.
+    /// Its length.
     pub time: Nanos,
-    /// Bytes that came in it: without those that were there when it began.
+    /// Bytes received in it, without those that were there when it began.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// Bytes a second from the first to the last packet, without the silence before and after them. None if all came at once.
+    /// Bytes a second from the first to the last packet, without the silence before and after. `None` if all
+    /// arrived at once.
     pub fn mean_rate(&self) -> Option<ByteRate> {
         (self.span.time > Nanos(0)).then(|| ByteRate::of(self.span.bytes, self.span.time))
     }
 
     /// Packets of the stream that the kernel dropped for want of room.
     ///
-    /// The kernel counts messages: of one packet each, or of several that it had joined, and then it does not say of how many.
-    /// The numbers of the stream do: what they miss and nothing else accounts for was in these messages, as far as it
-    /// has room there. A message had one packet at least, and no more than the longest that came.
+    /// The kernel counts messages, each of one packet or of several that it had joined, without their number.
+    /// The numbers of the stream give it. Packets that are missing without another cause were in these
+    /// messages, as far as they fit in.
+    ///
+    /// A message had at least one packet, and no more than the longest one received.
     pub fn kernel_dropped(&self) -> u64 {
         let PacketTally { refused, late, .. } = self.tally;
         let bad = self.bad_checksums();
@@ -85,14 +90,14 @@ impl Traffic {
         unexplained.clamp(dropped, dropped.saturating_mul(self.counted.joined.max(1)))
     }
 
-    /// Packets that the kernel dropped because their UDP checksum was wrong. The socket counts them among those that found no
-    /// room; the kernel counts them apart, for all sockets together.
+    /// Packets that the kernel dropped because their UDP checksum was wrong. The socket counts them as
+    /// dropped for lack of buffer space; the kernel counts them separately, for all sockets together.
     pub fn bad_checksums(&self) -> u64 {
         self.errors.checksum.min(self.counted.dropped)
     }
 
-    /// Of the packets that nothing else accounts for, at most so many lost an IP fragment on their way: as many packets came
-    /// to this machine in part.
+    /// Upper bound for the packets that lost an IP fragment on their way, among those without another cause.
+    /// This many packets reached this machine in part.
     pub fn incomplete(&self) -> u64 {
         let PacketTally { refused, late, .. } = self.tally;
         let known = refused + late + self.bad_checksums() + self.kernel_dropped();
@@ -100,55 +105,56 @@ impl Traffic {
     }
 }
 
-/// See the module.
+/// Receives packets at one or several ports and puts them into blocks.
 #[derive(Debug)]
 pub struct Receiver {
-    /// By port.
+    /// One for each port.
     transports: Vec<Box<dyn Transport>>,
     streams: SenderStreams,
     until: Until,
-    /// How many bytes of packets may wait at each port, at least.
+    /// Size of the kernel's buffer at each port, in bytes of packets: the smallest one.
     room: u64,
     begun: Option<Nanos>,
-    /// When the first and the last packet of the stream came.
+    /// When the first and the last packet of the stream arrived.
     first: Option<Nanos>,
     last: Nanos,
-    /// How long looks have found none of the stream since.
+    /// Time since then in which looks found no packet of the stream.
     silent: Nanos,
-    /// Bytes of packets that had come by then.
+    /// Bytes received by then.
     bytes: [u64; 2],
-    /// When any came last.
+    /// When any packet last arrived.
     heard: Nanos,
     told: Nanos,
     /// When it looked last.
     turned: Option<Nanos>,
-    /// What the kernel had counted when this began.
+    /// The kernel's counters at the beginning.
     errors_before: DatagramErrors,
     live: Arc<Mutex<Traffic>>,
-    /// What the lanes store meanwhile.
+    /// Totals stored by the lanes, if they are counted.
     lanes: Option<LaneCounts>,
 }
 
-/// Packets that are taken at once.
+/// Number of packets taken at once.
 const BATCH: usize = 64;
-/// Longest without a look whether the recording is to end.
+/// Maximum time between checks for the end of the recording.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// A longer time between two looks may be a halt: no more of it is silence.
+/// A longer time between two looks may be a halt: no more of it counts as silence.
 const HALT: Nanos = Nanos(3 * LOOK.0);
-/// While packets come, the thread sleeps between looks instead of being woken by each: so long at the most, and no longer
-/// than fills this part of the kernel's room.
+/// While packets arrive, the thread sleeps between looks instead of being woken by each. It sleeps at most
+/// this long, and no longer than it takes to fill this part of the kernel's buffer.
 const NAP: Nanos = Nanos(500_000);
 const NAP_SHARE: u64 = 16;
-/// Looks at what is still in the kernel when it is stopped, at the most.
+/// Maximum number of looks that empty the kernel's buffer after a stop.
 const DRAIN: u32 = 10_000;
-/// At the end, blocks of several streams that are put together wait for slots of the ring: this often, and this long each time.
+/// At the end, blocks of several merged streams wait for slots of the ring: this many times, and this long
+/// each time.
 const END_WAIT: u32 = 2000;
 const END_NAP: Duration = Duration::from_millis(1);
-/// How often the figures are brought up to date.
+/// Interval at which the live figures are updated.
 const TELL: Nanos = Nanos::from_millis(100);
 
 impl Receiver {
-    /// From a transport for each of its ports into an assembly.
+    /// Makes a receiver for an assembly, with a transport for each of its ports.
     pub fn new(mut transports: Vec<Box<dyn Transport>>, assembly: Assembly, until: Until) -> Self {
         assert_eq!(transports.len(), assembly.ports(), "each port has its transport");
         if transports.len() > 1 {
@@ -177,23 +183,23 @@ impl Receiver {
         }
     }
 
-    /// What came so far: a tenth of a second old at the most.
+    /// The traffic so far, at most a tenth of a second old.
     pub fn live(&self) -> Arc<Mutex<Traffic>> {
         self.live.clone()
     }
 
-    /// From now on it says what the lanes have stored beside what came.
+    /// Adds the lanes' stored totals to the live traffic from now on.
     pub fn count_stored(&mut self, lanes: LaneCounts) {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).stored = Some(lanes.get());
         self.lanes = Some(lanes);
     }
 
-    /// When the first packet of the stream came.
+    /// When the first packet of the stream arrived. `None`: none has.
     pub fn first(&self) -> Option<Nanos> {
         self.first
     }
 
-    /// What came so far is none of the recording.
+    /// Discards all packets so far: they are not part of the recording.
     pub fn discard(&mut self) -> io::Result<()> {
         self.transports.iter_mut().try_for_each(|transport| transport.discard())?;
         self.errors_before = DatagramErrors::now();
@@ -202,7 +208,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes what has come.
+    /// Takes all waiting packets.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
         let step = now.since(self.turned.replace(now).unwrap_or(now));
         if step > HALT {
@@ -252,13 +258,13 @@ impl Receiver {
         Ok(received)
     }
 
-    /// What all transports counted.
+    /// The counters of all transports.
     fn counted(&self) -> TransportCounts {
         self.transports.iter().fold(TransportCounts::default(), |all, transport| all.and(transport.counted()))
     }
 
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
-        // Before the tally is taken: whatever a lane has stored by then came before.
+        // Read before the tally: packets that a lane has stored by then were received before.
         let stored = self.lanes.as_ref().map(LaneCounts::get);
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = self.streams.tally();
@@ -274,7 +280,7 @@ impl Receiver {
         self.told = now;
     }
 
-    /// Whether it ends by itself now: also when no storage is left to record on.
+    /// Returns true if the recording ends by itself now, also because no storage is left.
     pub fn is_over(&mut self, now: Nanos) -> bool {
         let begun = *self.begun.get_or_insert(now);
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
@@ -283,12 +289,13 @@ impl Receiver {
             || self.first.is_some() && self.silent >= self.until.silence
     }
 
-    /// As many packets are there as were wanted.
+    /// Returns true if the recording has the requested number of packets.
     fn has_all(&self) -> bool {
         self.streams.placed() >= self.until.packets
     }
 
-    /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
+    /// Receives until the recording is over or stopped. Runs on its own thread, and returns the number of
+    /// blocks.
     pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
         let mut fault = loop {
             let now = clock.now();
@@ -300,7 +307,8 @@ impl Receiver {
                 Err(error) => break Some(error.to_string()),
             }
         };
-        // What has come before it was stopped is in the kernel still; who wanted so many packets has them.
+        // The kernel still holds packets that arrived before the stop. If a number of packets was requested,
+        // they are complete.
         let looks = if self.has_all() { 0 } else { DRAIN };
         for _ in 0..looks {
             match self.turn(clock.now()) {
@@ -312,7 +320,7 @@ impl Receiver {
         self.end(clock.now(), fault)
     }
 
-    /// No packet is taken any more. How many blocks there were.
+    /// Ends the recording: no packet is taken any more. Returns the number of blocks.
     pub fn end(&mut self, now: Nanos, fault: Option<String>) -> u64 {
         let mut left = END_WAIT;
         let wait = || {
@@ -321,13 +329,13 @@ impl Receiver {
             Some(now)
         };
         let blocks = self.streams.end(now, wait);
-        // What came stands still, and the lanes go on.
+        // The traffic stands still, and the lanes go on.
         self.lanes = None;
         self.tell(now, fault);
         blocks
     }
 
-    /// After all that was there was taken: until some more will have come.
+    /// Waits until more packets may have arrived, after all waiting ones were taken.
     fn rest(&mut self, received: Received, now: Nanos) -> io::Result<()> {
         if received.more {
             return Ok(());
@@ -340,7 +348,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// How long packets may be left to the kernel at their mean rate.
+    /// How long packets may be left in the kernel at their mean rate.
     fn nap(&self, now: Nanos) -> Nanos {
         let bytes = self.counted().bytes.max(1);
         let time = now.since(self.first.unwrap_or(now)).0;
@@ -349,7 +357,7 @@ impl Receiver {
     }
 }
 
-/// Takes what a look at a port brought.
+/// Hands the packets of a look at a port to the streams.
 fn take(streams: &mut SenderStreams, now: Nanos, port: usize, transport: &dyn Transport, came: Received) {
     let senders = transport.senders();
     let mut last = None;
@@ -388,7 +396,8 @@ mod tests {
 
     const BODY: usize = 64;
 
-    /// Of packets of 64 bytes behind a serial number, the end that takes them, and the ring of one writer.
+    /// A receiver for packets of 64 bytes behind a serial number, the sending end, and the ring with one
+    /// writer.
     fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
         let (memory, transport) = MemoryTransport::channel();
         let (receiver, ring) = receiver_from(Box::new(transport), until);
@@ -488,7 +497,7 @@ mod tests {
         }
         receiver.end(Nanos::from_millis(10_800), None);
         let traffic = receiver.live().lock().expect("one thread").clone();
-        // Four packets of 72 bytes with 100 ms between them, and 10 s in which nothing came.
+        // Four packets of 72 bytes with 100 ms between them, and 10 s of silence.
         let rate = traffic.mean_rate().expect("it lasted").0;
         assert!((rate - 720.0).abs() < 1e-6, "{rate} B/s");
         assert_eq!(Traffic::default().mean_rate(), None);
@@ -505,7 +514,7 @@ mod tests {
         };
         let (own, other) = (socket(1), socket(2));
         let mut take = |at| {
-            // What others sent is none of what was received.
+            // Strangers' packets do not count as received.
             while receiver.turn(Nanos::from_millis(at)).expect("loopback is there").more {}
             receiver.streams.placed()
         };
@@ -544,7 +553,7 @@ mod tests {
         let to = inlet.address().expect("it is bound");
         let mut outlet = UdpOutlet::connect(to, &Sending::default()).expect("it listens");
         let (mut receiver, _ring) = receiver_from(Box::new(inlet), Until::default());
-        // More than may wait; behind it, some that show what is missing.
+        // More than the buffer holds, and then some packets whose numbers show the loss.
         send_joined(&mut outlet, 0..2000);
         while receiver.turn(Nanos(1)).expect("loopback is there").packets() > 0 {}
         send_joined(&mut outlet, 2000..2008);

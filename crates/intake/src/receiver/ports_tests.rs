@@ -1,5 +1,5 @@
-//! A recorder that listens at several ports and falls behind: the kernel drops at each port what it has no room for, and never
-//! the same. The stream goes on, and no number is taken to have been set anew.
+//! A recorder that listens at several ports and falls behind. The kernel drops different packets at each
+//! port. The stream goes on, and the receiver never takes its numbers for reset ones.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,11 @@ use crate::{
 };
 
 const BODY: usize = 16;
-/// What a socket gives at once where the ring has no places for packets.
+/// Packets that a socket gives at once if the ring has no places for them.
 const AT_ONCE: usize = 4096;
 
-/// Modules that send parts of the same frames to a port each, and the sockets of these ports. Time passes with each look.
+/// Modules that send parts of the same frames to a port each, and the sockets of these ports. Time passes
+/// with each look.
 #[derive(Debug)]
 struct Modules {
     random: RandomStream,
@@ -156,7 +157,7 @@ impl PortLab {
         self.receiver.turn(self.now).expect("memory does not fail")
     }
 
-    /// A lane stores so many blocks, if they are there.
+    /// Stores up to `blocks` blocks, as a lane does.
     fn store(&mut self, blocks: u64) {
         for _ in 0..blocks {
             if self.taken.is_empty() {
@@ -167,7 +168,7 @@ impl PortLab {
         }
     }
 
-    /// Nothing is sent any more, and what waits is taken.
+    /// Stops sending and takes all waiting packets.
     fn end(&mut self) -> PacketTally {
         self.modules.lock().expect("one thread").pace = 0;
         while self.turn().more {
@@ -180,8 +181,8 @@ impl PortLab {
     }
 }
 
-/// 200 looks of a recorder to which more comes than it takes, and which stores up to `storing` blocks after each: what was
-/// sent, and what became of it.
+/// Makes 200 looks with a recorder that is too slow for its packets and stores up to `storing` blocks after
+/// each. Returns the number of packets sent and their tally.
 fn overload(ports: usize, seed: u64, storing: u64) -> (u64, PacketTally) {
     let mut random = Seed(seed).stream();
     let parts_of_port = [1, 3, 16, 128][(seed % 4) as usize];

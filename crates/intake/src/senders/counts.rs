@@ -1,4 +1,5 @@
-//! The counters of each sender and each thread: packets that came, packets that are missing, and silence while others send.
+//! The counters of each sender and each thread: packets received, packets missing, and silence while others
+//! send.
 
 use std::net::SocketAddr;
 
@@ -10,31 +11,31 @@ use crate::assembly::{PacketTally, ThreadTally};
 /// The counters of a sender, in packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SenderCounts {
-    /// Its address and port, if they are known: of several that send one stream the first.
+    /// Its address and port, if known. If several senders share one stream, it is the first one's.
     pub sender: Option<SocketAddr>,
-    /// Packets that have their place.
+    /// Packets with a place in the recording.
     pub placed: u64,
     /// Bytes of them that are kept.
     pub bytes: u64,
-    /// Packets that should be there and are not.
+    /// Missing packets.
     pub missing: u64,
-    /// Times that packets were missing one after the other.
+    /// Times that consecutive packets were missing.
     pub losses: u64,
-    /// The most packets missing in a row.
+    /// The largest number of consecutive missing packets.
     pub longest_loss: u64,
-    /// Packets that came after one with a higher number.
+    /// Packets that arrived after one with a higher number.
     pub reordered: u64,
-    /// By how many others they were overtaken in all.
+    /// Number of packets that overtook these, in all.
     pub overtaken: u64,
-    /// Packets that were there already.
+    /// Packets that had arrived before.
     pub duplicates: u64,
-    /// Packets that came when their place had been closed.
+    /// Packets that arrived when their place was already closed.
     pub late: u64,
     /// Packets that found no free slot in the ring.
     pub refused: u64,
     /// Times that its numbers began anew, or jumped.
     pub restarts: u64,
-    /// For how long nothing came of it while others sent. `None` if it sends, or if nobody does.
+    /// How long it has been silent while others sent. `None` if it sends, or if nobody does.
     pub silent: Option<Nanos>,
     /// Its threads, if the format has any.
     pub threads: Vec<ThreadCounts>,
@@ -47,11 +48,11 @@ pub struct ThreadCounts {
     pub station: u16,
     /// The thread.
     pub thread: u16,
-    /// Frames that came.
+    /// Frames received.
     pub came: u64,
-    /// Frames that should be there and are not, in blocks that are closed.
+    /// Missing frames, in closed blocks.
     pub missing: u64,
-    /// The time for which nothing came of it while other threads came. `None` if it comes.
+    /// How long it has been silent while other threads sent. `None` if it sends.
     pub silent: Option<Nanos>,
 }
 
@@ -86,22 +87,22 @@ impl ThreadCounts {
     }
 }
 
-/// Nothing came for this long, at least, and [`OTHERS`] packets of another: a source is silent.
+/// Minimum silence of a source that counts as silent, if another sent [`OTHERS`] packets meanwhile.
 const SILENT: Nanos = Nanos::from_millis(500);
-/// Packets of another source that came meanwhile, at least.
+/// Minimum number of packets from another source in that time.
 const OTHERS: u64 = 16;
 
-/// How one of several sources goes.
+/// The state of one of several sources.
 #[derive(Debug, Clone, Copy)]
 struct WatchedSource {
     count: u64,
-    /// When it had grown.
+    /// When its count last grew.
     heard: Nanos,
-    /// The most that any source had by then.
+    /// The highest count of any source at that time.
     most: u64,
 }
 
-/// Finds out which of several sources are silent while others go on.
+/// Detects which of several sources are silent while others go on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SilenceWatch {
     sources: Vec<WatchedSource>,
@@ -109,10 +110,10 @@ pub(super) struct SilenceWatch {
 }
 
 impl SilenceWatch {
-    /// These counts are there now: for how long each source has been silent. Sources keep their places.
+    /// Takes the current counts and returns how long each source has been silent. Sources keep their places.
     pub(super) fn look(&mut self, now: Nanos, counts: &[u64]) -> Vec<Option<Nanos>> {
         let begun = *self.begun.get_or_insert(now);
-        // The growth of each is compared with that of the one that grew most since.
+        // Compares the growth of each with that of the one that grew most since the last look.
         let growth: u64 = (0..)
             .zip(counts)
             .map(|(at, count): (usize, &u64)| {

@@ -1,4 +1,5 @@
-//! Puts the streams of several senders together: small blocks of each, as they are closed, into the blocks that are recorded.
+//! Merges the streams of several senders: small blocks of each, as they are closed, into the blocks that are
+//! recorded.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::assembly::HandedOver;
 /// The shape of the blocks of a recording.
 #[derive(Debug, Clone)]
 pub(super) struct MergedShape {
-    /// Bytes that are kept of each packet of a frame.
+    /// Bytes kept of each packet of a frame.
     pub(super) parts: Vec<usize>,
     /// Frames of a full block.
     pub(super) frames_of_block: u64,
@@ -37,7 +38,7 @@ impl MergedShape {
     }
 }
 
-/// A block that is being put together.
+/// A merged block that is not full yet.
 #[derive(Debug)]
 struct MergedBlock {
     data: Buffer,
@@ -45,12 +46,12 @@ struct MergedBlock {
     gaps: Vec<Gap>,
 }
 
-/// See the module.
+/// Merges small blocks into the blocks of a ring.
 #[derive(Debug)]
 pub(super) struct BlockMerger {
     ring: Arc<Ring>,
     shape: MergedShape,
-    /// The number of the block that is being put together.
+    /// The number of the current block.
     number: u64,
     block: Option<MergedBlock>,
     spares: Vec<Buffer>,
@@ -69,7 +70,7 @@ impl BlockMerger {
         BlockMerger { ring, shape, number, block, spares, full: Vec::new() }
     }
 
-    /// Whether this many frames have room now.
+    /// Returns true if there is room for this many frames now.
     pub(super) fn has_room(&mut self, now: Nanos, frames: u64) -> bool {
         if self.room() < frames {
             self.ring.put(now, &mut self.full, &mut self.spares, false);
@@ -82,17 +83,17 @@ impl BlockMerger {
         begun + self.spares.len() as u64 * self.shape.frames_of_block
     }
 
-    /// How many frames a block has.
+    /// Number of frames in a block.
     pub(super) fn frames_in(&self, packed: &Packed) -> u64 {
         u64::from(packed.length) / self.shape.frame_size() as u64
     }
 
-    /// The receiver had not looked for this long.
+    /// Reports that the receiver had not looked for this long.
     pub(super) fn halted(&self, length: Nanos) {
         self.ring.halted(length);
     }
 
-    /// Takes the frames of a block of this sender, which have room.
+    /// Appends the frames of a block of this sender. There must be room for them.
     pub(super) fn append(&mut self, now: Nanos, bytes: &[u8], packed: &Packed, sender: GapSender) {
         let frames = u64::from(packed.length) / self.shape.frame_size() as u64;
         let mut from = 0;
@@ -123,7 +124,8 @@ impl BlockMerger {
         block.data[block.frames as usize * size..][..source.len()].copy_from_slice(source);
     }
 
-    /// The gaps in this many frames from one on, counted from there; of the last frames also those behind them.
+    /// The gaps in `count` frames beginning with frame `from`, counted from there. The last frames include
+    /// the gaps after them.
     fn cut<'a>(
         &self,
         gaps: &'a [Gap],
@@ -162,7 +164,7 @@ impl BlockMerger {
         self.ring.put(now, &mut self.full, &mut self.spares, false);
     }
 
-    /// No frame comes any more. How many blocks there were in all.
+    /// Sends the last block: no frame follows. Returns the number of all blocks.
     pub(super) fn end(&mut self, now: Nanos) -> u64 {
         if let Some(block) = self.block.take() {
             self.send(now, block);
@@ -170,7 +172,7 @@ impl BlockMerger {
         self.number
     }
 
-    /// Whether every writer of the ring has left.
+    /// Returns true if every writer of the ring has left.
     pub(super) fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
     }
@@ -192,7 +194,7 @@ mod tests {
         MergedShape { parts: vec![PART; parts], frames_of_block: 5 }
     }
 
-    /// Blocks that came out: their frames' first bytes, and their gaps.
+    /// The finished blocks: their frames' first bytes, and their gaps.
     fn taken(ring: &Ring) -> Vec<(Vec<u8>, Packed)> {
         let mut frames = VecDeque::new();
         while ring.take(Nanos(0), 0, &mut frames) == nilometer_ring::Taken::Frames {}
@@ -221,7 +223,7 @@ mod tests {
             let mut expected: Vec<(u8, Option<u16>)> = Vec::new();
             let mut left_out = 0;
             for (at, (frames, number, mask)) in pieces.into_iter().enumerate() {
-                // Packets whose bits are 0 did not come, and one frame was left out before the last.
+                // Packets whose bits are 0 are missing, and one frame was left out before the last.
                 let places = frames * parts as u64;
                 let gaps: Vec<Gap> = (0..places)
                     .filter(|place| mask >> (place % 8) & 1 == 0)

@@ -1,4 +1,4 @@
-//! Several senders at one port: boards of a back end, each of which numbers its packets by itself.
+//! Several senders at one port, such as boards of a back end, each of which numbers its packets separately.
 //!
 //! ```text
 //! one sender       packets -> Assembly -> blocks of the ring
@@ -8,10 +8,13 @@
 //!                  packets of C -> UndecidedSender
 //! ```
 //!
-//! A stream that comes alone is written by the kernel to where it stays. As soon as a second one is known, each has an
-//! assembly with a reorder window, losses and counters of its own, and its packets leave it in blocks of a few frames, in
-//! their order. These are put one behind the other in the order in which they are complete, as other recorders of VDIF do:
-//! frames of all threads in one file, nearly in the order of time. No I/O and no clock: it is told the time.
+//! The kernel writes the packets of a single stream directly to their places. With the second stream, each
+//! gets its own assembly with a reorder window, losses and counters. Its packets leave the assembly in blocks
+//! of a few frames, in order.
+//!
+//! These small blocks are concatenated in the order in which they are complete, as other recorders of VDIF
+//! do. A file then holds frames of all threads, nearly in the order of time. This code does no I/O and reads
+//! no clock: callers pass the time.
 
 mod counts;
 mod merger;
@@ -35,35 +38,35 @@ use merger::{BlockMerger, MergedShape};
 pub use ring_budget::RingBudget;
 use undecided::{SenderVerdict, UndecidedSender};
 
-/// Streams that are recorded at once, at the most.
+/// Maximum number of streams recorded at once.
 pub const STREAMS_MOST: usize = 64;
-/// Senders of which nothing is known yet, at the least: as many as have room in the memory for packets elsewhere.
+/// Minimum limit for undecided senders. The memory for candidate packets determines the actual limit.
 const UNDECIDED_LEAST: u64 = 4;
-/// A stream with numbers of its own.
+/// A stream with its own numbers.
 #[derive(Debug)]
 struct SenderStream {
-    /// The first sender of it.
+    /// Its first sender.
     sender: Option<SenderId>,
     assembly: Assembly,
-    /// The ring in which its blocks wait to be put together with the others'. `None` while it is alone.
+    /// The ring in which its blocks wait to be merged with the others'. `None` while it is alone.
     own: Option<Arc<Ring>>,
     taken: VecDeque<Frame>,
     released: Vec<Frame>,
     threads: SilenceWatch,
 }
 
-/// The way of a sender's packets.
+/// The route of a sender's packets.
 #[derive(Debug)]
 enum SenderRoute {
-    /// None came.
+    /// No packet has arrived.
     Unknown,
-    /// They are of this stream.
+    /// They belong to this stream.
     Stream(usize),
-    /// They are kept until more is known.
+    /// They are kept until the sender is identified.
     Undecided(Box<UndecidedSender>),
 }
 
-/// See the module.
+/// The streams of all senders at the ports of a recording.
 #[derive(Debug)]
 pub struct SenderStreams {
     streams: Vec<SenderStream>,
@@ -72,9 +75,9 @@ pub struct SenderStreams {
     /// By sender.
     addresses: Vec<Option<SocketAddr>>,
     undecided: usize,
-    /// Senders of which nothing is known yet, at the most.
+    /// Maximum number of undecided senders.
     undecided_most: usize,
-    /// Senders are told apart.
+    /// True if it distinguishes senders.
     separates: bool,
     merger: Option<BlockMerger>,
     rings: RingBudget,
@@ -84,7 +87,7 @@ pub struct SenderStreams {
 }
 
 impl SenderStreams {
-    /// One stream, by all ports of an assembly. Others may join it if it has one port.
+    /// Makes one stream, from all ports of an assembly. Others may join it if it has one port.
     pub fn new(assembly: Assembly) -> Self {
         let separates = assembly.format_of_another().is_some();
         let rings = RingBudget::of(Bytes(assembly.ring_bytes()));
@@ -108,17 +111,18 @@ impl SenderStreams {
         &self.streams[0].assembly
     }
 
-    /// Gives out [`Assembly::spots`]. There are none if several streams come, since nobody knows whose packet is the next.
+    /// Gives out [`Assembly::spots`]. There are none with several streams, since the next packet may be of
+    /// any of them.
     pub fn spots(&mut self, now: Nanos, port: usize, most: usize) -> Vec<Spot<'_>> {
         if self.merger.is_some() { Vec::new() } else { self.streams[0].assembly.spots(now, port, most) }
     }
 
-    /// How many of so many packets may be taken from a port now: none if others have to catch up.
+    /// How many of `most` packets may be taken from a port now: none if other ports have to catch up.
     pub fn may_take(&self, port: usize, most: usize) -> usize {
         if self.ports() == 1 { most } else { self.first().may_take(port, most) }
     }
 
-    /// A look at a port is over.
+    /// Ends a look at a port.
     pub fn looked(&mut self, now: Nanos, port: usize) {
         if self.ports() > 1 {
             self.streams[0].assembly.looked(now, port);
@@ -130,7 +134,7 @@ impl SenderStreams {
         self.streams.iter_mut().for_each(|stream| stream.assembly.dropped(port, packets));
     }
 
-    /// Names senders that were not heard before.
+    /// Records the address of a new sender.
     pub fn name(&mut self, sender: SenderId, address: impl FnOnce() -> Option<SocketAddr>) {
         let at = usize::from(sender.0);
         if at >= self.addresses.len() {
@@ -141,7 +145,7 @@ impl SenderStreams {
         }
     }
 
-    /// The first spots of a port were filled by these senders, one each.
+    /// Takes the packets in the first spots of a port. `senders` has the sender of each.
     pub fn came(&mut self, now: Nanos, port: usize, spots: usize, senders: &[SenderId]) {
         if self.merger.is_some() {
             return;
@@ -154,7 +158,7 @@ impl SenderStreams {
         }
     }
 
-    /// Takes a packet that came beside the spots.
+    /// Takes a packet that arrived outside the spots.
     pub fn aside(&mut self, now: Nanos, port: usize, sender: SenderId, packet: &[u8]) {
         if !self.separates {
             return self.deliver(now, 0, port, packet);
@@ -163,12 +167,12 @@ impl SenderStreams {
         match &self.routes[usize::from(sender.0)] {
             SenderRoute::Stream(at) => self.deliver(now, *at, port, packet),
             SenderRoute::Undecided(_) => self.keep(now, sender, packet),
-            // Its number tells what it is.
+            // Its number decides.
             SenderRoute::Unknown => self.deliver(now, 0, port, packet),
         }
     }
 
-    /// Whether packets of a sender are of the first stream.
+    /// Returns true if packets of a sender belong to the first stream.
     fn is_of_first(&mut self, sender: SenderId) -> bool {
         if !self.separates {
             return true;
@@ -180,7 +184,7 @@ impl SenderStreams {
         matches!(self.routes[usize::from(sender.0)], SenderRoute::Stream(0))
     }
 
-    /// Begins to look at a sender that was not heard before, if there is room for one more.
+    /// Begins to examine a new sender, if there is room for one more.
     fn find_route(&mut self, sender: SenderId) {
         let at = usize::from(sender.0);
         if at >= self.routes.len() {
@@ -205,7 +209,7 @@ impl SenderStreams {
         self.pass_on(now, at);
     }
 
-    /// Keeps a packet of a sender of which nothing is known yet.
+    /// Keeps a packet of an undecided sender.
     fn keep(&mut self, now: Nanos, sender: SenderId, packet: &[u8]) {
         let moved = self.placed();
         let first = &mut self.streams[0].assembly;
@@ -219,7 +223,7 @@ impl SenderStreams {
         }
     }
 
-    /// Decides what a sender is, if that is known by now.
+    /// Decides about a sender, if its packets suffice.
     fn decide(&mut self, now: Nanos, sender: SenderId) {
         let SenderRoute::Undecided(undecided) = &self.routes[usize::from(sender.0)] else { return };
         let verdict = undecided.verdict(self.placed(), self.streams.iter().map(|stream| &stream.assembly));
@@ -236,7 +240,7 @@ impl SenderStreams {
         }
     }
 
-    /// A sender goes on with a stream that is silent.
+    /// A sender goes on with a silent stream.
     fn go_on(&mut self, now: Nanos, sender: SenderId, at: usize) {
         let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
         let early = if self.streams[at].assembly.has_begun() { undecided.forget_early() } else { 0 };
@@ -244,7 +248,7 @@ impl SenderStreams {
         self.join(now, sender, at);
     }
 
-    /// The packets of a sender are of this stream, those that were kept too.
+    /// Assigns a sender to a stream, including its kept packets.
     fn join(&mut self, now: Nanos, sender: SenderId, at: usize) {
         let route = &mut self.routes[usize::from(sender.0)];
         let SenderRoute::Undecided(mut undecided) = std::mem::replace(route, SenderRoute::Stream(at)) else {
@@ -256,7 +260,7 @@ impl SenderStreams {
         }
     }
 
-    /// The packets of a sender that were kept are of this stream; nothing is known of those that follow.
+    /// Assigns the kept packets of a sender to this stream. The sender remains undecided.
     fn put_down(&mut self, now: Nanos, sender: SenderId, at: usize) {
         let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
         for packet in undecided.take_packets() {
@@ -264,7 +268,7 @@ impl SenderStreams {
         }
     }
 
-    /// The packets of a sender are a stream of their own.
+    /// Makes the packets of a sender a stream with its own numbers.
     fn separate(&mut self, now: Nanos, sender: SenderId) {
         let format = self.first().format_of_another();
         let is_possible = self.streams.len() < STREAMS_MOST && self.begin_merging(now);
@@ -278,7 +282,7 @@ impl SenderStreams {
         }
     }
 
-    /// There is no room for one more stream, or none now.
+    /// Gives up the packets of a sender: there is no room for one more stream, or no slots now.
     fn refuse(&mut self, sender: SenderId) {
         let SenderRoute::Undecided(undecided) = &mut self.routes[usize::from(sender.0)] else { return };
         let packets = undecided.take_packets().len() as u64;
@@ -287,7 +291,7 @@ impl SenderStreams {
         if are_many { first.count_stray(packets) } else { first.refuse_all(packets) }
     }
 
-    /// From now on streams are put together. False if the first one finds no slots now.
+    /// Begins to merge streams. Returns false if the first one finds no slots now.
     fn begin_merging(&mut self, now: Nanos) -> bool {
         if self.merger.is_some() {
             return true;
@@ -315,7 +319,7 @@ impl SenderStreams {
         SenderStream::new(Some(sender), assembly, Some(ring))
     }
 
-    /// Puts blocks of a stream that are complete behind those of the others, as far as these have room.
+    /// Appends complete blocks of a stream to the merged blocks, as far as these have room.
     fn pass_on(&mut self, now: Nanos, at: usize) {
         let Some(merger) = &mut self.merger else { return };
         let stream = &mut self.streams[at];
@@ -337,12 +341,12 @@ impl SenderStreams {
         }
     }
 
-    /// Everything that had come by now was taken.
+    /// All packets that had arrived by now were taken.
     pub fn drained(&mut self, now: Nanos) {
         self.streams.iter_mut().for_each(|stream| stream.assembly.drained(now));
     }
 
-    /// A look is over that began now.
+    /// Ends a look that began now.
     pub fn tick(&mut self, now: Nanos) {
         for at in 0..self.streams.len() {
             self.streams[at].assembly.tick(now);
@@ -359,7 +363,7 @@ impl SenderStreams {
         senders.into_iter().map(|at| SenderId(at as u16))
     }
 
-    /// The receiver had not looked for this long.
+    /// Reports that the receiver had not looked for this long.
     pub fn halted(&self, length: Nanos) {
         match &self.merger {
             Some(merger) => merger.halted(length),
@@ -367,12 +371,12 @@ impl SenderStreams {
         }
     }
 
-    /// Packets that are of a stream, and those that will be if it goes on where they are.
+    /// Packets of streams, and those that will be if a stream goes on at their place.
     pub fn of_stream(&self) -> u64 {
         self.streams.iter().map(|stream| stream.assembly.of_stream()).sum()
     }
 
-    /// Packets that have their place.
+    /// Packets with a place.
     pub fn placed(&self) -> u64 {
         self.streams.iter().map(|stream| stream.assembly.tally().placed).sum()
     }
@@ -384,7 +388,7 @@ impl SenderStreams {
         tallies.fold(first, PacketTally::and)
     }
 
-    /// The counters of each stream. Called from time to time, it finds out which are silent.
+    /// The counters of each stream. It compares them with the last call to find the silent ones.
     pub fn counts(&mut self, now: Nanos) -> Vec<SenderCounts> {
         let placed: Vec<_> = self.streams.iter().map(|stream| stream.assembly.tally().placed).collect();
         let silent = self.silence.look(now, &placed);
@@ -403,7 +407,7 @@ impl SenderStreams {
         counts
     }
 
-    /// Threads that were named and of which nothing came stand with the first sender.
+    /// Adds threads that the user named and that never arrived to the first sender.
     fn add_named(&self, counts: &mut [SenderCounts]) {
         let is_there = |named: &StreamThread, counts: &[SenderCounts]| {
             counts.iter().flat_map(|sender| &sender.threads).any(|thread| thread.thread == named.thread)
@@ -415,18 +419,20 @@ impl SenderStreams {
         }
     }
 
-    /// Whether every writer of the ring has left.
+    /// Returns true if every writer of the ring has left.
     pub fn is_abandoned(&self) -> bool {
         self.merger.as_ref().map_or_else(|| self.first().is_abandoned(), BlockMerger::is_abandoned)
     }
 
-    /// How many ports packets come by.
+    /// Number of ports.
     pub fn ports(&self) -> usize {
         self.first().ports()
     }
 
-    /// No packet comes any more. `wait` waits a little until slots of the ring may be free, and tells the time; it returns
-    /// `None` after a while. How many blocks there were in all.
+    /// Ends the streams: no packet arrives any more. Returns the number of all blocks.
+    ///
+    /// `wait` waits a little for free slots of the ring and returns the time. It returns `None` after a
+    /// while.
     pub fn end(&mut self, now: Nanos, mut wait: impl FnMut() -> Option<Nanos>) -> u64 {
         self.decide_all(now);
         let blocks: Vec<u64> = self.streams.iter_mut().map(|stream| stream.assembly.end(now)).collect();
@@ -461,7 +467,7 @@ impl SenderStreams {
     }
 }
 
-/// Senders of which nothing is known yet, at the most: as many as have room in the memory for packets elsewhere.
+/// Maximum number of undecided senders: as many as fit into the memory for candidate packets.
 fn undecided_most(assembly: &Assembly) -> usize {
     let packet = assembly.format(0).geometry().packet_size() as u64;
     let each = packet.max(1) * undecided::KEPT as u64;
@@ -495,7 +501,7 @@ impl SenderStream {
         threads.into_iter().zip(silent).map(of).collect()
     }
 
-    /// Blocks that found no slot before the end are not in the recording.
+    /// Takes back the counts of blocks that found no slot before the end. They are not in the recording.
     fn take_back(&mut self) {
         for frame in std::mem::take(&mut self.taken) {
             if let Some(packed) = frame.packed {

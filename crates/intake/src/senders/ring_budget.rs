@@ -1,4 +1,4 @@
-//! Memory for the streams of several senders, beside the ring: a small ring for each.
+//! Memory for the streams of several senders, in addition to the ring: a small ring for each.
 
 use nilometer_model::{Bytes, Nanos};
 use nilometer_ring::{Chronicle, Ring};
@@ -8,33 +8,38 @@ use crate::assembly::{Assembly, StreamRing};
 
 /// Packets of a small block.
 const SMALL: u64 = 16;
-/// Memory for the small rings of all streams, as a share of the bytes of the ring; and of what is left for one of them.
+/// The small rings of all streams get one part in `RINGS_SHARE` of the ring's bytes. Each of them gets one
+/// part in `RING_SHARE` of the rest.
 const RINGS_SHARE: u64 = 4;
 const RING_SHARE: u64 = 8;
-/// Small blocks that a stream has beside those of its reorder window: packets elsewhere that are put down at once need four.
+/// Small blocks of a stream in addition to those of its reorder window. Candidates that are put down at once
+/// need four.
 const BESIDE_WINDOW: u64 = 8;
-/// How long a stall of the small rings may last; nobody asks for it.
+/// The tolerated stall of the small rings, which nothing reads.
 const NO_ALLOWANCE: Nanos = Nanos(u64::MAX / 4);
 
-/// A quarter of the ring's bytes, at most, of which each stream gets an eighth of what is left: enough for its reorder
-/// window if there is that much, and never less than nine blocks of 16 packets.
+/// The memory left for small rings: at first a quarter of the ring's bytes. Each stream gets at most an
+/// eighth of the rest.
+///
+/// Its ring holds its reorder window if that fits into the share, and never less than nine blocks of 16
+/// packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingBudget {
     left: u64,
 }
 
 impl RingBudget {
-    /// Beside a ring with this many bytes.
+    /// The budget for a ring with this many bytes.
     pub fn of(ring: Bytes) -> Self {
         RingBudget { left: ring.0 / RINGS_SHARE }
     }
 
-    /// Bytes that are left for streams that are not known yet.
+    /// Bytes left for further streams.
     pub fn left(self) -> Bytes {
         Bytes(self.left)
     }
 
-    /// A ring for one more stream with frames and reordering as this one has.
+    /// Makes a ring for one more stream with the same frames and reordering as this one.
     pub(super) fn ring(&mut self, like: &Assembly) -> StreamRing {
         let frames_of_block = (SMALL / like.packets_of_frame()).max(1);
         let packets = frames_of_block * like.packets_of_frame();

@@ -21,7 +21,8 @@ const LIMITS: ReorderWindow = ReorderWindow {
     quiet: Nanos::from_millis(10),
 };
 
-/// Boards that number packets by themselves. Behind the number a packet names its board; a filled one is marked behind that.
+/// Boards that number packets separately. After the number, a packet names its board. A filled packet has a
+/// mark after that.
 struct Board;
 
 impl Board {
@@ -80,7 +81,7 @@ impl Port {
         self.store();
     }
 
-    /// A lane stores what is there.
+    /// Takes all waiting blocks, as a lane does.
     fn store(&mut self) {
         let mut frames = VecDeque::new();
         while self.ring.take(self.now, 0, &mut frames) == Taken::Frames {}
@@ -126,7 +127,7 @@ fn address(sender: u16) -> SocketAddr {
     ([127, 0, 0, 1], 4000 + sender).into()
 }
 
-/// Packets of boards that come a few at a time, each with numbers from its own beginning; some are lost, or overtaken by
+/// Packets of boards that arrive a few at a time, each with its own numbers. Some are lost, or overtaken by
 /// one other.
 #[expect(clippy::type_complexity, reason = "packets by board, and the numbers that were lost of each")]
 fn mixed(
@@ -238,7 +239,7 @@ proptest! {
             }
             port.look(spots, &packets);
         }
-        // Behind the last packet of the stream nobody knows whose the others are.
+        // After the last packet of the stream, the sender of the others is uncertain.
         port.look(spots, &(3000..3010).map(|serial| (0, Board::packet(0, serial))).collect::<Vec<_>>());
         // Nothing comes for a while before it ends.
         for _ in 0..200 {
@@ -319,7 +320,7 @@ fn storage_that_is_too_slow_costs_packets_of_all_and_each_is_counted() {
             port.streams.drained(port.now);
             port.streams.tick(port.now);
         }
-        // A lane takes what waits once in a while.
+        // Now and then a lane takes the waiting blocks.
         if at % 400 == 0 {
             port.store();
         }

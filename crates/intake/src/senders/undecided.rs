@@ -1,4 +1,4 @@
-//! Packets of a sender that was not heard before, until it is known what they are.
+//! Packets of a new sender, until its relation to the known streams is clear.
 //!
 //! ```text
 //! the stream is silent          the sender goes on with it: an instrument that got another address or port
@@ -21,52 +21,52 @@ use nilometer_wire::{Ignored, Part, WireFormat};
 
 use crate::assembly::{Assembly, PacketRelation, part_of};
 
-/// Packets that follow each other make a sender known.
+/// Number of consecutive packets that identify a sender.
 pub(super) const FOLLOWING: u64 = 32;
 /// Fewer are enough if the stream is silent, and at the end of a recording.
 const ESTABLISHED: u64 = 8;
-/// How far apart packets may be that follow each other.
+/// Maximum distance in frames between consecutive packets.
 const NEAR: u64 = 16;
-/// Packets that are enough to know whether a sender is one of a stream.
+/// Number of packets that are enough to decide whether a sender belongs to a stream.
 const KNOWN: usize = 8;
-/// Packets that are kept.
+/// Maximum number of packets kept.
 pub(super) const KEPT: usize = 2 * FOLLOWING as usize;
 /// At the end of a recording a stream of its own has at least one in this many packets of the first stream.
 const SHARE: u64 = 10;
 
-/// See the module.
+/// A sender whose relation to the streams is open.
 #[derive(Debug)]
 pub(super) struct UndecidedSender {
     format: Box<dyn WireFormat>,
-    /// In the order in which they came.
+    /// In order of arrival.
     held: Vec<(Part, Vec<u8>)>,
-    /// Bytes in front of what is kept of a packet.
+    /// Length of the prefix of a packet in bytes.
     prefix: usize,
     head: Option<Part>,
-    /// Packets that followed each other up to the last.
+    /// Number of consecutive packets up to the last.
     run: u64,
-    /// Those of them between which no packet of a stream came.
+    /// The part of these since the last packet of a stream.
     undisturbed: u64,
-    /// Packets of all streams that had come by the last.
+    /// Packets of all streams that had arrived by the last.
     moved: u64,
 }
 
 /// The conclusion from a sender's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SenderVerdict {
-    /// It has numbers of its own.
+    /// It has its own numbers.
     Own,
-    /// It is one of this stream.
+    /// It belongs to this stream.
     Of(usize),
     /// It goes on with this stream, which is silent.
     GoesOn(usize),
-    /// The packets that are kept fill holes of this stream, and are too few to know more of the sender.
+    /// Its kept packets fill holes of this stream, and are too few to identify the sender.
     Fits(usize),
-    /// Nothing is known yet.
+    /// Undecided.
     Open,
 }
 
-/// How many packets of a sender belong where beside a stream.
+/// Counts of a sender's packets by their relation to a stream.
 #[derive(Debug, Clone, Copy, Default)]
 struct PacketsBeside {
     missed: usize,
@@ -76,19 +76,21 @@ struct PacketsBeside {
 }
 
 impl PacketsBeside {
-    /// The stream lacks them, or has the same.
+    /// Returns true if the stream lacks them, or has the same.
     fn is_same(&self) -> bool {
         let same = self.missed.max(self.copies);
         same >= KNOWN && same >= self.others
     }
 
-    /// The stream lacks all of them: a sender may use a port for each packet.
+    /// Returns true if the stream lacks all of them: a sender may use a port for each packet.
     fn fits(&self) -> bool {
         self.missed > 0 && self.copies + self.others + self.ahead == 0
     }
 
-    /// The stream has others in their places, or is elsewhere. If no more than these are kept, it is enough that nothing
-    /// speaks against it: boards whose counters begin together may stay some packets apart.
+    /// Returns true if the stream has other packets in their places, or is elsewhere.
+    ///
+    /// If the memory for packets is full, it is enough that the stream has or lacks none of them. Boards
+    /// whose counters begin together may stay some packets apart.
     fn is_another(&self, held: usize) -> bool {
         let same = self.missed.max(self.copies);
         self.others >= KNOWN && self.others > same || held >= KEPT && same == 0
@@ -101,8 +103,8 @@ impl UndecidedSender {
         UndecidedSender { format, held: Vec::new(), prefix, head: None, run: 0, undisturbed: 0, moved: 0 }
     }
 
-    /// Keeps a packet, if it is of the format; `moved` packets of all streams came before. How many packets were given up
-    /// for it.
+    /// Keeps a packet that has the right format. `moved` packets of all streams arrived before. Returns the
+    /// number of packets given up for it.
     pub(super) fn keep(&mut self, all: &Assembly, moved: u64, packet: &[u8]) -> Result<u64, Ignored> {
         let (part, _) = part_of(self.format.as_mut(), packet)?;
         let near = |head: Part| head != part && all.distance(head.frame, part.frame).unsigned_abs() <= NEAR;
@@ -126,7 +128,7 @@ impl UndecidedSender {
         Ok(given_up)
     }
 
-    /// The conclusion from its packets, beside these streams, of which `moved` packets came.
+    /// The conclusion from its packets and these streams, of which `moved` packets arrived.
     pub(super) fn verdict<'a>(
         &self,
         moved: u64,
@@ -152,7 +154,8 @@ impl UndecidedSender {
         }
     }
 
-    /// Whether it goes on with a stream: several of its packets follow each other, and none of a stream came between or since.
+    /// Returns true if it goes on with a stream. Several of its packets must be consecutive, with no packet
+    /// of a stream between or since.
     fn goes_on(&self, moved: u64, stream: &Assembly) -> bool {
         let is_undisturbed = self.moved == moved;
         !stream.has_begun()
@@ -160,7 +163,7 @@ impl UndecidedSender {
             || is_undisturbed && self.undisturbed > 1 && stream.is_given_up()
     }
 
-    /// Leaves out the packets that came before those that go on with a silent stream: how many.
+    /// Removes the packets before those that go on with a silent stream. Returns their number.
     pub(super) fn forget_early(&mut self) -> u64 {
         let late = usize::try_from(self.undisturbed).unwrap_or(usize::MAX);
         let early = self.held.len().saturating_sub(late);
@@ -182,18 +185,18 @@ impl UndecidedSender {
         beside
     }
 
-    /// Takes out the packets that are kept.
+    /// Removes and returns the kept packets.
     pub(super) fn take_packets(&mut self) -> Vec<Vec<u8>> {
         self.held.drain(..).map(|(_, packet)| packet).collect()
     }
 
-    /// The conclusion now that nothing comes any more, beside a stream with this many packets.
+    /// The conclusion after the last packet, given the number of packets of the stream.
     pub(super) fn verdict_at_end(&self, placed: u64) -> SenderVerdict {
         let is_most = 2 * self.run >= self.held.len() as u64 && SHARE * self.run >= placed;
         if self.run >= ESTABLISHED && is_most { SenderVerdict::Own } else { SenderVerdict::Open }
     }
 
-    /// How many packets are kept.
+    /// Number of packets kept.
     pub(super) fn count(&self) -> u64 {
         self.held.len() as u64
     }

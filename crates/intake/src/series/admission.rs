@@ -1,7 +1,8 @@
-//! Whether an image is taken: by its series alone, which is known before its pixels are read.
+//! Decides whether to take an image by its series alone. A message names its series before the pixels.
 //!
-//! Images may come before the start of their series, on another connection or from a forwarder; and they may be left over from
-//! a series whose start nobody saw. Nobody can tell these apart at once, so both wait for a second:
+//! Images may arrive before the start of their series, on another connection or from a forwarder. They may
+//! also be left over from a series whose start was lost. The receiver can't distinguish these at once, so
+//! both wait for a second:
 //!
 //! ```text
 //! image of a series          start came | -> its recording
@@ -19,32 +20,33 @@ use super::SeriesRefusal;
 
 /// How long images wait for the start of their series, from the first of them on.
 pub(super) const WAIT_FOR: Nanos = Nanos::from_millis(1000);
-/// Series that are remembered, of each kind.
+/// Number of series that are remembered, of each kind.
 const KNOWN_MAX: usize = 64;
 
 /// The decision on an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is of the series that is recorded.
+    /// It belongs to the current series.
     Take,
-    /// The start of its series may yet come.
+    /// The start of its series may still arrive.
     Wait,
-    /// It is not recorded, for this reason.
+    /// It is discarded for this reason.
     Discard(SeriesRefusal),
 }
 
-/// Series other than the one that is recorded.
+/// Series other than the current one.
 #[derive(Debug, Default)]
 pub(super) struct OtherSeries {
-    /// Series that are over, and why images of them are discarded.
+    /// Series that are over, and why their images are discarded.
     over: VecDeque<(SeriesName, SeriesRefusal)>,
-    /// Series whose start did not come.
+    /// Series whose start is missing.
     unstarted: VecDeque<UnstartedSeries>,
-    /// When the receiver was last held up, by a full ring or by what waited for another start: a start may stand behind that.
+    /// When the receiver was last held up, by a full ring or by messages waiting for another start. A start
+    /// may be queued behind these.
     held_up: Nanos,
 }
 
-/// A series whose start did not come.
+/// A series whose start is missing.
 #[derive(Debug)]
 struct UnstartedSeries {
     name: SeriesName,
@@ -55,46 +57,46 @@ struct UnstartedSeries {
 }
 
 impl OtherSeries {
-    /// The start of a series came.
+    /// Records the start of a series.
     pub(super) fn begins(&mut self, series: &SeriesName) {
         self.over.retain(|(name, _)| !name.is_same(series));
         self.unstarted.retain(|other| !other.name.is_same(series));
     }
 
-    /// No image of a series is taken any more.
+    /// Ends a series: its images are no longer taken.
     pub(super) fn ends(&mut self, series: &SeriesName, why: SeriesRefusal) {
         self.begins(series);
         keep(&mut self.over, (series.clone(), why));
     }
 
-    /// Why images of a series are discarded, if it is over.
+    /// The reason to discard images of a series, if it is over.
     pub(super) fn over(&self, series: &SeriesName) -> Option<SeriesRefusal> {
         self.over.iter().find(|(name, _)| name.is_same(series)).map(|(_, why)| *why)
     }
 
-    /// Nothing can be read now.
+    /// Records that nothing can be read now.
     pub(super) fn is_held_up(&mut self, now: Nanos) {
         self.held_up = now;
     }
 
-    /// Nothing was read for some time: whatever waits for a start waits anew.
+    /// Restarts all waits, because nothing was read for some time.
     pub(super) fn resume(&mut self, now: Nanos) {
         self.held_up = self.held_up.max(now);
     }
 
-    /// Another clock counts from now on: all waits begin anew.
+    /// Restarts all waits, because another clock counts from now on.
     pub(super) fn restart(&mut self, now: Nanos) {
         self.unstarted.clear();
         self.held_up = now;
     }
 
-    /// Whether a wait that began then is over.
+    /// Returns true if a wait that began at `since` is over.
     pub(super) fn waited_enough(&self, now: Nanos, since: Nanos) -> bool {
         now.since(since.max(self.held_up)) >= WAIT_FOR
     }
 
-    /// Decides on an image of a series that is not the one that is recorded; `unstarted` is the reason if its start did not come
-    /// in time.
+    /// Decides on an image of a series other than the current one. `unstarted` is the reason to discard it if
+    /// its start does not arrive in time.
     pub(super) fn admission(
         &mut self,
         now: Nanos,
@@ -114,7 +116,7 @@ impl OtherSeries {
             return Admission::Wait;
         }
         if !std::mem::replace(&mut other.given_up, true) {
-            // Starts of others may stand behind it: they begin to wait now.
+            // Starts of other series may be queued behind it: their waits begin now.
             self.held_up = now;
         }
         Admission::Discard(unstarted)
@@ -145,7 +147,8 @@ mod tests {
         assert_eq!((asked(0), asked(999)), (Admission::Wait, Admission::Wait));
         assert_eq!(asked(1000), Admission::Discard(SeriesRefusal::Early));
         assert_eq!(asked(5000), Admission::Discard(SeriesRefusal::Early));
-        // A start may stand behind what the ring has no room for, or behind what waited for another start.
+        // A start may be queued behind images for which the ring has no room, or behind those waiting for
+        // another start.
         assert_eq!(others.admission(at(5000), &name(2), SeriesRefusal::Early), Admission::Wait);
         others.is_held_up(at(5500));
         assert_eq!(others.admission(at(6400), &name(2), SeriesRefusal::Early), Admission::Wait);

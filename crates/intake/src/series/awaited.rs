@@ -1,4 +1,5 @@
-//! The start of a series, awaited before a recording of it can be laid out: only then it is known what its frames are.
+//! Awaits the start of a series. Only then the size of its frames is known, and its recording can be laid
+//! out.
 
 use std::{io, ops::Range};
 
@@ -11,9 +12,9 @@ use super::{
 };
 use crate::transport::zeromq::ZmqMessage;
 
-/// How often a wait says that images are discarded meanwhile.
+/// Interval between reports of discarded images during a wait.
 const SAID_EACH: Nanos = Nanos::from_millis(5000);
-/// Bytes of a frame, as of an instrument's.
+/// Maximum bytes of a frame, as for instruments.
 const FRAME_MAX: u64 = 2 << 30;
 
 /// How a wait for a series ended.
@@ -21,18 +22,21 @@ const FRAME_MAX: u64 = 2 << 30;
 pub enum AwaitedSeries {
     /// It begins.
     Begun(Box<DescribedSeries>),
-    /// One began that can't be recorded: why.
+    /// One began that can't be recorded, with the reason.
     Unusable(String),
-    /// It was to stop before.
+    /// The wait was stopped.
     Stopped,
 }
 
 impl SeriesReceiver {
-    /// Receives until a series begins. Its images wait meanwhile: at the sender, as far as the network does not hold them. A
-    /// detector that does not describe itself is called by this name. `say` reports images that are discarded.
+    /// Receives until a series begins. Its images wait meanwhile, at the sender if they exceed the network's
+    /// buffers.
+    ///
+    /// A detector that does not describe itself gets the name `name`. `say` reports images that are
+    /// discarded.
     ///
     /// # Errors
-    /// If nothing can come any more.
+    /// If no message can arrive any more.
     pub fn await_start(
         &mut self,
         clock: Clock,
@@ -64,7 +68,7 @@ impl SeriesReceiver {
         Ok(AwaitedSeries::Stopped)
     }
 
-    /// The next series is awaited from now on, with other limits. What came behind the last one is its beginning.
+    /// Awaits the next series, with other limits. Messages queued behind the last one are its beginning.
     pub fn begin_next(&mut self, now: Nanos, until: SeriesUntil) {
         self.reset(now, until);
     }
@@ -96,7 +100,7 @@ impl FrameIntake for AwaitedStart {
     }
 
     fn take(&mut self, _: Nanos, frame: SeriesFrame) -> Result<(), RefusedFrame> {
-        // It gave no slot for it.
+        // This intake gave no slot for it.
         Err(RefusedFrame { slot: frame.data, fault: "it came before its series".into() })
     }
 

@@ -1,4 +1,4 @@
-//! Which frames of the series a message brings. Pure: it is told what messages say.
+//! Finds the frames of a series in its messages. The logic is pure: it gets decoded messages.
 
 use std::ops::Range;
 
@@ -9,26 +9,27 @@ use nilometer_wire::series::{
 
 use super::{SeriesRefusal, SeriesTally};
 
-/// Says what is wrong with a frame.
+/// The reason to refuse a frame, and details.
 pub(super) type Refused = (SeriesRefusal, Option<String>);
 
-/// No dataset has more chunks: the index of one that grows counts them in 32 bits (`H5D_EARRAY_MAX_NELMTS_BITS`).
+/// Maximum number of frames, because a dataset has no more chunks: the index of a growing one counts them in
+/// 32 bits (`H5D_EARRAY_MAX_NELMTS_BITS`).
 pub(super) const FRAMES_MAX: u64 = u32::MAX as u64;
-/// How far an image may be beyond all that were announced or came: farther is no image of the series, but a broken number, and
+/// How far an image number may exceed the highest announced or received one. A higher number is broken, and
 /// blank frames up to it would fill the disk.
 const BEYOND_MAX: u64 = 1 << 16;
 
-/// The meaning of a start message to the series that is received.
+/// The meaning of a start message for the current series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StartMeaning {
-    /// It begins this series: several senders say so, each once.
+    /// It begins the current series: several senders may send it, each once.
     Same,
-    /// It says what the first start said, and has no unique name: the same as above, or the detector began anew and counts from
-    /// the same number. The next image decides.
+    /// It equals the first start and has no unique name. Either it is the same series, or the detector began
+    /// anew with the same number. The next image decides.
     Repeated,
-    /// Another series begins: nothing more comes of this one.
+    /// Another series begins: the current one is over.
     Next,
-    /// It is of this series and says other things of it.
+    /// It belongs to the current series but contradicts its start.
     Contradiction,
 }
 
@@ -39,14 +40,14 @@ pub struct SeriesCheck {
     came: Ranges,
     /// Bytes of a frame, unpacked.
     frame_bytes: u64,
-    /// Its last message came.
+    /// Its end message has arrived.
     ended: bool,
-    /// It is over: what comes is late.
+    /// It is over: further frames are late.
     closed: bool,
 }
 
 impl SeriesCheck {
-    /// A series that begins.
+    /// Begins a series.
     ///
     /// # Errors
     /// If it has more frames, or bytes of a frame, than can be numbered.
@@ -64,22 +65,22 @@ impl SeriesCheck {
         Ok(SeriesCheck { start, came: Ranges::default(), frame_bytes, ended: false, closed: false })
     }
 
-    /// What its start said.
+    /// Its start message.
     pub fn start(&self) -> &SeriesStart {
         &self.start
     }
 
-    /// Frames that its start announced, images times channels. None if it did not say how many.
+    /// Number of announced frames, images times channels. `None` if the start has no number of images.
     pub fn announced(&self) -> Option<u64> {
         Some(self.start.images * self.channels()).filter(|frames| *frames > 0)
     }
 
-    /// Frames that it has: those that were announced, and those that came beyond them.
+    /// Number of its frames: the announced ones, and those received beyond them.
     pub fn frames(&self) -> u64 {
         self.announced().unwrap_or(0).max(self.came_upto())
     }
 
-    /// More came than were announced, so that nobody knows how many will.
+    /// Returns true if it has more frames than announced, so that their total is unknown.
     pub(super) fn exceeds(&self) -> bool {
         self.announced().is_none_or(|frames| self.came_upto() > frames)
     }
@@ -89,49 +90,51 @@ impl SeriesCheck {
         self.frame_bytes
     }
 
-    /// All frames that were announced are there, and none is missing behind these. Of a series without a number nobody knows.
+    /// Returns true if all announced frames are there, and none is missing behind these. False without an
+    /// announced number.
     pub fn is_complete(&self) -> bool {
         self.announced().is_some() && self.is_gapless()
     }
 
-    /// No frame is missing of those that were announced, or of those before the last that came if nobody knows how many there are.
+    /// Returns true if no frame is missing: of the announced ones, or without a number, of those before the
+    /// last one.
     pub(super) fn is_gapless(&self) -> bool {
         self.came.iter().next() == Some(0..self.frames())
     }
 
-    /// Some frames came.
+    /// Returns true if it has any frame.
     pub(super) fn came_any(&self) -> bool {
         self.came.iter().next().is_some()
     }
 
-    /// Behind the last frame that came.
+    /// The number after the last frame received.
     pub fn came_upto(&self) -> u64 {
         self.came.iter().last().map_or(0, |range| range.end)
     }
 
-    /// Its end message came.
+    /// Returns true if its end message has arrived.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Frames that did not come, in order.
+    /// Missing frames, in order.
     pub fn missing(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let ends = self.came.iter().map(|range| range.start).chain([self.frames()]);
         let begins = [0].into_iter().chain(self.came.iter().map(|range| range.end));
         begins.zip(ends).map(|(begin, end)| begin..end).filter(|range| !range.is_empty())
     }
 
-    /// No frame is taken any more.
+    /// Returns true if no more frames are taken.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// From now on no frame is taken.
+    /// Takes no more frames from now on.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// The meaning of a start message that comes now.
+    /// The meaning of a start message that arrives now.
     pub(super) fn meets(&self, start: &SeriesAnnouncement) -> StartMeaning {
         let ours = &self.start;
         if !start.series.is_same(&ours.series) {
@@ -154,20 +157,22 @@ impl SeriesCheck {
         }
     }
 
-    /// Whether all frames of an image came before.
+    /// Returns true if all frames of an image have arrived before.
     pub(super) fn has_image(&self, image: &SeriesImage) -> bool {
         let number = |data: &ChannelData| self.number(image.image, &data.channel, None).ok();
         image.channels.iter().all(|data| number(data).is_some_and(|number| self.came.contains(number)))
     }
 
-    /// An end message came. Whether it is of this series.
+    /// Records an end message.
+    ///
+    /// # Errors If it belongs to another series.
     pub(super) fn ends(&mut self, series: &SeriesName) -> Result<(), Refused> {
         self.is_ours(series)?;
         self.ended = true;
         Ok(())
     }
 
-    /// Whether an image is of this series.
+    /// Returns `Ok` if an image belongs to this series.
     pub(super) fn is_ours(&self, series: &SeriesName) -> Result<(), Refused> {
         if series.is_same(&self.start.series) {
             return Ok(());
@@ -177,8 +182,8 @@ impl SeriesCheck {
         Err((SeriesRefusal::Foreign, Some(format!("series {number} {shown:?} is another one"))))
     }
 
-    /// Which frame a channel of an image is. Its bytes are given if they are there: they may say how many they unpack to. `room` is
-    /// how many frames the storage has places for, if it can't grow.
+    /// Returns the frame number of a channel of an image. `bytes` are its bytes if available, since they may
+    /// state their unpacked size. `room` is the number of frames in a storage that can't grow.
     pub(super) fn frame(
         &self,
         image: &SeriesImage,
@@ -197,7 +202,7 @@ impl SeriesCheck {
         Ok(number)
     }
 
-    /// A frame is handed on.
+    /// Records a frame that was handed on.
     pub(super) fn came(&mut self, number: u64) {
         self.came.add(number);
     }
@@ -206,7 +211,7 @@ impl SeriesCheck {
         self.start.channels.len() as u64
     }
 
-    /// Images that it has places for at this moment.
+    /// Maximum number of images at this moment.
     fn images_max(&self, room: Option<u64>) -> u64 {
         let channels = self.channels();
         let there = self.frames().div_ceil(channels);
@@ -228,7 +233,7 @@ impl SeriesCheck {
             let fault = format!("channel {shown:?} is none of {names}");
             return Err((SeriesRefusal::Channel, Some(fault)));
         };
-        // Below the number of frames, which was counted.
+        // This is below the number of frames, which has been checked.
         Ok(image * self.channels() + index as u64)
     }
 
@@ -248,7 +253,7 @@ impl SeriesCheck {
             return Err((SeriesRefusal::Packing, Some(fault)));
         }
         let Some(bytes) = bytes else { return Ok(()) };
-        // One LZ4 block says nothing: it is found out when it is read.
+        // One LZ4 block does not state its size: decoding it will show.
         let says = match array.packing {
             Packing::Lz4Block => Some(self.frame_bytes),
             packing => packing.unpacked_bytes(bytes),
@@ -263,7 +268,7 @@ impl SeriesCheck {
 }
 
 impl SeriesTally {
-    /// Counts what was refused.
+    /// Counts a refused frame.
     pub(super) fn count(&mut self, refused: Refused) {
         let (why, fault) = refused;
         self.refuse(why, fault);

@@ -1,8 +1,10 @@
-//! What the start of a series says of its detector, in the words of NeXus.
+//! Translates the start of a series into a description of its detector in the terms of NeXus.
 //!
-//! Names and units of fields are those of the DECTRIS stream: version 2 (SIMPLON API 1.8 and later, "Stream V2 interface"), and
-//! version 1 where it calls them otherwise (SIMPLON API, "Stream interface"). What has no place of its own in a file stands in
-//! `/entry/metadata` by the name that the sender gave it, and so does what other programs say with it.
+//! Field names and units are those of the DECTRIS stream. They follow version 2 (SIMPLON API 1.8 and later,
+//! "Stream V2 interface"), and version 1 (SIMPLON API, "Stream interface") if that has other names.
+//!
+//! Fields without a place of their own in a file go to `/entry/metadata` under the sender's name for them.
+//! Fields of other programs go there too.
 
 use nilometer_codec::ElementSize;
 use nilometer_hdf5::{
@@ -20,23 +22,23 @@ use crate::transport::zeromq::ZmqMessage;
 /// A series as its start describes it.
 #[derive(Debug, Clone)]
 pub struct DescribedSeries {
-    /// What was said.
+    /// The start message.
     pub start: SeriesStart,
     /// The same for a file.
     pub description: DetectorDescription,
-    /// All that was said and is one value, by the names of the stream, for layouts.
+    /// All its single values, by the names of the stream, for layouts.
     pub stated: Vec<(String, TreeValue)>,
-    /// It is a detector that counts photons in a sensor, so that the file is one of NXmx.
+    /// True if the detector counts photons in a sensor, so that the file follows NXmx.
     pub counts: bool,
 }
 
-/// Arrays of more bytes are left out, but for a mask of pixels: each file of a recording has them.
+/// Larger arrays are left out, except a pixel mask, because each file of a recording contains them.
 const ARRAY_MAX: u64 = 1 << 20;
-/// Values within values.
+/// Maximum depth of nested values.
 const DEPTH: usize = 8;
 
 impl DescribedSeries {
-    /// By the message with the start. A detector without a description is called by this name.
+    /// Describes a series by its start message. A detector without a description gets this name.
     pub fn of(start: &SeriesStart, message: &ZmqMessage, name: &str) -> Self {
         let element = number_of(start.element);
         let mut said = Said { fields: start.fields.clone(), message };
@@ -59,14 +61,14 @@ impl DescribedSeries {
     }
 }
 
-/// The fields of a start, from which what is known is taken out.
+/// The fields of a start. Known ones are taken out.
 struct Said<'a> {
     fields: Vec<MetadataField>,
     message: &'a ZmqMessage,
 }
 
 impl Said<'_> {
-    /// The first of these names that there is.
+    /// Takes the first of these fields that exists.
     fn take(&mut self, names: &[&str]) -> Option<MetadataValue> {
         let at = self.fields.iter().position(|field| names.contains(&field.name.as_str()))?;
         Some(self.fields.remove(at).value)
@@ -88,7 +90,7 @@ impl Said<'_> {
         number.is_finite().then_some(number)
     }
 
-    /// A figure that is not stated where it is 0.
+    /// A number for which 0 means that it is not given.
     fn positive(&mut self, names: &[&str]) -> Option<f64> {
         self.number(names).filter(|number| *number > 0.0)
     }
@@ -116,13 +118,13 @@ impl Said<'_> {
         description.pixel_size = fast.zip(slow).map(|(fast, slow)| PixelSize { fast, slow });
         let x = self.number(&["beam_center_x"]);
         let y = self.number(&["beam_center_y"]);
-        // A detector that was not told has it at 0, 0.
+        // A detector without a configured beam center sends 0, 0.
         let center = x.zip(y).filter(|(x, y)| *x != 0.0 || *y != 0.0);
         description.beam_center = center.map(|(x, y)| BeamCenter { x, y });
         description.distance = self.positive(&["detector_distance"]).or_else(|| self.translation());
     }
 
-    /// The third of the detector's translation, which is along the beam.
+    /// The third component of the detector's translation, which is along the beam.
     fn translation(&mut self) -> Option<f64> {
         let Some(MetadataValue::List(axes)) = self.take(&["detector_translation"]) else { return None };
         match axes.get(2)? {
@@ -131,7 +133,7 @@ impl Said<'_> {
         }
     }
 
-    /// The mask of the first channel, where it is one of these images. Version 1 calls it nothing: it stands behind the others.
+    /// The mask of the first channel, if it has the shape of the images. In version 1 it has no channel name.
     fn pixel_mask(&mut self, start: &SeriesStart) -> Option<Vec<u32>> {
         let array = match self.take(&["pixel_mask"])? {
             MetadataValue::Map(fields) => match fields.into_iter().next()?.value {
@@ -148,7 +150,7 @@ impl Said<'_> {
         Some(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
     }
 
-    /// The elements of an array, little-endian. None if they are not there.
+    /// The elements of an array, little-endian. `None` if they are missing.
     fn unpacked(&self, array: &ArrayData) -> Option<Vec<u8>> {
         let bytes = self.message.bytes(&array.place)?;
         let size = bytes_of(&array.shape, array.element)?;
@@ -159,7 +161,7 @@ impl Said<'_> {
             Packing::Lz4 => FrameCompression::Lz4,
             Packing::Lz4Block => return None,
         };
-        // It says itself how many come out: no more memory is taken than that.
+        // The array states its unpacked size: no more memory is allocated than that.
         if array.packing.unpacked_bytes(bytes) != Some(size) || size > 1 << 30 {
             return None;
         }
@@ -169,7 +171,7 @@ impl Said<'_> {
         Some(unpacked)
     }
 
-    /// All that is a text, a number or a row.
+    /// All texts, numbers and rows.
     fn values(&self) -> Vec<(String, TreeValue)> {
         let mut values = Vec::new();
         for MetadataField { name, value } in &self.fields {
@@ -185,7 +187,7 @@ impl Said<'_> {
         values
     }
 
-    /// All that has no place of its own.
+    /// All fields without a place of their own.
     fn rest(&mut self) -> Vec<(String, TreeValue)> {
         let mut values = Vec::new();
         for MetadataField { name, value } in std::mem::take(&mut self.fields) {
@@ -224,7 +226,7 @@ impl Said<'_> {
     }
 }
 
-/// Numbers, or texts; nothing of other lists.
+/// Converts a list of numbers or of texts. `None` for other lists.
 fn list_of(list: &[MetadataValue]) -> Option<TreeValue> {
     let number = |value: &MetadataValue| match value {
         MetadataValue::Integer(number) => Some(*number as f64),
@@ -248,7 +250,7 @@ fn floats(shape: Vec<u64>, numbers: &[f64]) -> TreeValue {
     NumberArray { element: NumberType::Float64, shape, bytes }.into()
 }
 
-/// A name as one in a file: a slash there makes a group.
+/// Makes a name valid in a file, where a slash would make a group.
 fn plain(name: &str) -> String {
     let is_odd = |letter: char| letter == '/' || letter.is_control();
     let name: String =

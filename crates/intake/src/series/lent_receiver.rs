@@ -1,5 +1,5 @@
-//! A receiver that outlives the recording that it is lent to: the next series of its connections may have begun already, and
-//! whatever of it came would be lost with them.
+//! A receiver that outlives the recording to which it is lent. The next series on its connections may have
+//! begun already, and closing them would lose its messages.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -8,7 +8,7 @@ use std::{
 
 use super::SeriesReceiver;
 
-/// The place to which a receiver goes back when its recording needs it no more.
+/// The place to which a receiver returns when its recording no longer needs it.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiverReturn(Arc<Mutex<Option<Box<SeriesReceiver>>>>);
 
@@ -18,7 +18,7 @@ impl ReceiverReturn {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether the receiver is there, and messages of the next series with it.
+    /// Returns true if the receiver is there and has messages of the next series.
     pub fn has_next(&self) -> bool {
         let receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.as_ref().is_some_and(|receiver| receiver.has_next())
@@ -29,21 +29,21 @@ impl ReceiverReturn {
     }
 }
 
-/// A receiver as a recording has it. When it is dropped, whatever the reason, the receiver goes back.
+/// A receiver on loan to a recording. When this is dropped, for whatever reason, the receiver goes back.
 #[derive(Debug)]
 pub struct LentReceiver {
-    /// None only while it is dropped.
+    /// `None` only during the drop.
     receiver: Option<Box<SeriesReceiver>>,
     back: Option<ReceiverReturn>,
 }
 
 impl LentReceiver {
-    /// Lends a receiver. `back` is None if nobody records the next series.
+    /// Lends a receiver. `back` is `None` if the next series is not recorded.
     pub fn new(receiver: Box<SeriesReceiver>, back: Option<ReceiverReturn>) -> Self {
         LentReceiver { receiver: Some(receiver), back }
     }
 
-    /// Somebody records the next series.
+    /// Returns true if the next series is recorded.
     pub fn goes_back(&self) -> bool {
         self.back.is_some()
     }

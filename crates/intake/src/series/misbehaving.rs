@@ -1,5 +1,5 @@
-//! A sender that misbehaves costs no image of a series whose start came, but those that are counted; and the good series behind it
-//! is whole. By seed: of each, all messages go through the reception, which records one series after the other.
+//! A sender that misbehaves costs only counted images of a series with a start, and the good series behind it
+//! is complete. For each seed, all messages pass the reception, which records one series after another.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -142,8 +142,8 @@ impl<'a> SimulatedReception<'a> {
         let until = until();
         let mut reception = SeriesReception::new(until);
         let mut random = seed.named("network").stream();
-        // Room for few images that came before their start, so that senders wait.
-        // Short messages come as a whole, and nobody can wait with them.
+        // Room for few images that came before their start, so that senders wait. Short messages arrive as a
+        // whole, and their sender can't wait with them.
         let least = if scenario.frame_bytes() < 4096 { 64 } else { 1 };
         let limits = WaitingLimits { images: least + random.below(4) as usize, bytes: 200_000 };
         reception.early = WaitingRoom::limited(limits);
@@ -203,7 +203,7 @@ impl<'a> SimulatedReception<'a> {
         }
     }
 
-    /// The recording is over, and somebody arms the next some time later, with another clock.
+    /// Ends the recording, and begins the next some time later, with another clock.
     fn end(&mut self, intake: LimitedIntake) {
         let coming = self.coming.iter().flatten().flat_map(|(message, _)| message.apart.iter().flatten());
         let away = coming.filter(|buffer| buffer.len() == intake.slot_length).count();
@@ -234,7 +234,7 @@ impl<'a> SimulatedReception<'a> {
         }
     }
 
-    /// Whether a connection had a message that there is room for.
+    /// Delivers a message for which there is room. Returns false if no connection had one.
     fn deliver(&mut self, intake: &mut LimitedIntake) -> bool {
         let order = |at: usize| match &self.coming[at] {
             Some(_) => Some(0),
@@ -317,8 +317,8 @@ impl<'a> SimulatedReception<'a> {
         );
         assert!(self.refused <= unrecorded + self.others, "{} counted, {unrecorded} came", self.refused);
         if self.scenario.connections > 1 {
-            // Nobody can tell a start that comes late on another connection from a detector that begins anew, nor an image that
-            // overtakes its start from one that was left over. All of them are counted, as is checked above.
+            // A late start on another connection looks like a detector that begins anew, and an image that
+            // overtakes its start like a leftover one. The test has counted all of them above.
             return;
         }
         let good = self.scenario.good();

@@ -1,17 +1,17 @@
-//! Frames of a series that come as messages, one an image: how they get to their place in a recording.
+//! The frames of a series that arrive as messages, one for each image, and their way into a recording.
 //!
 //! ```text
 //! PullSocket -> ZmqMessage -> SeriesReception: decoder -> SeriesCheck (which frames?) -> FrameIntake -> ring
 //!      | pixels are read into slots that the intake gives, if they are of the series that is recorded
 //! ```
 //!
-//! A frame is one channel of one image: image `i` of `n` channels gives the frames `i * n` to `i * n + n - 1`, in the order in
-//! which the start of the series names the channels. Frames come in any order, on any number of connections. The bytes of a
-//! frame are handed on as they came, compressed if they came compressed.
+//! A frame is one channel of one image. Image `i` of `n` channels gives the frames `i * n` to `i * n + n -
+//! 1`, in the order in which the start of the series names the channels. Frames arrive in any order, on any
+//! number of connections. A frame keeps its bytes as received, compressed or not.
 //!
-//! A series is over when all its frames are there, or when nothing of it comes for some time: its end message may overtake
-//! images on other connections, and only makes that time shorter. It is over too when another one begins behind it; the
-//! messages of that one wait for the next recording.
+//! A series is over when all its frames are there, or when nothing of it arrives for some time. Its end
+//! message may overtake images on other connections, and only shortens that time. The series is also over
+//! when another one begins behind it; the messages of that one wait for the next recording.
 
 mod admission;
 mod awaited;
@@ -49,22 +49,22 @@ use nilometer_wire::series::{ElementType, ImageTimes, Packing, SeriesImage, Seri
 
 use crate::transport::zeromq::ZmqMessage;
 
-/// A frame that came.
+/// A received frame.
 #[derive(Debug)]
 pub struct SeriesFrame {
     /// Its place in the recording, from 0.
     pub number: u64,
-    /// When all of it was there.
+    /// When it was complete.
     pub arrived: Nanos,
-    /// A slot of the intake, with its bytes.
+    /// A slot of the intake with its bytes.
     pub data: Buffer,
-    /// The first so many bytes of it are the frame's.
+    /// Number of bytes in the slot that belong to the frame.
     pub length: usize,
-    /// How many it has unpacked.
+    /// Number of bytes when unpacked.
     pub size: u64,
-    /// How these are packed.
+    /// How its bytes are packed.
     pub packing: Packing,
-    /// What a pixel is.
+    /// The type of a pixel.
     pub element: ElementType,
     /// When the image was taken.
     pub times: ImageTimes,
@@ -75,49 +75,51 @@ pub struct SeriesFrame {
 pub struct RefusedFrame {
     /// Its slot.
     pub slot: Buffer,
-    /// What is wrong with its bytes.
+    /// The fault of its bytes.
     pub fault: String,
 }
 
-/// What is said to who wants a slot.
+/// The answer to a request for a slot.
 #[derive(Debug)]
 pub enum SlotAnswer {
-    /// Here it is.
+    /// A free slot.
     Free(Buffer),
-    /// There is none now: the sender is to wait.
+    /// There is no slot now: the sender must wait.
     Wait,
-    /// There is none, and nobody waits: this frame is lost.
+    /// There is no slot, and the sender does not wait: this frame is lost.
     Lost,
-    /// No slot is as long.
+    /// No slot is large enough.
     TooLong,
 }
 
-/// Where frames go. It has slots of memory, and takes them back with frames in them.
+/// A destination for frames. It gives out slots of memory and takes them back with frames in them.
 pub trait FrameIntake: Debug {
-    /// A slot for so many bytes.
+    /// Asks for a slot for `length` bytes.
     fn slot(&mut self, now: Nanos, length: usize) -> SlotAnswer;
-    /// A slot that was not needed.
+    /// Returns an unused slot.
     fn give_back(&mut self, slot: Buffer);
-    /// The series begins. Arrays of what it says beside pixels lie in the message. What it is recorded to may not suit it: then
-    /// why, and nothing of this series is taken.
+    /// Begins the series. Arrays of its start lie in the message.
+    ///
+    /// # Errors If the recording can't hold this series, with the reason. No frame of the series is then
+    /// taken.
     fn begin(&mut self, now: Nanos, start: &SeriesStart, message: &ZmqMessage) -> Result<(), String>;
-    /// An image of the series came: what it says beside its pixels.
+    /// Takes the values of an image beside its pixels.
     fn noted(&mut self, image: &SeriesImage) {
         let _ = image;
     }
-    /// Frames that there are places for. None if there is no limit: a series may bring more than it announced.
+    /// Maximum number of frames. `None` if there is no limit: a series may bring more than it announced.
     fn frames_max(&self) -> Option<u64> {
         None
     }
-    /// A frame that is of the series and did not come before.
+    /// Takes a frame of the series that has not arrived before.
     ///
     /// # Errors
-    /// If its bytes are none of a frame.
+    /// If its bytes are not those of a frame.
     fn take(&mut self, now: Nanos, frame: SeriesFrame) -> Result<(), RefusedFrame>;
-    /// Called again and again, whether or not something comes.
+    /// Called repeatedly, whether or not messages arrive.
     fn tend(&mut self, now: Nanos) {
         let _ = now;
     }
-    /// The series is over, and these frames did not come.
+    /// Reports frames that are missing at the end of the series.
     fn missing(&mut self, now: Nanos, frames: Range<u64>);
 }

@@ -11,16 +11,16 @@ use nilometer_wire::{
 use super::{FrameIntake, SeriesRefusal, SlotAnswer};
 use crate::transport::zeromq::ZmqMessage;
 
-/// A message that came.
+/// A received message.
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
     pub(super) arrived: Nanos,
     pub(super) message: ZmqMessage,
-    /// Whether each of its long strings lies in memory of its own, and not in a slot of the intake.
+    /// For each of its long strings: true if it has its own memory, false if it lies in a slot of the intake.
     pub(super) own: Vec<bool>,
 }
 
-/// An image of which not all frames have a slot yet, or whose start did not come yet.
+/// An image whose frames do not all have slots yet, or whose start has not arrived.
 #[derive(Debug)]
 pub(super) struct HeldImage {
     pub(super) image: SeriesImage,
@@ -28,7 +28,7 @@ pub(super) struct HeldImage {
 }
 
 impl QueuedMessage {
-    /// The message of a series that it is, of either version.
+    /// Decodes the series message, of either version.
     pub(super) fn decoded(&self) -> Result<SeriesMessage, SeriesError> {
         let parts = self.message.parts();
         let first = parts.first().map_or(&[][..], |part| part.bytes);
@@ -38,21 +38,22 @@ impl QueuedMessage {
         }
     }
 
-    /// The kind of message that it begins as, also if it can't be read.
+    /// The kind of message according to its beginning, even if the rest can't be decoded.
     pub(super) fn kind(&self) -> Option<SeriesMessageKind> {
         let parts = self.message.parts();
         let first = parts.first()?.bytes;
         if stream1::is_json(first) { stream1::kind_of(first) } else { stream2::kind_of(first) }
     }
 
-    /// Its slots go back to their intake.
+    /// Returns its slots to their intake.
     pub(super) fn give_back(self, intake: &mut dyn FrameIntake) {
         let buffers = self.message.apart.into_iter().zip(self.own);
         let slots = buffers.filter_map(|(buffer, is_own)| buffer.filter(|_| !is_own));
         slots.for_each(|slot| intake.give_back(slot));
     }
 
-    /// The same message without slots of this intake, which ends before it is needed: pixels are copied into memory of their own.
+    /// The same message without slots of this intake, which ends before the message is used. Pixels are
+    /// copied to other memory.
     pub(super) fn detached(mut self, intake: &mut dyn FrameIntake) -> Self {
         let parts = self.message.parts();
         let lengths: Vec<usize> = parts.iter().flat_map(|part| part.cuts).map(|cut| cut.length).collect();
@@ -68,8 +69,11 @@ impl QueuedMessage {
         self
     }
 
-    /// A slot of the intake with the bytes of a string of it: the one that they were read into, or another that they are copied
-    /// to. `Err(None)` if there is no slot yet. Bytes that are not there were dropped, because there was no slot or none as long.
+    /// Gets a slot of the intake with the bytes of a string: the one that holds them already, or another with
+    /// a copy.
+    ///
+    /// # Errors `None` if there is no slot yet; otherwise the reason. Missing bytes were dropped, because
+    /// there was no slot, or none large enough.
     pub(super) fn slot(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! Takes the messages of one series after the other from a socket into an intake.
+//! Takes the messages of one series after another from a socket into an intake.
 
 use std::{
     io,
@@ -20,19 +20,20 @@ use super::{
 };
 use crate::transport::zeromq::{MessagePeer, MessageRoom, PullSocket, RoomAnswer, RoomRequest};
 
-/// Longest without a look whether the series is over.
+/// Maximum time between checks for the end of the series.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// The same while nothing is read.
 const CLOSED_LOOK: Nanos = Nanos::from_millis(1);
-/// How often the figures are brought up to date.
+/// Interval at which the live figures are updated.
 const TELL: Nanos = Nanos::from_millis(100);
 
-/// A socket, and the series that comes from it.
+/// A socket, and the series received from it.
 #[derive(Debug)]
 pub struct SeriesReceiver {
     socket: PullSocket,
     reception: SeriesReception,
-    /// Each recording has a clock of its own, and the socket outlives it: what is added to the clock's time for the socket.
+    /// Offset of the socket's time to the recording's clock. Each recording has its own clock, and the socket
+    /// outlives it.
     epoch: Nanos,
     /// The latest time of the socket.
     latest: Nanos,
@@ -40,12 +41,12 @@ pub struct SeriesReceiver {
     ending: Option<SeriesEnding>,
     fault: Option<String>,
     live: Arc<Mutex<SeriesTraffic>>,
-    /// What the lanes store meanwhile.
+    /// Totals stored by the lanes, if they are counted.
     lanes: Option<LaneCounts>,
 }
 
 impl SeriesReceiver {
-    /// From a socket.
+    /// Makes a receiver for a socket.
     pub fn new(socket: PullSocket, until: SeriesUntil) -> Self {
         SeriesReceiver {
             socket,
@@ -60,10 +61,10 @@ impl SeriesReceiver {
         }
     }
 
-    /// For the next series: all figures begin anew.
+    /// Prepares for the next series: all figures begin anew.
     pub(super) fn reset(&mut self, now: Nanos, until: SeriesUntil) {
         self.reception.begin_next(now, until);
-        // Also of a series that began, and whose recording could not be prepared.
+        // Also if a series began and its recording could not be prepared.
         self.socket.end_series(self.latest);
         self.socket.count_anew();
         self.epoch = self.latest.since(now);
@@ -73,34 +74,34 @@ impl SeriesReceiver {
         self.live = Arc::default();
     }
 
-    /// Why a series that began can't be recorded; said once.
+    /// Takes the reason why a series that began can't be recorded.
     pub(super) fn take_unusable(&mut self) -> Option<String> {
         self.reception.take_unusable()
     }
 
-    /// Messages of the next series are there already: they are lost with the connection.
+    /// Returns true if messages of the next series are there already: closing the connection would lose them.
     pub fn has_next(&self) -> bool {
         self.reception.has_next()
     }
 
-    /// Nobody records what came behind the series: it is counted.
+    /// Counts the messages behind the series, since the next series is not recorded.
     pub fn abandon_next(&mut self, now: Nanos) {
         self.reception.abandon();
         self.tell(now);
     }
 
-    /// What came so far: a tenth of a second old at the most, while it is turned.
+    /// The state so far. During reception it is at most a tenth of a second old.
     pub fn live(&self) -> Arc<Mutex<SeriesTraffic>> {
         self.live.clone()
     }
 
-    /// From now on it says what the lanes have stored beside what came.
+    /// Adds the lanes' stored totals to the live state from now on.
     pub fn count_stored(&mut self, lanes: LaneCounts) {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).stored = Some(lanes.get());
         self.lanes = Some(lanes);
     }
 
-    /// The series, once it began.
+    /// The current series. `None` before it begins.
     pub fn series(&self) -> Option<&SeriesCheck> {
         self.reception.series()
     }
@@ -110,24 +111,26 @@ impl SeriesReceiver {
         self.reception.sender.map(|MessagePeer { address, .. }| address)
     }
 
-    /// When the first frame was there.
+    /// When the first frame was complete.
     pub fn first(&self) -> Option<Nanos> {
         self.reception.first
     }
 
-    /// What became of frames.
+    /// Counts of frames.
     pub fn tally(&self) -> &SeriesTally {
         &self.reception.tally
     }
 
-    /// Receives until the series is over, or it is to stop; on a thread of its own. An error is one after which nothing comes.
+    /// Receives until the series is over or `stop` is set. Runs on its own thread.
+    ///
+    /// # Errors If no message can arrive any more.
     pub fn run(
         &mut self,
         clock: Clock,
         stop: &AtomicBool,
         intake: &mut dyn FrameIntake,
     ) -> io::Result<SeriesEnding> {
-        // A series that began before has waited for this, not this for it.
+        // A series that began earlier has waited for this call, not the other way round.
         self.reception.resume(clock.now());
         let ending = loop {
             let now = clock.now();
@@ -162,7 +165,8 @@ impl SeriesReceiver {
         self.receive(now, at_most, intake).map(drop)
     }
 
-    /// Takes what is there already behind a series that is over, up to the start of the next. It would be lost with the connection.
+    /// Takes waiting messages behind a series that is over, up to the start of the next. Closing the
+    /// connection would lose them.
     pub fn look_behind(&mut self, now: Nanos, intake: &mut dyn FrameIntake) -> io::Result<()> {
         while !self.reception.has_next() && self.receive(now, Nanos(0), intake)? {}
         self.reception.queue_rest(intake);
@@ -170,7 +174,7 @@ impl SeriesReceiver {
         Ok(())
     }
 
-    /// Whether a message came within this time.
+    /// Receives a message. Returns false if none arrived within this time.
     fn receive(&mut self, now: Nanos, at_most: Nanos, intake: &mut dyn FrameIntake) -> io::Result<bool> {
         if self.reception.is_closed() {
             thread::sleep(CLOSED_LOOK.duration());
@@ -184,7 +188,7 @@ impl SeriesReceiver {
         Ok(true)
     }
 
-    /// Takes a message, and tells the socket if a series begins with it.
+    /// Processes a message, and tells the socket if a series begins with it.
     fn accept(&mut self, now: Nanos, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
         let had_begun = self.reception.series().is_some();
         self.reception.accept(now, queued, intake);
@@ -194,30 +198,30 @@ impl SeriesReceiver {
         self.prove_senders();
     }
 
-    /// The socket trusts connections that brought frames.
+    /// Marks connections that brought frames as trusted.
     fn prove_senders(&mut self) {
         for peer in self.reception.take_proved() {
             self.socket.prove(peer);
         }
     }
 
-    /// Whether the series is over, and how.
+    /// How the series ended. `None` while it is not over.
     pub fn is_over(&self, now: Nanos) -> Option<SeriesEnding> {
         self.reception.is_over(now)
     }
 
-    /// No frame is taken any more: those that did not come are told. What comes after is late.
+    /// Takes no more frames and reports the missing ones. Later messages are late.
     pub fn finish(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         self.reception.finish(now, intake);
         self.latest = now + self.epoch;
         self.socket.end_series(self.latest);
-        // What came stands still, and the lanes go on.
+        // The traffic stands still, and the lanes go on.
         self.lanes = None;
         self.tell(now);
     }
 
     pub(super) fn tell(&mut self, now: Nanos) {
-        // Before the tally is taken: whatever a lane has stored by then came before.
+        // Read before the tally: frames that a lane has stored by then were received before.
         let stored = self.lanes.as_ref().map(LaneCounts::get);
         let SeriesReception { tally, first, last, .. } = &self.reception;
         let series = self.reception.series();
@@ -239,7 +243,7 @@ impl SeriesReceiver {
     }
 }
 
-/// Slots of an intake as room for images of the series that is received. Starts have their arrays with them.
+/// Gives slots of an intake to images of the current series. Arrays of a start stay with their message.
 struct SlotRoom<'a> {
     now: Nanos,
     reception: &'a mut SeriesReception,

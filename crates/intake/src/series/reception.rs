@@ -1,4 +1,5 @@
-//! Receives one series after the other out of the messages of all senders. It does no I/O; the caller gives it the time.
+//! Receives one series after another from the messages of all senders. It does no I/O; the caller gives it
+//! the time.
 //!
 //! ```text
 //!            start                       image, image, ..               end, or silence
@@ -8,9 +9,9 @@
 //!     +------------- next recording <-------------+ wait for the next recording <---+
 //! ```
 //!
-//! A start without an end before it ends the series that is received: its sender aborted it. Other connections may still bring
-//! images of that one, so it is received for another moment. Meanwhile messages of the next series are queued if they are
-//! short, and pixels are left in the kernel, so that their sender waits.
+//! A start message before the end of the current series ends that series: its sender aborted it. Other
+//! connections may still bring its images, so reception goes on for a moment. Meanwhile short messages of the
+//! next series are queued, and pixels stay in the kernel, so that their sender waits.
 
 mod frames;
 mod room;
@@ -32,19 +33,19 @@ use super::{
 };
 use crate::transport::zeromq::{MessagePeer, ZmqMessage};
 
-/// How long a series that another one follows is received: other connections may be behind.
+/// How long reception goes on after another series began: other connections may be behind.
 const FOLLOWED_FOR: Nanos = Nanos::from_millis(200);
-/// Messages that wait for the next recording, at the most: then no more are read.
+/// Maximum number of messages that wait for the next recording. Then no more are read.
 const BEHIND_MAX: usize = 64;
 
-/// A start that leaves something out that an image says.
+/// A start that leaves out values which an image has.
 #[derive(Debug)]
 struct IncompleteStart {
     announced: SeriesAnnouncement,
     queued: QueuedMessage,
 }
 
-/// The state of the reception, see above.
+/// The state of the reception; see the diagram above.
 #[derive(Debug)]
 pub(super) struct SeriesReception {
     until: SeriesUntil,
@@ -54,27 +55,27 @@ pub(super) struct SeriesReception {
     incomplete: Option<IncompleteStart>,
     /// Why a series that began can't be recorded.
     unusable: Option<String>,
-    /// Images whose start did not come yet.
+    /// Images whose start has not arrived.
     pub(super) early: WaitingRoom,
-    /// Addresses of the slots into which connections read now. Others, of a message that began to come in an earlier recording,
-    /// are none of this intake.
+    /// Addresses of the slots into which connections currently read. Other buffers belong to messages that
+    /// began during an earlier recording.
     lent: Vec<usize>,
     /// Images of the series that wait for slots.
     held: VecDeque<HeldImage>,
-    /// A start that may be one of the same series, see [`StartMeaning::Repeated`].
+    /// A start that may belong to the same series, see [`StartMeaning::Repeated`].
     repeated: Option<QueuedMessage>,
     /// Messages that wait for the next recording.
     behind: VecDeque<QueuedMessage>,
     /// When another series began behind this one.
     followed: Option<Nanos>,
     pub(super) begun: Option<Nanos>,
-    /// The connection that brought the start. None before it, and of a message that no socket delivered.
+    /// The connection that brought the start. `None` before that, and for a message without a socket.
     pub(super) sender: Option<MessagePeer>,
     /// Connections that brought frames of the series since the receiver last took this list.
     proved: Vec<MessagePeer>,
-    /// When something of the series came last.
+    /// When the last message of the series arrived.
     heard: Nanos,
-    /// When the first frame was there, and the last.
+    /// When the first and the last frame were complete.
     pub(super) first: Option<Nanos>,
     pub(super) last: Nanos,
 }
@@ -103,12 +104,12 @@ impl SeriesReception {
         }
     }
 
-    /// The series, once it began.
+    /// The current series. `None` before it begins.
     pub(super) fn series(&self) -> Option<&SeriesCheck> {
         self.check.as_ref()
     }
 
-    /// From now on, of another clock, the next series is awaited. Messages that were queued come first.
+    /// Awaits the next series, by another clock. Queued messages are processed first.
     pub(super) fn begin_next(&mut self, now: Nanos, until: SeriesUntil) {
         self.until = until;
         if let Some(check) = self.check.take().filter(|check| !check.is_closed()) {
@@ -128,13 +129,13 @@ impl SeriesReception {
         self.others.restart(now);
     }
 
-    /// Nothing was received for some time, which was not the sender's fault.
+    /// Restarts waits after a time without reception that was not the sender's fault.
     pub(super) fn resume(&mut self, now: Nanos) {
         self.heard = now;
         self.others.resume(now);
     }
 
-    /// Why a series that began can't be recorded; said once.
+    /// Takes the reason why a series that began can't be recorded.
     pub(super) fn take_unusable(&mut self) -> Option<String> {
         self.unusable.take()
     }
@@ -144,18 +145,18 @@ impl SeriesReception {
         std::mem::take(&mut self.proved)
     }
 
-    /// Images wait for slots: nothing overtakes them.
+    /// Returns true if images wait for slots: nothing overtakes them.
     pub(super) fn waits_for_slots(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Messages wait for the next recording.
+    /// Returns true if messages wait for the next recording.
     pub(super) fn has_next(&self) -> bool {
         !self.behind.is_empty()
     }
 
-    /// Nothing is read from connections now: the queue for the next recording is full, or messages that were queued before come
-    /// first.
+    /// Returns true if nothing is to be read from connections now. Either the queue for the next recording is
+    /// full, or messages queued before must be processed first.
     pub(super) fn is_closed(&self) -> bool {
         if self.followed.is_none() { self.has_next() } else { self.is_full() }
     }
@@ -164,7 +165,7 @@ impl SeriesReception {
         self.behind.len() >= BEHIND_MAX
     }
 
-    /// The next message that was queued before this series was awaited: it comes now.
+    /// Takes the next message that was queued before this series.
     pub(super) fn take_queued(&mut self, now: Nanos) -> Option<QueuedMessage> {
         if self.followed.is_some() || self.waits_for_slots() {
             return None;
@@ -172,14 +173,14 @@ impl SeriesReception {
         self.behind.pop_front().map(|queued| QueuedMessage { arrived: now, ..queued })
     }
 
-    /// A message as it came from a connection.
+    /// Wraps a message from a connection.
     pub(super) fn received(&mut self, now: Nanos, message: ZmqMessage) -> QueuedMessage {
         let is_own = |buffer: &Option<Buffer>| buffer.as_ref().is_some_and(|buffer| !self.returns(buffer));
         let own = message.apart.iter().map(is_own).collect();
         QueuedMessage { arrived: now, message, own }
     }
 
-    /// Takes a message.
+    /// Processes a message.
     pub(super) fn accept(&mut self, now: Nanos, queued: QueuedMessage, intake: &mut dyn FrameIntake) {
         match queued.decoded() {
             Ok(SeriesMessage::Start(start)) => self.start(now, *start, queued, intake),
@@ -196,7 +197,7 @@ impl SeriesReception {
         }
     }
 
-    /// Does what is due: hands on what has slots now, and gives up what waited too long for its start.
+    /// Hands on images that have slots now, and gives up those that waited too long for their start.
     pub(super) fn tend(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         self.begun.get_or_insert(now);
         self.hand_on_held(now, intake);
@@ -209,7 +210,7 @@ impl SeriesReception {
         intake.tend(now);
     }
 
-    /// Whether the series is over, and how.
+    /// How the series ended. `None` while it is not over.
     pub(super) fn is_over(&self, now: Nanos) -> Option<SeriesEnding> {
         let Some(check) = &self.check else {
             let begun = self.begun.unwrap_or(now);
@@ -232,7 +233,7 @@ impl SeriesReception {
         let (silence, ending) = match (check.has_ended(), is_complete) {
             (true, _) if check.is_gapless() => (after_end.min(silence), SeriesEnding::Complete),
             (true, _) => (after_end.min(silence), SeriesEnding::Ended),
-            // Its end message may be late: whoever hangs up on its sender keeps that from going on.
+            // Its end message may be late, and closing the connection would keep the sender from going on.
             (false, true) => (after_last, SeriesEnding::Complete),
             (false, false) => (silence, SeriesEnding::Silent),
         };
@@ -240,14 +241,14 @@ impl SeriesReception {
         is_silent.then_some(ending)
     }
 
-    /// How a series ended that was told to end now.
+    /// How a series ends that is stopped now.
     pub(super) fn stopped(&self) -> SeriesEnding {
         let is_complete = self.check.as_ref().is_some_and(SeriesCheck::is_complete);
         if is_complete { SeriesEnding::Complete } else { SeriesEnding::Stopped }
     }
 
-    /// Takes no more frames, and gives the intake the ranges that did not come. Messages of other series stay for the next
-    /// recording.
+    /// Takes no more frames, and reports the missing ranges to the intake. Messages of other series stay for
+    /// the next recording.
     pub(super) fn finish(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         self.hand_on_held(now, intake);
         while let Some(held) = self.held.pop_front() {
@@ -261,7 +262,7 @@ impl SeriesReception {
         }
     }
 
-    /// Whatever is not of the series waits for the next recording.
+    /// Queues all messages of other series for the next recording.
     pub(super) fn queue_rest(&mut self, intake: &mut dyn FrameIntake) {
         if let Some(start) = self.repeated.take() {
             self.behind.push_front(start);
@@ -272,7 +273,7 @@ impl SeriesReception {
         self.behind = self.behind.drain(..).map(|queued| queued.detached(intake)).collect();
     }
 
-    /// Nobody records what comes behind the series: what waits is counted.
+    /// Counts the messages behind the series, since the next series is not recorded.
     pub(super) fn abandon(&mut self) {
         for queued in std::mem::take(&mut self.behind) {
             let frames = match queued.decoded() {
@@ -284,7 +285,7 @@ impl SeriesReception {
         }
     }
 
-    /// The reason for which images without a start are discarded now.
+    /// The reason for which images without a start are now discarded.
     fn unstarted(&self) -> SeriesRefusal {
         if self.check.is_some() { SeriesRefusal::Foreign } else { SeriesRefusal::Early }
     }
@@ -294,7 +295,7 @@ impl SeriesReception {
         incomplete.is_some_and(|start| series.is_none_or(|name| name.is_same(&start.announced.series)))
     }
 
-    /// Decides on an image of a series. An image without a name is taken for one of the series that is received.
+    /// Decides on an image of a series. An image without a series name counts as one of the current series.
     fn admission(&mut self, now: Nanos, series: Option<&SeriesName>) -> Admission {
         if let Some(check) = &self.check
             && series.is_none_or(|name| check.is_ours(name).is_ok())
@@ -341,20 +342,20 @@ impl SeriesReception {
         }
     }
 
-    /// Whether a message comes from the address that began the series: no other can end it.
+    /// Returns true if a message comes from the address that began the series: no other can end it.
     fn is_of_sender(&self, queued: &QueuedMessage) -> bool {
         let address = |peer: &MessagePeer| peer.address;
         self.sender.as_ref().map(address) == queued.message.peer.as_ref().map(address)
     }
 
-    /// A series begins behind the one that is received.
+    /// A series begins while another one is received.
     fn follow(&mut self, now: Nanos, start: QueuedMessage) {
-        // In front of all that was queued behind it.
+        // In front of all messages queued behind it.
         self.behind.push_front(start);
         self.followed.get_or_insert(now);
     }
 
-    /// A series begins, and none is received.
+    /// A series begins while none is received.
     fn begin(&mut self, now: Nanos, start: IncompleteStart, intake: &mut dyn FrameIntake) {
         let series = &start.announced.series;
         if let Some(before) = self.incomplete.take_if(|before| !before.announced.series.is_same(series)) {
@@ -372,7 +373,7 @@ impl SeriesReception {
         }
     }
 
-    /// The first image of the series whose start is incomplete, if it came before.
+    /// The first image of the series with an incomplete start, if it arrived before.
     fn first_of_incomplete(&mut self) -> Option<SeriesImage> {
         let series = self.incomplete.as_ref()?.announced.series.clone();
         let images = self.early.take_of(&series);
@@ -383,7 +384,7 @@ impl SeriesReception {
         first
     }
 
-    /// An image says what the start left out.
+    /// Completes the start with values from an image.
     fn complete_by(&mut self, now: Nanos, image: &SeriesImage, intake: &mut dyn FrameIntake) {
         let completed = self.incomplete.as_ref().and_then(|start| start.announced.completed(Some(image)));
         if let Some(complete) = completed {
@@ -415,13 +416,13 @@ impl SeriesReception {
             self.image(now, early, intake);
         }
         for stale in self.early.take_all() {
-            // The rest of a series whose start nobody saw: another one stands behind it.
+            // Left over from a series whose start was lost: another series began behind it.
             self.others.ends(&stale.image.series, SeriesRefusal::Early);
             self.refuse(stale, SeriesRefusal::Early, intake);
         }
     }
 
-    /// The start of a series can't be read or recorded: nor are its images.
+    /// Refuses the start of a series that can't be decoded or recorded, and its images.
     fn refuse_start(&mut self, series: Option<SeriesName>, fault: String, intake: &mut dyn FrameIntake) {
         let who =
             series.as_ref().map_or_else(|| "a series".to_owned(), |name| format!("series {}", name.number));

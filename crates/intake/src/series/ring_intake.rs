@@ -1,12 +1,16 @@
-//! A ring as what takes the frames of a series: each stays in the slot that its bytes were received into.
+//! A ring as the destination for frames of a series. Each frame stays in the slot into which its bytes were
+//! received.
 //!
 //! ```text
 //! SeriesReceiver -> RingIntake -> ring -> writer -> [encode stage, for frames that came plain] -> sink
 //!                       | packed in another way than the recording has them: unpacked here
 //! ```
 //!
-//! Where frames go into files of consecutive numbers, a file is over when frames of the next come; and where they go into several
-//! datasets, each stands behind the last. Those of several connections overtake each other: they are put in order here first, as far as that takes few slots and little time.
+//! Frames must be in order in two cases. If files hold consecutive frame numbers, a file is complete when
+//! frames of the next one arrive. And in several datasets, each frame is appended to the last one.
+//!
+//! Frames of several connections overtake each other. They are sorted here first, as far as that takes few
+//! slots and little time.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -27,56 +31,56 @@ use crate::{
 /// How the frames of a series are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesStorage {
-    /// Bytes of a frame, unpacked.
+    /// Bytes of an unpacked frame.
     pub frame_size: u64,
-    /// What is stored of each: those that come so are stored as they came.
+    /// Encoding of stored frames. Frames that arrive with this encoding are stored unchanged.
     pub encoding: Encoding,
-    /// Frames are to be in order, as far as that takes few slots and little time.
+    /// True if frames should be in order, as far as that takes few slots and little time.
     pub in_order: bool,
-    /// Frames that the dataset has places for, if it can't grow.
+    /// Maximum number of frames, if the dataset can't grow.
     pub frames_max: Option<u64>,
 }
 
 impl SeriesStorage {
-    /// Bytes of a slot that any frame fits into as it comes.
+    /// Bytes of a slot into which any received frame fits.
     pub fn slot_size(&self) -> usize {
-        // Of all that frames are packed by, this takes most; and the sender may have used small blocks.
+        // This is the longest of all packings; and the sender may have used small blocks.
         let most = Encoding::Chunk(FrameCompression::Bslz4, ElementSize::One).length_max(self.frame_size);
         most as usize + LZ4_HEAD
     }
 }
 
-/// Frames that wait for those before them, at the most: so many, and of all slots one in so many.
+/// Reorder buffer: at most 64 frames, or a quarter of the ring's slots.
 const WAITING_MAX: usize = 64;
 const WAITING_SHARE: usize = 4;
-/// And so long.
+/// Maximum wait in the reorder buffer.
 const WAITING_FOR: Nanos = Nanos::from_millis(200);
 
-/// See the module.
+/// Puts the frames of a series into a ring.
 #[derive(Debug)]
 pub struct RingIntake {
     ring: Arc<Ring>,
     storage: SeriesStorage,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
-    /// Where a frame is unpacked.
+    /// Scratch memory for an unpacked frame.
     unpacked: Vec<u8>,
     order: Option<FrameOrder>,
-    /// Where what images say beside their pixels goes.
+    /// Destination for values of images beside their pixels.
     values: Option<Arc<JoinedValues>>,
 }
 
-/// Frames that came before others with a lower number.
+/// The reorder buffer: frames that arrived before others with a lower number.
 #[derive(Debug)]
 struct FrameOrder {
     waiting: BTreeMap<u64, Frame>,
-    /// The number of the frame that is awaited.
+    /// The number of the next frame in order.
     next: u64,
     most: usize,
 }
 
 impl RingIntake {
-    /// Into a ring.
+    /// Makes an intake for a ring.
     pub fn new(ring: Arc<Ring>, storage: SeriesStorage) -> Self {
         let most = (ring.books().slots / WAITING_SHARE).min(WAITING_MAX);
         let order = FrameOrder { waiting: BTreeMap::new(), next: 0, most };
@@ -92,19 +96,19 @@ impl RingIntake {
         }
     }
 
-    /// What images say beside their pixels is joined to their frames.
+    /// Joins values of images to their frames.
     #[must_use]
     pub fn joining(mut self, values: Option<Arc<JoinedValues>>) -> Self {
         self.values = values;
         self
     }
 
-    /// No frame comes any more: those that wait for others are handed on.
+    /// Hands on frames in the reorder buffer, since no frame arrives any more.
     pub fn finish(&mut self, now: Nanos) {
         self.release(now, |_| true);
     }
 
-    /// Hands on those that wait, from the lowest number on, as long as that is to be.
+    /// Hands on waiting frames, from the lowest number on, while they are in order or `until` returns true.
     fn release(&mut self, now: Nanos, until: impl Fn(&FrameOrder) -> bool) {
         let Some(order) = &mut self.order else { return };
         while let Some((number, frame)) = order.take_first(&until) {
@@ -120,7 +124,7 @@ impl RingIntake {
         }
     }
 
-    /// What is in the slot: as the recording has it, or plain.
+    /// Converts the bytes in the slot to the recording's encoding, or to plain ones. `None` means plain.
     fn suited(&mut self, frame: &mut SeriesFrame) -> Result<Option<StoredAs>, String> {
         let Some(came_as) = came_as(frame)? else { return Ok(None) };
         if came_as.encoding == self.storage.encoding {
@@ -136,7 +140,7 @@ impl RingIntake {
 }
 
 impl FrameOrder {
-    /// The frame of the lowest number, if it is awaited, or if it waits no longer.
+    /// Takes the waiting frame with the lowest number, if it is next or `until` returns true.
     fn take_first(&mut self, until: impl Fn(&FrameOrder) -> bool) -> Option<(u64, Frame)> {
         let (first, _) = self.waiting.first_key_value()?;
         (*first <= self.next || until(self)).then(|| self.waiting.pop_first()).flatten()
@@ -163,7 +167,7 @@ impl FrameIntake for RingIntake {
                 SlotAnswer::TooLong
             }
             None => {
-                // The frame that others wait for may be the one that finds no slot.
+                // The frame for which others wait may be the one that finds no slot.
                 self.release(now, |_| true);
                 SlotAnswer::Wait
             }
@@ -215,11 +219,11 @@ impl FrameIntake for RingIntake {
         self.release(now, |order| order.waits_too_long(now));
     }
 
-    /// The ring is told how many are due when it is closed.
+    /// The total number of frames is set when the ring is closed.
     fn missing(&mut self, _: Nanos, _: Range<u64>) {}
 }
 
-/// What the bytes of a frame are, if not its own. A bare block gets what HDF5 has in front of it.
+/// The encoding of a frame's bytes, if they are not plain. A bare block gets the header that HDF5 expects.
 fn came_as(frame: &mut SeriesFrame) -> Result<Option<StoredAs>, String> {
     let element = ElementSize::of(frame.element.bytes() as u64).ok_or("its pixels have an unknown size")?;
     let length = frame.length as u32;
@@ -236,10 +240,12 @@ fn came_as(frame: &mut SeriesFrame) -> Result<Option<StoredAs>, String> {
     }
 }
 
-/// Bytes in front of a chunk of HDF5 filter 32004 with one block: of all elements, of a block, and of it compressed.
+/// Length of the header of an HDF5 filter 32004 chunk with one block: size of all elements, of a block, and
+/// of its compressed bytes.
 const LZ4_HEAD: usize = 16;
 
-/// Makes a chunk of HDF5 filter 32004 of one LZ4 block: <https://github.com/nexusformat/HDF5-External-Filter-Plugins>.
+/// Makes a chunk of HDF5 filter 32004 from one LZ4 block:
+/// <https://github.com/nexusformat/HDF5-External-Filter-Plugins>.
 fn put_lz4_head(data: &mut [u8], length: usize, size: u64) -> Result<(), String> {
     let block = u32::try_from(size).map_err(|_| format!("a frame of {size} B in one LZ4 block"))?;
     if length as u64 == size {

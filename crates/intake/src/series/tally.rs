@@ -1,17 +1,17 @@
-//! What became of the messages of a series.
+//! Counters for the messages of a series.
 
 use nilometer_wire::series::SeriesError;
 
-/// Why a message, or a frame in it, is not recorded. It is counted, and never ends a recording.
+/// Why a message or a frame in it is not recorded. It is counted, and never ends a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SeriesRefusal {
-    /// The message is none that can be read.
+    /// The message can't be decoded.
     Malformed,
-    /// An image without a start of its series: that came too late, or never.
+    /// An image without a start of its series, which was late or missing.
     Early,
-    /// It came while another series was recorded, and no start of its own did.
+    /// It arrived during another series, without a start of its own.
     Foreign,
-    /// It came when the series was over.
+    /// It arrived when the series was over.
     Late,
     /// The frame is there already.
     Duplicate,
@@ -21,18 +21,18 @@ pub enum SeriesRefusal {
     Channel,
     /// It has another shape, or pixels of another type.
     Shape,
-    /// Its bytes are packed in a way that they can't be, or to another size.
+    /// Its packing is invalid, or it unpacks to another size.
     Packing,
     /// It is longer than a slot.
     TooLong,
     /// There was no slot for it.
     NoRoom,
-    /// The start of its series can't be read or recorded.
+    /// The start of its series can't be decoded or recorded.
     Start,
 }
 
 impl SeriesRefusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [SeriesRefusal; 12] = [
         SeriesRefusal::Malformed,
         SeriesRefusal::Early,
@@ -67,39 +67,40 @@ impl SeriesRefusal {
     }
 }
 
-/// What came, in frames if nothing else is said.
+/// Counts of a series, in frames unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeriesTally {
-    /// Frames that were handed on.
+    /// Frames handed on.
     pub frames: u64,
-    /// Their bytes, as they came.
+    /// Their bytes as received.
     pub bytes: u64,
     /// Start messages of the series: more than one if it has several producers.
     pub starts: u64,
     /// End messages of the series.
     pub ends: u64,
-    /// By [`SeriesRefusal::ALL`]. A message that can't be read, or is of another series, counts as one.
+    /// Counts by [`SeriesRefusal::ALL`]. A message that can't be decoded, or belongs to another series,
+    /// counts as one.
     refused: [u64; SeriesRefusal::ALL.len()],
-    /// What was wrong with the last that was refused, other than late or there already.
+    /// The fault of the last refused one, except those that were late or duplicates.
     pub fault: Option<String>,
-    /// Values beside pixels that can't be read: the file is without them.
+    /// Values beside pixels that can't be decoded: the file lacks them.
     pub unread: u64,
     /// The fault of the last of these.
     pub unread_fault: Option<String>,
 }
 
 impl SeriesTally {
-    /// How many were refused for this reason.
+    /// Number refused for this reason.
     pub fn refused(&self, why: SeriesRefusal) -> u64 {
         self.refused[why as usize]
     }
 
-    /// Refused for any reason.
+    /// Number refused for any reason.
     pub fn refused_all(&self) -> u64 {
         self.refused.iter().sum()
     }
 
-    /// Counts values that can't be read.
+    /// Counts values that can't be decoded.
     pub(super) fn note_unread(&mut self, unread: &[SeriesError]) {
         self.unread += unread.len() as u64;
         if let Some(fault) = unread.last() {
@@ -107,7 +108,7 @@ impl SeriesTally {
         }
     }
 
-    /// Counts one.
+    /// Counts one refusal.
     pub(super) fn refuse(&mut self, why: SeriesRefusal, fault: Option<String>) {
         self.refused[why as usize] += 1;
         self.fault = fault.or(self.fault.take());

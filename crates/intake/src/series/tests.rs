@@ -1,4 +1,5 @@
-//! Series as they come over real connections: frames get to their place whatever their order, and what is wrong costs itself.
+//! Series over real connections: frames get to their place in any order, and a faulty message affects nothing
+//! else.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -189,7 +190,7 @@ fn frames_get_to_their_place_in_any_order_and_whatever_comes_before_the_start() 
     assert_eq!(lab.intake.free.len(), 20);
 }
 
-/// What stands in front of compressed pixels: how many bytes they are, and how many a block.
+/// The header of compressed pixels: their length, and the length of a block.
 fn chunk(bytes: usize) -> Vec<u8> {
     [&(bytes as u64).to_be_bytes()[..], &8192_u32.to_be_bytes(), &[9; 5000]].concat()
 }

@@ -1,4 +1,4 @@
-//! What came of a series so far, when it is over, and how it ended.
+//! The state of a series during its reception, its time limits, and how it ended.
 
 use nilometer_model::{ByteRate, Nanos};
 use nilometer_ring::StoredTotals;
@@ -6,19 +6,19 @@ use nilometer_ring::StoredTotals;
 use super::SeriesTally;
 use crate::transport::zeromq::ZmqCounts;
 
-/// When a series is over though frames are missing.
+/// Time limits after which a series is over although frames are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesUntil {
-    /// No series begins for so long.
+    /// Time without the beginning of a series.
     pub begin: Nanos,
-    /// Nothing of it comes for so long.
+    /// Silence of a series that has begun.
     pub silence: Nanos,
-    /// The same, once its end message came: images on other connections may be on their way.
+    /// The same after its end message: images on other connections may be on their way.
     pub after_end: Nanos,
-    /// So long after its first frame.
+    /// Time after its first frame.
     pub duration: Nanos,
-    /// All its frames are there, and nothing of it comes for so long: neither its end message, whose sender would wait for ever if
-    /// nobody took it, nor frames beyond those that were announced.
+    /// Silence after all its frames arrived. The receiver still takes the end message, whose sender would
+    /// otherwise wait for ever, and frames beyond the announced ones.
     pub after_last: Nanos,
 }
 
@@ -46,38 +46,39 @@ pub enum SeriesEnding {
     Followed,
     /// Nothing of it came for too long.
     Silent,
-    /// None began.
+    /// No series began.
     NoSeries,
-    /// It was told to end.
+    /// A caller ended it.
     Stopped,
 }
 
-/// What came, as anybody may ask while it comes.
+/// The state of a series. Any thread may read it during a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeriesTraffic {
-    /// What became of frames.
+    /// Counts of frames.
     pub tally: SeriesTally,
-    /// What the connections counted.
+    /// Counters of the connections.
     pub counted: ZmqCounts,
-    /// Frames that the series announced, once it began. None if it did not say how many.
+    /// Number of announced frames, once the series began. `None` if its start does not state it.
     pub frames: Option<u64>,
-    /// Frames that did not come of those before the last that did.
+    /// Missing frames before the last one received.
     pub missing: u64,
-    /// When the first frame and the last were there.
+    /// When the first frame was complete.
     pub first: Option<Nanos>,
-    /// The same of the last; 0 if none was.
+    /// When the last frame was complete; 0 if there is none.
     pub last: Nanos,
-    /// What the lanes had stored when this was counted. None once nothing comes any more, and if nobody asked for it.
+    /// Totals that the lanes had stored at the time of these counts. `None` after the end, or if they are not
+    /// counted.
     pub stored: Option<StoredTotals>,
     /// How it ended, once it did.
     pub ending: Option<SeriesEnding>,
-    /// Why nothing comes any more, if that is so.
+    /// The error after which nothing can arrive, if there was one.
     pub fault: Option<String>,
 }
 
 impl SeriesTraffic {
-    /// Frames that should be there, of a recording that ends behind the last that came: all that were announced, if it was not
-    /// ended here.
+    /// Number of expected frames, for a recording that ends behind the last one received. These are all
+    /// announced frames, unless the recording was stopped.
     pub fn expected(&self, recorded: u64) -> u64 {
         match self.ending {
             Some(SeriesEnding::Stopped) => recorded,
@@ -85,12 +86,12 @@ impl SeriesTraffic {
         }
     }
 
-    /// Frames of these that are not there.
+    /// Number of these that are missing.
     pub fn lost(&self, recorded: u64) -> u64 {
         self.expected(recorded).saturating_sub(self.tally.frames)
     }
 
-    /// Bytes a second as they came, from the first frame to the last; none if all came at once.
+    /// Received bytes a second, from the first frame to the last. `None` if all arrived at once.
     pub fn mean_rate(&self) -> Option<ByteRate> {
         let seconds = self.last.since(self.first?).seconds();
         (seconds > 0.0).then(|| ByteRate(self.tally.bytes as f64 / seconds))

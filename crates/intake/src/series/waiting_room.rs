@@ -1,5 +1,5 @@
-//! Images that wait for the start of their series, in memory of their own: the slots of the ring are those of the series that is
-//! recorded. Few are kept; of all others the sender waits with them.
+//! Images that wait for the start of their series, in separate memory: the slots of the ring are for the
+//! current series. Few are kept; the senders of all others wait too.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use nilometer_wire::series::SeriesName;
 
 use super::queued::HeldImage;
 
-/// Images, at the most, and bytes of all.
+/// Maximum number of images, and maximum bytes of all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitingLimits {
     pub(super) images: usize,
@@ -21,17 +21,17 @@ impl Default for WaitingLimits {
     }
 }
 
-/// An image that the start needs, since it leaves something out, may have as many bytes as any image.
+/// Maximum bytes of an image that is needed to complete a start. It may be as large as any image.
 const SAMPLE_MAX: usize = 2 << 30;
 
-/// Memory that a connection was given, until its message is whole.
+/// Memory lent to a connection until its message is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LentBuffer {
     address: usize,
     length: usize,
 }
 
-/// Images whose start did not come yet.
+/// Images whose start has not arrived.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRoom {
     limits: WaitingLimits,
@@ -40,13 +40,14 @@ pub(super) struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// With other limits than usual.
+    /// Makes a waiting room with unusual limits.
     #[cfg(test)]
     pub(super) fn limited(limits: WaitingLimits) -> Self {
         WaitingRoom { limits, ..WaitingRoom::default() }
     }
 
-    /// Memory for the pixels of an image. None if too much waits. The first image of a series that needs it may be of any size.
+    /// Lends memory for the pixels of an image. `None` if too much waits. The first image of a series that
+    /// needs it may have any size.
     pub(super) fn lend(&mut self, length: usize, is_sample: bool) -> Option<Buffer> {
         let taken: usize = self.lent.iter().map(|lent| lent.length).sum::<usize>() + self.bytes();
         let is_first = is_sample && self.lent.is_empty() && self.images.is_empty();
@@ -59,12 +60,12 @@ impl WaitingRoom {
         Some(buffer)
     }
 
-    /// A connection is done with a buffer: it is not lent any more, if it was.
+    /// A connection is done with a buffer, which is no longer lent.
     pub(super) fn returns(&mut self, buffer: &Buffer) {
         self.lent.retain(|lent| lent.address != buffer.as_ptr().addr());
     }
 
-    /// Keeps an image; those that there is no room for any more, the oldest first.
+    /// Keeps an image. Returns the oldest one if there is no more room for it.
     pub(super) fn keep(&mut self, image: HeldImage) -> Option<HeldImage> {
         self.images.push_back(image);
         let too_many = self.images.len() > self.limits.images;
@@ -72,17 +73,17 @@ impl WaitingRoom {
             .then(|| self.images.pop_front())?
     }
 
-    /// The image that waits longest.
+    /// The image that has waited longest.
     pub(super) fn first(&self) -> Option<&HeldImage> {
         self.images.front()
     }
 
-    /// Takes out the image that waits longest.
+    /// Removes and returns the image that has waited longest.
     pub(super) fn take_first(&mut self) -> Option<HeldImage> {
         self.images.pop_front()
     }
 
-    /// Takes out the images of a series, in their order.
+    /// Removes and returns the images of a series, in their order.
     pub(super) fn take_of(&mut self, series: &SeriesName) -> Vec<HeldImage> {
         let all = std::mem::take(&mut self.images);
         let (ours, others): (Vec<_>, Vec<_>) =
@@ -91,7 +92,7 @@ impl WaitingRoom {
         ours
     }
 
-    /// Takes out all.
+    /// Removes and returns all images.
     pub(super) fn take_all(&mut self) -> Vec<HeldImage> {
         std::mem::take(&mut self.images).into()
     }

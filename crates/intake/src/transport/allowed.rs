@@ -1,22 +1,23 @@
-//! Whose packets and connections a recorder takes: those of named addresses and networks, of everybody, or of whoever sends
-//! the first good ones.
+//! The senders from which a recorder takes packets and connections: named addresses and networks, everybody,
+//! or the first that send good ones.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// Whose packets and connections are taken.
+/// The senders from which packets and connections are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Allowed {
-    /// Those of whoever sends the first that are of the stream.
+    /// Senders of the first packets that belong to the stream.
     #[default]
     First,
-    /// Those of these addresses.
+    /// Senders with these addresses.
     Named(Vec<SenderNetwork>),
-    /// Everybody's.
+    /// All senders.
     Any,
 }
 
 impl Allowed {
-    /// Whether the user names this address. IPv4 addresses are the same in either notation (`::ffff:10.0.0.1`).
+    /// Returns true if the user named this address. IPv4 addresses are the same in either notation
+    /// (`::ffff:10.0.0.1`).
     pub fn names(&self, address: IpAddr) -> bool {
         let Allowed::Named(named) = self else { return false };
         named.iter().any(|network| network.contains(address))
@@ -27,18 +28,19 @@ impl Allowed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderNetwork {
     address: IpAddr,
-    /// Bits that all its addresses have in common.
+    /// Number of leading bits that all its addresses have in common.
     prefix: u32,
 }
 
-/// Bits in front of an IPv4 address that is written as one of IPv6.
+/// Leading bits of an IPv6 address that maps an IPv4 address.
 const MAPPED_PREFIX: u32 = 96;
 
 impl SenderNetwork {
-    /// The addresses that begin with `prefix` bits of this one.
+    /// The network of all addresses that share their first `prefix` bits with `address`.
     ///
     /// # Errors
-    /// If an address has fewer bits, or bits behind the prefix are set: then it is not clear which network is meant.
+    /// If `prefix` exceeds the bits of the address, or if bits behind the prefix are set: the network would
+    /// be ambiguous.
     pub fn new(address: IpAddr, prefix: u32) -> Result<Self, String> {
         let written = format!("{address}/{prefix}");
         let canonical = address.to_canonical();
@@ -55,14 +57,14 @@ impl SenderNetwork {
         Ok(network)
     }
 
-    /// Whether this address is one of it.
+    /// Returns true if the network contains this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4()
             && masked(address, self.prefix) == masked(self.address, self.prefix)
     }
 
-    /// Its lowest address.
+    /// The lowest address of the network.
     fn begin(&self) -> IpAddr {
         let bits = masked(self.address, self.prefix);
         match self.address {

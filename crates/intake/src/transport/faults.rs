@@ -1,5 +1,5 @@
-//! What goes wrong between an instrument and its recorder, by seed: which packets leave, in which order. Pure, so that the
-//! counts it gives at the end are exact, and the same seed gives the same faults.
+//! Faults between an instrument and its recorder, derived from a seed: which packets leave, and in which
+//! order. The logic is pure, so its counts are exact, and the same seed gives the same faults.
 //!
 //! Each kind draws from random numbers of its own, one for each packet: another share of one kind changes no other.
 
@@ -33,29 +33,29 @@ impl Default for Faults {
     }
 }
 
-/// What leaves next. Packets are counted from 0, from the beginning of the stream.
+/// A packet that leaves next. Packets are counted from 0, from the beginning of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
     /// A packet as it should be.
     Packet(u64),
-    /// A packet in another size: in so many bytes.
+    /// A packet in another size, and that size in bytes.
     Odd(u64, usize),
-    /// One of no stream of ours, by its number among them.
+    /// A packet outside the stream, by its number among these.
     Foreign(u64),
 }
 
-/// How many of each kind there were.
+/// Counts of each kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultCounts {
     /// Packets of the stream that were due.
     pub due: u64,
-    /// Of these, how many left as they should be, those that left twice counted once.
+    /// Due packets that left as they should be. A packet that left twice counts once.
     pub left: u64,
-    /// How many did not leave.
+    /// Packets that did not leave.
     pub lost: u64,
-    /// How many times one or more in a row did not leave.
+    /// Losses: times that one or more consecutive packets did not leave.
     pub losses: u64,
-    /// How many left after one of a higher number (RFC 4737), second copies apart.
+    /// Packets that left after one of a higher number (RFC 4737), not counting second copies.
     pub reordered: u64,
     /// Second copies.
     pub duplicated: u64,
@@ -66,7 +66,7 @@ pub struct FaultCounts {
 }
 
 impl FaultCounts {
-    /// What happened to two streams.
+    /// Adds up the faults of two streams.
     #[must_use]
     pub fn and(self, other: FaultCounts) -> Self {
         FaultCounts {
@@ -89,17 +89,17 @@ pub struct Departures {
     /// Sizes that packets have as they should be.
     sizes: Vec<usize>,
     draws: Draws,
-    /// So many packets more are lost.
+    /// Number of packets that are still to be lost in the current burst.
     losing: u64,
     was_lost: bool,
     /// Packets that are held back, the oldest first, and how many times each leaves.
     held: VecDeque<(u64, u64)>,
-    /// Above all packets that left.
+    /// The number after the highest one that left.
     above: u64,
     counts: FaultCounts,
 }
 
-/// Random numbers, of each kind of fault its own.
+/// Random numbers, separate for each kind of fault.
 #[derive(Debug, Clone)]
 struct Draws {
     loss: RandomStream,
@@ -114,7 +114,7 @@ struct Draws {
 const LONGER_MAX: usize = 64;
 
 impl Departures {
-    /// Of a stream whose packets have these sizes, at least one.
+    /// Takes the sizes of the stream's packets, at least one.
     pub fn new(faults: Faults, sizes: &[usize], seed: Seed) -> Self {
         assert!(
             !sizes.is_empty() && faults.loss_burst > 0 && faults.distance > 0,
@@ -141,7 +141,7 @@ impl Departures {
         }
     }
 
-    /// The next packet of the stream is due: adds what leaves now.
+    /// Adds the packets that leave now that the next packet of the stream is due.
     pub fn next(&mut self, leaving: &mut Vec<Leaving>) {
         let number = self.counts.due;
         self.counts.due += 1;
@@ -170,14 +170,14 @@ impl Departures {
         }
     }
 
-    /// No packet is due any more: adds those that are held back still.
+    /// Adds the packets that are still held back, after the last one was due.
     pub fn finish(&mut self, leaving: &mut Vec<Leaving>) {
         while let Some((held, copies)) = self.held.pop_front() {
             self.leave(held, copies, leaving);
         }
     }
 
-    /// What happened so far.
+    /// The faults so far.
     pub fn counts(&self) -> FaultCounts {
         self.counts
     }
@@ -190,7 +190,7 @@ impl Departures {
         leaving.extend((0..copies).map(|_| Leaving::Packet(number)));
     }
 
-    /// Losses begin so often that the share is met, whatever their length.
+    /// Draws the beginnings of losses with a probability that keeps the share for any length.
     fn is_lost(&mut self) -> bool {
         let Faults { loss, loss_burst, .. } = self.faults;
         if loss <= 0.0 {
@@ -218,7 +218,7 @@ impl Departures {
         self.counts.foreign += count;
     }
 
-    /// As often shorter as longer, and of no size that a packet should have.
+    /// Draws a size, shorter as often as longer, that no packet of the stream has.
     fn odd_size(&mut self, number: u64) -> usize {
         let size = self.sizes[(number % self.sizes.len() as u64) as usize];
         loop {
@@ -235,7 +235,7 @@ impl Departures {
     }
 }
 
-/// Whether it happens, with this share; nothing is drawn for what never does.
+/// Draws whether an event with this probability happens. At 0 it consumes no random number.
 #[inline]
 fn chance(stream: &mut RandomStream, share: f64) -> bool {
     share > 0.0 && stream.unit() < share

@@ -1,28 +1,29 @@
-//! The bytes of a stream's packets, made where they lie: in memory that is there before the clock starts, so that a
-//! packet costs its stamp and its headers, and no copy.
+//! The bytes of a stream's packets, built in memory that is allocated before the clock starts. A packet then
+//! costs its stamp and its headers, and no copy.
 //!
-//! Frames lie in slots, one after the other and round again. As many slots as there are distinct frames, or a multiple of
-//! them: what a slot gets next differs from what it holds in its stamp only.
+//! Frames lie in slots, used in rotation. The number of slots is a multiple of the number of distinct frames.
+//! The next frame of a slot therefore differs from the previous one only in its stamp.
 
 use nilometer_recording::instrument::Content;
 use nilometer_wire::{Geometry, Packet, WireFormat};
 
-/// How the numbers of a stream go on, where they do not just go up.
+/// Breaks in the numbering of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamCourse {
-    /// After so many frames serial numbers fall back to where they began, again and again: a new scan. At least 1.
+    /// Serial numbers restart after this many frames, again and again, as in a new scan. At least 1. `None`:
+    /// never.
     pub restart_after: Option<u64>,
-    /// From this frame on, the clock is so many frames ahead, or behind.
+    /// The frame at which the clock jumps, and by how many frames: forwards, or backwards if negative.
     pub jump: Option<(u64, i64)>,
 }
 
 impl StreamCourse {
-    /// The number from which the serial number of a stream's frame is made.
+    /// The number from which a frame's serial number is made.
     pub fn serial(&self, index: u64) -> u64 {
         self.restart_after.map_or(index, |frames| index % frames)
     }
 
-    /// The number from which the time of a stream's frame is made, and what is in it. It never goes below 0.
+    /// The number from which a frame's time and content are made. It never goes below 0.
     pub fn frame(&self, index: u64) -> u64 {
         match self.jump {
             Some((from, by)) if index >= from => index.saturating_add_signed(by),
@@ -30,13 +31,13 @@ impl StreamCourse {
         }
     }
 
-    /// How often serial numbers fell back in a stream of so many frames.
+    /// How often serial numbers restart in a stream of `frames` frames.
     pub fn restarts(&self, frames: u64) -> u64 {
         self.restart_after.map_or(0, |after| frames.saturating_sub(1) / after)
     }
 }
 
-/// Where a packet lies that was made.
+/// The location of a packet in the flow's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
     prefix: usize,
@@ -50,30 +51,33 @@ pub struct Flow {
     format: Box<dyn WireFormat>,
     geometry: Geometry,
     frame_size: usize,
-    /// Where each part begins in its frame.
+    /// Offset of each part in its frame.
     offsets: Vec<usize>,
     content: Content,
     course: StreamCourse,
     slots: u64,
     memory: Vec<u8>,
-    /// Which frame's content a slot holds.
+    /// The frame whose content each slot holds.
     holds: Vec<Option<u64>>,
-    /// Which packet was made in each place.
+    /// The packet that was last made in each place.
     made: Vec<Option<u64>>,
     copies: Copies,
-    /// What one of two calls makes in vain.
+    /// Scratch memory: it takes the half of a packet that one of two calls makes in vain.
     spare: (Vec<u8>, Vec<u8>),
 }
 
 impl Flow {
-    /// Packets of this format around this content, whose frames are no larger than the format's: they stand at the beginning
-    /// of these, zeroes behind them. Of `window` packets that follow each other, all can be had at once.
+    /// Packets of this format with this content. Any `window` consecutive packets are available at the same
+    /// time.
+    ///
+    /// A content's frame is at most as large as the format's. It stands at the beginning of the format's
+    /// frame; zeroes follow.
     pub fn new(format: Box<dyn WireFormat>, content: Content, course: StreamCourse, window: u64) -> Self {
         let geometry = format.geometry().clone();
         assert!(content.frame_size() <= geometry.frame_size(), "content is prepared for its format");
         let parts = geometry.parts.len() as u64;
         let distinct = content.distinct();
-        // One more where a window may begin and end within a frame.
+        // One more slot: with several parts, a window may begin and end within a frame.
         let slots = (window.div_ceil(parts) + u64::from(parts > 1)).max(1).next_multiple_of(distinct);
         let packets = slots * parts;
         let frame_size = geometry.frame_size();
@@ -107,7 +111,7 @@ impl Flow {
         &self.geometry
     }
 
-    /// How its numbers go on.
+    /// The breaks in its numbering.
     pub fn course(&self) -> StreamCourse {
         self.course
     }
@@ -117,7 +121,7 @@ impl Flow {
         (0..self.geometry.parts.len()).map(|part| self.geometry.prefix + self.geometry.sent(part)).collect()
     }
 
-    /// Makes a packet, counted from the beginning of the stream. It stays as long as the window does not leave it.
+    /// Makes a packet, counted from the beginning of the stream. It stays valid while it is in the window.
     #[inline]
     pub fn make(&mut self, number: u64) -> Made {
         let parts = self.geometry.parts.len() as u64;
@@ -147,7 +151,7 @@ impl Flow {
         }
     }
 
-    /// Makes what stands around the content of a packet.
+    /// Makes the headers and trailers around the content of a packet.
     fn wrap(&mut self, index: u64, part: usize, made: Made) {
         let (before, behind) = self.memory.split_at_mut(made.body);
         let prefix = &mut before[made.prefix..][..self.geometry.prefix];
@@ -163,7 +167,8 @@ impl Flow {
         }
     }
 
-    /// Puts a frame's content into its slot, if it is not there. No packet of another frame is left in it.
+    /// Puts a frame's content into its slot, unless it is already there. All packets of the slot become
+    /// invalid.
     fn fill(&mut self, index: u64, slot: usize) {
         let frame = self.course.frame(index);
         if self.holds[slot] == Some(frame) {
@@ -181,8 +186,9 @@ impl Flow {
         }
     }
 
-    /// Packets that are frames lie as they leave, one behind the other: several are one piece of memory. Otherwise a
-    /// frame's parts must touch, and all prefixes come before them.
+    /// The place of a packet. Packets that are whole frames lie one behind the other, as they leave, so that
+    /// several are one piece of memory. Otherwise a frame's parts must touch, and all prefixes come before
+    /// them.
     fn place(&self, slot: usize, part: usize) -> Made {
         let Geometry { prefix, ref parts, .. } = self.geometry;
         let body = self.body(slot, part);
@@ -194,7 +200,7 @@ impl Flow {
         Made { prefix: (slot * parts.len() + part) * prefix, body: copy.unwrap_or(body), length }
     }
 
-    /// Where a part's content lies.
+    /// Position of a part's content in the memory.
     fn body(&self, slot: usize, part: usize) -> usize {
         let prefix = self.geometry.prefix;
         if self.is_in_one_piece() {
@@ -203,20 +209,21 @@ impl Flow {
         self.made.len() * prefix + slot * self.frame_size + self.offsets[part]
     }
 
-    /// Packets are frames, and nothing is behind them.
+    /// Returns true if each packet is a frame and nothing follows the bytes kept of it.
     fn is_in_one_piece(&self) -> bool {
         self.copies.size == 0 && self.geometry.parts.len() == 1
     }
 }
 
-/// Packets with something behind what is kept do not lie in their frame, where the next part follows at once: they are copied.
+/// Copies of packets that have bytes after those that are kept. They cannot lie in their frame, because the
+/// next part follows there at once.
 #[derive(Debug)]
 struct Copies {
-    /// Where those of all slots begin.
+    /// Position of the first copy in the memory.
     begin: usize,
-    /// Bytes of those of a slot.
+    /// Bytes of the copies of one slot.
     size: usize,
-    /// By part: where it is among those of a slot.
+    /// By part: the offset of its copy among those of a slot. `None`: the part needs no copy.
     places: Vec<Option<usize>>,
 }
 
@@ -251,7 +258,7 @@ mod tests {
         Content::prepare(&data, &[frame as u64 * 4], PixelType::Uint2, Seed(4)).expect("it can be made")
     }
 
-    /// The packet as a whole, made from nothing.
+    /// The whole packet, computed independently of the flow.
     fn expected(format: &Numbered, content: &Content, course: StreamCourse, number: u64) -> Vec<u8> {
         let geometry = format.geometry();
         let parts = geometry.parts.len() as u64;

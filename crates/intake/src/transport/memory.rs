@@ -10,7 +10,7 @@ use nilometer_model::Nanos;
 use super::{Received, Transport, TransportCounts};
 use crate::assembly::Spot;
 
-/// See the module.
+/// A transport over a channel in memory.
 #[derive(Debug)]
 pub struct MemoryTransport {
     coming: Receiver<Vec<u8>>,
@@ -18,11 +18,11 @@ pub struct MemoryTransport {
     counted: TransportCounts,
 }
 
-/// Packets that may wait.
+/// Number of packets that may wait in the channel.
 const ROOM: usize = 1024;
 
 impl MemoryTransport {
-    /// The end that takes packets, and what receives them.
+    /// Creates the sending end and the transport that receives from it.
     pub fn channel() -> (SyncSender<Vec<u8>>, Self) {
         let (sender, coming) = sync_channel(ROOM);
         (sender, MemoryTransport { coming, aside: Vec::new(), counted: TransportCounts::default() })

@@ -1,4 +1,4 @@
-//! How packets come and how they leave: the two halves of a protocol stand side by side.
+//! Receiving and sending packets: the two halves of a protocol stand side by side.
 //!
 //! ```text
 //! coming    Transport -> spots of the assembly -> ring
@@ -37,23 +37,29 @@ use crate::assembly::Spot;
 pub use nilometer_datagram::Sent;
 use nilometer_wire::Packet;
 
-/// One of the senders at a port, in the order in which they were heard first.
+/// One of the senders at a port, numbered in the order in which their first packets arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SenderId(pub u16);
 
-/// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
+/// A source of packets.
+///
+/// It counts the faults of the network. It returns an error only if no packet can arrive any more.
 pub trait Transport: fmt::Debug + Send {
-    /// Takes what has come, without waiting, in the order in which it came: each packet goes into the next spot that is
-    /// exactly as long. From the first one on that does not fit, they lie aside; all of them, if they are received
-    /// elsewhere.
+    /// Takes the packets that have arrived, without waiting, in their order of arrival.
+    ///
+    /// Each packet goes into the next spot of exactly its length. Starting with the first packet that does
+    /// not fit, all further packets lie aside. A transport that receives elsewhere puts all packets aside.
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
-    /// From now on, where there are no spots, it takes about so many packets at once and no more.
+    /// Limits a look without spots to about this many packets from now on.
     fn take_at_most(&mut self, _packets: usize) {}
-    /// Of the packets that came with the last look, so many are of the stream: who sent them may be its sender.
+    /// Reports how many packets of the last look belong to the stream. Their senders may be the stream's
+    /// senders.
     fn accepted(&mut self, _now: Nanos, _packets: u64) {}
-    /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
+    /// Returns a packet that lies aside, by its number in the order of arrival. It is valid until the next
+    /// `receive`.
     fn aside(&self, number: usize) -> &[u8];
-    /// The sender of each packet of the last look: first those in spots, then those that lie aside. Empty if nobody knows.
+    /// The sender of each packet of the last look: first those in spots, then those that lie aside. Empty if
+    /// unknown.
     fn senders(&self) -> &[SenderId] {
         &[]
     }
@@ -61,37 +67,38 @@ pub trait Transport: fmt::Debug + Send {
     fn sender(&self, _sender: SenderId) -> Option<SocketAddr> {
         None
     }
-    /// Drops what has come so far, and counts it as early: it is none of the recording that begins now. Called before the
-    /// first look.
+    /// Drops the packets that have arrived so far and counts them as early: they are not part of the
+    /// recording that begins now. The recorder calls this before the first look.
     fn discard(&mut self) -> io::Result<()>;
-    /// Waits until a packet comes, or so long.
+    /// Waits until a packet arrives or this time has passed.
     fn wait(&mut self, at_most: Nanos) -> io::Result<()>;
-    /// How many bytes of packets may wait before some are dropped: what the kernel gave.
+    /// Size of the receive buffer that the kernel granted, in bytes of packets. When it is full, packets are
+    /// dropped.
     fn room(&self) -> u64;
-    /// What was counted so far.
+    /// The counts so far.
     fn counted(&self) -> TransportCounts;
 }
 
-/// What one look brought.
+/// The result of one look at a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Packets that lie in the first so many spots.
+    /// Packets in spots. They fill the first spots.
     pub spots: usize,
-    /// Packets behind these that lie aside.
+    /// Packets after these that lie aside.
     pub aside: usize,
-    /// There may be more at once.
+    /// True if more packets may be available at once.
     pub more: bool,
-    /// Packets that the kernel dropped before these and behind those of the look before, at the most.
+    /// Upper bound for the packets that the kernel dropped after the previous look and before these packets.
     pub dropped: u64,
 }
 
 impl Received {
-    /// Packets in all.
+    /// Number of packets, in spots and aside.
     pub fn packets(&self) -> usize {
         self.spots + self.aside
     }
 
-    /// Two looks together.
+    /// Adds up two looks.
     #[must_use]
     pub fn and(self, other: Received) -> Self {
         Received {
@@ -103,42 +110,44 @@ impl Received {
     }
 }
 
-/// What a transport counted.
+/// The counters of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransportCounts {
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Their bytes, without the headers of the network.
+    /// Bytes received, without the headers of the network.
     pub bytes: u64,
-    /// Messages for which the kernel had no room: of one packet each, or of several that it had joined.
+    /// Messages dropped for lack of buffer space in the kernel. A message is one packet, or several that the
+    /// kernel joined.
     pub dropped: u64,
-    /// The most packets that came joined in a message.
+    /// The largest number of packets joined in one message.
     pub joined: u64,
-    /// Packets of other senders than those of the stream.
+    /// Packets from senders other than those of the stream.
     pub strangers: u64,
-    /// Of these, packets that were refused though the user named no senders.
+    /// Strangers' packets that were refused although the user named no senders.
     pub unnamed: u64,
-    /// Packets that came, or that the kernel dropped, before the recording began.
+    /// Packets received, or dropped by the kernel, before the recording began.
     pub early: u64,
-    /// One of these senders, if it is known.
+    /// The address of one sender of such packets, if known.
     pub stranger: Option<IpAddr>,
-    /// Times that the kernel was called to receive.
+    /// Number of receive calls to the kernel.
     pub calls: u64,
-    /// Who sent to the port that most senders sent to.
+    /// The senders at one port: of several ports, the one with the most senders.
     pub senders: PortSenders,
 }
 
-/// Who sent to a port.
+/// The senders at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortSenders {
-    /// Senders of more than a few packets, by address and port.
+    /// Number of senders, by address and port, that sent more than a few packets.
     pub count: u32,
     /// The two of these that sent most.
     pub most: [Option<SocketAddr>; 2],
 }
 
 impl PortSenders {
-    /// Those of two sockets at one port: the kernel gives all packets of a sender to the same socket.
+    /// Combines the senders of two sockets at one port. The kernel gives all packets of a sender to the same
+    /// socket, so the counts add up.
     #[must_use]
     pub fn at_one_port(self, other: PortSenders) -> Self {
         let mut most = self.most.into_iter().chain(other.most).flatten();
@@ -147,13 +156,13 @@ impl PortSenders {
 }
 
 impl TransportCounts {
-    /// From now on, what came before is early.
+    /// Starts counting anew: all packets so far become early ones.
     #[must_use]
     pub fn begin(&self) -> Self {
         TransportCounts { early: self.early + self.packets + self.dropped, ..TransportCounts::default() }
     }
 
-    /// Two transports together.
+    /// Adds up the counters of two transports.
     #[must_use]
     pub fn and(self, other: TransportCounts) -> Self {
         TransportCounts {
@@ -171,14 +180,15 @@ impl TransportCounts {
     }
 }
 
-/// Where packets leave. What the network does with them is counted; an error is what would befall every packet.
+/// A way out for packets. It counts the network's faults, and returns an error only if that error would hit
+/// every packet.
 pub trait Outlet: fmt::Debug + Send {
     /// Sends these packets, in this order. Their bytes may be changed as soon as it returns.
     fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
-    /// How many packets of so many bytes leave in one go, at the most.
+    /// The largest number of packets of `packet_size` bytes that leave in one go.
     fn burst(&self, packet_size: usize) -> usize;
-    /// How many bytes of packets may wait for the network: what the kernel gave.
+    /// Size of the send buffer that the kernel granted, in bytes of packets.
     fn room(&self) -> u64;
-    /// What was counted so far.
+    /// The counts so far.
     fn totals(&self) -> Sent;
 }

@@ -11,7 +11,7 @@ pub struct SendPace {
     rate: f64,
     /// Nanoseconds from one packet to the next.
     step: f64,
-    /// After so many packets none comes for so long.
+    /// Pauses: their length, after each this many packets.
     pauses: Option<(u64, Nanos)>,
 }
 
@@ -19,13 +19,13 @@ pub struct SendPace {
 const BURST: Nanos = Nanos(100_000);
 
 impl SendPace {
-    /// So many packets a second, above 0.
+    /// A pace of `rate` packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
         SendPace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
     }
 
-    /// With a pause after every so many packets, at least one.
+    /// The same pace with a pause after every `packets` packets, at least one.
     #[must_use]
     pub fn with_pauses(self, packets: u64, pause: Nanos) -> Self {
         assert!(packets > 0, "bursts of nothing are refused where they are read");
@@ -48,14 +48,14 @@ impl SendPace {
         within.clamp(1, most.max(1))
     }
 
-    /// Where the burst ends that begins with packet `first`: none reaches over a pause.
+    /// The end of the burst that begins with packet `first`. No burst reaches over a pause.
     #[inline]
     pub fn burst_end(&self, first: u64, burst: u64) -> u64 {
         let end = first + burst;
         self.pauses.map_or(end, |(packets, _)| end.min((first / packets + 1) * packets))
     }
 
-    /// How many packets are due in a time.
+    /// Number of packets due within a time.
     pub fn packets_in(&self, time: Nanos) -> u64 {
         #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
         let evenly = |time: Nanos| (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
@@ -65,25 +65,26 @@ impl SendPace {
     }
 }
 
-/// Keeps a pace in step with the system's clock, which is held to true time: a processor's counter, whose frequency was
-/// measured once, goes 5 in a million too fast or too slow, and that is 18 ms in an hour.
+/// Keeps a pace in step with the system's clock, which is held to true time.
+///
+/// The frequency of a processor's counter is measured once and is off by 5 in a million: 18 ms in an hour.
 #[derive(Debug, Clone, Copy)]
 pub struct InStep {
     begun: Nanos,
-    /// What the system's clock showed then.
+    /// The system's clock at the beginning.
     running: Nanos,
     looked: Nanos,
     /// By how much the counter is ahead of the system's clock, in nanoseconds.
     ahead: i64,
 }
 
-/// From one look at the system's clock to the next, and what is believed of one look: a thread that was stopped between
-/// its looks at two clocks must not make packets hurry.
+/// The time between looks at the system's clock, and the largest correction after one look. The limit matters
+/// if a thread was stopped between its looks at two clocks: packets must not hurry then.
 const LOOK: Nanos = Nanos::from_millis(250);
 const MOVE: i64 = 5_000;
 
 impl InStep {
-    /// From now on, where the system's clock shows `running`.
+    /// Starts now, when the system's clock shows `running`.
     pub fn new(now: Nanos, running: Nanos) -> Self {
         InStep { begun: now, running, looked: now, ahead: 0 }
     }
@@ -100,29 +101,29 @@ impl InStep {
         }
     }
 
-    /// What the counter shows so long after the beginning.
+    /// The counter's reading at a time `after` the beginning.
     #[inline]
     pub fn at(&self, after: Nanos) -> Nanos {
         Nanos((self.begun + after).0.saturating_add_signed(self.ahead))
     }
 }
 
-/// Waiting: asleep for the most part, and awake for the rest, since a sleeper is woken late. How long the rest must be is
-/// learned from how late it was.
+/// Waits asleep for most of the time and awake for the rest, since the kernel wakes a sleeper late. It learns
+/// the length of the rest from how late it was.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     awake: Nanos,
 }
 
-/// The rest at first, at the least and at the most.
+/// The rest spent awake: at first, at least and at most.
 const AWAKE: Nanos = Nanos(60_000);
 const AWAKE_MIN: Nanos = Nanos(5_000);
 const AWAKE_MAX: Nanos = Nanos(300_000);
 
 impl Waiting {
-    /// For the calling thread, which asks the kernel to wake it in time; it may refuse.
+    /// Waits on the calling thread, and asks the kernel to wake it in time; the kernel may refuse.
     pub fn here() -> Self {
-        // A thread is otherwise woken up to 50 us late, to save power.
+        // By default the kernel wakes a thread up to 50 us late, to save power.
         rustix::thread::set_current_timer_slack(NonZero::new(1)).ok();
         Waiting { awake: AWAKE }
     }
@@ -134,7 +135,7 @@ impl Waiting {
             now = clock.now();
             self.woken(wake, now);
         } else if due > now {
-            // Who never sleeps would never learn that it is woken in time again.
+            // A waiter that never sleeps would never learn that it is woken in time again.
             self.awake = Nanos(self.awake.0 - self.awake.0 / 4096).max(AWAKE_MIN);
         }
         while now < due {
@@ -143,14 +144,14 @@ impl Waiting {
         }
     }
 
-    /// Until when to sleep, if it is worth it.
+    /// The time until which to sleep, if sleeping is worth it.
     fn sleep_until(self, due: Nanos, now: Nanos) -> Option<Nanos> {
         let asleep = due.since(now).since(self.awake);
         (asleep.0 > 0).then_some(now + asleep)
     }
 
-    /// The rest is to be half as long again as sleepers are late, but for few. It becomes longer and shorter by steps, so
-    /// that one disturbance does not keep the thread awake.
+    /// Adapts the rest so that it is half as long again as most sleepers are late. It grows and shrinks in
+    /// steps, so that one disturbance does not keep the thread awake.
     fn woken(&mut self, wake: Nanos, now: Nanos) {
         let late = now.since(wake).0;
         let awake = self.awake.0;

@@ -1,5 +1,5 @@
-//! The simulated instrument at the other end of the network: packets leave when they are due, with the faults that were
-//! asked for, whether or not anybody takes them.
+//! The simulated instrument at the other end of the network. It sends each packet when it is due, with the
+//! faults that the user configured, whether or not a recorder takes it.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use super::{
 };
 use nilometer_wire::Packet;
 
-/// One stream with a way out of its own.
+/// One stream with its own outlets.
 #[derive(Debug)]
 pub struct SendingStation {
     flow: Flow,
@@ -30,7 +30,7 @@ pub struct SendingStation {
     ready: Vec<Ready>,
 }
 
-/// A packet that is to be handed over.
+/// A packet that is ready to be sent.
 #[derive(Debug, Clone, Copy)]
 struct Ready {
     way: Way,
@@ -43,7 +43,7 @@ enum Way {
     Stranger,
 }
 
-/// Where a packet's bytes are: in the flow, or by their index among those that are in no flow.
+/// The location of a packet's bytes: in the flow, or by index among the packets outside any flow.
 #[derive(Debug, Clone, Copy)]
 enum Bytes {
     Made(Made),
@@ -51,13 +51,15 @@ enum Bytes {
     Foreign(usize),
 }
 
-/// Packets of another kind that are prepared.
+/// Number of prepared packets of another kind.
 const FOREIGN: u64 = 16;
 
 impl SendingStation {
-    /// Sends a flow with faults by seed. The packets of a frame are shared out among the outlets, the first ones by the first
-    /// of them. Every second foreign packet comes from the stranger, if there is one: all are of
-    /// random bytes, in a size that the stream has.
+    /// Sends a flow with faults derived from the seed.
+    ///
+    /// The packets of a frame are divided among the outlets in order: the first outlet gets the first ones.
+    /// Every second foreign packet leaves by `stranger`, if there is one. Foreign packets consist of random
+    /// bytes, in a size that the stream has.
     pub fn new(
         flow: Flow,
         faults: Faults,
@@ -80,14 +82,14 @@ impl SendingStation {
         SendingStation { flow, departures, outlets, stranger, foreign, leaving, ready }
     }
 
-    /// The next packets are due.
+    /// Sends the next packets, which are due.
     fn send(&mut self, packets: Range<u64>) -> io::Result<()> {
         self.leaving.clear();
         packets.for_each(|_| self.departures.next(&mut self.leaving));
         self.send_leaving()
     }
 
-    /// No more are due: those that were held back leave.
+    /// Sends the packets that were held back, after the last one was due.
     fn finish(&mut self) -> io::Result<()> {
         self.leaving.clear();
         self.departures.finish(&mut self.leaving);
@@ -113,7 +115,7 @@ impl SendingStation {
         Ok(())
     }
 
-    /// Makes what leaves ready; packets in another size are copies.
+    /// Prepares the packets that leave next. Packets in another size are copies.
     fn make(&mut self) -> Vec<Vec<u8>> {
         let mut odd = Vec::new();
         self.ready.clear();
@@ -137,7 +139,7 @@ impl SendingStation {
         odd
     }
 
-    /// By which of its ports a packet leaves: a frame's parts are shared out evenly.
+    /// The port by which a packet leaves: a frame's parts are divided evenly.
     fn port(&self, number: u64) -> usize {
         let parts = self.flow.geometry().parts.len();
         let outlets = self.outlets.len();
@@ -176,33 +178,34 @@ pub struct Sender {
     burst: u64,
 }
 
-/// What left.
+/// The result of sending.
 #[derive(Debug, Clone, Default)]
 pub struct Left {
-    /// Of each station: what went wrong as it was asked for.
+    /// Faults of each station.
     pub counts: Vec<FaultCounts>,
-    /// Of each station: what was handed to the network.
+    /// Packets and bytes that each station handed to the network.
     pub sent: Vec<Sent>,
-    /// How late packets left after they were due, in nanoseconds. One that leaves in a burst leaves with the last of it.
+    /// How late packets left after they were due, in nanoseconds. A packet in a burst leaves with the last
+    /// one of it.
     pub lateness: Histogram,
     /// How often serial numbers fell back, over all stations.
     pub restarts: u64,
-    /// Room in the kernel for packets that wait for the network, in bytes: the least that a station has.
+    /// Size of the kernel's send buffer in bytes: the smallest of all stations.
     pub room: u64,
-    /// Packets of a burst.
+    /// Packets in a burst.
     pub burst: u64,
-    /// When the last packet was due, from the beginning on.
+    /// When the last packet was due, counted from the beginning.
     pub due: Nanos,
-    /// From the beginning until the last packet had left.
+    /// Time from the beginning until the last packet had left.
     pub wall: Nanos,
-    /// What the thread that sent spent.
+    /// Resource usage of the sending thread.
     pub usage: Usage,
-    /// It was stopped before its end.
+    /// True if it was stopped before its end.
     pub stopped: bool,
 }
 
 impl Sender {
-    /// At least one station; each sends `packets` packets at this pace.
+    /// Takes at least one station. Each sends `packets` packets at this pace.
     pub fn new(stations: Vec<SendingStation>, pace: SendPace, packets: u64) -> Self {
         let most = stations
             .iter()
@@ -212,12 +215,15 @@ impl Sender {
         Sender { stations, pace, packets, burst }
     }
 
-    /// Packets of a burst at this pace, where an outlet takes `most`: what a flow's window must hold at once.
+    /// Packets in a burst at this pace, limited by the outlet that takes the fewest at once. A flow's window
+    /// must hold them all.
     pub fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// Sends all of it by the calling thread, or until it is stopped. An error is what would befall every packet.
+    /// Sends everything on the calling thread, until the end or until `stop` is set.
+    ///
+    /// # Errors If an outlet fails, which would hit every further packet.
     pub fn run(mut self, clock: Clock, stop: &AtomicBool) -> io::Result<Left> {
         let mut waiting = Waiting::here();
         let usage = Usage::of_thread();
@@ -248,7 +254,7 @@ impl Sender {
         Ok(Left { lateness, due, wall, usage, stopped, ..self.told() })
     }
 
-    /// What stations and their outlets tell.
+    /// Collects the counters of stations and their outlets.
     fn told(&self) -> Left {
         Left {
             counts: self.stations.iter().map(|station| station.departures.counts()).collect(),
@@ -260,7 +266,8 @@ impl Sender {
         }
     }
 
-    /// Stations do not send at the same moment: each begins its share of a burst's time later.
+    /// Offset of a station: each begins its share of a burst's time later, so that they do not send at the
+    /// same moment.
     fn phase(&self, index: usize) -> Nanos {
         Nanos(self.pace.due(self.burst - 1).0 * index as u64 / self.stations.len() as u64)
     }

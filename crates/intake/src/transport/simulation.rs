@@ -1,4 +1,5 @@
-//! An instrument of the catalogue at the other end of the network: its packets with its data, as it would send them.
+//! An instrument of the catalogue at the other end of the network. It sends its packets with its data, as the
+//! real one would.
 
 use std::net::SocketAddr;
 
@@ -13,38 +14,38 @@ use crate::Blocks;
 use nilometer_recording::instrument::{Content, ContentError};
 use nilometer_wire::{Geometry, Known, WireFormat};
 
-/// What is to be sent, and where to.
+/// Configuration of a simulated instrument: its packets, its faults and its destination.
 #[derive(Debug, Clone)]
 pub struct Simulation {
-    /// Which says how its packets are, and was checked.
+    /// The instrument, which describes its packets. It has been checked.
     pub instrument: Instrument,
-    /// The first port; streams, and modules that have ports of their own, send to those behind it.
+    /// The first port. Further streams, and modules with ports of their own, send to the ports behind it.
     pub to: SocketAddr,
     /// How packets leave.
     pub sending: Sending,
-    /// How long packets come.
+    /// How long packets are sent.
     pub duration: Nanos,
-    /// Packets of each stream, at the most.
+    /// Packets of each stream, at most.
     pub packets: u64,
-    /// What goes wrong.
+    /// The faults on the way.
     pub faults: Faults,
-    /// After so many packets serial numbers fall back to where they began.
+    /// Serial numbers restart after this many packets.
     pub restart_after: Option<u64>,
-    /// After so many packets clocks jump, by so many seconds.
+    /// The clocks jump after this many packets, by this many seconds.
     pub jump: Option<(u64, f64)>,
-    /// When the first frame is, in seconds since 2000-01-01 00:00 UTC.
+    /// The time of the first frame, in seconds since 2000-01-01 00:00 UTC.
     pub begins: u64,
-    /// Of data and faults. Those of stream k follow from its part k.
+    /// Seed of data and faults. Stream k uses its part k.
     pub seed: Seed,
 }
 
-/// What can't be sent.
+/// Why an instrument can't be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
-    /// The instrument does not say how its packets are.
+    /// The instrument does not describe its packets.
     #[error("{0} does not say how its frames come over a network: write `packets` into its file")]
     NoPackets(String),
-    /// The format can't be made, or not with what was asked for.
+    /// The format can't be made, or not with the requested options.
     #[error("{0}")]
     Format(String),
     /// Its data can't be made.
@@ -53,14 +54,14 @@ pub enum SimulationError {
     /// There is no way to the address.
     #[error("{to}: {source}")]
     Network {
-        /// Where packets were to go.
+        /// The destination of the packets.
         to: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
 
-/// What a stream's packets are.
+/// The shape of a stream's packets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     /// How packets make up frames.
@@ -72,7 +73,7 @@ pub struct Shape {
 }
 
 impl Simulation {
-    /// What a stream's packets are.
+    /// Computes the shape of a stream's packets.
     pub fn shape(&self) -> Result<Shape, SimulationError> {
         let (format, known) = self.format()?;
         let geometry = format.geometry().clone();
@@ -87,20 +88,22 @@ impl Simulation {
         Ok(Shape { geometry, rate: Frequency(rate), clock })
     }
 
-    /// What must be recorded of a stream, if nothing goes wrong with its packets: data are made, which takes seconds.
+    /// The blocks to be recorded of a stream, if nothing goes wrong with its packets. It makes data, which
+    /// takes seconds.
     pub fn expected(&self, stream: u64) -> Result<Blocks, SimulationError> {
         let (format, known) = self.format()?;
         let content = self.content(format.geometry(), self.seed.named("content").part(stream))?;
         Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)
     }
 
-    /// With as many packets of each stream as come in its time, but a multiple of `lot`, and at least one lot.
+    /// The same with as many packets of each stream as its duration has, as a multiple of `lot`, and at least
+    /// one lot.
     pub fn in_lots(self, lot: u64) -> Result<Self, SimulationError> {
         let packets = self.pace(&self.shape()?).packets_in(self.duration).min(self.packets);
         Ok(Simulation { packets: (packets / lot).max(1) * lot, duration: Nanos::MAX, ..self })
     }
 
-    /// All of it, ready to be sent: data are made, which takes seconds, and sockets are there.
+    /// Makes the sender: prepares the data, which takes seconds, and opens the sockets.
     pub fn sender(&self) -> Result<Sender, SimulationError> {
         let shape = self.shape()?;
         let pace = self.pace(&shape);
@@ -130,7 +133,7 @@ impl Simulation {
         pace.with_pauses(packets.max(1), pause)
     }
 
-    /// In frames, what was asked for in packets and seconds.
+    /// Converts the restart and the clock jump from packets and seconds to frames.
     fn course(&self, shape: &Shape) -> Result<StreamCourse, SimulationError> {
         let parts = shape.geometry.parts.len() as u64;
         let wrong = |why: String| Err(SimulationError::Format(why));
@@ -167,8 +170,8 @@ impl Simulation {
         Ok(SendingStation::new(flow, self.faults, self.seed.named("faults").part(stream), outlets, stranger))
     }
 
-    /// Data for the format's frames. Where these have more in them than the instrument's pixels, or cut them otherwise, data
-    /// are a row of pixels of the same type, as long as a frame.
+    /// Data for the format's frames. If a format's frame differs in size from the instrument's image, data
+    /// are a row of pixels. The row has the same pixel type and the length of a frame.
     fn content(&self, geometry: &Geometry, seed: Seed) -> Result<Content, SimulationError> {
         let Instrument { shape, pixel, data, .. } = &self.instrument;
         let row = [geometry.frame_size() as u64 * 8 / pixel.bits()];
@@ -177,7 +180,7 @@ impl Simulation {
         Ok(Content::prepare(data, shape, *pixel, seed)?)
     }
 
-    /// One for each port of a stream.
+    /// The outlets of a stream, one for each port.
     fn outlets(&self, stream: u64) -> Result<Vec<Box<dyn Outlet>>, SimulationError> {
         (0..self.packets()?.ports()).map(|port| self.outlet(self.port(stream, port)?)).collect()
     }
@@ -188,7 +191,7 @@ impl Simulation {
         Ok(Box::new(outlet.map_err(|source| SimulationError::Network { to, source })?))
     }
 
-    /// Streams have one port after the other, as many as each needs.
+    /// The number of one of a stream's ports. Streams use consecutive ports, each as many as it needs.
     fn port(&self, stream: u64, port: u16) -> Result<u16, SimulationError> {
         let ports = u64::from(self.packets()?.ports());
         let last = u64::from(self.to.port()) + self.instrument.streams * ports - 1;
@@ -203,7 +206,7 @@ impl Simulation {
     }
 }
 
-/// Frames of VDIF that have the same time.
+/// Number of VDIF frames that have the same time; 1 for other formats.
 fn lanes(packets: &Packets) -> u64 {
     match &packets.format {
         PacketFormat::Vdif(vdif) => vdif.lanes(),

@@ -1,4 +1,4 @@
-//! How frames leave over TCP: their bytes one after the other, without what stands in front of packets.
+//! Sends frames over TCP: their bytes one after the other, without the packets' headers.
 
 use std::{
     io::{self, IoSlice, Write},
@@ -9,7 +9,7 @@ use std::{
 use super::{Outlet, Sent};
 use nilometer_wire::Packet;
 
-/// One connection.
+/// One TCP connection.
 #[derive(Debug)]
 pub struct TcpOutlet {
     stream: TcpStream,
@@ -17,13 +17,13 @@ pub struct TcpOutlet {
     sent: Sent,
 }
 
-/// Who does not answer, or takes nothing, for so long is not there.
+/// Timeout for connecting and for each write.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Packets that are handed over at once.
+/// Number of packets handed over at once.
 const BURST: usize = 16;
 
 impl TcpOutlet {
-    /// Connects. What is sent goes at once: it is paced already.
+    /// Connects, and turns off Nagle's algorithm: the stream is paced already.
     pub fn connect(to: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_nodelay(true)?;

@@ -8,7 +8,8 @@ use std::{
 use super::{Outlet, Sent};
 use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 
-/// A little-endian serial number of 64 bits that counts packets, and each part begins with the frame's number.
+/// A test format: a little-endian serial number of 64 bits counts packets, and each part begins with the
+/// frame's number.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered(Geometry);
 
@@ -40,7 +41,7 @@ impl WireFormat for Numbered {
     }
 }
 
-/// Keeps all that is sent; clones keep it together.
+/// An outlet that keeps all packets. Clones share the same memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
 

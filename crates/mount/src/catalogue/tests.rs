@@ -1,4 +1,4 @@
-//! Recordings laid out by hand, that come, grow, stand still and end.
+//! Hand-made recordings that appear, grow, stand still and end.
 
 use std::{fs::File, io::Write};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 const FRAME: u64 = 1000;
-/// Looks after which a recording that says nothing is taken to be one whose recorder died.
+/// Number of looks without news after which a recorder counts as dead.
 const QUIET: usize = 1200;
 
 /// A record of a journal.

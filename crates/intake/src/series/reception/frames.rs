@@ -1,4 +1,4 @@
-//! From an image of the series that is received to its frames in the intake.
+//! Puts the frames of an image of the current series into the intake.
 
 use nilometer_model::Nanos;
 use nilometer_wire::series::SeriesName;
@@ -40,7 +40,7 @@ impl SeriesReception {
         held.queued.give_back(intake);
     }
 
-    /// Hands on what has a slot, in the order in which it came.
+    /// Hands on frames that have slots, in order of arrival.
     pub(super) fn hand_on_held(&mut self, now: Nanos, intake: &mut dyn FrameIntake) {
         while let Some(mut held) = self.held.pop_front() {
             while !held.image.channels.is_empty() {
@@ -55,7 +55,8 @@ impl SeriesReception {
         }
     }
 
-    /// Hands on the first frame of an image, or counts why not. Whether that is done: if not, there is no slot for it yet.
+    /// Hands on the first frame of an image, or counts its refusal. Returns false if there is no slot for it
+    /// yet.
     fn hand_on(&mut self, now: Nanos, held: &mut HeldImage, intake: &mut dyn FrameIntake) -> bool {
         let HeldImage { image, queued } = held;
         let (Some(check), Some(data)) = (&mut self.check, image.channels.first()) else { return true };

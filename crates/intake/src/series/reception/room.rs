@@ -1,4 +1,5 @@
-//! Memory for the pixels of an image: a slot of the intake, or of the waiting room if the image's start did not come yet.
+//! Memory for the pixels of an image: a slot of the intake, or of the waiting room if the image's start has
+//! not arrived.
 
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
@@ -11,7 +12,7 @@ use super::{
 use crate::transport::zeromq::{RoomAnswer, RoomRequest};
 
 impl SeriesReception {
-    /// Room for a long string of a message, of which these bytes came before it.
+    /// Gives room for a long string of a message. `asked` contains the bytes of the message before it.
     pub(in crate::series) fn room(
         &mut self,
         now: Nanos,
@@ -25,7 +26,7 @@ impl SeriesReception {
         }
         let series = if part == 0 { stream2::series_of(before) } else { stream1::series_of(before) };
         if series.is_none() && !is_trusted && self.check.is_some() {
-            // Nobody knows whose image it is: a slot is none of its business before.
+            // The image's series is unknown, so a stranger gets no slot for it yet.
             return RoomAnswer::Along;
         }
         let is_sample = self.is_incomplete(series.as_ref());
@@ -52,14 +53,14 @@ impl SeriesReception {
         RoomAnswer::Later
     }
 
-    /// Memory that was given for a string comes back: the message will not come.
+    /// Takes back the memory for a string whose message was cut off.
     pub(in crate::series) fn give_back(&mut self, buffer: Buffer, intake: &mut dyn FrameIntake) {
         if self.returns(&buffer) {
             intake.give_back(buffer);
         }
     }
 
-    /// A connection is done with memory that it was given. Whether that is a slot of the intake.
+    /// A connection is done with a buffer. Returns true if that is a slot of the intake.
     pub(super) fn returns(&mut self, buffer: &Buffer) -> bool {
         let slot = self.lent.iter().position(|address| *address == buffer.as_ptr().addr());
         if slot.is_none() {

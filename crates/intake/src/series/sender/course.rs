@@ -1,5 +1,6 @@
-//! The course of a series: images leave the detector when they are due, pass the faults that are asked for, wait in the queue, and
-//! are handed to connections. One thread does all of it, and waits only for time and for the network.
+//! Sends a series. Images leave the detector when they are due, pass the configured faults, wait in the
+//! queue, and are handed to connections. One thread does all of it, and waits only for time and for the
+//! network.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -25,59 +26,60 @@ use crate::transport::{
     zeromq::{OutgoingMessage, PushSocket},
 };
 
-/// Images that may be neither with the threads that make them, nor held back, nor in the queue: those under way on connections,
-/// one that none of them took, and one that just left.
+/// Number of images outside the making threads, the held-back ones and the queue. They are those under way on
+/// connections, one that no connection took, and one that just left.
 pub(super) const BESIDE: usize = 64 + 2;
-/// Longest without a look whether it is to stop.
+/// Maximum time between checks for a stop.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often it is looked for an image that this machine has not made yet.
+/// Interval between looks for an image that this machine has not made yet.
 const MADE_LOOK: Nanos = Nanos::from_millis(1);
-/// When all was due, and nobody took a byte for so long, the rest is given up.
+/// After the last image was due, the rest is given up if no byte was taken for this long.
 const GIVEN_UP_AFTER: Nanos = Nanos::from_millis(10_000);
-/// The same where it is told to stop; and for the end message alone, where nobody is connected: who has all of it may be gone.
+/// The same after a stop. It also applies to the end message alone if no peer is connected: the receivers of
+/// the series may be gone.
 const STOPPED_AFTER: Nanos = Nanos::from_millis(1_000);
 
-/// See the module.
+/// The course of one series.
 #[derive(Debug)]
 pub(super) struct SeriesCourse<'a> {
     series: &'a SimulatedSeries,
     push: &'a mut PushSocket,
     clock: Clock,
     stop: &'a AtomicBool,
-    /// Images as threads have made them.
+    /// Images that the threads have made.
     ready: Vec<Receiver<PackedImage>>,
     departures: Departures,
-    /// Images that came out of the detector and are held back.
+    /// Images that left the detector and are held back.
     held: BTreeMap<u64, Arc<PackedImage>>,
-    /// Images that left, and are to get into the queue.
+    /// Images that left and must get into the queue.
     leaving: VecDeque<QueuedImage>,
     queue: SendQueue,
-    /// No image is due any more.
+    /// True if no more images are due.
     is_over: bool,
-    /// The next message, which nobody takes yet.
+    /// The next message, which no connection has taken yet.
     offered: Option<OutgoingMessage>,
     /// When the first image was due.
     begun: Nanos,
-    /// When its exposure began.
+    /// When the exposure of the first image began.
     begun_at: Moment,
     sent: SentSeries,
 }
 
-/// How it ends: what is left is given up when nothing of it was taken for some time.
+/// Progress at the end: if the byte count stands still for some time, the rest is given up.
 #[derive(Debug)]
 struct SendProgress {
     bytes: u64,
     at: Nanos,
 }
 
-/// What is known when all images were due.
+/// The situation after the last image was due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendEnd {
-    /// It is to stop.
+    /// A stop was requested.
     pub(super) stopped: bool,
-    /// Nobody is connected.
+    /// No peer is connected.
     pub(super) alone: bool,
-    /// Nothing is left but the end message.
+    /// Only the end message is left.
     pub(super) only_end: bool,
 }
 
@@ -107,14 +109,14 @@ impl<'a> SeriesCourse<'a> {
         }
     }
 
-    /// All of it, from the wait for somebody who takes it on.
+    /// Sends everything, after waiting for a peer that takes it.
     pub(super) fn run(mut self) -> io::Result<SentSeries> {
         self.begin()?;
         self.all_images()?;
         self.finish()
     }
 
-    /// Sends what is left; what it all came to.
+    /// Sends the rest and returns the result.
     pub(super) fn finish(mut self) -> io::Result<SentSeries> {
         self.end()?;
         let counts = self.departures.counts();
@@ -132,7 +134,7 @@ impl<'a> SeriesCourse<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sends the start message, as soon as somebody takes it. Time begins then.
+    /// Sends the start message as soon as a peer takes it. Time begins then.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.offered = Some(self.series.start_message()?);
         while !self.is_stopped() {
@@ -186,7 +188,7 @@ impl<'a> SeriesCourse<'a> {
         }
     }
 
-    /// An image is due: what leaves now, by the faults that are asked for, goes into the queue.
+    /// Lets an image leave when it is due, with the configured faults, into the queue.
     fn leave(&mut self, number: u64, image: PackedImage) {
         self.held.insert(number, Arc::new(image));
         let lost = self.departures.counts().lost;
@@ -198,7 +200,7 @@ impl<'a> SeriesCourse<'a> {
         self.left(&leaving);
     }
 
-    /// These leave; one that stands there twice in a row, twice.
+    /// Moves leaving images to the queue. A number that stands twice in a row leaves twice.
     fn left(&mut self, leaving: &[Leaving]) {
         let mut before = None;
         for leaving in leaving {
@@ -215,8 +217,9 @@ impl<'a> SeriesCourse<'a> {
         self.fill_queue();
     }
 
-    /// Puts what left into the queue, as far as there is room. What finds none waits, or is dropped: it waits too where no image
-    /// is due behind it, and those that were held back leave all at once.
+    /// Puts leaving images into the queue, as far as there is room. An image without room waits or is
+    /// dropped, as configured. After the last image was due, it always waits, because all held-back images
+    /// leave at once then.
     fn fill_queue(&mut self) {
         while let Some(image) = self.leaving.pop_front() {
             let Err(image) = self.queue.push(image) else { continue };
@@ -234,7 +237,7 @@ impl<'a> SeriesCourse<'a> {
         }
     }
 
-    /// Hands on to connections what they take now, and counts what is with the kernel.
+    /// Hands messages to the connections that take them now, and counts those that the kernel has taken.
     fn hand_over(&mut self) -> io::Result<()> {
         self.push.tend()?;
         loop {
@@ -259,7 +262,7 @@ impl<'a> SeriesCourse<'a> {
         image.map(|image| self.series.image_message(&image, self.begun_at)).transpose()
     }
 
-    /// The kernel has all of a message.
+    /// Counts a message that the kernel has taken completely.
     fn count(&mut self, message: &OutgoingMessage) {
         let Some(image) = image_of(message.tag) else { return };
         let now = self.clock.now();
@@ -274,7 +277,7 @@ impl<'a> SeriesCourse<'a> {
         self.sent.lateness.add(now.since(due).0);
     }
 
-    /// No image is due any more: sends what is left, and the end message, as long as somebody takes it.
+    /// Sends the rest and the end message, while a peer takes them. No more images are due.
     fn end(&mut self) -> io::Result<()> {
         let mut held = Vec::new();
         self.departures.finish(&mut held);
@@ -304,7 +307,7 @@ impl<'a> SeriesCourse<'a> {
         Ok(())
     }
 
-    /// Whether nobody took anything for too long.
+    /// Returns true if no byte was taken for too long.
     fn is_given_up(&self, progress: &mut SendProgress) -> bool {
         let now = self.clock.now();
         if self.push.bytes() != progress.bytes {
@@ -318,14 +321,14 @@ impl<'a> SeriesCourse<'a> {
         now.since(progress.at) >= patience(self.series.overflow, state)
     }
 
-    /// Nothing of what waits is sent.
+    /// Drops all waiting images.
     fn drop_waiting(&mut self) {
         let waiting = std::iter::from_fn(|| self.queue.pop()).chain(self.leaving.drain(..));
         self.sent.unsent += waiting.filter(|image| !image.is_copy).count() as u64;
     }
 }
 
-/// How long it is waited for somebody who takes something, at the end.
+/// How long to wait at the end for a peer that takes bytes.
 pub(super) fn patience(overflow: SendOverflow, state: SendEnd) -> Nanos {
     let SendEnd { stopped, alone, only_end } = state;
     match overflow {
@@ -335,7 +338,7 @@ pub(super) fn patience(overflow: SendOverflow, state: SendEnd) -> Nanos {
     }
 }
 
-/// Whether a message is an image, and no second copy.
+/// Returns true if a message is an image, and not a second copy.
 fn is_first(message: &OutgoingMessage) -> bool {
     image_of(message.tag).is_some_and(|image| !image.is_copy)
 }

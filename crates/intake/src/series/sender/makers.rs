@@ -16,11 +16,11 @@ use super::{
     pool::{ImagePool, PackedImage},
 };
 
-/// Images that a thread has ready, beside the one that it makes.
+/// Images that a thread keeps ready, in addition to the one that it makes.
 pub(super) const READY: usize = 2;
 
 impl SimulatedSeries {
-    /// Starts all threads. Image `i` comes from that of number `i` modulo their count.
+    /// Starts all threads. Image `i` comes from the thread with number `i` modulo their count.
     pub(super) fn make_all<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -36,7 +36,7 @@ impl SimulatedSeries {
         ready
     }
 
-    /// Makes every image of a thread, until nobody takes them.
+    /// Makes all images of a thread, until the receiver is gone.
     fn make(&self, first: u64, pool: &Arc<ImagePool>, ready: &SyncSender<PackedImage>) {
         let channels = self.start.channels.len() as u64;
         let mut frame = vec![0; self.content.frame_size()];

@@ -1,4 +1,4 @@
-//! What is said of a series and its images.
+//! Makes the messages of a series and its images.
 
 use std::{io, sync::Arc};
 
@@ -16,18 +16,18 @@ use super::{
 };
 use crate::transport::zeromq::{OutgoingMessage, OutgoingPiece};
 
-/// Tags of messages that are no images. Those of images are twice their number, and one more for a second copy.
+/// Tags of other messages than images. The tag of an image is twice its number, plus one for a second copy.
 const START: u64 = u64::MAX - 1;
 const END: u64 = u64::MAX;
 
-/// Which image a message brings.
+/// The image in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SentImage {
     pub(super) number: u64,
     pub(super) is_copy: bool,
 }
 
-/// By the tag of a message; none if it is no image.
+/// The image of a message with this tag. `None` if it is no image.
 pub(super) fn image_of(tag: u64) -> Option<SentImage> {
     (tag < START).then_some(SentImage { number: tag / 2, is_copy: tag % 2 == 1 })
 }
@@ -50,7 +50,7 @@ impl SimulatedSeries {
         OutgoingMessage::new(END, vec![vec![OutgoingPiece::Made(end)]])
     }
 
-    /// An image of a series that began then.
+    /// Makes the message of an image of a series that began at `begun`.
     pub(super) fn image_message(&self, queued: &QueuedImage, begun: Moment) -> io::Result<OutgoingMessage> {
         let QueuedImage { number, is_copy, image } = queued;
         let series = &self.start.series;
@@ -87,7 +87,7 @@ impl SimulatedSeries {
         }
     }
 
-    /// When an image was taken, by the pace of the instrument and not by when it is sent.
+    /// When an image was taken, by the pace of the instrument, not by the time of sending.
     fn times(&self, image: u64, begun: Moment) -> ImageTimes {
         let ratio = |time: Nanos| Some(TimeRatio { numerator: time.0, denominator: 1_000_000_000 });
         let start = self.schedule.due(image);
@@ -100,7 +100,7 @@ impl SimulatedSeries {
     }
 }
 
-/// The pieces of a part, whose pixels stay where they are. They come in the order of the channels.
+/// The pieces of a part, in the order of the channels. Pixels stay where they are.
 fn shared(part: Vec<MessagePiece<'_>>, image: &Arc<PackedImage>) -> Vec<OutgoingPiece> {
     let mut pieces = Vec::with_capacity(part.len());
     let mut channel = 0;

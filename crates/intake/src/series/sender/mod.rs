@@ -1,15 +1,16 @@
-//! The other end: frames of a simulated instrument as a series of messages, sent as a detector sends them. Images are made and
-//! compressed by threads, leave the detector when they are due whether or not anybody takes them, and wait in a queue for a
-//! connection that does; one that finds the queue full is lost.
+//! The other end: frames of a simulated instrument as a series of messages, sent as a detector sends them.
+//!
+//! Threads make and compress images. These leave the detector when they are due, whether or not a receiver
+//! takes them. They wait in a queue for a connection; an image that finds the queue full is lost.
 //!
 //! ```text
 //! thread 0: images 0, 2, 4 ... made and compressed -> two that are ready each -+
-//! thread 1: images 1, 3, 5 ...                     -> .........................-+-> when due -> faults -> queue -> PUSH
+//! thread 1: images 1, 3, 5 ...                     -> .........................-+-> when due, faults, queue -> PUSH
 //!     ^ memory of the pool <------------------------- when sent, or dropped ------------------------------------+
 //! ```
 //!
-//! Memory is that of the pool: it is made when it is first needed, and there is no more of it than images can be anywhere between
-//! the threads and the connections.
+//! All memory belongs to the pool. It is allocated on first use, and limited to the number of images that can
+//! be anywhere between the threads and the connections.
 
 mod course;
 mod makers;
@@ -37,7 +38,7 @@ use crate::transport::{faults::Faults, zeromq::PushSocket};
 use course::SeriesCourse;
 use pool::ImagePool;
 
-/// In which form messages are.
+/// The version of the stream protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamVersion {
     /// JSON and blobs.
@@ -46,93 +47,95 @@ pub enum StreamVersion {
     Two,
 }
 
-/// What becomes of an image that is due while the queue is full.
+/// How to treat an image that is due while the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendOverflow {
-    /// It is dropped, as a detector does, which can't wait.
+    /// Drop it, as a detector does, which can't wait.
     Drop,
-    /// It waits, and all behind it do: nothing is lost, and the pace is that of the receiver.
+    /// It waits, and so do all behind it. Nothing is lost, and the receiver sets the pace.
     Wait,
 }
 
-/// A series that is made and sent.
+/// A series to be made and sent.
 #[derive(Debug)]
 pub struct SimulatedSeries {
-    /// What its start says.
+    /// Its start message.
     pub start: SeriesStart,
-    /// In which form.
+    /// The version of the stream protocol.
     pub version: StreamVersion,
     /// How images are packed: not at all, bslz4, or in version 2 lz4.
     pub compression: FrameCompression,
-    /// When images are due: when the first is, and each behind it.
+    /// When the first image and each further one are due.
     pub schedule: Schedule,
-    /// How long an image is exposed: it leaves at the end of that.
+    /// Exposure time of an image, which leaves at the end of it.
     pub exposure: Nanos,
-    /// What is in them: a frame a channel, by its number.
+    /// The frames' content: one frame for each channel, by its number.
     pub content: Content,
-    /// Threads that make images; one at least.
+    /// Number of threads that make images, at least one.
     pub threads: usize,
-    /// How many images may wait for connections.
+    /// Limits of the queue of images that wait for connections.
     pub queue: SendQueueLimits,
-    /// What becomes of those that are more.
+    /// How to treat images beyond these limits.
     pub overflow: SendOverflow,
-    /// Told the number of the first image that is dropped, when it is.
+    /// Called with the number of the first dropped image, when it is dropped.
     pub first_dropped: fn(u64),
-    /// What goes wrong with images before they are sent; those in another size, and others beside them, are none of this.
+    /// Faults before sending. Other sizes and foreign packets do not apply to images.
     pub faults: Faults,
-    /// Where the faults come from.
+    /// Seed of the faults.
     pub seed: Seed,
 }
 
-/// What was sent. Images that were due are sent, lost by a fault that was asked for, dropped, or unsent.
+/// The result of sending. Each image that was due was sent, lost by a configured fault, dropped, or unsent.
 #[derive(Debug, Clone, Default)]
 pub struct SentSeries {
     /// Images that were due.
     pub due: u64,
-    /// Images that were sent: the kernel has all of them. Second copies apart.
+    /// Images sent: the kernel took them completely. Second copies do not count.
     pub images: u64,
-    /// Bytes of their pixels, as they were sent.
+    /// Bytes of their pixels, as sent.
     pub bytes: u64,
     /// Second copies that were sent.
     pub duplicated: u64,
-    /// Images that were left out by a fault that was asked for, and how many times one or more in a row.
+    /// Images lost by a configured fault.
     pub lost: u64,
-    /// See `lost`.
+    /// How many times one or more consecutive images were lost.
     pub losses: u64,
     /// Images that left the detector after one with a higher number.
     pub reordered: u64,
     /// Images that found the queue full.
     pub dropped: u64,
-    /// Of these, how many while nobody was connected.
+    /// Images dropped while no peer was connected.
     pub dropped_alone: u64,
-    /// Images that nobody took before the end was given up.
+    /// Images that no peer took before the end was given up.
     pub unsent: u64,
-    /// Images that this machine had not made when they were due.
+    /// Images that this machine had not finished when they were due.
     pub made_late: u64,
-    /// The most images that were in the queue.
+    /// The largest number of images in the queue.
     pub queued_most: usize,
-    /// From when images were due until they were sent.
+    /// Time from when images were due until they were sent.
     pub lateness: Histogram,
-    /// From the start until the last image left the detector.
+    /// Time from the start until the last image left the detector.
     pub paced: Nanos,
-    /// From the start until the last was sent.
+    /// Time from the start until the last image was sent.
     pub wall: Nanos,
 }
 
 impl SimulatedSeries {
-    /// Sends all of it to who is connected, once somebody is; and the end, also if it is to stop before.
+    /// Sends everything to the connected peers, once there is one. It sends the end message even after a
+    /// stop.
     ///
-    /// When all images were due, those in the queue are sent as long as somebody takes any of them. Where nobody took a byte for
-    /// ten seconds, the rest is given up; images that are to wait are given up only where nobody is connected.
+    /// After the last image was due, it sends the queued images while a peer takes bytes. After ten seconds
+    /// without a byte it gives up the rest. With [`SendOverflow::Wait`] it gives up only if no peer is
+    /// connected.
     ///
     /// # Errors
-    /// If the network fails, or if the version has no word for what is to be said.
+    /// If the network fails, or if the version can't express the start or an image.
     pub fn send(&self, push: &mut PushSocket, clock: Clock, stop: &AtomicBool) -> io::Result<SentSeries> {
         let pool = Arc::new(self.pool());
         thread::scope(|scope| {
             let ready = self.make_all(scope, &pool);
             let sent = SeriesCourse::new(self, push, clock, stop, ready).run();
-            // Threads whose images nobody takes end.
+            // Ends threads whose images are no longer taken.
             pool.close();
             sent
         })

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// The pixels of an image, packed, by channel. Its memory goes back where it is from.
+/// The packed pixels of an image, by channel. On drop its memory returns to the pool.
 #[derive(Debug)]
 pub(super) struct PackedImage {
     pub(super) channels: Vec<PackedChannel>,
@@ -12,22 +12,22 @@ pub(super) struct PackedImage {
 /// One channel of an image.
 #[derive(Debug)]
 pub(super) struct PackedChannel {
-    /// As long as any packed frame may be.
+    /// Memory for the longest packed frame.
     pub(super) memory: Vec<u8>,
-    /// Its first so many bytes are the frame's.
+    /// Length of the packed frame in it.
     pub(super) length: usize,
-    /// Their MD5, where the version has it.
+    /// The MD5 hash of these bytes, if the protocol version has it.
     pub(super) hash: String,
 }
 
-/// The bytes of one channel, of an image that others may need too.
+/// The bytes of one channel of an image that others may share.
 #[derive(Debug)]
 pub(super) struct SharedChannel {
     pub(super) image: Arc<PackedImage>,
     pub(super) channel: usize,
 }
 
-/// See the module.
+/// A limited pool of image memory.
 #[derive(Debug)]
 pub(super) struct ImagePool {
     state: Mutex<PoolState>,
@@ -45,13 +45,13 @@ struct PoolState {
 }
 
 impl ImagePool {
-    /// Of so many images, each of so many channels, each of so many bytes at the most.
+    /// Makes a pool of at most `limit` images with this number of channels, each with at most `size` bytes.
     pub(super) fn new(limit: usize, channels: usize, size: usize) -> Self {
         ImagePool { state: Mutex::default(), given_back: Condvar::new(), limit, channels, size }
     }
 
-    /// An image to be filled: waits for one that is given back where there are as many as there may be. None when nobody wants
-    /// any more.
+    /// Takes an image to be filled. At the limit it waits for one to be given back. `None` after the pool was
+    /// closed.
     pub(super) fn take(self: &Arc<Self>) -> Option<PackedImage> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -68,18 +68,18 @@ impl ImagePool {
             state = self.given_back.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        // Zeros take no memory before something is written to them.
+        // Zeroed memory takes no space before it is written.
         let channel = |_| PackedChannel { memory: vec![0; self.size], length: 0, hash: String::new() };
         Some(PackedImage { channels: (0..self.channels).map(channel).collect(), pool: self.clone() })
     }
 
-    /// No image is wanted any more: who waits for one is told.
+    /// Closes the pool and wakes all waiters: no more images are needed.
     pub(super) fn close(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.given_back.notify_all();
     }
 
-    /// Images for which there is memory.
+    /// Number of images for which there is memory.
     #[cfg(test)]
     pub(super) fn made(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).made

@@ -4,31 +4,31 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::pool::PackedImage;
 
-/// How much may wait.
+/// Limits of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendQueueLimits {
-    /// Images, at least one.
+    /// Maximum number of images, at least one.
     pub images: usize,
-    /// Bytes of their pixels, as they are sent. One image may wait though it has more.
+    /// Maximum bytes of their pixels, as sent. A single image may exceed it.
     pub bytes: u64,
 }
 
-/// An image that waits.
+/// An image in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedImage {
     pub(super) number: u64,
-    /// It is sent a second time.
+    /// True if it is sent a second time.
     pub(super) is_copy: bool,
     pub(super) image: Arc<PackedImage>,
 }
 
-/// See the module. First in, first out.
+/// The queue of images: first in, first out.
 #[derive(Debug)]
 pub(super) struct SendQueue {
     limits: SendQueueLimits,
     waiting: VecDeque<QueuedImage>,
     bytes: u64,
-    /// The most that waited at once.
+    /// The largest number of images at once.
     most: usize,
 }
 
@@ -37,10 +37,10 @@ impl SendQueue {
         SendQueue { limits, waiting: VecDeque::new(), bytes: 0, most: 0 }
     }
 
-    /// Puts an image behind the others.
+    /// Appends an image.
     ///
     /// # Errors
-    /// The image, if there is no room for it.
+    /// Returns the image if there is no room for it.
     pub(super) fn push(&mut self, image: QueuedImage) -> Result<(), QueuedImage> {
         let bytes = image.image.bytes();
         let too_many = self.waiting.len() >= self.limits.images;
@@ -53,7 +53,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Takes out the one that waits longest.
+    /// Removes and returns the image that has waited longest.
     pub(super) fn pop(&mut self) -> Option<QueuedImage> {
         let image = self.waiting.pop_front()?;
         self.bytes -= image.image.bytes();

@@ -1,4 +1,4 @@
-//! A receiver that reads nothing, one that reads all, and what each of them finds.
+//! A receiver that reads nothing, one that reads everything, and the images at each of them.
 
 use std::{
     collections::BTreeSet,

@@ -18,7 +18,7 @@ fn a_series_is_over_when_nothing_of_it_comes_and_later_frames_are_late() {
     lab.deliver(&starts(&start()));
     lab.deliver(&image(3));
     lab.deliver(&says(5, &[channel("low", &pixels(10))]));
-    // It was heard of at the latest now, and the test itself takes some time.
+    // The receiver saw the last message by now at the latest, and the test itself takes some time.
     assert_eq!(over(&lab, 1000), Some(SeriesEnding::Silent));
     lab.deliver(&[stream2::encode_end(&name())]);
     assert_eq!(over(&lab, 500), Some(SeriesEnding::Ended));
@@ -43,8 +43,9 @@ fn complete() -> (Lab, Nanos) {
 }
 
 impl Lab {
-    /// Whether the series is over so many milliseconds after a moment. Of a moment before a message, since the test itself may wait for a
-    /// processor, it is said that it is not over yet; of one behind it, that it is.
+    /// How the series ended a number of milliseconds after a moment. The test itself may wait for a
+    /// processor. To check that the series is not over, pass a moment before the message; to check that it
+    /// is, pass one after it.
     fn over_later(&self, moment: Nanos, millis: u64) -> Option<SeriesEnding> {
         self.receiver.is_over(moment + Nanos::from_millis(millis))
     }
@@ -69,7 +70,7 @@ fn images_beyond_those_that_were_announced_are_kept() {
     assert_eq!(lab.over_later(before, 4000), None);
     let before = lab.clock.now();
     lab.deliver(&[stream2::encode_end(&name())]);
-    // Nobody knows how many come: those of other connections may be on their way.
+    // The number of frames is open: those of other connections may be on their way.
     assert_eq!(lab.over_later(before, 4000), None);
     assert_eq!(lab.over_later(lab.clock.now(), 5000), Some(SeriesEnding::Ended));
     lab.deliver(&image(11));
@@ -120,7 +121,7 @@ fn a_start_without_an_end_before_it_ends_the_series_and_begins_the_next() {
     assert_eq!(lab.receiver.is_over(lab.clock.now()), Some(SeriesEnding::Followed));
     lab.receiver.finish(lab.clock.now(), &mut lab.intake);
     assert_eq!((lab.receiver.tally().frames, lab.intake.free.len()), (6, 4));
-    // Somebody arms the next recording, which has another clock.
+    // The next recording begins, with another clock.
     lab.clock = Clock::start();
     lab.receiver.begin_next(lab.clock.now(), SeriesUntil::default());
     lab.intake.frames.clear();

@@ -1,4 +1,4 @@
-//! What leaves is counted again by one who sees only that, as a receiver does.
+//! Counts the packets that leave once more, from the departures alone, as a receiver would.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn departed(faults: Faults, packets: u64, seed: u64) -> (Vec<Leaving>, FaultCoun
     (leaving, departures.counts())
 }
 
-/// The counts, from what left alone.
+/// The counts that follow from the departures alone.
 fn recounted(leaving: &[Leaving], due: u64) -> FaultCounts {
     let (mut seen, mut odd, mut above) = (BTreeMap::<u64, u64>::new(), BTreeSet::new(), 0);
     let mut counts = FaultCounts { due, ..FaultCounts::default() };
@@ -106,7 +106,7 @@ fn without_faults_packets_leave_one_after_the_other() {
 
 #[test]
 fn a_packet_that_leaves_later_is_overtaken_by_so_many() {
-    // Each is held back, so that each leaves right after the one that comes so much later.
+    // Each packet is held back, so that each leaves right after the one that is `distance` later.
     let all = Faults { reorder: 1.0, distance: 3, ..Faults::default() };
     let (leaving, counts) = departed(all, 6, 1);
     assert_eq!(leaving, [0, 1, 2, 3, 4, 5].map(Leaving::Packet), "all are as late");

@@ -1,4 +1,4 @@
-//! Instruments over loopback: what a plain socket receives is what the format and the seed say.
+//! Instruments over loopback: a plain socket receives the packets that follow from the format and the seed.
 
 use std::{net::UdpSocket, sync::atomic::AtomicBool, time::Duration};
 
@@ -43,7 +43,7 @@ fn instrument(text: &str) -> Instrument {
     Instrument::parse(&format!("{head}{text}"), "test.toml").expect("it can be")
 }
 
-/// Neighbouring ports, the first of which is told.
+/// Finds free neighbouring ports and returns the first one.
 fn receivers(count: u16) -> (SocketAddr, Vec<UdpSocket>) {
     let at = |port: u16| UdpSocket::bind(("127.0.0.1", port));
     for _ in 0..100 {

@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-/// Where packets go to, or come from.
+/// An address that packets go to or come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -14,27 +14,27 @@ pub struct Address {
     pub port: u16,
 }
 
-/// A text that is no address, or one that nobody has.
+/// A text that is no address, or an address that no host has.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// It has another form.
+    /// The text has another form.
     #[error("`{0}`: write udp://HOST:PORT, such as udp://127.0.0.1:46227 or udp://[::1]:46227")]
     Form(String),
-    /// The host is not known.
+    /// The resolver does not know the host.
     #[error("{address}: write the name or the address of a host that is known here")]
     Unknown {
-        /// As it was written.
+        /// The unknown address.
         address: Address,
-        /// What the resolver said.
+        /// The resolver's error.
         source: std::io::Error,
     },
 }
 
-/// What every address begins with.
+/// The beginning of every address.
 const SCHEME: &str = "udp://";
 
 impl Address {
-    /// Whether a text means an address and not a directory.
+    /// Returns true if a text looks like an address and not like a directory.
     pub fn is_meant_by(text: &str) -> bool {
         text.contains("://")
     }
@@ -45,7 +45,7 @@ impl Address {
         Address { host: self.host.clone(), port }
     }
 
-    /// Looks the host up: the first of its addresses.
+    /// Looks the host up and returns the first of its addresses.
     pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
         let nobody = || std::io::Error::other("it has no address");
         let found = (self.host.as_str(), self.port).to_socket_addrs();

@@ -1,5 +1,5 @@
-//! Packets over UDP: `receive` is how they come, `threads` how they come by several threads, `leaving` how they leave. The
-//! calls of the kernel, each for many packets, are made elsewhere ([`nilometer_datagram`]).
+//! Packets over UDP: `receive` takes them with one thread, `threads` with several, and `leaving` sends them.
+//! The system calls, each for many packets, are in [`nilometer_datagram`].
 
 mod address;
 mod leaving;

@@ -1,10 +1,13 @@
-//! Whose packets are taken at a port: of those that are named, of everybody, or of those that sent the first packets of the
-//! stream.
+//! The senders from which a port takes packets: named ones, everybody, or those that sent the first packets
+//! of the stream.
 //!
-//! Instruments send from one address, or from a few: each module of a detector to a port of its own, several boards of a
-//! digital backend to one. All that send within the first second are learned, each at its 64th packet that is one of the
-//! stream. Who comes later is a stranger, unless nothing came from the others for a while: an instrument that got another
-//! address is followed, and nobody who was known is forgotten for it. Until somebody is known, everybody is heard.
+//! Instruments send from one address or from a few. Each module of a detector may send to its own port, and
+//! several boards of a digital backend to the same one. Within the first second the port learns each address
+//! at its 64th packet of the stream.
+//!
+//! A sender that begins later is a stranger, unless the others were silent for a while. The port thus follows
+//! an instrument that got another address, and forgets no sender that it knew. Until it knows a sender, it
+//! hears everybody.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,13 +15,13 @@ use nilometer_model::Nanos;
 
 use super::super::{Allowed, PortSenders, SenderId};
 
-/// So many packets of the stream make a sender known.
+/// Number of packets of the stream that make a sender known.
 const ENOUGH: u64 = 64;
-/// After the first sender is known, others are for so long.
+/// How long the port learns further senders after the first.
 const LEARN: Nanos = Nanos::from_millis(1000);
-/// When nothing came from those that are known for so long, others may be.
+/// Silence of all known senders after which the port learns others.
 const SILENT: Nanos = Nanos::from_millis(2000);
-/// Senders that are known at a port, and those that may be, at the most.
+/// Maximum for known senders at a port, and for candidates.
 const MOST: usize = 256;
 
 /// The senders of a port.
@@ -26,11 +29,11 @@ const MOST: usize = 256;
 pub(super) struct Senders {
     allowed: Allowed,
     known: Vec<IpAddr>,
-    /// Packets of the stream that came from others, while these may become known.
+    /// Packets of the stream from other addresses, while these may become known.
     seen: Vec<(IpAddr, u64)>,
-    /// When the first was known.
+    /// When the first sender became known.
     since: Option<Nanos>,
-    /// When something came from one that is known.
+    /// When a known sender last sent a packet.
     heard: Nanos,
     learns: bool,
 }
@@ -42,12 +45,12 @@ impl Senders {
         Senders { allowed: allowed.clone(), known, seen: Vec::new(), since: None, heard: Nanos(0), learns }
     }
 
-    /// Whether the user named them, and so wants no others.
+    /// Returns true if the user named the senders, which excludes all others.
     pub(super) fn are_named(&self) -> bool {
         matches!(self.allowed, Allowed::Named(_))
     }
 
-    /// Whether others may become known: then each message is looked at by itself.
+    /// Returns true if the port may learn senders. It then takes each message by itself.
     pub(super) fn learns(&self) -> bool {
         self.learns
     }
@@ -58,8 +61,8 @@ impl Senders {
         self.allowed == Allowed::Any || self.learns || is_known()
     }
 
-    /// A look is over that brought so many packets of the stream from this sender; or from some that are known, if others are
-    /// not heard.
+    /// Learns from a look that brought this many packets of the stream from `sender`. If the port hears no
+    /// others, these may be from several known senders.
     pub(super) fn came(&mut self, now: Nanos, sender: Option<IpAddr>, packets: u64) {
         if self.allowed != Allowed::First {
             return;
@@ -92,25 +95,26 @@ impl Senders {
         }
     }
 
-    /// What came so far is none of the recording.
+    /// Forgets all senders, since packets so far are not part of the recording.
     pub(super) fn forget(&mut self) {
         *self = Senders::new(&self.allowed);
     }
 }
 
-/// Senders that are counted one by one at a port. All others are one more.
+/// Number of senders that are counted one by one at a port. All others share one number.
 const COUNTED: usize = 255;
 
-/// How many packets each sender sent to a port, by its address and port: two boards of one machine count apart.
+/// Number of packets from each sender to a port, by address and port. Two boards of one machine count
+/// separately.
 #[derive(Debug, Default)]
 pub(super) struct HeardSenders {
     senders: Vec<(SocketAddr, u64)>,
-    /// Which was heard last: most often it is heard again.
+    /// The last sender: most often the next packet is from the same one.
     last: usize,
 }
 
 impl HeardSenders {
-    /// Counts packets of a sender: which it is.
+    /// Counts packets of a sender and returns its number.
     #[inline]
     pub(super) fn count(&mut self, sender: Option<SocketAddr>, packets: u64) -> SenderId {
         let Some(sender) = sender else { return SenderId::default() };
@@ -134,12 +138,12 @@ impl HeardSenders {
         self.senders.get(usize::from(sender.0)).map(|(address, _)| *address)
     }
 
-    /// All addresses, in the order in which they were heard.
+    /// All addresses, in the order of their first packets.
     pub(super) fn addresses(&self) -> impl ExactSizeIterator<Item = SocketAddr> {
         self.senders.iter().map(|(address, _)| *address)
     }
 
-    /// The two that sent most, and how many sent at least [`ENOUGH`] packets.
+    /// Returns the two that sent most, and the number of senders with at least [`ENOUGH`] packets.
     pub(super) fn summary(&self) -> PortSenders {
         let mut most: Vec<_> = self.senders.iter().filter(|(_, count)| *count >= ENOUGH).collect();
         most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

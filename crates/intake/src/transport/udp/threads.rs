@@ -1,8 +1,9 @@
-//! One port that several threads empty, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
-//! more than one thread takes from the kernel.
+//! One port that several threads empty, each by its own socket (`SO_REUSEPORT`). Use it for packets of many
+//! senders that one thread cannot take from the kernel fast enough.
 //!
-//! The kernel gives all packets of one sender to one socket, by its address and port; packets of a group go to every socket,
-//! so that groups have one thread. What a thread took is copied once more, to where it belongs.
+//! The kernel gives all packets of one sender (address and port) to the same socket. Packets of a multicast
+//! group go to every socket, so groups have one thread. The bytes that a thread receives are copied once
+//! more, to their place.
 
 use std::{
     io,
@@ -27,44 +28,46 @@ use super::{
 };
 use crate::assembly::Spot;
 
-/// Messages of all threads that wait to be put in their place.
+/// Messages of all threads that may wait to be put in their place.
 const WAITING: usize = 256;
-/// While packets come, a thread that found none looks again so much later.
+/// While packets arrive, a thread that found none looks again after this time.
 const NAP: Duration = Duration::from_micros(200);
-/// Looks in vain after which it waits to be woken.
+/// Number of looks in vain after which a thread waits to be woken.
 const IN_VAIN: u32 = 100;
 const WAIT: Nanos = Nanos::from_millis(20);
 
-/// Memory of what the kernel gives at once: it joins packets to as much as a datagram has, and lists grow by doubling.
+/// Memory of one look: the kernel joins packets up to the size of a datagram, and lists grow by doubling.
 const TAKEN_BYTES: u64 = 2 << 16;
 
-/// Bytes of packets that lie between so many threads that receive at a port and the one that puts them in their place, at the
-/// most. One thread by itself keeps none.
+/// Upper bound for the bytes of packets between the receiving threads and the one that puts them in their
+/// place. A single thread keeps none.
 pub fn received_memory(threads: usize) -> u64 {
-    // Each thread has one in hand while all places are taken, and one is being emptied.
+    // Each thread holds one batch while the queue is full, and one batch is being emptied.
     let taken = if threads < 2 { 0 } else { threads.saturating_add(WAITING + 1) };
     (taken as u64).saturating_mul(TAKEN_BYTES)
 }
 
-/// See the module. The threads begin with the first look and end when this is dropped.
+/// Several sockets at one port, each emptied by a thread.
+///
+/// The threads begin with the first look and end when this is dropped.
 #[derive(Debug)]
 pub struct UdpThreads {
     ready: Vec<UdpInlet>,
     cpus: Vec<usize>,
     room: u64,
     running: Option<Running>,
-    /// What lies aside.
+    /// The packets that lie aside.
     taken: Taken,
     next: Option<Taken>,
 }
 
-/// What one look of a thread brought: packets, and where they lie.
+/// The packets that one look of a thread brought, and their positions.
 #[derive(Debug, Default)]
 struct Taken {
     bytes: Vec<u8>,
     packets: Vec<Range<usize>>,
     from: Vec<SenderId>,
-    /// Packets that the kernel dropped at the thread's socket before these, at the most.
+    /// Upper bound for the packets that the kernel dropped at the thread's socket before these.
     dropped: u64,
 }
 
@@ -77,19 +80,21 @@ struct Running {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Memory that was used.
+    /// Used memory, to be filled again.
     free: Mutex<Vec<Taken>>,
     counted: Mutex<Vec<TransportCounts>>,
     /// The senders that each thread heard.
     heard: Mutex<Vec<Vec<SocketAddr>>>,
-    /// Threads that have something in hand.
+    /// Number of threads that hold packets.
     busy: AtomicUsize,
     stop: AtomicBool,
 }
 
 impl UdpThreads {
-    /// Listens by so many sockets at one port, each emptied by a thread, which run on these processors in turn, if some are
-    /// named. No senders are learned: if none are named, everybody is heard.
+    /// Opens `threads` sockets at one port, each emptied by its own thread.
+    ///
+    /// The threads run on `cpus` in turn, if any are given. It learns no senders: if the user named none, it
+    /// hears everybody.
     pub fn open(listening: &Listening, threads: usize, cpus: Vec<usize>) -> io::Result<Self> {
         let allowed = match &listening.allowed {
             Allowed::First => Allowed::Any,
@@ -117,7 +122,7 @@ impl UdpThreads {
             let give = give.clone();
             let cpu = self.cpus.get(number % self.cpus.len().max(1)).copied();
             threads.push(thread::Builder::new().name("receive".into()).spawn(move || {
-                // Where it runs is a wish that was checked before.
+                // The processor was checked before; running on it is only a wish.
                 cpu.map(pin_to);
                 empty(inlet, number, &shared, &give);
             })?);
@@ -126,7 +131,7 @@ impl UdpThreads {
         Ok(())
     }
 
-    /// What comes next, if it comes in time.
+    /// Returns the next batch of packets, if it arrives in time.
     fn come(&mut self, at_most: Duration) -> io::Result<Option<Taken>> {
         let Some(running) = &self.running else { return Ok(None) };
         match running.taken.recv_timeout(at_most) {
@@ -137,7 +142,7 @@ impl UdpThreads {
     }
 }
 
-/// A socket at a port that others may be at too.
+/// A socket at a port that it shares with other sockets.
 fn shared_port(at: SocketAddr) -> io::Result<UdpSocket> {
     let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -150,7 +155,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes what comes at a socket and hands it over.
+/// Takes packets from a socket and hands them over.
 fn empty(mut inlet: UdpInlet, number: usize, shared: &Shared, give: &SyncSender<io::Result<Taken>>) {
     let mut in_vain = 0;
     while !shared.stop.load(Ordering::Relaxed) {
@@ -171,22 +176,22 @@ fn empty(mut inlet: UdpInlet, number: usize, shared: &Shared, give: &SyncSender<
             Err(error) => Err(error),
         };
         if let Err(error) = rested {
-            // Nobody takes it any more only at the end.
+            // The receiver is gone only at the end.
             drop(give.send(Err(error)));
             return;
         }
     }
 }
 
-/// Senders that a thread tells apart.
+/// Number of senders that a thread can distinguish.
 const SENDERS: u16 = 256;
 
-/// The sender of a thread, among those of all threads.
+/// Converts the number of a sender within a thread to one among the senders of all threads.
 fn of_thread(number: usize, sender: SenderId) -> SenderId {
     SenderId((number as u16).saturating_mul(SENDERS).saturating_add(sender.0))
 }
 
-/// Notes who was heard by a thread, if that is somebody new.
+/// Publishes the addresses that a thread heard, if there are new ones.
 fn note_senders(inlet: &UdpInlet, number: usize, shared: &Shared) {
     let heard = &mut lock(&shared.heard)[number];
     let addresses = inlet.heard().addresses();
@@ -195,7 +200,7 @@ fn note_senders(inlet: &UdpInlet, number: usize, shared: &Shared) {
     }
 }
 
-/// Whether something came.
+/// Looks once. Returns true if there may be more.
 fn look(
     inlet: &mut UdpInlet,
     number: usize,
@@ -228,7 +233,7 @@ impl Transport for UdpThreads {
         }
         let is_busy = |running: &Running| running.shared.busy.load(Ordering::Acquire) > 0;
         if next.is_none() && self.running.as_ref().is_some_and(is_busy) {
-            // Somebody has something in hand.
+            // A thread holds packets: they will arrive soon.
             next = self.come(NAP)?;
         }
         let Some(next) = next else { return Ok(Received::default()) };
@@ -281,7 +286,7 @@ impl Drop for UdpThreads {
     fn drop(&mut self) {
         let Some(Running { taken, shared, threads }) = self.running.take() else { return };
         shared.stop.store(true, Ordering::Relaxed);
-        // Who waits for room sees that nobody takes more.
+        // A thread that waits for space in the queue notices that the receiver is gone.
         drop(taken);
         for thread in threads {
             drop(thread.join());

@@ -1,4 +1,4 @@
-//! Where messages come from or go to, as users of ZeroMQ write it.
+//! Addresses of messages, in the notation of ZeroMQ.
 
 use std::{
     fmt, io,
@@ -8,27 +8,27 @@ use std::{
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZmqEndpoint {
-    /// The other end waits there: this one connects, again and again.
+    /// The other end listens there: this one connects, again and again.
     Connect(SocketAddr),
-    /// This end waits there for any number of others.
+    /// This end listens there for any number of others.
     Bind(SocketAddr),
 }
 
 impl ZmqEndpoint {
-    /// The address that it is: of the other end, or where this one waits.
+    /// The socket address: of the other end, or where this one listens.
     pub fn socket(&self) -> SocketAddr {
         let (ZmqEndpoint::Connect(address) | ZmqEndpoint::Bind(address)) = self;
         *address
     }
 
-    /// `tcp://HOST:PORT` to connect to. A name is looked up now.
+    /// Parses `tcp://HOST:PORT` to connect to. It resolves the name now.
     pub fn connect(text: &str) -> io::Result<Self> {
         let address = address(text, "tcp://detector:31001")?;
         let mut found = address.to_socket_addrs().map_err(|error| named(text, &error))?;
         found.next().map(ZmqEndpoint::Connect).ok_or_else(|| wrong(text, "this name has no address"))
     }
 
-    /// `tcp://ADDRESS:PORT` to wait at; the address may be `*` for all of this machine.
+    /// Parses `tcp://ADDRESS:PORT` to listen at. The address may be `*` for all addresses of this machine.
     pub fn bind(text: &str) -> io::Result<Self> {
         let address = address(text, "tcp://*:31001")?.replacen("*:", "0.0.0.0:", 1);
         let mut found = address.to_socket_addrs().map_err(|error| named(text, &error))?;
@@ -42,7 +42,7 @@ impl fmt::Display for ZmqEndpoint {
     }
 }
 
-/// What stands behind the scheme.
+/// Returns the address after the scheme.
 fn address<'a>(text: &'a str, example: &str) -> io::Result<&'a str> {
     let address = text.strip_prefix("tcp://").filter(|address| address.contains(':'));
     address.ok_or_else(|| wrong(text, &format!("write it as {example}")))

@@ -1,20 +1,22 @@
-//! Whose connections are heard. Pure: it decides by addresses alone.
+//! Decides which connections the socket hears. The logic is pure: it decides by addresses alone.
 //!
-//! The user names the senders (`--allow`), or hears everybody (`--allow any`). Without either the address that begins a series
-//! is the only one that is heard until this series is over. Others may connect meanwhile, and get no answer: a sender of
-//! ZeroMQ sends nothing before it has one, so that nothing of it is lost, and it is heard when the series is over.
+//! The user names the senders (`--allow`), or hears everybody (`--allow any`). Without either, the socket
+//! hears only the address that begins a series, until this series is over.
+//!
+//! Others may connect meanwhile and get no answer. A ZeroMQ sender sends nothing before the answer, so it
+//! loses nothing. The socket hears it when the series is over.
 
 use std::{fmt, net::IpAddr};
 
 use super::super::Allowed;
 
-/// Addresses that are told by name, at the most.
+/// Maximum number of addresses listed.
 const NAMED_MAX: usize = 16;
 
-/// Connections that were not heard, and who made them.
+/// Unheard connections, and their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefusedPeers {
-    /// How many connections.
+    /// Number of connections.
     pub connections: u64,
     /// Their addresses, each once: the first [`NAMED_MAX`].
     pub addresses: Vec<IpAddr>,
@@ -26,7 +28,7 @@ impl RefusedPeers {
         self.add(1, &[address]);
     }
 
-    /// Counts so many connections of these addresses.
+    /// Counts connections from these addresses.
     pub(crate) fn add(&mut self, connections: u64, addresses: &[IpAddr]) {
         self.connections += connections;
         for address in addresses {
@@ -37,7 +39,7 @@ impl RefusedPeers {
     }
 }
 
-/// `3 connections from 10.0.0.7, 10.0.0.9`.
+/// Writes for example `3 connections from 10.0.0.7, 10.0.0.9`.
 impl fmt::Display for RefusedPeers {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addresses: Vec<_> = self.addresses.iter().map(IpAddr::to_string).collect();
@@ -46,22 +48,22 @@ impl fmt::Display for RefusedPeers {
     }
 }
 
-/// What becomes of a connection that somebody makes.
+/// How a new connection is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hearing {
     /// It is read.
     Heard,
-    /// It is left unread until the series that is recorded is over.
+    /// It is left unread until the current series is over.
     Later,
-    /// Nothing of it is read: the user names others.
+    /// It is never read: the user named other addresses.
     Never,
 }
 
-/// Who is heard at a socket.
+/// The addresses that a socket hears.
 #[derive(Debug, Default)]
 pub(super) struct HeardPeers {
     allowed: Allowed,
-    /// The address whose series is recorded.
+    /// The address whose series is being recorded.
     sender: Option<IpAddr>,
 }
 
@@ -70,7 +72,7 @@ impl HeardPeers {
         HeardPeers { allowed, sender: None }
     }
 
-    /// What becomes of a connection from this address.
+    /// How a connection from this address is treated.
     pub(super) fn of(&self, address: IpAddr) -> Hearing {
         match (&self.allowed, self.sender) {
             (Allowed::Any, _) | (Allowed::First, None) => Hearing::Heard,
@@ -81,17 +83,17 @@ impl HeardPeers {
         }
     }
 
-    /// Whether the user names this address.
+    /// Returns true if the user named this address.
     pub(super) fn names(&self, address: IpAddr) -> bool {
         self.allowed.names(address)
     }
 
-    /// A series began that comes from this address.
+    /// Begins a series from this address.
     pub(super) fn begin(&mut self, sender: IpAddr) {
         self.sender.get_or_insert(sender);
     }
 
-    /// The series is over: everybody may begin the next.
+    /// Ends the series: any address may begin the next.
     pub(super) fn end(&mut self) {
         self.sender = None;
     }

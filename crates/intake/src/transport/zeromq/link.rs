@@ -1,7 +1,8 @@
-//! One connection that messages come on.
+//! One incoming connection for messages.
 //!
-//! What comes is read into a small buffer, where the headers of frames are understood and long byte strings found; of these, what
-//! is in the buffer is copied to where they are to lie, and the rest is read there directly:
+//! Bytes are read into a small buffer. There it decodes the headers of frames and finds long byte strings. It
+//! copies the part of a string that is in the buffer to the string's place, and reads the rest there
+//! directly:
 //!
 //! ```text
 //! kernel -> buffer, 8 KiB -> frame header, CBOR | beginning of a string -> copied
@@ -21,34 +22,35 @@ use super::{
     looked::{BeyondLimits, LinkAllowance, LinkError, Looked},
 };
 
-/// Bytes of what is read before it is known what it is.
+/// Size of the buffer for bytes that are not decoded yet.
 const BUFFER: usize = 8 << 10;
-/// Of a message beyond its limits so much is read and dropped, before the connection is given up.
+/// Maximum bytes read and dropped of a message beyond its limits. After that the connection is given up.
 const DROPPED_MAX: u64 = 16 << 30;
-/// Bytes that are read at a look: then it is another connection's turn, however fast this one sends.
+/// Bytes read at a look. Then it is another connection's turn, however fast this one sends.
 const LOOK_BYTES: u64 = 4 << 20;
 
-/// A part that is coming.
+/// A part of which bytes are still to arrive.
 #[derive(Debug)]
 struct ComingPart {
-    /// Its bytes that are still to be taken.
+    /// Bytes still to be taken.
     left: u64,
     more: bool,
     number: usize,
-    /// Of a part in which strings are looked for.
+    /// Looks for strings in the part. `None`: the part is not searched.
     scanner: Option<StringScanner>,
-    /// A string that was found, and has no place yet: where in the part, and its bytes.
+    /// A string that has no place yet: its offset in the part, and its length.
     found: Option<FoundString>,
 }
 
-/// Memory for what is kept of a message.
+/// State of the memory for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageMemory {
-    /// There is enough for what came.
+    /// There is enough for the bytes received.
     Enough,
-    /// Others hold it.
+    /// Other connections hold it.
     Awaited,
-    /// There never is so much: the message is refused, which is told before the rest of it comes.
+    /// The message needs more than there can be. It is refused, and the socket reports that before the rest
+    /// arrives.
     Refused,
 }
 
@@ -58,14 +60,14 @@ struct FoundString {
     length: usize,
 }
 
-/// A string that is read to where it lies: the last of those apart.
+/// A string that is being read to its place: the last one of those that lie apart.
 #[derive(Debug)]
 struct ComingString {
     filled: usize,
     length: usize,
 }
 
-/// See the module. What it reads from does not wait.
+/// An incoming connection over a non-blocking stream.
 #[derive(Debug)]
 pub(super) struct PullLink<S> {
     pub(super) stream: S,
@@ -74,30 +76,30 @@ pub(super) struct PullLink<S> {
     decoder: ZmtpDecoder,
     limits: MessageLimits,
     buffer: Box<[u8]>,
-    /// Of the buffer, what was not looked at yet.
+    /// The unread bytes of the buffer: from `begin` to `end`.
     begin: usize,
     end: usize,
     message: ZmqMessage,
-    /// Bytes of the message, as its parts said.
+    /// Length of the message according to its parts' headers.
     announced: u64,
-    /// The message is beyond its limits: nothing of it is kept.
+    /// Why the message is dropped, if it is.
     refused: Option<BeyondLimits>,
-    /// What it may keep.
+    /// How much it may keep.
     pub(super) allowance: LinkAllowance,
     memory: MessageMemory,
     part: Option<ComingPart>,
     string: Option<ComingString>,
-    /// What is to be sent.
+    /// Bytes to be sent.
     out: Vec<u8>,
     ready: bool,
-    /// It says what it is once the other end did.
+    /// True if it announces its socket type only after the other end did.
     waits_for_ready: bool,
-    /// Bytes that came.
+    /// Bytes received.
     pub(super) bytes: u64,
 }
 
 impl<S: Read + Write> PullLink<S> {
-    /// Of a new connection.
+    /// Makes the link of a new connection.
     pub(super) fn new(stream: S, limits: MessageLimits, since: Nanos) -> Self {
         PullLink {
             stream,
@@ -121,49 +123,49 @@ impl<S: Read + Write> PullLink<S> {
         }
     }
 
-    /// The other end may send to one, or to all that are subscribed.
+    /// The same, but the other end may also be a publisher, which sends to all that are subscribed.
     #[must_use]
     pub(super) fn of_publishers_too(mut self) -> Self {
         self.decoder = ZmtpDecoder::either(ZmtpSocket::Pull, ZmtpSocket::Subscribe);
         self
     }
 
-    /// Both ends know what the other is.
+    /// Returns true if the handshake is complete.
     pub(super) fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// It has something to send.
+    /// Returns true if it has bytes to send.
     pub(super) fn wants_to_send(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// Something that came waits for room, or for memory.
+    /// Returns true if received bytes wait for room or for memory.
     pub(super) fn wants_room(&self) -> bool {
         self.wants_memory() || self.part.as_ref().is_some_and(|part| part.found.is_some())
     }
 
-    /// What came waits for memory.
+    /// Returns true if received bytes wait for memory.
     pub(super) fn wants_memory(&self) -> bool {
         self.memory == MessageMemory::Awaited
     }
 
-    /// A message is coming.
+    /// Returns true in the middle of a message.
     pub(super) fn is_in_message(&self) -> bool {
         self.part.is_some() || self.announced > 0
     }
 
-    /// The message that is coming has memory of the receiver.
+    /// Returns true if the incoming message holds memory of the receiver.
     pub(super) fn holds_room(&self) -> bool {
         self.message.apart.iter().any(Option::is_some)
     }
 
-    /// Bytes that it keeps of a message beside that.
+    /// Bytes of a message that it keeps in addition to that.
     pub(super) fn kept(&self) -> usize {
         self.message.own().len()
     }
 
-    /// The message that is coming is not kept: the rest of it is read, and dropped.
+    /// Refuses the incoming message: the rest of it is read and dropped.
     pub(super) fn refuse_message(&mut self, why: BeyondLimits, room: &mut dyn MessageRoom) {
         self.give_up(room);
         self.refused = Some(why);
@@ -175,7 +177,7 @@ impl<S: Read + Write> PullLink<S> {
         }
     }
 
-    /// The message that is coming will not come: what was given for it is given back. Whether there was one.
+    /// Gives up the incoming message and returns its memory to the receiver. Returns true if there was one.
     pub(super) fn give_up(&mut self, room: &mut dyn MessageRoom) -> bool {
         let began = self.is_in_message();
         let message = std::mem::take(&mut self.message);
@@ -183,7 +185,7 @@ impl<S: Read + Write> PullLink<S> {
         began
     }
 
-    /// Takes what came, up to the end of a message.
+    /// Takes the bytes received, up to the end of a message.
     pub(super) fn look(&mut self, room: &mut dyn MessageRoom) -> Result<Looked, LinkError> {
         let before = self.bytes;
         loop {
@@ -191,7 +193,7 @@ impl<S: Read + Write> PullLink<S> {
             if let Some(looked) = self.advance(room)? {
                 return Ok(looked);
             }
-            // All that was read is understood: more is still in the kernel.
+            // The buffer is empty: more is still in the kernel.
             if self.bytes - before >= LOOK_BYTES {
                 return Ok(Looked::More);
             }
@@ -201,7 +203,7 @@ impl<S: Read + Write> PullLink<S> {
         }
     }
 
-    /// Sends what is to be sent, as far as the network takes it.
+    /// Sends pending bytes, as far as the network takes them.
     fn send(&mut self) -> Result<(), LinkError> {
         while !self.out.is_empty() {
             match self.stream.write(&self.out) {
@@ -214,8 +216,8 @@ impl<S: Read + Write> PullLink<S> {
         Ok(())
     }
 
-    /// Reads what is there, once: into the string that is coming, or into the buffer, which is empty. Whether there was
-    /// anything.
+    /// Reads once: into the current string, or into the buffer, which is empty. Returns false if nothing was
+    /// available.
     fn read(&mut self) -> Result<bool, LinkError> {
         let into = match &self.string {
             Some(string) => {
@@ -247,7 +249,7 @@ impl<S: Read + Write> PullLink<S> {
         Ok(true)
     }
 
-    /// Goes through what is in the buffer. None if more has to be read.
+    /// Processes the bytes in the buffer. `None`: more must be read.
     fn advance(&mut self, room: &mut dyn MessageRoom) -> Result<Option<Looked>, LinkError> {
         loop {
             if self.memory == MessageMemory::Refused {
@@ -288,7 +290,7 @@ impl<S: Read + Write> PullLink<S> {
                 }
             }
             ZmtpNext::Ready => self.is_known(),
-            // Who asks without listening to the answers gets none.
+            // A peer that asks without reading the answers gets none.
             ZmtpNext::Ping { context } if self.out.len() < BUFFER => self.out.extend(pong(&context)),
             ZmtpNext::Ping { .. } | ZmtpNext::More | ZmtpNext::Command => {}
             ZmtpNext::Part { length, more } => self.begin_part(length, more)?,
@@ -296,7 +298,7 @@ impl<S: Read + Write> PullLink<S> {
         Ok(())
     }
 
-    /// The other end said what it is.
+    /// The other end announced its socket type.
     fn is_known(&mut self) {
         self.ready = true;
         let socket = self.decoder.socket();
@@ -325,7 +327,7 @@ impl<S: Read + Write> PullLink<S> {
         Ok(())
     }
 
-    /// A part is whole. The message, if it was the last.
+    /// Ends a part. Returns the message, if the part was the last.
     fn end_part(&mut self, room: &mut dyn MessageRoom) -> Option<Looked> {
         let part = self.part.take()?;
         if part.more {
@@ -340,7 +342,7 @@ impl<S: Read + Write> PullLink<S> {
         Some(Looked::Came(std::mem::take(&mut self.message)))
     }
 
-    /// More of a part from the buffer.
+    /// Takes more of a part from the buffer.
     fn part_from_buffer(&mut self, room: &mut dyn MessageRoom) -> PartStep {
         let Some(part) = &mut self.part else { return PartStep::Done };
         if let Some(found) = part.found {
@@ -353,7 +355,7 @@ impl<S: Read + Write> PullLink<S> {
             if length <= there {
                 part.found = Some(FoundString { at, length: length as usize });
             } else {
-                // It can't be in this message: the decoder says so.
+                // It can't fit into this message. The decoder reports that.
                 scanner.along(length);
             }
             return PartStep::On;
@@ -371,7 +373,7 @@ impl<S: Read + Write> PullLink<S> {
         let Some(part) = &mut self.part else { return PartStep::Done };
         if self.refused.is_none() {
             let piece = &self.buffer[self.begin..self.begin + came];
-            // Version 1 begins with JSON: what stands in it is not looked for.
+            // Version 1 begins with JSON, which is not searched for strings.
             let is_cbor =
                 self.message.own().first().or(piece.first()).is_some_and(|first| matches!(first >> 5, 5 | 6));
             part.scanner = part.scanner.take().filter(|_| is_cbor);
@@ -382,7 +384,8 @@ impl<S: Read + Write> PullLink<S> {
         PartStep::On
     }
 
-    /// Whether so many bytes more can be kept of the message now. One that may never have them is refused.
+    /// Returns true if `bytes` more bytes of the message can be kept now, or if it was refused because they
+    /// never can.
     fn has_memory(&mut self, bytes: usize, room: &mut dyn MessageRoom) -> bool {
         let kept = self.kept() + bytes;
         if kept > self.allowance.kept_most {
@@ -440,7 +443,7 @@ impl<S: Read + Write> PullLink<S> {
         PartStep::On
     }
 
-    /// More of a string from the buffer. Whether it is whole.
+    /// Takes more of a string from the buffer. Returns true if it is complete.
     fn string_from_buffer(&mut self) -> bool {
         let Some(string) = &self.string else { return true };
         let came = (self.end - self.begin).min(string.length - string.filled);
@@ -463,14 +466,14 @@ impl<S: Read + Write> PullLink<S> {
     }
 }
 
-/// What taking more of a part came to.
+/// The result of taking more of a part.
 enum PartStep {
-    /// It is whole.
+    /// The part is complete.
     Done,
     /// There may be more of it.
     On,
     /// The buffer is empty.
     Empty,
-    /// A string has no room.
+    /// There is no room for a string.
     Full,
 }

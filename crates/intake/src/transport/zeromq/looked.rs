@@ -1,4 +1,4 @@
-//! What a connection may keep of a message, and what a look at it brings.
+//! Memory limits of a connection, and the results of a look at it.
 
 use std::io;
 
@@ -6,50 +6,52 @@ use nilometer_wire::zmtp::ZmtpError;
 
 use super::ZmqMessage;
 
-/// Bytes of a message that every connection may keep, whatever others keep: an image without its pixels is less.
+/// Bytes of a message that every connection may keep, however much others keep. An image without its pixels
+/// is smaller.
 pub(super) const KEPT_LEAST: usize = 64 << 10;
 
-/// What a look at a connection brought.
+/// The result of a look at a connection.
 #[derive(Debug)]
 pub(super) enum Looked {
     /// A message.
     Came(ZmqMessage),
-    /// One that was beyond the limits, or for which there was no memory.
+    /// A message that exceeded the limits, or for which there was no memory.
     Refused(BeyondLimits),
-    /// Nothing more is there now.
+    /// Nothing is available now.
     Nothing,
-    /// There may be more: others come first.
+    /// There may be more; other connections come first.
     More,
-    /// What is there has no room.
+    /// There is no room for the next bytes.
     Full,
 }
 
-/// Why a message is not kept.
+/// Why a message is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BeyondLimits {
     /// It is longer than any message, or has more parts.
     Message,
-    /// What is long in it is not pixels, and has no memory.
+    /// A long part of it is not pixels, and there is no memory for it.
     Memory,
 }
 
 /// How much of a message a connection may keep now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkAllowance {
-    /// It brought something of a series, or the user named it.
+    /// It sent a message of a series, or the user named it.
     pub(super) is_trusted: bool,
-    /// It may take memory of the receiver.
+    /// It may use memory of the receiver.
     pub(super) may_take_room: bool,
-    /// Strings of a message that lie in memory of the receiver, at the most: a good image has one for each channel.
+    /// Maximum number of a message's strings in memory of the receiver. A good image has one for each
+    /// channel.
     pub(super) strings: usize,
-    /// Bytes that it may keep of a message beside these, now.
+    /// Bytes of a message that it may keep now in addition.
     pub(super) kept_now: usize,
-    /// The same, if nobody else kept any. A message that needs more is refused.
+    /// The same if no other connection kept any. A message that needs more is refused.
     pub(super) kept_most: usize,
 }
 
 impl LinkAllowance {
-    /// All that there is.
+    /// No limits.
     pub(super) const FULL: LinkAllowance = LinkAllowance {
         is_trusted: true,
         may_take_room: true,
@@ -65,13 +67,13 @@ pub(super) enum LinkError {
     /// The other end closed it.
     #[error("the other end closed the connection")]
     Closed,
-    /// The network.
+    /// The network failed.
     #[error(transparent)]
     Network(#[from] io::Error),
-    /// The other end is none that messages can come from.
+    /// The other end does not speak a protocol of a sender.
     #[error(transparent)]
     Protocol(#[from] ZmtpError),
-    /// A message that is longer than anybody would read.
+    /// A message longer than any receiver would read.
     #[error("a message of {0} B")]
     Endless(u64),
 }

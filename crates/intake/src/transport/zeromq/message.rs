@@ -1,4 +1,4 @@
-//! A message that came, and the memory that what is long in it is read into.
+//! A received message, and the memory for its long byte strings.
 
 use std::{net::IpAddr, ops::Range};
 
@@ -10,48 +10,49 @@ use nilometer_wire::cbor::{Scanned, StringScanner};
 #[cfg(test)]
 use super::LONG_BYTES;
 
-/// What becomes of a long byte string.
+/// The receiver's decision about a long byte string.
 #[derive(Debug)]
 pub enum RoomAnswer {
-    /// It is read into this, which is as long at least.
+    /// Read it into this buffer, which is at least as long.
     Apart(Buffer),
-    /// It stays with the rest of the message.
+    /// Keep it with the rest of the message.
     Along,
-    /// There is no room now: it is left where it is, and asked again.
+    /// There is no room now: leave it in the kernel and ask again.
     Later,
-    /// It is read, and nothing is kept of it. The message is delivered without.
+    /// Read and discard it. The message is delivered without it.
     Dropped,
 }
 
-/// A long byte string that came to its beginning.
+/// A long byte string whose beginning has arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct RoomRequest<'a> {
-    /// What came of its message before it.
+    /// The bytes of its message before it.
     pub before: &'a [u8],
-    /// The part of the message that it stands in, from 0. Behind the first, it is all of its part.
+    /// Index of the message part that contains it. After part 0, it is the whole part.
     pub part: usize,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: usize,
-    /// The user named the other end, or it brought something of the series before.
+    /// True if the user named the other end, or if that sent a message of the series before.
     pub is_trusted: bool,
 }
 
-/// Who has memory for what is long in messages.
+/// A source of memory for long byte strings.
 pub trait MessageRoom {
-    /// Room for a byte string.
+    /// Decides about a byte string and gives memory for it.
     fn room(&mut self, asked: RoomRequest<'_>) -> RoomAnswer;
-    /// The connection ended within a message that this was given for.
+    /// Takes memory back. The connection ended within the message for which it was given.
     fn give_back(&mut self, buffer: Buffer);
-    /// Whether messages that came wait for room: then those that hold some and stand still are given up.
+    /// Returns true if received messages wait for room. Messages that hold some and stand still are then
+    /// given up.
     fn is_awaited(&self) -> bool {
         false
     }
 }
 
-/// The connection that a message came on.
+/// The connection on which a message arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessagePeer {
-    /// Its number: no later connection has the same.
+    /// Its number, which no later connection gets.
     pub(super) connection: u64,
     /// The address of the other end.
     pub address: IpAddr,
@@ -64,15 +65,15 @@ struct MessagePart {
     cuts: Vec<ByteCut>,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, Default)]
 pub struct ZmqMessage {
-    /// What lies together, of all parts.
+    /// The bytes of all parts, without those that lie apart.
     own: Vec<u8>,
     parts: Vec<MessagePart>,
-    /// What was given for each cut of its parts; None if it was dropped.
+    /// The buffer of each cut in its parts. `None`: the bytes were dropped.
     pub apart: Vec<Option<Buffer>>,
-    /// Who sent it. None of one that no socket delivered.
+    /// The sender. `None`: no socket delivered the message.
     pub peer: Option<MessagePeer>,
 }
 
@@ -83,13 +84,13 @@ impl ZmqMessage {
         self.parts.iter().map(|own| MessageBytes { bytes: part(own), cuts: &own.cuts }).collect()
     }
 
-    /// Bytes of it, with those that lie apart or were dropped.
+    /// Length of the message in bytes, with those that lie apart or were dropped.
     pub fn length(&self) -> u64 {
         let apart = self.parts.iter().flat_map(|part| &part.cuts).map(|cut| cut.length as u64);
         self.own.len() as u64 + apart.sum::<u64>()
     }
 
-    /// The bytes of a string of it. None if they were dropped, or taken away.
+    /// The bytes of one of its strings. `None`: they were dropped or taken away.
     pub fn bytes(&self, place: &DataPlace) -> Option<&[u8]> {
         match place {
             DataPlace::Within(range) => self.own.get(range.clone()),
@@ -97,26 +98,26 @@ impl ZmqMessage {
         }
     }
 
-    /// All that lies together so far.
+    /// The bytes so far, of all parts, without those that lie apart.
     pub(super) fn own(&self) -> &[u8] {
         &self.own
     }
 
-    /// Of a part that came: how many there were before.
+    /// Begins a part and returns its index.
     pub(super) fn begin_part(&mut self) -> usize {
         let end = self.own.len();
         self.parts.push(MessagePart { bytes: end..end, cuts: Vec::new() });
         self.parts.len() - 1
     }
 
-    /// More of the last part came.
+    /// Adds bytes to the last part.
     pub(super) fn extend(&mut self, came: &[u8]) {
         self.own.extend_from_slice(came);
         self.mark_end();
     }
 
-    /// A string begins in the last part, behind so many bytes of it: it is to lie elsewhere. What came of it already is copied
-    /// there, and taken out here; how much that was.
+    /// Moves a string out of the last part. It begins at offset `at` of that part. Its bytes so far go to
+    /// `buffer`, or are dropped if there is none. Returns how many bytes these were.
     pub(super) fn take_out(&mut self, at: usize, length: usize, mut buffer: Option<Buffer>) -> usize {
         let part = self.parts.last_mut().expect("a part has begun");
         let begin = part.bytes.start + at;
@@ -141,7 +142,8 @@ impl ZmqMessage {
 
 #[cfg(test)]
 impl ZmqMessage {
-    /// A message of these parts as a connection delivers it, its long strings where `room` has them. None if there is no room now.
+    /// A message of these parts as a connection delivers it. `room` gets its long strings. `None`: there is
+    /// no room now.
     pub(crate) fn delivered(parts: &[Vec<u8>], room: &mut dyn MessageRoom) -> Option<Self> {
         let mut message = ZmqMessage::default();
         for bytes in parts {

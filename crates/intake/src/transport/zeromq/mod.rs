@@ -1,4 +1,5 @@
-//! Messages over TCP as ZeroMQ sends them, for detectors that stream: PULL takes them, PUSH sends them, as a simulator does.
+//! ZeroMQ messages over TCP, for detectors that stream: PULL receives them, PUSH sends them, as a simulator
+//! does.
 //!
 //! ```text
 //! coming    PullLink (one a connection: ZMTP, long byte strings found) -> PullSocket -> ZmqMessage
@@ -6,9 +7,10 @@
 //! leaving   OutgoingMessage, in pieces -> PushSocket -> the connections in turn, one message under way on each
 //! ```
 //!
-//! Sockets of the kernel and no library: what is long in a message (the pixels of one channel of an image) is read from the
-//! connection into memory that the receiver gives, a slot of its ring, and nowhere else before. Nothing is queued here: a
-//! message that has no room is left in the kernel, and the sender waits.
+//! It uses the kernel's sockets and no ZeroMQ library. It reads long parts of a message, such as the pixels
+//! of one channel of an image, directly into a slot of the receiver's ring.
+//!
+//! Nothing is queued here: a message without room stays in the kernel, and the sender waits.
 
 mod endpoint;
 mod hearing;
@@ -33,23 +35,24 @@ pub use outgoing::{OutgoingMessage, OutgoingPiece, SharedBytes};
 pub use pull::{PullSocket, ZmqCounts};
 pub use push::PushSocket;
 
-/// A byte string, or a part of a message behind the first, of so many bytes or more is given memory of its own.
+/// Minimum length of a byte string, or of a part after the first, that gets its own memory.
 pub const LONG_BYTES: u64 = 4096;
 
-/// What a message may be. A larger one costs itself.
+/// Limits for a message. A larger one is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageLimits {
-    /// Bytes of all its parts.
+    /// Maximum bytes in all its parts.
     pub bytes: u64,
-    /// Its parts.
+    /// Maximum number of parts.
     pub parts: usize,
-    /// Bytes that are kept of all messages that are coming, without those that lie in memory of the receiver. A connection of
-    /// somebody whom the user did not name has a half of it at the most.
+    /// Maximum bytes kept of all incoming messages, not counting those in memory of the receiver. A
+    /// connection that the user did not name gets at most half of it.
     pub memory: u64,
 }
 
 impl Default for MessageLimits {
-    /// The longest that detectors send are starts with masks and flat fields of all channels: 16 million pixels of 4 bytes each.
+    /// Detectors' longest messages are starts with masks and flat fields of all channels: 16 million pixels
+    /// of 4 bytes each.
     fn default() -> Self {
         MessageLimits { bytes: 1 << 30, parts: 64, memory: 512 << 20 }
     }

@@ -1,26 +1,26 @@
-//! A message on its way out, in pieces that lie where they were made: pixels are shared by all that still need them, and copied
-//! by nobody but the kernel.
+//! An outgoing message, in pieces that stay where they were made. All connections share the pixels; only the
+//! kernel copies them.
 
 use std::{fmt, io::IoSlice, sync::Arc};
 
 use nilometer_wire::zmtp::part_header;
 
-/// Bytes that several may hold: they are given back when the last of them is done.
+/// Bytes with several holders. They are freed when the last holder is done.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// A piece of a message.
 #[derive(Clone)]
 pub enum OutgoingPiece {
-    /// What stands around pixels.
+    /// Bytes around pixels.
     Made(Vec<u8>),
     /// Pixels.
     Shared(SharedBytes),
 }
 
-/// A message as it is sent: what stands in front of each of its parts, and the pieces of that.
+/// A message as it is sent: the header of each part, and the part's pieces.
 #[derive(Debug)]
 pub struct OutgoingMessage {
-    /// What the sender calls it.
+    /// The sender's number for it.
     pub tag: u64,
     pieces: Vec<OutgoingPiece>,
     length: usize,
@@ -42,7 +42,7 @@ impl fmt::Debug for OutgoingPiece {
 }
 
 impl OutgoingMessage {
-    /// Of these parts, in order.
+    /// Makes a message of these parts, in order.
     pub fn new(tag: u64, parts: Vec<Vec<OutgoingPiece>>) -> Self {
         let last = parts.len().saturating_sub(1);
         let mut pieces = Vec::new();
@@ -61,7 +61,7 @@ impl OutgoingMessage {
         OutgoingMessage::new(0, parts.iter().map(part).collect())
     }
 
-    /// Bytes of all of it.
+    /// Length of the message in bytes.
     pub(super) fn length(&self) -> usize {
         self.length
     }
@@ -72,7 +72,7 @@ impl OutgoingMessage {
         self.pieces.iter().filter(is_shared).map(|piece| piece.bytes().len() as u64).sum()
     }
 
-    /// All that stands behind so many bytes.
+    /// The bytes after the first `begin`.
     pub(super) fn behind(&self, begin: usize) -> Vec<IoSlice<'_>> {
         let mut before = begin;
         let mut slices = Vec::with_capacity(self.pieces.len());

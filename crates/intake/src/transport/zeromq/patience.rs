@@ -1,25 +1,26 @@
-//! How long a message that holds memory may stand still while others wait for some. Pure: it is told the time, and what came.
+//! How long a message that holds memory may stand still while others wait for some. The logic is pure: it
+//! gets the time and the number of bytes received.
 //!
-//! Time counts only while somebody waits, and only as the recorder looks: a recorder that was stopped for a minute finds all
-//! messages where they were, and first reads what came meanwhile.
+//! Time counts only while others wait, and only when the recorder looks. A recorder that was stopped for a
+//! minute finds all messages unchanged, and first reads the bytes that arrived meanwhile.
 
 use nilometer_model::Nanos;
 
-/// A stranger's message that brings less than [`PROGRESS`] in such a time is given up.
+/// A stranger's message is given up if it brings less than [`PROGRESS`] in this time.
 pub(super) const STRANGER_STANDS: Nanos = Nanos::from_millis(1000);
-/// The same of a connection that brought something of the series: its network may have lost a segment or two.
+/// The same for a connection that sent a message of the series: its network may have lost a segment or two.
 pub(super) const SENDER_STANDS: Nanos = Nanos::from_millis(10_000);
-/// Bytes that a message has to bring in that time: a link of a megabit a second brings twice as much.
+/// Bytes that a message must bring in that time. A link of 1 Mbit/s brings twice as much.
 pub(super) const PROGRESS: u64 = 64 << 10;
-/// Longest that the time between two looks counts.
+/// Maximum time between two looks that counts.
 const LOOK_MAX: Nanos = Nanos::from_millis(100);
 
-/// Tells how long it is since the last look, as far as that counts.
+/// Measures the time since the last look, up to a maximum.
 #[derive(Debug, Default)]
 pub(super) struct LookClock(Option<Nanos>);
 
 impl LookClock {
-    /// The next look is now.
+    /// Looks now and returns the time that counts since the last look.
     pub(super) fn look(&mut self, now: Nanos) -> Nanos {
         let last = self.0.replace(now).unwrap_or(now);
         now.since(last).min(LOOK_MAX)
@@ -29,18 +30,19 @@ impl LookClock {
 /// How long the message of a connection has stood still.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
-    /// Bytes of the connection when the time began.
+    /// Bytes received on the connection when the time began.
     mark: u64,
     stood: Nanos,
 }
 
 impl Standstill {
-    /// Nobody waits, or the message can't go on by itself: the time begins anew.
+    /// Restarts the time: no other waits, or the message can't go on by itself.
     pub(super) fn clear(&mut self, bytes: u64) {
         *self = Standstill { mark: bytes, stood: Nanos(0) };
     }
 
-    /// So long others waited, and so many bytes have come on the connection by now. Whether it stood still for too long.
+    /// Adds time that others waited, given the bytes received so far. Returns true if the message stood still
+    /// too long.
     pub(super) fn is_too_long(&mut self, waited: Nanos, bytes: u64, at_most: Nanos) -> bool {
         self.stood += waited;
         if bytes - self.mark >= PROGRESS {
@@ -58,7 +60,7 @@ mod tests {
         Nanos::from_millis(time)
     }
 
-    /// After how many looks of 20 ms it is given up, at so many bytes a look.
+    /// Number of looks of 20 ms after which a message is given up, at this rate.
     fn given_up_after(bytes_per_look: u64) -> Option<u64> {
         let mut standstill = Standstill::default();
         standstill.clear(500);

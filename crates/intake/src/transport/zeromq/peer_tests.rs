@@ -1,5 +1,6 @@
-//! Strangers at a socket that waits for a detector: what they hold, how long they hold it, and that the detector is heard.
-//! Connections are real ones, from other addresses of this machine; time is told, so that a second passes at once.
+//! Strangers at a socket that waits for a detector. Tests limit their memory and time, and check that the
+//! socket reads the detector. Connections are real, from other addresses of this machine; the test sets the
+//! time, so a second passes at once.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -18,12 +19,12 @@ use super::{
     *,
 };
 
-/// Bytes of a slot, and of what is long in an image.
+/// Bytes of a slot, and of a long string in an image.
 const LONG: usize = 300_000;
 /// How much later every look is.
 const LOOK: Nanos = Nanos::from_millis(20);
 
-/// Slots for whatever is long in a first part, as for pixels. Other parts stay with their message.
+/// Slots for long strings in a first part, as for pixels. Other parts stay with their message.
 struct Slots {
     free: Vec<Buffer>,
     /// Messages that came wait for slots.
@@ -106,7 +107,7 @@ impl PeerLab {
         message
     }
 
-    /// Looks in so much time.
+    /// Looks repeatedly until this much time has passed.
     fn pass(&mut self, time: Nanos) -> Vec<ZmqMessage> {
         let end = self.now + time;
         let mut came = Vec::new();
@@ -152,7 +153,7 @@ fn connected(last: u8, to: SocketAddr) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// A message with a long string, of which so many bytes are sent.
+/// A message with a long string, of which only the first `sent` bytes follow.
 fn message(sent: usize) -> Vec<u8> {
     let mut bytes = b"\xa1\x64type\x5a".to_vec();
     bytes.extend((LONG as u32).to_be_bytes());
@@ -166,7 +167,7 @@ fn whole() -> Vec<u8> {
     message(LONG)
 }
 
-/// Whether the other end closed it.
+/// Returns true if the other end closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("it is open");
     let mut said = [0; 256];
@@ -305,7 +306,7 @@ fn while_a_series_is_recorded_others_wait_and_lose_nothing() {
     let first = lab.next();
     lab.socket.begin_series(first.peer.expect("a socket delivered it"), 1);
     lab.slots.free.extend(first.apart.into_iter().flatten());
-    // It connects now, and says what it is; another had connected before, and sends now.
+    // Peer 2 connects now and sends its greeting. Peer 3 had connected before, and sends its message now.
     let mut late = connected(2, lab.at);
     late.write_all(&hello()).expect("the kernel takes it");
     early.write_all(&whole()).expect("the kernel takes it");
@@ -348,7 +349,7 @@ fn what_is_kept_of_messages_has_a_limit_for_each_and_for_all() {
         holder.write_all(&vec![7; MEMORY / 2 - 2]).expect("it is taken");
     }
     lab.pass(Nanos::from_millis(500));
-    // What is short comes all the same; what is long waits until the others stand still for a second.
+    // A short message arrives all the same; a long one waits until the others have stood still for a second.
     let mut detector = lab.ready(1);
     for length in [60_000, 200_000] {
         detector.write_all(&begin(length).concat()).expect("it is taken");
@@ -380,7 +381,7 @@ fn ten_thousand_connections_that_come_and_go_keep_no_detector_out() {
 #[test]
 fn all_places_are_taken_and_the_detector_finds_one() {
     let mut lab = PeerLab::new(Allowed::Any, 1);
-    // Of as many addresses as there are places; and then of one address, which has its limit.
+    // First from as many addresses as there are places, then from one address, which has its limit.
     let _many: Vec<_> = (0..ACCEPTED_MAX as u8).map(|number| connected(100 + number, lab.at)).collect();
     lab.pass(Nanos::from_millis(500));
     let mut detector = lab.ready(1);

@@ -1,42 +1,44 @@
-//! Who may hold a connection when many want one. Pure: it is told who is there, and names the connection that is closed for a
-//! newcomer.
+//! Limits the number of connections. The logic is pure: it gets a list of connections and names the one to
+//! close for a newcomer.
 //!
-//! Connections are limited in all and for each address. A newcomer is never kept out by connections that brought nothing of
-//! a series: of these one is closed, in this order: one that is not heard anyway, one of the address that has most, one
-//! without a handshake, the oldest. So a detector finds a place among strangers, however many they are, and one address
-//! can't take the places of others.
+//! There is a limit for all connections and one for each address. Connections that sent no message of a
+//! series never keep a newcomer out: one of them is closed. It prefers, in this order, an unheard one, one of
+//! the address that has most, one without a handshake, the oldest.
+//!
+//! A detector therefore finds a place among any number of strangers, and one address can't take the places of
+//! others.
 
 use std::{cmp::Reverse, net::IpAddr};
 
 use nilometer_model::Nanos;
 
-/// Connections that others made, at the most.
+/// Maximum number of incoming connections.
 pub(super) const ACCEPTED_MAX: usize = 64;
-/// The same of one address.
+/// Maximum number of incoming connections from one address.
 pub(super) const OF_ADDRESS_MAX: usize = 32;
 
-/// A connection that somebody made.
+/// An incoming connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceHolder {
     pub(super) address: IpAddr,
-    /// It brought something of a series: it keeps its place.
+    /// It sent a message of a series and keeps its place.
     pub(super) is_trusted: bool,
     /// It is left unread.
     pub(super) is_unheard: bool,
-    /// Both ends said what they are.
+    /// The handshake is complete.
     pub(super) is_ready: bool,
     /// When it began.
     pub(super) since: Nanos,
 }
 
-/// Where a newcomer stays.
+/// The place for a newcomer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoundPlace {
-    /// There is a place.
+    /// There is a free place.
     Free,
-    /// In the place of the holder of this index, which is closed.
+    /// The place of the holder with this index, which is closed.
     Instead(usize),
-    /// Nowhere: all places are held by connections that keep them.
+    /// There is none: all holders keep their places.
     Nowhere,
 }
 
@@ -77,7 +79,7 @@ mod tests {
         let mut holders: Vec<_> = (0..20).map(|at| holder(1, at)).collect();
         holders.extend((0..44).map(|at| holder(2 + at as u8 / 22, 100 - at)));
         assert_eq!(holders.len(), ACCEPTED_MAX);
-        // Addresses 2 and 3 have 22 each: the oldest of these, which is the last.
+        // Addresses 2 and 3 have 22 each. The oldest of these goes, which is the last.
         assert_eq!(find_place(address(9), false, &holders), FoundPlace::Instead(63));
         holders[30].is_ready = false;
         assert_eq!(find_place(address(9), false, &holders), FoundPlace::Instead(30));

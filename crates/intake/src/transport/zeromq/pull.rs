@@ -1,9 +1,14 @@
-//! The end that takes messages, on any number of connections, in turn. It connects again when a connection ends.
+//! A socket that takes messages from any number of connections, in turn. It reconnects when a connection
+//! ends.
 //!
-//! Anybody may connect where it waits. So connections are limited, in all and for each address ([`super::places`]); memory is
-//! limited too, for what is kept of messages ([`MessageLimits::memory`]) and for what the receiver gives
-//! ([`STRANGERS_WITH_ROOM`]); and a message that holds some and stands still while others wait is given up
-//! ([`super::patience`]). A connection that brought something of the series that is recorded is trusted with more.
+//! Anybody may connect to a listening socket, so there are limits:
+//!
+//! - on connections, in all and for each address ([`super::places`]);
+//! - on memory kept of messages ([`MessageLimits::memory`]) and given by the receiver
+//!   ([`STRANGERS_WITH_ROOM`]);
+//! - on the time that a message may hold memory and stand still while others wait ([`super::patience`]).
+//!
+//! A connection that sent a message of the current series gets more.
 
 use std::{
     io::{self, ErrorKind},
@@ -29,29 +34,31 @@ use super::{
     pull_peer::{PullPeer, UnheardPeer},
 };
 
-/// Connections that are taken at a look: those that are there are looked at in between, however many others come.
+/// Connections accepted at a look. In between, the socket reads the existing ones, however many others
+/// connect.
 const ACCEPTED_AT_ONCE: usize = 16;
-/// Strangers whose messages hold memory of the receiver at the same time. Their first good image makes them none.
+/// Number of strangers whose messages may hold memory of the receiver at the same time. A stranger's first
+/// good image ends that state.
 const STRANGERS_WITH_ROOM: usize = 2;
-/// Long strings of an image beside its pixels, such as data of the user.
+/// Long strings of an image in addition to its pixels, such as data of the user.
 const OTHER_STRINGS: usize = 4;
-/// A connection on which no handshake came to an end for so long is given up.
+/// Time limit for the handshake of a connection.
 const HANDSHAKE: Nanos = Nanos::from_millis(10_000);
-/// From the end of a connection to the next attempt.
+/// Time from the end of a connection to the next attempt.
 const AGAIN: Nanos = Nanos::from_millis(100);
-/// While a string waits for room, it is looked for so often.
+/// Interval at which it asks again for room, while a string waits for it.
 const ROOM_LOOK: Nanos = Nanos::from_millis(1);
-/// A connection on which nothing comes is asked whether it is there after so long, so often, so many times.
+/// TCP keepalive: the idle time before the first probe, the interval between probes, and their number.
 const ALIVE_AFTER: Duration = Duration::from_secs(10);
 const ALIVE_EACH: Duration = Duration::from_secs(5);
 const ALIVE_TIMES: u32 = 3;
 
-/// What was counted on all connections.
+/// The counters of all connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ZmqCounts {
-    /// Messages that came, without those that were refused.
+    /// Messages received, without those refused.
     pub messages: u64,
-    /// Bytes that came, with headers.
+    /// Bytes received, with headers.
     pub bytes: u64,
     /// Messages beyond the limits.
     pub too_large: u64,
@@ -61,22 +68,22 @@ pub struct ZmqCounts {
     pub cut_off: u64,
     /// Connections that were closed because their message held memory and stood still while others waited.
     pub stalled: u64,
-    /// Connections that were closed, or not taken, because there were too many.
+    /// Connections that were closed or refused because there were too many.
     pub crowded: u64,
-    /// Connections of addresses that the user did not name: nothing was read of them.
+    /// Connections from addresses that the user did not name. Nothing was read from them.
     pub refused: RefusedPeers,
-    /// Connections that wanted to send while the series of another address was recorded.
+    /// Connections that wanted to send while the series of another address was being recorded.
     pub unheard: RefusedPeers,
-    /// Connections that are ready now, and heard.
+    /// Connections that are ready and heard now.
     pub connected: usize,
     /// Connections that were ready, and ended.
     pub ended: u64,
-    /// Why the last connection ended, or none came about.
+    /// Why the last connection ended or failed.
     pub fault: Option<String>,
 }
 
 impl ZmqCounts {
-    /// Connections that were not taken or not heard, by reason.
+    /// Connections that were refused or not heard, by reason.
     pub fn refused_connections(&self) -> [(&'static str, u64); 4] {
         [
             ("not allowed", self.refused.connections),
@@ -86,7 +93,7 @@ impl ZmqCounts {
         ]
     }
 
-    /// The addresses of those that were not heard, each once.
+    /// The addresses of unheard connections, each once.
     pub fn not_heard(&self) -> Vec<IpAddr> {
         let mut all = self.refused.addresses.clone();
         all.extend(self.unheard.addresses.iter().filter(|address| !self.refused.addresses.contains(address)));
@@ -94,29 +101,31 @@ impl ZmqCounts {
     }
 }
 
-/// See the module.
+/// A ZeroMQ PULL socket.
 #[derive(Debug)]
 pub struct PullSocket {
     listeners: Vec<TcpListener>,
     peers: Vec<PullPeer>,
-    /// The peer that is looked at first.
+    /// The last peer looked at. The next look begins with the one after it.
     turn: usize,
     limits: MessageLimits,
-    /// Publishers are subscribed to.
+    /// True if it also subscribes to publishers.
     publishers: bool,
     heard: HeardPeers,
-    /// Channels of the series: an image has a long string for each.
+    /// Channels of the series. An image has a long string for each.
     channels: usize,
-    /// Connections so far.
+    /// Number of connections so far.
     connections: u64,
     clock: LookClock,
-    /// When connections are taken again, after an error.
+    /// When connections are accepted again, after an error.
     accept_again: Nanos,
     counts: ZmqCounts,
 }
 
 impl PullSocket {
-    /// Takes messages from all of these. An address that can't be waited at is an error; one that nobody waits at is tried again
+    /// Takes messages from all of these endpoints.
+    ///
+    /// An address at which it can't listen is an error. An address that refuses its connection is tried again
     /// and again.
     pub fn open(endpoints: &[ZmqEndpoint], limits: MessageLimits) -> io::Result<Self> {
         let mut listeners = Vec::new();
@@ -149,14 +158,14 @@ impl PullSocket {
         })
     }
 
-    /// Only connections of these are heard, where others may connect.
+    /// Limits incoming connections to these senders.
     #[must_use]
     pub fn allowing(self, allowed: Allowed) -> Self {
         PullSocket { heard: HeardPeers::new(allowed), ..self }
     }
 
-    /// A series began with a message of this connection. Unless the user says whom to hear, other addresses are not heard until
-    /// it is over. Its images have so many channels.
+    /// Begins a series with a message of this connection. Its images have `channels` channels. Unless the
+    /// user named the senders, the socket hears no other address until the series is over.
     pub fn begin_series(&mut self, peer: MessagePeer, channels: usize) {
         self.heard.begin(peer.address);
         self.channels = channels;
@@ -166,13 +175,13 @@ impl PullSocket {
         }
     }
 
-    /// This connection brought something of the series.
+    /// Marks a connection that sent a message of the series.
     pub fn prove(&mut self, peer: MessagePeer) {
         let found = self.peers.iter_mut().find(|found| found.peer == peer && found.to.is_none());
         found.into_iter().for_each(PullPeer::prove);
     }
 
-    /// The series is over: everybody whom the user allows is heard again.
+    /// Ends the series: the socket hears all allowed addresses again.
     pub fn end_series(&mut self, now: Nanos) {
         self.heard.end();
         self.channels = usize::MAX;
@@ -182,7 +191,8 @@ impl PullSocket {
         }
     }
 
-    /// The same, of senders that publish too: each connection is PULL or SUB, as suits the other end.
+    /// The same, but senders may also be publishers: each connection becomes PULL or SUB, as suits the other
+    /// end.
     pub fn open_to_publishers(endpoints: &[ZmqEndpoint], limits: MessageLimits) -> io::Result<Self> {
         Ok(PullSocket { publishers: true, ..Self::open(endpoints, limits)? })
     }
@@ -192,12 +202,12 @@ impl PullSocket {
         if self.publishers { link.of_publishers_too() } else { link }
     }
 
-    /// Where it waits for others.
+    /// The addresses at which it listens.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    /// All counters begin anew: each recording has its own.
+    /// Resets all counters: each recording has its own.
     pub fn count_anew(&mut self) {
         self.counts = ZmqCounts::default();
         for link in self.peers.iter_mut().filter_map(|peer| peer.link.as_mut()) {
@@ -205,7 +215,7 @@ impl PullSocket {
         }
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counted(&self) -> ZmqCounts {
         let ready = |peer: &&PullPeer| !peer.is_unheard && peer.link.as_ref().is_some_and(PullLink::is_ready);
         let open = self.peers.iter().filter_map(|peer| peer.link.as_ref());
@@ -216,8 +226,10 @@ impl PullSocket {
         }
     }
 
-    /// The next message, of whichever connection. None if none is whole within this time; it may return sooner. A connection
-    /// that fails is none of the caller's business: an error is one that none would come after.
+    /// Returns the next message of any connection. `None`: none is complete within this time; it may return
+    /// sooner.
+    ///
+    /// # Errors Only if no message can arrive any more. The failure of one connection is none.
     pub fn receive(
         &mut self,
         now: Nanos,
@@ -234,7 +246,7 @@ impl PullSocket {
         Ok(message)
     }
 
-    /// Looks at each connection, up to a message.
+    /// Looks at each connection, until one has a message.
     fn look(&mut self, now: Nanos, room: &mut dyn MessageRoom) -> Option<ZmqMessage> {
         for _ in 0..self.peers.len() {
             self.turn = (self.turn + 1) % self.peers.len();
@@ -283,7 +295,7 @@ impl PullSocket {
         None
     }
 
-    /// Looks at a connection that is not heard while the series of another address is recorded.
+    /// Looks at an unheard connection while the recorder takes the series of another address.
     fn look_unheard(&mut self, at: usize, now: Nanos, room: &mut dyn MessageRoom) {
         let peer = &mut self.peers[at];
         let address = peer.peer.address;
@@ -299,7 +311,7 @@ impl PullSocket {
         }
     }
 
-    /// What a connection may keep of its message now.
+    /// How much a connection may keep of its message now.
     fn allowance(&self, at: usize) -> LinkAllowance {
         let peer = &self.peers[at];
         let is_trusted = peer.is_trusted();
@@ -318,7 +330,7 @@ impl PullSocket {
         }
     }
 
-    /// Ends connections whose message stands still while others wait for the memory that it holds, and refuses messages that
+    /// Ends connections whose message stands still while others wait for its memory. Refuses messages that
     /// waited for memory too long.
     fn give_up_standing(&mut self, now: Nanos, room: &mut dyn MessageRoom) {
         let waited = self.clock.look(now);
@@ -338,7 +350,7 @@ impl PullSocket {
         }
     }
 
-    /// A connection is over.
+    /// Ends a connection.
     fn end(&mut self, peer: usize, now: Nanos, fault: String, room: &mut dyn MessageRoom) {
         let peer = &mut self.peers[peer];
         peer.again = now + AGAIN;
@@ -367,7 +379,7 @@ impl PullSocket {
         }
     }
 
-    /// Takes connections that others made.
+    /// Accepts connections.
     fn accept(&mut self, now: Nanos, room: &mut dyn MessageRoom) -> io::Result<()> {
         if now < self.accept_again {
             return Ok(());
@@ -379,7 +391,7 @@ impl PullSocket {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) if is_of_listener(&error) => return Err(error),
-                    // Of a connection that went away before it was taken, or of this machine's limits.
+                    // The connection ended before it was accepted, or this machine's limits are reached.
                     Err(error) => {
                         self.counts.fault = Some(error.to_string());
                         self.accept_again = now + AGAIN;
@@ -391,14 +403,14 @@ impl PullSocket {
         Ok(())
     }
 
-    /// Keeps a connection, or closes it. One of somebody whom the user did not name is kept as one that is not heard: closed,
-    /// it would come again at once.
+    /// Keeps a connection or closes it. A connection that the user does not allow is kept unheard, because it
+    /// would return at once if it were closed.
     fn admit(&mut self, stream: TcpStream, address: IpAddr, now: Nanos, room: &mut dyn MessageRoom) {
         let hearing = self.heard.of(address);
         if hearing == Hearing::Never {
             self.counts.refused.note(address);
         }
-        // One that is gone already fails here.
+        // A connection that has already ended fails here.
         if stream.set_nonblocking(true).and_then(|()| keep_alive(&stream)).is_err() {
             return;
         }
@@ -424,7 +436,7 @@ impl PullSocket {
         }
     }
 
-    /// Until something comes, or can be sent, or an attempt to connect is due, or for so long.
+    /// Waits until bytes arrive or can be sent, or an attempt to connect is due, at most for `at_most`.
     fn wait(&self, now: Nanos, at_most: Nanos) -> io::Result<()> {
         let mut at_most = at_most;
         let mut waited = Vec::new();
@@ -453,13 +465,13 @@ impl PullSocket {
     }
 }
 
-/// Whether no connection comes any more: the listener itself is broken.
+/// Returns true if the listener itself is broken, so that no connection can arrive any more.
 fn is_of_listener(error: &io::Error) -> bool {
     let broken = [rustix::io::Errno::BADF, rustix::io::Errno::INVAL, rustix::io::Errno::NOTSOCK];
     broken.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A connection that comes about by itself, or fails when it is looked at.
+/// Begins to connect. The connection completes by itself, or fails at the next look.
 pub(super) fn begin_connecting(to: SocketAddr) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -473,7 +485,7 @@ pub(super) fn begin_connecting(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A connection whose other end vanished without a word ends too.
+/// Sets TCP keepalive, so that a connection ends if the other machine vanished.
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;

@@ -1,4 +1,4 @@
-//! One of those that a socket takes messages from: a place to connect to, or a connection that another end made.
+//! A peer of a PULL socket: an address to connect to, or an incoming connection.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -13,50 +13,50 @@ use super::{
     places::PlaceHolder,
 };
 
-/// The first byte of a greeting of ZeroMQ.
+/// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
-/// A connection that is not heard is looked at so often.
+/// Interval between looks at an unheard connection.
 const UNHEARD_LOOK: Nanos = Nanos::from_millis(200);
-/// A message waits so long for memory that others hold. Then it is refused.
+/// How long a message waits for memory that others hold. Then it is refused.
 const MEMORY_WAIT: Nanos = Nanos::from_millis(5_000);
 
-/// See the module.
+/// An address to connect to, or an incoming connection.
 #[derive(Debug)]
 pub(super) struct PullPeer {
-    /// Where it is connected to. `None` if the other end connected.
+    /// The address it connects to. `None` if the other end connected.
     pub(super) to: Option<SocketAddr>,
     pub(super) peer: MessagePeer,
     pub(super) link: Option<PullLink<TcpStream>>,
     /// When the next attempt is made.
     pub(super) again: Nanos,
-    /// It brought something of the series.
+    /// It sent a message of the series.
     is_proven: bool,
     /// It is left unread.
     pub(super) is_unheard: bool,
-    /// It was counted as one that wants to send and is not heard.
+    /// It was counted as an unheard connection that wants to send.
     is_counted: bool,
-    /// When it is looked at next, while it is not heard.
+    /// When to look at it next, while it is unheard.
     unheard_look: Nanos,
     standstill: Standstill,
     /// How long its message has waited for memory.
     waited_for_memory: Nanos,
 }
 
-/// What a look at a connection that is not heard shows.
+/// The result of a look at an unheard connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnheardPeer {
     /// Nothing new.
     Silent,
-    /// It wants to send. That is said once.
+    /// It wants to send. This is reported once.
     WantsToSend,
     /// It is in the middle of a message, for which memory is held.
     InMessage,
-    /// It is gone.
+    /// The connection ended.
     Gone,
 }
 
 impl PullPeer {
-    /// A place to connect to.
+    /// Makes a peer to connect to.
     pub(super) fn to(to: SocketAddr) -> Self {
         PullPeer {
             to: Some(to),
@@ -64,10 +64,10 @@ impl PullPeer {
         }
     }
 
-    /// A connection that another end made.
+    /// Makes a peer of an incoming connection.
     pub(super) fn accepted(peer: MessagePeer, link: PullLink<TcpStream>, hearing: Hearing) -> Self {
         let is_unheard = hearing != Hearing::Heard;
-        // One that is never heard was counted when it came.
+        // A connection that the user did not allow was counted on arrival.
         let is_counted = hearing == Hearing::Never;
         PullPeer { is_unheard, is_counted, ..Self::of(peer, Some(link)) }
     }
@@ -87,17 +87,17 @@ impl PullPeer {
         }
     }
 
-    /// The user named it, or it brought something of the series.
+    /// Returns true if the user named it, or if it sent a message of the series.
     pub(super) fn is_trusted(&self) -> bool {
         self.to.is_some() || self.is_proven
     }
 
-    /// It brought something of the series.
+    /// Marks that it sent a message of the series.
     pub(super) fn prove(&mut self) {
         self.is_proven = true;
     }
 
-    /// The series is over: it is one of many that may begin the next.
+    /// Ends the series: its peer is one of many that may begin the next.
     pub(super) fn begin_anew(&mut self, now: Nanos, is_unheard: bool) {
         self.is_proven = false;
         let was_unheard = std::mem::replace(&mut self.is_unheard, is_unheard);
@@ -111,7 +111,7 @@ impl PullPeer {
         }
     }
 
-    /// As one that holds a place. `None` if this end connected, or the connection is over.
+    /// Its entry among the holders of places. `None` if this end connected, or the connection is over.
     pub(super) fn place(&self) -> Option<PlaceHolder> {
         let link = self.link.as_ref().filter(|_| self.to.is_none())?;
         Some(PlaceHolder {
@@ -123,22 +123,22 @@ impl PullPeer {
         })
     }
 
-    /// Its message waits for room or memory.
+    /// Returns true if its message waits for room or memory.
     pub(super) fn wants_room(&self) -> bool {
         self.link.as_ref().is_some_and(PullLink::wants_room)
     }
 
-    /// Its message has memory of the receiver.
+    /// Returns true if its message holds memory of the receiver.
     pub(super) fn holds_room(&self) -> bool {
         self.link.as_ref().is_some_and(PullLink::holds_room)
     }
 
-    /// Bytes that it keeps of its message beside that.
+    /// Bytes that it keeps of its message in addition to that.
     pub(super) fn kept(&self) -> usize {
         self.link.as_ref().map_or(0, PullLink::kept)
     }
 
-    /// Whether its message holds memory and has stood still for too long, in a time in which others waited or not.
+    /// Returns true if its message holds memory and has stood still for too long while others waited.
     pub(super) fn stands_too_long(&mut self, others_wait: bool, waited: Nanos) -> bool {
         let at_most = if self.is_trusted() { SENDER_STANDS } else { STRANGER_STANDS };
         let Some(link) = &self.link else { return false };
@@ -150,7 +150,7 @@ impl PullPeer {
         self.standstill.is_too_long(waited, link.bytes, at_most)
     }
 
-    /// Whether its message has waited for memory for too long.
+    /// Returns true if its message has waited for memory for too long.
     pub(super) fn lacks_memory_too_long(&mut self, waited: Nanos) -> bool {
         let waits = self.link.as_ref().is_some_and(PullLink::wants_memory);
         self.waited_for_memory = if waits { self.waited_for_memory + waited } else { Nanos(0) };

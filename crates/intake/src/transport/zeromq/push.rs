@@ -5,10 +5,13 @@
 //!                      ^ a connection that ends gives its message back: another one takes it, from its beginning
 //! ```
 //!
-//! Nothing here waits for the other end but [`PushSocket::wait`]: one that takes nothing holds up its own message and no other,
-//! and stays connected as long as its machine answers, for hours if it must. TCP asks it again and again whether it takes more;
-//! a process that died is seen at once, a machine that vanished after 25 s where nothing is under way to it, and otherwise when
-//! the kernel has sent again often enough (`net.ipv4.tcp_retries2`, about 15 minutes).
+//! Only [`PushSocket::wait`] waits for the other end. A peer that takes nothing delays its own message and no
+//! other. It stays connected while its machine answers, for hours if necessary: TCP keeps asking whether it
+//! takes more.
+//!
+//! A dead process is noticed at once. A vanished machine is noticed after 25 s if no message is under way to
+//! it. Otherwise it takes until the kernel has sent again often enough (`net.ipv4.tcp_retries2`, about 15
+//! minutes).
 
 use std::{
     collections::VecDeque,
@@ -28,35 +31,35 @@ use super::{
     pull::{begin_connecting, keep_alive},
 };
 
-/// From one attempt to connect to the next, and the longest look at connections of `send`.
+/// Time between two attempts to connect, and the longest look at connections in `send`.
 const AGAIN: Nanos = Nanos::from_millis(50);
-/// Connections that others made, at the most.
+/// Maximum number of incoming connections.
 const ACCEPTED_MAX: usize = 64;
-/// Who has not said by then that it takes messages does not hold the place of another.
+/// Time limit for the handshake: a peer that does not complete it frees its place for another.
 const HANDSHAKE: Nanos = Nanos::from_millis(30_000);
-/// Of what the other end says, so many pieces are heard in one turn: one that never ends does not keep others waiting.
+/// Maximum number of reads from a peer in one turn, so that an endless sender does not keep others waiting.
 const HEARD_IN_A_TURN: usize = 16;
-/// Bytes that may wait to be said beside messages: who asks without listening to the answers gets none.
+/// Maximum bytes of answers that wait to be sent. A peer that asks without reading the answers gets none.
 const ANSWERS_MAX: usize = 8 << 10;
 
-/// A connection to one that takes messages.
+/// A connection to a peer that takes messages.
 #[derive(Debug)]
 struct PushPeer {
     stream: TcpStream,
     decoder: ZmtpDecoder,
     ready: bool,
-    /// By then it has to be.
+    /// Time limit for the handshake.
     ready_by: Nanos,
-    /// It ended.
+    /// The connection ended.
     gone: bool,
-    /// The handshake, and answers to heartbeats: they go before the next message.
+    /// The handshake and answers to heartbeats. They go before the next message.
     out: Vec<u8>,
     message: Option<OutgoingMessage>,
-    /// Bytes of the message that are with the kernel.
+    /// Bytes of the message that the kernel has taken.
     written: usize,
 }
 
-/// See the module.
+/// A ZeroMQ PUSH socket.
 #[derive(Debug)]
 pub struct PushSocket {
     listener: Option<TcpListener>,
@@ -68,13 +71,13 @@ pub struct PushSocket {
     turn: usize,
     /// Messages whose connection ended before they were sent: they go before others.
     returned: VecDeque<OutgoingMessage>,
-    /// Messages that are with the kernel as a whole, in the order in which they became so.
+    /// Messages that the kernel took completely, in that order.
     sent: Vec<OutgoingMessage>,
     bytes: u64,
 }
 
 impl PushSocket {
-    /// Waits there for others, or connects when there is something to send.
+    /// Listens at the endpoint, or connects when there is something to send.
     pub fn open(endpoint: ZmqEndpoint) -> io::Result<Self> {
         let (listener, to) = match endpoint {
             ZmqEndpoint::Bind(at) => (Some(TcpListener::bind(at)?), None),
@@ -96,17 +99,17 @@ impl PushSocket {
         })
     }
 
-    /// Where it waits for others.
+    /// The address at which it listens. `None`: it connects.
     pub fn address(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()
     }
 
-    /// How many take messages.
+    /// Number of peers that take messages.
     pub fn connected(&self) -> usize {
         self.peers.iter().filter(|peer| peer.ready).count()
     }
 
-    /// Bytes of messages that the kernel took, also of those that were not sent as a whole.
+    /// Bytes of messages that the kernel took, including those of incomplete messages.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -116,12 +119,12 @@ impl PushSocket {
         self.peers.iter().filter(|peer| peer.message.is_some()).count() + self.returned.len()
     }
 
-    /// The messages that the kernel took as a whole since this was asked last.
+    /// Takes the messages that the kernel took completely since the last call.
     pub fn take_sent(&mut self) -> Vec<OutgoingMessage> {
         std::mem::take(&mut self.sent)
     }
 
-    /// Gives up what is under way: connections end within it. What was to be sent comes back.
+    /// Gives up all messages under way, and returns them. Connections that sent part of one end.
     pub fn give_up(&mut self) -> Vec<OutgoingMessage> {
         let mut unsent: Vec<_> = self.returned.drain(..).collect();
         for peer in &mut self.peers {
@@ -131,7 +134,7 @@ impl PushSocket {
         unsent
     }
 
-    /// Looks who came and who went, and sends of what is under way as much as the network takes now.
+    /// Accepts and closes connections, and sends as much of the messages under way as the network takes now.
     pub fn tend(&mut self) -> io::Result<()> {
         self.accept()?;
         let now = self.clock.now();
@@ -152,12 +155,13 @@ impl PushSocket {
         Ok(())
     }
 
-    /// Hands a message to the next in turn that has none under way and takes something now. The message if there is no such.
+    /// Hands a message to the next peer in turn that is free and takes bytes now. Returns the message if
+    /// there is none.
     pub fn offer(&mut self, message: OutgoingMessage) -> io::Result<Option<OutgoingMessage>> {
         if self.returned.is_empty() { self.hand_over(message) } else { Ok(Some(message)) }
     }
 
-    /// Until something changes, or for so long. `more` says that a message waits to be handed over.
+    /// Waits until something changes, at most for `at_most`. `more`: a message waits to be handed over.
     pub fn wait(&self, more: bool, at_most: Nanos) -> io::Result<()> {
         let more = more || !self.returned.is_empty();
         let flags = |peer: &PushPeer| {
@@ -178,8 +182,10 @@ impl PushSocket {
         }
     }
 
-    /// Sends a message of these parts, each of pieces that need not touch, and waits until the kernel has it. Whether somebody
-    /// took it, within `waits` looks of 50 ms each in which nobody did.
+    /// Sends a message of these parts, each of pieces that need not touch, and waits until the kernel has
+    /// taken it.
+    ///
+    /// Returns false if no peer took it within `waits` looks of 50 ms.
     pub fn send(&mut self, parts: &[&[&[u8]]], waits: u32) -> io::Result<bool> {
         let mut message = Some(OutgoingMessage::copied(parts));
         let mut looks = 0;
@@ -219,7 +225,7 @@ impl PushSocket {
         Ok(())
     }
 
-    /// Hears and sends on every connection; those that ended give their message back.
+    /// Reads and sends on every connection. Connections that ended give their message back.
     fn advance(&mut self) {
         let mut ended = false;
         let now = self.clock.now();
@@ -248,7 +254,7 @@ impl PushSocket {
         Ok(None)
     }
 
-    /// The next peer in turn that has no message under way and takes something at once.
+    /// The next peer in turn that has no message under way and takes bytes at once.
     fn next_that_takes(&mut self) -> io::Result<Option<usize>> {
         let flags = |peer: &PushPeer| if peer.is_free() { PollFlags::OUT } else { PollFlags::empty() };
         let waited = self.peers.iter().map(|peer| PollFd::from_borrowed_fd(peer.stream.as_fd(), flags(peer)));
@@ -294,7 +300,7 @@ impl PushPeer {
         self.message.is_some() || !self.out.is_empty()
     }
 
-    /// Takes what the other end says, without waiting for it.
+    /// Reads from the other end, without waiting for it.
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = [0; 512];
         for _ in 0..HEARD_IN_A_TURN {
@@ -350,7 +356,7 @@ impl PushPeer {
     }
 }
 
-/// How many bytes the kernel took; none if it takes none now.
+/// Number of bytes that the kernel took; `None` if it takes none now.
 fn taken(written: io::Result<usize>) -> io::Result<Option<usize>> {
     match written {
         Ok(0) => Err(ErrorKind::WriteZero.into()),
@@ -362,7 +368,8 @@ fn taken(written: io::Result<usize>) -> io::Result<Option<usize>> {
 }
 
 impl Drop for PushPeer {
-    /// What is on its way arrives: a connection that is closed with something unread is cut off.
+    /// Reads the rest, so that bytes on their way arrive: the kernel resets a connection that is closed with
+    /// unread bytes.
     fn drop(&mut self) {
         drop(self.hear());
     }

@@ -1,5 +1,5 @@
-//! What one end sends the other takes, on however many connections; connections that break, and messages beyond all limits, cost
-//! themselves.
+//! The receiver takes all messages of a sender, on any number of connections. A broken connection or a
+//! message beyond the limits affects nothing else.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ use super::{link::PullLink, looked::Looked, *};
 /// Some slots, which must all come back.
 struct Slots {
     free: Vec<Buffer>,
-    /// For so many looks there is none.
+    /// Number of looks during which there is no slot.
     none_for: u32,
 }
 
@@ -174,7 +174,7 @@ fn bound_push() -> PushSocket {
     PushSocket::open(ZmqEndpoint::bind(LOCAL).expect("an address")).expect("a free port")
 }
 
-/// Sends so many images, with all of their bytes handed over before it ends.
+/// Sends images until the kernel has taken all of their bytes.
 fn sending(mut end: PushSocket, images: u64) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         for number in 0..images {
@@ -276,7 +276,7 @@ fn what_is_beyond_the_limits_or_broken_costs_itself() {
     assert!(stream2::decode(message.parts()[0]).is_err() && message.apart.is_empty());
     // It ends in the middle of pixels: the slot comes back.
     stream.write_all(&frame(&small)[..6000]).expect("it is taken");
-    // Dropped, it would be reset: it did not read what was said to it.
+    // Dropping the stream would reset the connection, because it left bytes unread.
     stream.shutdown(Shutdown::Write).expect("it is open");
     until(&mut pull, clock, &mut room, |counted| counted.cut_off == 1);
     assert_eq!(room.free.len(), 2);
@@ -347,7 +347,8 @@ impl Write for Pieces<'_> {
     }
 }
 
-/// What comes of these bytes: of each message its parts, with what lies apart in its place; and why it ended.
+/// The result of these bytes: the parts of each message, with strings that lie apart in their place, and the
+/// final error.
 fn comes_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Vec<Vec<u8>>>, String) {
     let limits = MessageLimits { bytes: 60_000, parts: 4, ..MessageLimits::default() };
     let stream = Pieces { rest: bytes, sizes: pieces.iter().cycle(), waits: false };
@@ -374,7 +375,7 @@ fn comes_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Vec<Vec<u8>>>, String) {
     (messages, why)
 }
 
-/// The parts of a message as they were sent; what no slot was long enough for is left out.
+/// The parts of a message as they were sent, without strings for which no slot was long enough.
 fn joined(message: &ZmqMessage) -> Vec<Vec<u8>> {
     let mut apart = message.apart.iter();
     let mut parts = Vec::new();

@@ -1,5 +1,5 @@
-//! How packets come: batches of messages, each of which the kernel may have joined from several packets (UDP GRO),
-//! written to where they are expected to stay.
+//! Receives packets in batches of messages. The kernel may have joined several packets into a message (UDP
+//! GRO). They are written to the places where the assembly expects them to stay.
 
 #[cfg(test)]
 mod tests;
@@ -21,65 +21,66 @@ use super::{
 };
 use crate::assembly::Spot;
 
-/// The usual room for packets that wait in the kernel: at 20 Gbit/s they may wait for a tenth of a second, which other threads
-/// may well take from the one that receives.
+/// The usual size of the receive buffer. At 20 Gbit/s it holds a tenth of a second, for which other threads
+/// may well keep the receiver from running.
 pub const ROOM: Bytes = Bytes(256 << 20);
 
-/// What is asked of the network.
+/// Configuration of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
-    /// Address and port; the address of a group is joined.
+    /// Address and port. If it is the address of a group, the socket joins the group.
     pub at: SocketAddr,
-    /// By which interface, given as its address, a group is joined.
+    /// Address of the interface by which to join a group.
     pub interface: Option<IpAddr>,
-    /// Room for packets that wait in the kernel.
+    /// Size of the receive buffer in the kernel.
     pub room: Bytes,
-    /// Who may send.
+    /// The allowed senders.
     pub allowed: Allowed,
-    /// Microseconds for which the network card is asked before the processor sleeps; 0 for none.
+    /// Busy polling: microseconds for which the kernel polls the network card before the processor sleeps; 0
+    /// for none.
     pub busy_poll: u32,
 }
 
 impl Listening {
-    /// At an address, with the usual room, to those that send first.
+    /// Listens at an address, with the usual buffer, to the first senders.
     pub fn at(at: SocketAddr) -> Self {
         Listening { at, interface: None, room: ROOM, allowed: Allowed::First, busy_poll: 0 }
     }
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct UdpInlet {
     socket: UdpSocket,
     batch: DatagramBatch,
     senders: Senders,
-    /// Who sent what was taken at last, and was heard.
+    /// Sender of the last message taken from an accepted sender.
     sender: Option<IpAddr>,
-    /// How many packets came from whom.
+    /// Number of packets from each sender.
     heard: HeardSenders,
     room: u64,
-    /// Packets that are taken at once where there are no spots.
+    /// Packets taken at once if there are no spots.
     most: usize,
     joined: Joined,
-    /// What lies aside.
+    /// Bytes of the packets that lie aside.
     aside: Vec<u8>,
     packets: Vec<Range<usize>>,
     /// The senders of the packets of the last look.
     from: Vec<SenderId>,
-    /// What the kernel dropped, as it said last: it wraps.
+    /// The kernel's drop counter at the last reading; it wraps.
     dropped: u32,
-    /// Packets that it dropped and no look has reported yet, at the most.
+    /// Upper bound for the packets that the kernel dropped and no look has reported yet.
     unreported: u64,
     counted: TransportCounts,
 }
 
 impl UdpInlet {
-    /// Listens. What the kernel gave may be less than what was asked: see [`Transport::room`].
+    /// Opens the socket. The kernel may grant a smaller buffer than requested: see [`Transport::room`].
     pub fn open(listening: &Listening) -> io::Result<Self> {
         UdpInlet::over(UdpSocket::bind(listening.at)?, listening)
     }
 
-    /// By a socket that is bound.
+    /// Uses a socket that is already bound.
     pub(super) fn over(socket: UdpSocket, listening: &Listening) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         datagram::join_group(&socket, listening.at, listening.interface)?;
@@ -108,7 +109,8 @@ impl UdpInlet {
         })
     }
 
-    /// Listens at neighbouring ports, as many as that, from the one that is named on; if that is 0, where some are free.
+    /// Listens at `count` neighbouring ports, beginning with the given one. If that is 0, it finds free
+    /// neighbouring ports.
     pub fn open_all(listening: &Listening, count: u16) -> io::Result<Vec<Self>> {
         let mut last = None;
         for _ in 0..if listening.at.port() == 0 { TRIES } else { 1 } {
@@ -133,22 +135,22 @@ impl UdpInlet {
         Ok(inlets)
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The senders that were heard so far.
+    /// The senders of accepted packets so far.
     pub(super) fn heard(&self) -> &HeardSenders {
         &self.heard
     }
 
-    /// Exchanges the senders of the last look for other memory.
+    /// Takes the senders of the last look and leaves other memory in their place.
     pub(super) fn exchange_from(&mut self, from: Vec<SenderId>) -> Vec<SenderId> {
         std::mem::replace(&mut self.from, from)
     }
 
-    /// What lies aside, for other memory.
+    /// Takes the packets that lie aside and leaves other memory in their place.
     pub(super) fn exchange_aside(
         &mut self,
         bytes: Vec<u8>,
@@ -157,7 +159,7 @@ impl UdpInlet {
         (std::mem::replace(&mut self.aside, bytes), std::mem::replace(&mut self.packets, packets))
     }
 
-    /// Counts a message: who sent it, if that sender is heard.
+    /// Counts a message. Returns its sender, or `None` if packets of that sender are not accepted.
     fn count(&mut self, message: &DatagramMessage) -> Option<SenderId> {
         let packets = message.packets() as u64;
         self.counted.packets += packets;
@@ -176,8 +178,8 @@ impl UdpInlet {
         None
     }
 
-    /// The kernel has dropped so many since the socket was opened. A message tells how many it were when it came in, which
-    /// may be fewer than are known by now.
+    /// Counts drops from the kernel's counter, which runs since the socket was opened. A message carries the
+    /// value at its arrival, which may be smaller than the latest value.
     fn count_drops(&mut self, dropped: u32) {
         let more = dropped.wrapping_sub(self.dropped);
         if more.cast_signed() > 0 {
@@ -187,7 +189,8 @@ impl UdpInlet {
         }
     }
 
-    /// Behind the last message that waits no other tells what was dropped: the kernel is asked, if it answers.
+    /// Asks the kernel for its drop counter, if it has one. Drops after the last waiting message appear in no
+    /// message.
     fn ask_for_drops(&mut self) {
         if let Some(dropped) = datagram::drops(&self.socket) {
             self.count_drops(dropped);
@@ -205,26 +208,28 @@ impl UdpInlet {
     }
 }
 
-/// Places that are tried where any neighbouring ports will do.
+/// Number of attempts to find free neighbouring ports.
 const TRIES: u32 = 100;
 
 fn at_port(at: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("port {}: {error}", at.port()))
 }
 
-/// How many packets the kernel joins to a message. Where a message has fewer than are expected, those behind it lie in the
-/// wrong spots: several messages are taken at once only where all are alike.
+/// Number of packets that the kernel joins into a message.
+///
+/// If a message has fewer packets than expected, those after it lie in the wrong spots. The inlet therefore
+/// takes several messages at once only if all have the same number.
 #[derive(Debug, Clone, Copy)]
 struct Joined {
     /// Packets of the longest of the last messages.
     each: usize,
-    /// Messages in a row that had as many.
+    /// Number of consecutive messages with that many packets.
     alike: u32,
 }
 
-/// After so many messages that are alike, several are taken at once.
+/// Number of consecutive messages with the same number of packets after which several are taken at once.
 const ALIKE: u32 = 16;
-/// Packets of a message, at the most: as many as the kernel joins.
+/// Largest number of packets in a message: the kernel joins no more.
 const EACH_MOST: usize = 64;
 
 impl Joined {
@@ -232,7 +237,7 @@ impl Joined {
         self.alike >= ALIKE
     }
 
-    /// A message came; `last` of several, which the end of a burst may have cut off.
+    /// Learns from a message. `last`: the last of several, which the end of a burst may have cut off.
     fn learn(&mut self, packets: usize, last: bool) {
         let packets = packets.min(EACH_MOST);
         if packets == self.each {
@@ -243,10 +248,10 @@ impl Joined {
     }
 }
 
-/// Looks at what came before a recording, at the most.
+/// Largest number of looks that discard packets before a recording.
 const DISCARD: u32 = 100_000;
 
-/// How many of these spots the packets of a message fill exactly, if they fill as many as there are packets.
+/// How many of these spots the packets of a message fill, if each packet has exactly the length of its spot.
 fn fills(spots: &[Spot<'_>], message: &DatagramMessage) -> Option<usize> {
     let mut left = message.length;
     let mut count = 0;
@@ -269,7 +274,7 @@ impl Transport for UdpInlet {
         self.from.clear();
         self.sender = None;
         let each = self.joined.each;
-        // Whole messages only.
+        // Only whole messages fit.
         let messages = match self.senders.learns() {
             false if spots.is_empty() => (self.most / each).clamp(1, MESSAGES_AT_ONCE),
             false if self.joined.are_alike() => (spots.len() / each).clamp(1, MESSAGES_AT_ONCE),
@@ -322,7 +327,7 @@ impl Transport for UdpInlet {
     }
 
     fn discard(&mut self) -> io::Result<()> {
-        // While packets come faster than they are dropped, there is no end.
+        // The loop is bounded: packets may arrive faster than they are dropped.
         for _ in 0..DISCARD {
             if !self.receive(&mut [])?.more {
                 break;

@@ -48,7 +48,7 @@ fn all(inlet: &mut UdpInlet, spots: usize) -> (Vec<Vec<u8>>, usize) {
     }
 }
 
-/// A burst of packets that the kernel joins: all of one size, but for the last.
+/// A burst of packets that the kernel joins: all of one size, except the last.
 fn burst(stream: &mut RandomStream) -> (Vec<u8>, usize) {
     let segment = if stream.below(4) == 0 { 1 + stream.below(2000) as usize } else { PREFIX + BODY };
     let count = 1 + stream.below(20) as usize;
@@ -135,7 +135,7 @@ fn what_came_before_a_recording_is_dropped_with_what_strangers_sent() {
     assert_eq!((inlet.counted().strangers, inlet.counted().early), (0, 20));
 }
 
-/// An inlet with little room after so many packets were sent to it, and who sends more.
+/// An inlet with a small buffer after a number of packets were sent to it, and its sender.
 fn flooded(packets: usize) -> (UdpInlet, UdpSocket) {
     let listening = Listening { room: Bytes(64 << 10), ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
     let inlet = UdpInlet::open(&listening).expect("a port is free");
@@ -167,13 +167,13 @@ fn what_the_kernel_dropped_before_a_recording_is_none_of_it() {
     assert_eq!((inlet.counted().dropped, inlet.counted().early), (0, 500), "it is counted apart");
 }
 
-/// Whether the interface of the loopback has joined a group, as the kernel lists it.
+/// Returns true if the loopback interface has joined a group, according to the kernel's list.
 fn loopback_joined(list: &str, group: &str) -> bool {
     let list = std::fs::read_to_string(list).expect("the kernel lists groups");
     let mut interface = "";
     list.lines().any(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // Of version 4 an interface has a line of its own, and its groups are indented.
+        // For version 4 the kernel prints one line per interface and indents its groups.
         if !line.starts_with('\t') {
             interface = words.get(1).copied().unwrap_or_default();
         }
