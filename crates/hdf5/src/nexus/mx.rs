@@ -1,4 +1,5 @@
-//! A crystallography detector's file by the application definition NXmx (nexusformat/definitions, `applications/NXmx.nxdl.xml`).
+//! A crystallography detector's file by the application definition NXmx (nexusformat/definitions,
+//! `applications/NXmx.nxdl.xml`).
 //!
 //! The position of pixels follows from a chain of translations. Each link names the link that it depends on:
 //!

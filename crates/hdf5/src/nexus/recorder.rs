@@ -21,7 +21,7 @@ pub enum RecorderColumn {
     Arrived,
     /// The time when it was compressed.
     Encoded,
-    /// The time since when it would survive a loss of power.
+    /// The time when it was known to survive a loss of power.
     Durable,
 }
 
@@ -58,7 +58,7 @@ impl RecorderColumn {
         FrameColumn { key: self.key().into(), element: element.into(), fill }
     }
 
-    /// Returns true if journals have this value for frames recorded before a restart.
+    /// Returns true if journals keep this value of frames recorded earlier.
     pub const fn is_of_journals(self) -> bool {
         matches!(self, RecorderColumn::Flag | RecorderColumn::Missing | RecorderColumn::Due)
     }
