@@ -230,7 +230,7 @@ impl CommonSpread {
         CommonSpread { variance: squares / freedom.max(1.0), freedom: freedom / together }
     }
 
-    /// A cell's mean. Its variance combines its own, if it has repeats, with the common one, if that is known.
+    /// A cell's mean. Its variance combines its own, if it has repeats, with the common one, if there is one.
     fn estimate(&self, cell: &CellValues<'_>) -> RoundEstimate {
         let own = cell.freedom();
         let prior = SPREAD_PRIOR.min((self.freedom - own).max(0.0));

@@ -1,5 +1,5 @@
-//! The cost of a load beside a workload: each level against none, in pairs of the same round, and the first level
-//! at which the workload is certainly slower.
+//! The cost of a load beside a workload: each level against none, in pairs of the same round. Also the first
+//! level at which the workload is certainly slower.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -43,7 +43,7 @@ pub struct LoadLevel {
     pub load: String,
     /// The rate beside it; `None` if no repeat is valid.
     pub rate: Option<Summary>,
-    /// That rate against the one without the load; `None` without pairs.
+    /// The ratio to the rate without the load; `None` without pairs.
     pub effect: Option<Effect>,
     /// The 99th percentile of the latency beside it.
     pub p99: Option<Nanos>,

@@ -1,5 +1,5 @@
-//! Explains the figure of another program. It compares rates of the same cell, with one assumption reversed at a
-//! time, to the cell as the program's line describes it, round by round.
+//! Explains the figure of another program. It compares the cell as the program's line describes it with variants,
+//! round by round. Each variant reverses one assumption.
 
 use nilometer_model::statistics::Summary;
 

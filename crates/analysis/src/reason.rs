@@ -10,7 +10,7 @@ use nilometer_model::{Invalid, Sample};
 pub struct Reason {
     /// The sample that exceeds the limit most.
     pub worst: Invalid,
-    /// Its figure and the limit, if they are known.
+    /// Its figure and the limit, if it has them.
     figures: Option<String>,
     excess: f64,
     /// Number of samples.
@@ -18,7 +18,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// The worst figure and the limit, if they are known.
+    /// The worst figure and the limit, if there are any.
     pub fn figures(&self) -> Option<String> {
         let most = if self.count > 1 { "at worst " } else { "" };
         Some(format!("{most}{}", self.figures.as_ref()?))
@@ -48,7 +48,7 @@ impl Reason {
         self.count = count;
     }
 
-    /// What to do about it, if anything can be done.
+    /// Advice, if anything can be done.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self.worst {
             Invalid::Hung => {

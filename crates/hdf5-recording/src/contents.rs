@@ -53,8 +53,8 @@ pub struct Hdf5Contents {
     pub stack: Option<StackedFrames>,
     /// The datasets, if frames go into several.
     pub datasets: Option<Arc<SeveralDatasets>>,
-    /// True if frames are being recorded, so that the times of their arrival, compression and durability are
-    /// known. False for frames recorded earlier.
+    /// True if frames are being recorded, so that we observe the times of their arrival, compression and
+    /// durability. False for frames recorded earlier.
     pub live: bool,
 }
 
@@ -183,8 +183,8 @@ impl Hdf5Contents {
         self
     }
 
-    /// Bytes of memory that the metadata of an open file with `frames` frames take, at the most: the index
-    /// entries of chunks, and the values in columns.
+    /// Bytes of memory for the metadata of an open file with `frames` frames, at the most: the index entries of
+    /// chunks, and the values in columns.
     pub fn metadata_memory(&self, frames: u64) -> u64 {
         let tree = &self.tree;
         let index: u64 =

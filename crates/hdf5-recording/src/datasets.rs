@@ -1,9 +1,8 @@
 //! Selects the dataset of each frame, and its index there, if a file has several datasets of frames.
 //!
-//! Each dataset counts its own frames: its next frame gets the next index, in the order in which the lane
-//! received them, which is that of their numbers. A written frame therefore waits for those before it, and for
-//! the value that names its dataset. If that takes too long or too many frames wait, the frame goes into the
-//! default dataset.
+//! Each dataset counts its own frames. They get consecutive indices in the order in which the lane received them,
+//! which is that of their numbers. A written frame therefore waits for those before it, and for the value that
+//! names its dataset. If that takes too long or too many frames wait, the frame goes into the default dataset.
 //!
 //! ```text
 //! frame 5     write        value: dark     dark[0]

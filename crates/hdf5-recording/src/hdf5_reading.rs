@@ -148,7 +148,7 @@ impl Hdf5FrameReader {
         Ok(read)
     }
 
-    /// Reads all frames in one way, or [`ANY`] random frames for a way that needs a single frame. Stops early if
+    /// Reads all frames in one way, or `ANY` random frames for a way that needs a single frame. Stops early if
     /// asked.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! put into the index, and the changes of the index are written, one after the other. Then the frame gets its
 //! record in the journal, and is acknowledged.
 //!
-//! Frames do not wait for each other: while the index is written, other frames are written too, and the next turn
+//! Frames do not wait for each other. While the index is written, other frames are written too; the next turn
 //! takes all that are done by then.
 //!
 //! ```text
@@ -419,8 +419,8 @@ impl IndexedFile {
         }
     }
 
-    /// The index of a frame in the file; `None` for a frame before the file's first one. That happens only for a
-    /// frame from a failed lane if the oldest files are removed; the journal then has the frame.
+    /// The index of a frame in the file; `None` for a frame before the file's first one. Only frames of a failed
+    /// lane come that late, if the oldest files are removed; the journal then has the frame.
     fn place(&self, number: u64) -> Option<u64> {
         number.checked_sub(self.first?)
     }

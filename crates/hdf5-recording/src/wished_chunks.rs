@@ -1,5 +1,5 @@
-//! Cuts existing frames into the chunks of an HDF5 file, or puts several into one chunk. All frames are known
-//! beforehand.
+//! Cuts existing frames into the chunks of an HDF5 file, or puts several into one chunk. The number of frames is
+//! fixed beforehand.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Hdf5Contents {
     /// Changes the contents to such chunks.
     ///
     /// # Errors
-    /// If such chunks are impossible; the message says what is possible.
+    /// If such chunks are impossible; the message has the alternatives.
     pub fn cut(self, wished: WishedChunks) -> Result<Self, String> {
         let Hdf5Contents { mut tree, mut compression, element, .. } = self;
         let several = self.datasets.is_some();

@@ -129,7 +129,7 @@ impl ReadFile {
 
 /// Reads groups and attributes of a file from any source.
 impl ReadFile {
-    /// The names of a group's members, in order; at most the first [`MEMBERS_MAX`].
+    /// The names of a group's members, in order; at most the first `MEMBERS_MAX`.
     ///
     /// # Errors
     /// If there is no such group.

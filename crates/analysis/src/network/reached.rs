@@ -1,4 +1,4 @@
-//! Compares storage figures with the network's rate: a target behind a network can't be faster, and a figure
+//! Compares storage figures with the network's rate. A target behind a network can't be faster, and a figure
 //! close to the network's rate shows the network rather than the storage.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The use of machines while a phase of a cell was measured: the mean and maximum over spans between looks that
-//! lie wholly within a repeat.
+//! The use of machines while a phase of a cell was measured. It is the mean and maximum over spans between looks
+//! that lie wholly within a repeat.
 
 use nilometer_model::{Goal, Phase, observed::ObservedRange};
 use nilometer_plan::{Measured, Results};
@@ -174,7 +174,7 @@ fn used(number: usize, machine: &ObservedMachine, repeats: &[ObservedRange]) -> 
     Some(MachineUse { machine: number, spans, repeats: within.len(), uses: uses.collect() })
 }
 
-/// The mean over the time of these spans, as far as values are known.
+/// The mean over the time of these spans, as far as there are values.
 fn mean(machine: &ObservedMachine, values: &[f64], spans: &[usize]) -> Option<f64> {
     let mut time = 0.0;
     let mut sum = 0.0;

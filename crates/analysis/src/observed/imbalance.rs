@@ -157,8 +157,8 @@ fn uneven_disks(one: &MachineUse, header: &ObservedHeader) -> Vec<UnevenUse> {
     groups.into_iter().filter_map(|(_, equals)| odd_one(OF_DISKS, &equals)).collect()
 }
 
-/// The figure that differs most from the mean of the others, if the ratio is large enough. Of two equals, it is
-/// the larger one.
+/// The figure that differs most from the mean of the others, if the ratio is large enough. If there are only two,
+/// it is the larger one.
 fn odd_one(of: ComparedUse, figures: &[EqualsFigure]) -> Option<UnevenUse> {
     if figures.len() < 2 {
         return None;

@@ -196,8 +196,9 @@ impl<'a> Recorded<'a> {
         made.filter(move |(_, ingest)| ingest.goal == goal)
     }
 
-    /// The finding of the worst of several recordings: data read back wrong first, then losses, then a buffer
-    /// that was still filling, then the longest stall. Recordings that are INVALID for another reason count last.
+    /// The finding of the worst of several recordings. Data read back wrong count first, then losses, then a
+    /// buffer that was still filling, then the longest stall. Recordings that are INVALID for another reason
+    /// count last.
     fn worst(&self, made: Vec<Made<'_>>) -> Finding {
         let badness = |(sample, ingest): &Made<'_>| {
             let wrong = sample.invalid == Some(Invalid::Wrong);

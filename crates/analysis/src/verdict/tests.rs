@@ -158,7 +158,7 @@ fn a_page_cache_has_to_be_filled_several_times_unless_files_are_synced() {
     assert_eq!(of(1401).decision(), Decision::Carries);
     let synced =
         |durable: Nanos, frames: u64| changed(&of_a_plan(frames), |ingest| ingest.durable.add(durable.0));
-    // At most 10 MB were not durable at any time, whatever limit the machine has.
+    // At most 10 MB were not durable at any time, at any limit of the machine.
     let durable = Nanos::from_millis(100);
     let of = |frames: u64| through(1 << 40, layout, vec![synced(durable, frames)]).decision();
     assert_eq!((of(1180), of(1230)), (Decision::NotDecided, Decision::Carries));

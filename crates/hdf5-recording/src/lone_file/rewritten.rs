@@ -70,7 +70,7 @@ impl LoneFile {
     /// Plans the storage of its frames by these wishes.
     ///
     /// # Errors
-    /// If the wishes are impossible; the message says what is possible.
+    /// If the wishes are impossible; the message has the alternatives.
     pub fn chunk_plan(&self, wishes: RewriteWishes) -> Result<ChunkPlan, String> {
         let chunk = self.new_chunk(wishes.chunk)?;
         let shape = &self.shape;

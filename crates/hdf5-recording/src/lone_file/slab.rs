@@ -114,7 +114,7 @@ impl<'a> Slab<'a> {
         sides.map(|((side, begin), chunk)| (*chunk).min(side - begin)).collect()
     }
 
-    /// Checks that the bytes of a chunk are in the file, and enough for the library's filters: some of these read
+    /// Checks that the bytes of a chunk are in the file, and enough for the library's filters. Some filters read
     /// their checksum without checking the length.
     fn check_place(&self, place: ChunkPlace) -> Result<(), String> {
         let end = place.offset.checked_add(place.bytes);

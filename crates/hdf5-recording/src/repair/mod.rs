@@ -49,7 +49,7 @@ pub(crate) use remake::is_of_frames;
 /// The limits of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RepairOptions {
-    /// If true, nothing is changed; the outcome only says what would be.
+    /// If true, nothing is changed, and outcomes are predictions.
     pub dry_run: bool,
     /// If true, the user guarantees that no other machine still records it.
     pub recorder_is_down: bool,

@@ -1,8 +1,8 @@
 //! Reads a layout in XML as areaDetector's file plug-in does: from text to [`Hdf5Layout`], not yet checked as a
 //! whole.
 //!
-//! That program is more tolerant than its schema: it ignores elements and values that it does not know, and needs
-//! no root. So do we, with a warning. If it logs that it can't create something, we report an error.
+//! Like that program, we are more tolerant than its schema, with a warning: we ignore unknown elements and
+//! values, and need no root. If it logs that it can't create something, we report an error.
 
 use roxmltree::{Document, Node, ParsingOptions};
 

@@ -21,7 +21,7 @@ pub enum RecorderColumn {
     Arrived,
     /// The time when it was compressed.
     Encoded,
-    /// The time when it was known to survive a loss of power.
+    /// The time from which on it was certain to survive a loss of power.
     Durable,
 }
 
