@@ -371,7 +371,7 @@ pub(crate) fn settled_for(
 /// The same for the frames of an instrument, in the instrument itself.
 ///
 /// # Errors
-/// As for [`settled_compression`].
+/// The same errors as [`settled_compression`].
 pub fn settle_instrument(instrument: &mut Instrument) -> Result<(), String> {
     if let Some(compression) = instrument.recording.compression {
         let settled = settled_compression(compression, instrument.pixel, &instrument.shape)?;

@@ -86,7 +86,7 @@ unsafe fn opened<'a>(file: *const H5FD_t) -> MutexGuard<'a, FileImage> {
 }
 
 /// # Safety
-/// As for [`opened`].
+/// The same contract as for [`opened`].
 unsafe fn end_of(file: *const H5FD_t) -> haddr_t {
     // SAFETY: `base` is the first field of the structure that `open` allocated.
     unsafe { &(*file.cast::<OpenImage>()).end }.load(Ordering::Relaxed)

@@ -87,7 +87,7 @@ pub struct FilterPlugin {
 // SAFETY: a class is never written once its library is loaded, and the library stays loaded. Any thread may call
 // filters, as in HDF5.
 unsafe impl Send for FilterPlugin {}
-// SAFETY: as for `Send`.
+// SAFETY: the reasons given for `Send` apply here too.
 unsafe impl Sync for FilterPlugin {}
 
 /// The plug-ins found.
